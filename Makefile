@@ -1,0 +1,76 @@
+# Needs Python 3.11 or later and make; everything else goes into .venv, at the versions of
+# requirements/constraints.txt. The stamps in .venv make repeated runs quick.
+
+PYTHON      ?= python3
+VENV        := .venv
+BIN         := $(VENV)/bin
+CONSTRAINTS := requirements/constraints.txt
+PIP         := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
+PIP_INSTALL := $(PIP) --build-constraint $(CONSTRAINTS)
+
+QUICK_EXTRAS := cli,report,display,arrow,onnx
+HEAVY_EXTRAS := torch,spark,ray
+
+# One file stays on one worker, so that Spark and Ray start once; BLAS threads would fight over the cores.
+PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+PYTEST_ARGS ?= -n auto --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all check format bench docs constraints clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: $(VENV)/.stamp-demo  ## the whole story on predictions that ship inside the package
+	$(BIN)/altnorm demo
+
+test: $(VENV)/.stamp-quick  ## the suite on what installs quickly: core, cli, report, Arrow, ONNX
+	$(PYTEST) $(PYTEST_ARGS) -m "not heavy"
+
+test-all: $(VENV)/.stamp-heavy  ## the whole suite, with PyTorch, Spark, Ray and a browser; no skips
+	ALTNORM_REQUIRE_ALL=1 $(PYTEST) $(PYTEST_ARGS)
+
+check: $(VENV)/.stamp-quick  ## lint, format, types, architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.stamp-quick  ## apply the formatter and the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.stamp-quick  ## print the table of timings
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.stamp-docs  ## build the site into docs/_build/html, warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+constraints:  ## resolve every extra and group afresh and pin what came out
+	requirements/refresh
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/.stamp-venv: $(CONSTRAINTS)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "altnorm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) pip
+	touch $@
+
+$(VENV)/.stamp-demo: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP_INSTALL) --editable ".[cli,report,display]"
+	touch $@
+
+$(VENV)/.stamp-quick: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS)]" --group test --group dev
+	touch $@
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-quick
+	$(PIP_INSTALL) --group docs
+	touch $@
+
+$(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system
+	requirements/system
+	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser
+	touch $@

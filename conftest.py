@@ -1,0 +1,52 @@
+"""Which modules are collected for doctests, and what a skipped test means."""
+
+import os
+from collections.abc import Generator
+from importlib.util import find_spec
+
+import pytest
+
+REQUIRE_ALL = os.environ.get("ALTNORM_REQUIRE_ALL") == "1"
+
+# Modules of src/altnorm that can be imported only with an extra. Under ALTNORM_REQUIRE_ALL they are
+# collected regardless, so that a missing extra is an error and not a silence.
+NEEDS = {
+    "arrow.py": "pyarrow",
+    "cli": "typer",
+    "display.py": "matplotlib",
+    "onnx.py": "onnx",
+    "ray.py": "ray",
+    "report": "jinja2",
+    "report.py": "jinja2",
+    "spark.py": "pyspark",
+    "torch.py": "torch",
+}
+
+collect_ignore = [
+    f"src/altnorm/{path}"
+    for path, library in NEEDS.items()
+    if find_spec(library) is None and not REQUIRE_ALL
+]
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    expected_failure = hasattr(report, "wasxfail")
+    if not (REQUIRE_ALL and report.skipped and not expected_failure):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"{report.nodeid}: skipped, and ALTNORM_REQUIRE_ALL=1 is set. {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_if_skipped(report)
+    return report
