@@ -1,0 +1,125 @@
+"""Namespace, device and dtype: everything altnorm knows about array libraries.
+
+The numerical modules are written against the array API standard. The few things the standard
+lacks (top-k, scattering into an array that may be immutable) are resolved here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_obj,
+    is_cupy_namespace,
+    is_jax_namespace,
+    is_numpy_namespace,
+    is_torch_namespace,
+    to_device,
+)
+from sklearn import get_config
+
+__all__ = [
+    "Array",
+    "array_namespace",
+    "as_array",
+    "block_slices",
+    "concat_blocks",
+    "device",
+    "is_array_api_obj",
+    "quiet",
+    "scatter",
+    "to_numpy",
+    "top_k",
+]
+
+Array = Any
+"""An array of any supported library; the standard has no common base class to name."""
+
+# A block of this many bytes stays in a core's cache, where elementwise passes are cheapest.
+_CACHE_BYTES = 2**21
+
+
+def as_array(values: Any, like: Array) -> Array:
+    """Return `values` as an array of the library, device and dtype of `like`."""
+    xp = array_namespace(like)
+    if is_array_api_obj(values) and array_namespace(values) is not xp:
+        values = to_numpy(values)
+    return xp.asarray(values, dtype=like.dtype, device=device(like))
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """Copy `array` to host memory as a NumPy array."""
+    if is_torch_namespace(array_namespace(array)):
+        array = array.detach()
+    if is_cupy_namespace(array_namespace(array)):
+        return array.get()
+    return np.asarray(to_device(array, "cpu"))
+
+
+def quiet(xp: Any) -> AbstractContextManager[Any]:
+    """Silence NumPy where zeros travel as ``log(0) = -inf`` on purpose."""
+    if is_numpy_namespace(xp):
+        return np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
+    return nullcontext()
+
+
+def top_k(array: Array, k: int) -> Array:
+    """Return the `k` largest values of each row, largest first."""
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return xp.topk(array, k, dim=1).values
+    if is_jax_namespace(xp):
+        from jax.lax import top_k as jax_top_k
+
+        return jax_top_k(array, k)[0]
+    if is_numpy_namespace(xp) and k < array.shape[1]:
+        array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
+    return xp.sort(array, axis=1, descending=True)[:, :k]
+
+
+def scatter(array: Array, mask: Array, values: Array) -> Array:
+    """Return `array` with ``array[mask] = values``; in place where the library allows it."""
+    if is_jax_namespace(array_namespace(array)):
+        return array.at[mask].set(values)
+    array[mask] = values
+    return array
+
+
+def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) -> Iterator[slice]:
+    """Cut `n_rows` into slices whose temporaries fit scikit-learn's ``working_memory``.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to cut.
+    bytes_per_row : int
+        Size of the temporaries that one row needs.
+    like : array
+        An array of the library and device the work runs on.
+    cached : bool
+        Whether the work is elementwise, so that blocks on the CPU should also fit its cache.
+    """
+    budget = get_config()["working_memory"] * 2**20
+    if cached and is_numpy_namespace(array_namespace(like)):
+        budget = min(budget, _CACHE_BYTES)
+    step = max(1, int(budget // max(1, bytes_per_row)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
+    """Stack row blocks into one array shaped like `like`, holding one block at a time."""
+    xp = array_namespace(like)
+    if is_jax_namespace(xp):
+        return xp.concat([*blocks, xp.zeros_like(like)[:0]], axis=0)
+    out = xp.empty_like(like)
+    start = 0
+    for block in blocks:
+        out[start : start + block.shape[0], ...] = block
+        start += block.shape[0]
+    return out

@@ -1,0 +1,214 @@
+"""Raise on bad input, return clean arrays.
+
+Every message gives the rule, the offender, its value and the remedy, in one sentence or two.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from altnorm._array import Array, array_namespace, as_array, is_array_api_obj, quiet, to_numpy
+
+__all__ = [
+    "InputError",
+    "InputTypeError",
+    "check_integer",
+    "check_positive",
+    "check_prior",
+    "check_proba",
+    "check_same_classes",
+    "check_weight",
+]
+
+_PROBA_REMEDY = (
+    "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
+    "divide each row by its sum."
+)
+
+
+class InputError(ValueError):
+    """The input breaks a rule; the message says which, where, and what to do about it."""
+
+
+class InputTypeError(InputError, TypeError):
+    """The input has the wrong type or dtype."""
+
+
+def sum_tolerance(dtype_name: str) -> float:
+    """How far the sum of a row of probabilities may be from 1."""
+    return 1e-2 if "16" in dtype_name else 1e-4
+
+
+def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY) -> Array:
+    """Return `proba` as a floating (n, m) array whose rows are probability distributions."""
+    array = check_matrix(proba, name)
+    if array.shape[1] < 2:
+        raise InputError(
+            f"`{name}` must have one column a class and at least 2 classes; it has shape "
+            f"{tuple(array.shape)}. For one probability a row, pass the columns [1 - p, p]."
+        )
+    xp = array_namespace(array)
+    with quiet(xp):
+        sums = xp.sum(array, axis=1)
+        wrong = ~(xp.abs(sums - 1) <= sum_tolerance(str(array.dtype)))
+    if array.shape[0] and (bool(xp.any(wrong)) or not bool(xp.min(array) >= 0)):
+        check_entries(array, name)
+        _raise_first(
+            wrong,
+            sums,
+            f"Each row of `{name}` must sum to 1",
+            "rows do not, the first is {index} (sum {value:.6g})",
+            remedy,
+        )
+    return array
+
+
+def check_matrix(values: Any, name: str) -> Array:
+    """Return `values` as a two-dimensional array of real floating dtype."""
+    array = values if is_array_api_obj(values) else np.asarray(values)
+    if array.ndim != 2:
+        raise InputError(
+            f"`{name}` must be two-dimensional, one row an example and one column a class; it has "
+            f"shape {tuple(array.shape)}. Reshape a single row with `{name}[None, :]`."
+        )
+    xp = array_namespace(array)
+    if not _is_real_floating(xp, array.dtype):
+        raise InputTypeError(
+            f"`{name}` must hold floating-point numbers; its dtype is {array.dtype}. Convert it, "
+            f"for example with `{name}.astype(float)`, if its values really are probabilities."
+        )
+    if "16" in str(array.dtype):  # half precision is a storage format, not one to compute in
+        array = xp.astype(array, xp.float32)
+    return array
+
+
+def check_entries(array: Array, name: str) -> None:
+    """Raise if `array` has an entry that is not finite or is negative."""
+    xp = array_namespace(array)
+    _raise_first(
+        ~xp.isfinite(array),
+        array,
+        f"`{name}` must be finite",
+        "entries are not, the first is {index} ({value})",
+        "Drop or repair those rows.",
+    )
+    _raise_first(
+        array < 0,
+        array,
+        f"`{name}` must not be negative",
+        "entries are, the first is {index} ({value:.6g})",
+        "If these are logits, turn them into probabilities first (softmax).",
+    )
+
+
+def check_same_classes(proba: Array, reference: Array) -> None:
+    """Raise unless both arrays come from one library and have the same classes."""
+    try:
+        array_namespace(proba, reference)
+    except TypeError:
+        raise InputTypeError(
+            f"`proba` and `reference` must come from one array library; they are "
+            f"{type(proba).__name__} and {type(reference).__name__}. Convert one of them."
+        ) from None
+    if proba.shape[1] != reference.shape[1]:
+        raise InputError(
+            f"`proba` and `reference` must have the same classes; `proba` has {proba.shape[1]} "
+            f"columns and `reference` has {reference.shape[1]}. Pass the same classes in the "
+            "same order."
+        )
+    if reference.shape[0] == 0:
+        raise InputError(
+            "`reference` must have at least one row; it has none. Pass confident predictions, or "
+            "raise the ambiguity threshold so that some rows count as confident."
+        )
+
+
+def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
+    """Return class weights summing to 1, in the library and dtype of `like`; None is uniform."""
+    n_classes = like.shape[1]
+    if prior is None:
+        return as_array(np.full(n_classes, 1.0 / n_classes), like)
+    host = _check_vector(prior, n_classes, name, "class")
+    if host.sum() <= 0:
+        raise InputError(
+            f"`{name}` must give some class a positive weight; all {n_classes} entries are 0. "
+            "Pass class frequencies, or None for a uniform prior."
+        )
+    return as_array(host / host.sum(), like)
+
+
+def check_weight(weight: Any, reference: Array, name: str = "reference_weight") -> Array | None:
+    """Return one non-negative weight a reference row, or None where every row counts once."""
+    if weight is None:
+        return None
+    host = _check_vector(weight, reference.shape[0], name, "reference row")
+    if host.sum() <= 0:
+        raise InputError(
+            f"`{name}` must give some row a positive weight; all {host.size} entries are 0. Pass "
+            "None to count every row once."
+        )
+    return as_array(host, reference)
+
+
+def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
+    """Return a finite number that is positive (or zero, if allowed)."""
+    rule = "a finite number, 0 or greater" if zero else "a finite number greater than 0"
+    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+        raise InputError(f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}=1.0.")
+    if value < 0 or (value == 0 and not zero):
+        raise InputError(f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}=1.0.")
+    return float(value)
+
+
+def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+    """Return an integer between `low` and `high`."""
+    rule = f"an integer, {low} or greater" if high is None else f"an integer from {low} to {high}"
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < low or (high is not None and int(value) > high):
+        raise InputError(
+            f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}={low}."
+        )
+    return int(value)
+
+
+def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
+    host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    if host.shape != (length,):
+        raise InputError(
+            f"`{name}` must have one entry a {unit}, shape ({length},); it has shape {host.shape}. "
+            f"Pass {length} numbers."
+        )
+    if host.dtype.kind not in "fiu":
+        raise InputTypeError(
+            f"`{name}` must hold numbers; its dtype is {host.dtype}. Pass {length} numbers."
+        )
+    host = host.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(host) & (host >= 0)))
+    if bad.size:
+        raise InputError(
+            f"`{name}` must be finite and not negative; {bad.size} of {length} entries are not, "
+            f"the first is entry {bad[0]} ({host[bad[0]]:.6g}). Pass frequencies or counts."
+        )
+    return host
+
+
+def _is_real_floating(xp: Any, dtype: Any) -> bool:
+    if "float16" in str(dtype):  # array-api-strict knows no half precision, NumPy and PyTorch do
+        return True
+    return bool(xp.isdtype(dtype, "real floating"))
+
+
+def _raise_first(wrong: Array, values: Array, rule: str, offender: str, remedy: str) -> None:
+    """Raise an error that counts the offenders in `wrong` and names the first; none, no error."""
+    mask = to_numpy(wrong)
+    found = np.flatnonzero(mask)
+    if not found.size:
+        return
+    first = np.unravel_index(found[0], mask.shape)
+    index = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), first, strict=False))
+    told = offender.format(index=index, value=float(to_numpy(values)[first]))
+    raise InputError(f"{rule}; {found.size} of {mask.size} {told}. {remedy}")

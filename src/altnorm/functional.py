@@ -1,0 +1,336 @@
+"""Arrays in, arrays out: the functional entry points."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from altnorm import binary, scaling
+from altnorm._array import Array, array_namespace, concat_blocks, quiet, scatter
+from altnorm._validation import (
+    check_integer,
+    check_positive,
+    check_prior,
+    check_proba,
+    check_same_classes,
+    check_weight,
+)
+
+__all__ = ["alternating_normalization", "trajectory"]
+
+# Where one rounding error could grow this much, small references are iterated literally.
+_AMPLIFICATION = 1e4
+_SMALL_REFERENCE = 2**13
+
+
+class Problem(NamedTuple):
+    """Clean inputs, reduced to the classes with a positive prior."""
+
+    p: Array  # (t, m) rows to adjust
+    reference: Array  # (n, m)
+    weight: Array | None  # (n,)
+    q: Array  # (m,)
+    log_mass: float | None
+    alpha: float
+    depth: int
+    whole: bool = True  # no class was left out, so rows sum to 1
+    log_s: Array | None = None  # (m,) log column sums of the reference, where they are known
+
+
+def alternating_normalization(
+    proba: Any,
+    reference: Any,
+    *,
+    prior: Any = None,
+    alpha: float = 1.0,
+    depth: int = 1,
+    reference_weight: Any = None,
+    smoothing: float = 0.0,
+) -> Array:
+    r"""Adjust each row of `proba` against reference predictions and a class prior.
+
+    Each row :math:`b` is stacked under the reference rows :math:`A` on its own, and `depth` times
+    the stack is raised to the power `alpha`, its columns are divided by their sums, multiplied by
+    the prior, and its rows are divided by their sums:
+
+    .. math:: S_j = \sum_i w_i A_{ij}^\alpha + b_j^\alpha + \kappa q_j \sum_i w_i,
+              \qquad b_j \leftarrow \frac{q_j b_j^\alpha / S_j}{\sum_l q_l b_l^\alpha / S_l},
+
+    and the rows of :math:`A` likewise. Rows never see each other: the result for a row does not
+    depend on which other rows are in the batch. A zero probability stays zero.
+
+    Parameters
+    ----------
+    proba : array of shape (t, m)
+        Rows to adjust, each summing to 1. NumPy, PyTorch, CuPy, JAX or another array that follows
+        the array API standard.
+    reference : array of shape (n, m)
+        Reference predictions, usually those the classifier is sure about; no labels needed.
+    prior : array of shape (m,), optional
+        Class prior :math:`q`, for example class frequencies of the training data; it is divided
+        by its sum. None is uniform.
+    alpha : float, default=1.0
+        Exponent, greater than 0.
+    depth : int, default=1
+        Number of iterations.
+    reference_weight : array of shape (n,), optional
+        Weight :math:`w_i` of each reference row; an integer weight equals repeating the row.
+    smoothing : float, default=0.0
+        :math:`\kappa`, pulls the adjustment towards doing nothing. It equals adding one-hot
+        reference rows weighted by the prior, with a total weight of `smoothing` times that of the
+        reference.
+
+    Returns
+    -------
+    array of shape (t, m)
+        Adjusted rows, in the library, device and dtype of `proba`. A row whose classes all have
+        prior zero is left as it was, and a warning counts such rows.
+
+    See Also
+    --------
+    trajectory : The same after every iteration.
+
+    References
+    ----------
+    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
+           with Alternating Normalization. Findings of EMNLP 2021.
+
+    Examples
+    --------
+    The tie is broken towards the class that the reference did not take:
+
+    >>> import numpy as np
+    >>> from altnorm import alternating_normalization
+    >>> alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))
+    array([[0.75, 0.25]])
+    """
+    reference = check_proba(reference, "reference")
+    return solve(
+        problem(
+            check_proba(proba),
+            reference,
+            prior=prior,
+            alpha=alpha,
+            depth=depth,
+            reference_weight=reference_weight,
+            smoothing=smoothing,
+        )
+    )
+
+
+def trajectory(
+    proba: Any,
+    reference: Any,
+    *,
+    prior: Any = None,
+    alpha: float = 1.0,
+    depth: int = 1,
+    reference_weight: Any = None,
+    smoothing: float = 0.0,
+) -> Array:
+    """Rows before the first and after every iteration of alternating normalization.
+
+    Parameters
+    ----------
+    proba, reference, prior, alpha, depth, reference_weight, smoothing
+        As for :func:`alternating_normalization`.
+
+    Returns
+    -------
+    array of shape (depth + 1, t, m)
+        ``result[0]`` is `proba`, ``result[d]`` its rows after `d` iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import trajectory
+    >>> trajectory(np.array([[0.5, 0.5]]), np.array([[0.2, 0.8]]), depth=3)[:, 0].round(3)
+    array([[0.5  , 0.5  ],
+           [0.65 , 0.35 ],
+           [0.665, 0.335],
+           [0.666, 0.334]])
+    """
+    reference = check_proba(reference, "reference")
+    whole = problem(
+        check_proba(proba),
+        reference,
+        prior=prior,
+        alpha=alpha,
+        depth=depth,
+        reference_weight=reference_weight,
+        smoothing=smoothing,
+    )
+    reduced, kept = _reduce(whole)
+    steps = [_restore(whole.p, kept, step) for step in _steps(reduced)]
+    return array_namespace(whole.p).stack([whole.p, *steps])
+
+
+def problem(
+    p: Array,
+    reference: Array,
+    *,
+    prior: Any,
+    alpha: float,
+    depth: int,
+    reference_weight: Any,
+    smoothing: float,
+    log_s: Array | None = None,
+) -> Problem:
+    """Check everything but the rows themselves, which are known to be probabilities."""
+    check_same_classes(p, reference)
+    weight = check_weight(reference_weight, reference)
+    smoothing = check_positive(smoothing, "smoothing", zero=True)
+    total = reference.shape[0]
+    if weight is not None:
+        total = float(array_namespace(weight).sum(weight))
+    return Problem(
+        p,
+        reference,
+        weight,
+        check_prior(prior, p),
+        math.log(smoothing * total) if smoothing else None,
+        check_positive(alpha, "alpha"),
+        check_integer(depth, "depth", low=1),
+        log_s=log_s,
+    )
+
+
+def solve(problem: Problem) -> Array:
+    """Rows after the last iteration, among all rows and classes of the problem."""
+    reduced, kept = _reduce(problem)
+    return _restore(problem.p, kept, _final(reduced))
+
+
+class Kept(NamedTuple):
+    """Which rows and classes take part; None where all do."""
+
+    rows: Array
+    classes: Array
+
+
+def _reduce(problem: Problem) -> tuple[Problem, Kept | None]:
+    """Leave out classes with prior zero, and rows and reference rows that have no other class.
+
+    Nothing changes for the rest: a class with prior zero is zero after the first iteration and
+    touches no other class's column.
+    """
+    p, reference, weight, q = problem.p, problem.reference, problem.weight, problem.q
+    xp = array_namespace(p)
+    kept = None
+    if not bool(xp.all(q > 0)):
+        classes = xp.nonzero(q > 0)[0]
+        p, reference = xp.take(p, classes, axis=1), xp.take(reference, classes, axis=1)
+        kept = Kept(rows=xp.any(p > 0, axis=1), classes=q > 0)
+        rows = xp.nonzero(kept.rows)[0]
+        _warn_left(p.shape[0] - rows.shape[0], p.shape[0])
+        p, q = xp.take(p, rows, axis=0), xp.take(q, classes)
+    counts = xp.any(reference > 0, axis=1) if weight is None else weight > 0
+    if weight is not None and kept is not None:
+        counts = counts & xp.any(reference > 0, axis=1)
+    if not bool(xp.all(counts)):
+        used = xp.nonzero(counts)[0]
+        reference = xp.take(reference, used, axis=0)
+        weight = None if weight is None else xp.take(weight, used)
+    reduced = problem._replace(
+        p=p, reference=reference, weight=weight, q=q, whole=problem.whole and kept is None
+    )
+    return reduced, kept
+
+
+def _warn_left(n_left: int, n_rows: int) -> None:
+    if n_left:
+        warnings.warn(
+            f"{n_left} of {n_rows} rows have only classes with prior zero; they were left as they "
+            "were. Give these classes a positive prior if they can occur.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _restore(proba: Array, kept: Kept | None, adjusted: Array) -> Array:
+    """Put adjusted rows back among the rows and classes that took no part."""
+    if kept is None:
+        return adjusted
+    xp = array_namespace(proba)
+    rows = kept.rows[:, None]
+    empty = xp.where(rows, xp.zeros_like(proba), proba)
+    return scatter(empty, rows & kept.classes[None, :], xp.reshape(adjusted, (-1,)))
+
+
+def _final(problem: Problem) -> Array:
+    """Rows after the last iteration."""
+    if problem.depth == 1:
+        return _first(problem)
+    *_, last = _steps(problem)
+    return last
+
+
+def _steps(problem: Problem) -> Iterator[Array]:
+    """Rows after each iteration, by the kernel that suits the problem."""
+    n, m = problem.reference.shape
+    xp = array_namespace(problem.p)
+    amplification = problem.alpha ** (problem.depth - 1)
+    with quiet(xp):
+        if n == 0:
+            for _ in range(problem.depth):
+                problem = problem._replace(p=_first(problem))
+                yield problem.p
+        elif amplification > _AMPLIFICATION and n * m <= _SMALL_REFERENCE:
+            yield from _log_steps(problem, scaling.iterate_stacked)
+        elif m == 2 and problem.whole:
+            yield from _logit_steps(problem)
+        else:
+            yield from _log_steps(problem, scaling.iterate)
+
+
+def _log_steps(problem: Problem, iterate: Callable[..., Iterator[list[Array]]]) -> Iterator[Array]:
+    xp = array_namespace(problem.p)
+    steps = iterate(
+        xp.log(problem.p),
+        xp.log(problem.reference),
+        None if problem.weight is None else xp.log(problem.weight),
+        xp.log(problem.q),
+        alpha=problem.alpha,
+        depth=problem.depth,
+        log_mass=problem.log_mass,
+    )
+    for blocks in steps:
+        yield concat_blocks((scaling.normalized_exp(block) for block in blocks), problem.p)
+
+
+def _logit_steps(problem: Problem) -> Iterator[Array]:
+    xp = array_namespace(problem.p)
+    log_p, log_a = xp.log(problem.p), xp.log(problem.reference)
+    steps = binary.iterate_logits(
+        log_p[:, 0] - log_p[:, 1],
+        log_a[:, 0] - log_a[:, 1],
+        problem.weight,
+        (math.log(float(problem.q[0])), math.log(float(problem.q[1]))),
+        alpha=problem.alpha,
+        depth=problem.depth,
+        log_mass=problem.log_mass,
+    )
+    for logits in steps:
+        yield xp.exp(xp.stack(binary.log_sigmoids(logits), axis=1))
+
+
+def _first(problem: Problem) -> Array:
+    """Rows after the first iteration."""
+    log_s = reference_log_sums(problem) if problem.log_s is None else problem.log_s
+    return scaling.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
+
+
+def reference_log_sums(problem: Problem) -> Array:
+    """Log of what the reference and the smoothing put into each column of the first iteration."""
+    xp = array_namespace(problem.p)
+    with quiet(xp):
+        log_w = None if problem.weight is None else xp.log(problem.weight)
+        if problem.reference.shape[0]:
+            log_s = scaling.column_log_sums(xp.log(problem.reference), log_w, problem.alpha)
+        else:
+            log_s = xp.full_like(problem.q, -math.inf)
+        if problem.log_mass is not None:
+            log_s = scaling.log_add(log_s, problem.log_mass + xp.log(problem.q))
+    return log_s

@@ -1,0 +1,283 @@
+r"""The alternating-normalization kernels: exact, for many rows at once.
+
+For one row `b` and reference rows `A` (weights `w`, prior `q`), one iteration is::
+
+    S_j  = sum_i w_i A_ij^alpha + b_j^alpha           the column sums
+    A_ij = A_ij^alpha q_j / S_j, rows divided by their sums;    b likewise
+
+A power of a diagonal scaling is a diagonal scaling. So the reference that row `t` sees differs from
+the reference iterated on its own, the *anchor*, by one factor a class and one factor a row::
+
+    A_t[i, j] = A[i, j] * exp(C[t, j]) / exp(R[t, i])
+
+`C` and `R` come from two matrix products with matrices that all rows share. Since the anchor is
+renormalised in every iteration, its rows and columns stay well scaled however large alpha^depth
+gets, and rounding errors are removed by the next normalization instead of being multiplied by
+alpha. Zeros travel as ``-inf`` in the log domain. What the linear products still cannot represent
+is recomputed in the log domain, entry by entry.
+
+Names: `log_b` (t, m), `log_a` (n, m), `log_q` (m,), `log_w` (n,) or None; `t` rows in doubt, `n`
+reference rows, `m` classes; `log_mass` is the log of the smoothing's total weight, or None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from altnorm._array import Array, array_namespace, block_slices, concat_blocks, quiet, scatter
+
+__all__ = ["Anchor", "column_log_sums", "iterate", "iterate_stacked", "logsumexp", "step_once"]
+
+_NEG_INF = -math.inf
+
+
+class Anchor(NamedTuple):
+    """The reference after one iteration on its own, in the forms that the rows in doubt need."""
+
+    log_a: Array  # (n, m) log of the new reference, rows summing to 1
+    log_c: Array  # (m,)   log of the column factors q_j / S_j, 0 where S_j is 0
+    log_r: Array  # (n,)   log of the row sums before their division
+    shares: Array  # (n, m) w_i A_ij^alpha q_j / S_j: the reference's share of each column
+    log_p: Array  # (m,)   log of the shares' column sums, -inf where no row has the class
+
+
+class Rows(NamedTuple):
+    """The state of a block of rows in doubt."""
+
+    log_b: Array  # (t, m) log of the adjusted rows
+    log_c: Array  # (t, m) log of the factors between anchor and the reference the row sees
+
+
+def logsumexp(x: Array, axis: int) -> Array:
+    """``log(sum(exp(x)))`` along `axis`, kept as an axis of length 1; -inf for empty support."""
+    xp = array_namespace(x)
+    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
+    return top + xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True))
+
+
+def log_add(x: Array, y: Array) -> Array:
+    """``log(exp(x) + exp(y))``; vectorises where the library's own ``logaddexp`` does not."""
+    xp = array_namespace(x)
+    top = xp.maximum(x, y)
+    gap = xp.where(top > _NEG_INF, xp.minimum(x, y) - top, top)
+    return top + xp.log1p(xp.exp(gap))
+
+
+def column_log_sums(log_a: Array, log_w: Array | None, alpha: float) -> Array:
+    """Log of ``sum_i w_i A_ij^alpha`` for each class, in blocks of rows."""
+    xp = array_namespace(log_a)
+    parts = []
+    for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
+        x = alpha * log_a[rows, :]
+        parts.append(logsumexp(x if log_w is None else x + log_w[rows, None], axis=0))
+    return logsumexp(xp.concat(parts, axis=0), axis=0)[0, :]
+
+
+def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
+    """One iteration for many rows, given the log of the reference's column sums.
+
+    ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
+    product is needed: rows only meet the reference through its column sums.
+    """
+    xp = array_namespace(p)
+    # A power that underflows is harmless beside a column sum that does not.
+    linear = not bool(xp.any((log_s > _NEG_INF) & (log_s < 0.5 * math.log(_tiny(xp, p)))))
+    s = xp.exp(log_s)
+    unused = s == 0  # a class no reference row has goes to the row as a whole
+    any_unused = bool(xp.any(unused))
+
+    def block(rows: slice) -> Array:
+        b = p[rows, :]
+        if linear:
+            power = b if alpha == 1 else b**alpha
+            if any_unused:
+                power = xp.where(unused & (b > 0), xp.ones_like(b), power)
+            new = q * power / (s + power)
+            if any_unused:
+                new = xp.where(b > 0, new, xp.zeros_like(new))
+            total = xp.sum(new, axis=1, keepdims=True)
+            if bool(xp.all(total > _tiny(xp, p))):
+                return new / total
+        log_b = alpha * xp.log(b)
+        log_b = xp.log(q) + log_b - log_add(log_b, xp.zeros_like(log_b) + log_s)
+        return normalized_exp(xp.where(b > 0, log_b, xp.full_like(log_b, _NEG_INF)))
+
+    blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
+    with quiet(xp):
+        return concat_blocks((block(rows) for rows in blocks), p)
+
+
+def normalized_exp(log_b: Array) -> Array:
+    """Probabilities from logs, rows summing to 1 to rounding."""
+    xp = array_namespace(log_b)
+    b = xp.exp(log_b - xp.max(log_b, axis=1, keepdims=True))
+    return b / xp.sum(b, axis=1, keepdims=True)
+
+
+def iterate(
+    log_b: Array,
+    log_a: Array,
+    log_w: Array | None,
+    log_q: Array,
+    *,
+    alpha: float,
+    depth: int,
+    log_mass: float | None = None,
+) -> Iterator[list[Array]]:
+    """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
+    n, m = log_a.shape
+    anchor = next_anchor(log_a, log_w, log_q, alpha, log_mass)
+    blocks = [
+        log_b[rows, :]
+        for rows in block_slices(log_b.shape[0], 8 * (4 * n + 8 * m), log_b, cached=False)
+    ]
+    states = [Rows(b, 0 * anchor.log_c[None, :]) for b in blocks]
+    states = [next_rows(s, anchor.log_p[None, :], anchor, log_q, alpha, log_mass) for s in states]
+    yield [s.log_b for s in states]
+    for _ in range(1, depth):
+        before = anchor.log_a
+        kernel = array_namespace(log_a).exp(before)
+        anchor = next_anchor(before, log_w, log_q, alpha, log_mass)
+        for i, state in enumerate(states):
+            log_p = reference_share(state.log_c, before, kernel, anchor, alpha)
+            states[i] = next_rows(state, log_p, anchor, log_q, alpha, log_mass)
+        yield [s.log_b for s in states]
+
+
+def next_anchor(
+    log_a: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
+) -> Anchor:
+    """One iteration of the reference on its own."""
+    xp = array_namespace(log_a)
+    x = alpha * log_a
+    if log_w is not None:
+        x = x + log_w[:, None]
+    top = xp.max(x, axis=0)
+    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
+    shares = xp.exp(x - top)
+    log_s = log_ref = top + xp.log(xp.sum(shares, axis=0))
+    if log_mass is not None:
+        log_s = log_add(log_ref, log_mass + log_q)
+    log_c = xp.where(log_ref > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
+    shares = shares * xp.exp(top + log_c)
+    x = x + log_c
+    row_sums = xp.sum(shares, axis=1)
+    if bool(xp.all(row_sums > _tiny(xp, log_a))):
+        log_r = xp.log(row_sums)
+    else:
+        log_r = logsumexp(x, axis=1)[:, 0]
+    return Anchor(x - log_r[:, None], log_c, log_r, shares, log_ref + log_c)
+
+
+def next_rows(
+    rows: Rows, log_p: Array, anchor: Anchor, log_q: Array, alpha: float, log_mass: float | None
+) -> Rows:
+    """One iteration of the rows in doubt, given the reference's share of their columns.
+
+    Everything is measured in units in which the anchor's column sum is q_j, so that a column that
+    the row itself dominates gives exactly log q_j, with no difference of large numbers.
+    """
+    xp = array_namespace(rows.log_b)
+    own = alpha * (rows.log_b - rows.log_c) + anchor.log_c
+    others = log_p
+    if log_mass is not None:
+        others = log_add(others, log_mass + log_q + anchor.log_c - alpha * rows.log_c)
+    has = own > _NEG_INF
+    gap = xp.where(has, others - own, xp.full_like(own, math.inf))
+    bend = xp.log1p(xp.exp(-xp.abs(gap)))
+    log_b = log_q - (xp.maximum(gap, xp.zeros_like(gap)) + bend)
+    total = xp.maximum(others + xp.zeros_like(own), own) + bend
+    log_c = xp.where(anchor.log_p > _NEG_INF, log_q - total, xp.zeros_like(total))
+    return Rows(log_b - logsumexp(log_b, axis=1), log_c)
+
+
+def reference_share(
+    log_c: Array, log_a: Array, kernel: Array, anchor: Anchor, alpha: float
+) -> Array:
+    """Log of the reference's share of each column, as each row in doubt sees it; (t, m).
+
+    Two products: the row sums ``kernel @ exp(C)``, and the shares weighted by their -alpha-th
+    power. They are taken linearly where that is safe and repaired in the log domain where not.
+    """
+    xp = array_namespace(log_c)
+    tiny = _tiny(xp, log_c)
+    supported = anchor.log_p > _NEG_INF
+    masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
+    shift = xp.max(masked, axis=1, keepdims=True)
+    sums = xp.exp(masked - shift) @ kernel.T
+    if bool(xp.all(sums > max(tiny, math.exp(math.log(tiny) / alpha)))):
+        return xp.log(sums**-alpha @ anchor.shares) - alpha * shift
+    log_sums = xp.log(sums) + shift
+    log_sums = _repair(log_sums, sums < tiny, masked, log_a)
+    weight = -alpha * log_sums
+    shift = xp.max(weight, axis=1, keepdims=True)
+    shares = xp.exp(weight - shift) @ anchor.shares
+    log_p = xp.log(shares) + shift
+    log_shares = anchor.log_a + anchor.log_r[:, None]
+    return _repair(log_p, (shares < tiny) & supported, weight, log_shares.T)
+
+
+def _repair(log_product: Array, wrong: Array, left: Array, right: Array) -> Array:
+    """Recompute entries ``log(exp(left) @ exp(right).T)`` that the linear product lost."""
+    xp = array_namespace(log_product)
+    if not bool(xp.any(wrong)):
+        return log_product
+    i, j = xp.nonzero(wrong)
+    parts = []
+    for part in block_slices(i.shape[0], 32 * left.shape[1], left, cached=False):
+        terms = xp.take(left, i[part], axis=0) + xp.take(right, j[part], axis=0)
+        parts.append(logsumexp(terms, axis=1)[:, 0])
+    return scatter(log_product, wrong, xp.concat(parts))
+
+
+def iterate_stacked(
+    log_b: Array,
+    log_a: Array,
+    log_w: Array | None,
+    log_q: Array,
+    *,
+    alpha: float,
+    depth: int,
+    log_mass: float | None = None,
+) -> Iterator[list[Array]]:
+    """As :func:`iterate`, literally: each row is stacked under the reference, in the log domain.
+
+    Costs an exponential for every row, reference row, class and iteration, but a row in doubt goes
+    through the very operations of the reference rows, so equal rows stay equal to the last bit
+    even where alpha^depth would blow up a difference of one rounding error.
+    """
+    xp = array_namespace(log_b)
+    n, m = log_a.shape
+    steps: list[list[Array]] = [[] for _ in range(depth)]
+    for rows in block_slices(log_b.shape[0], 48 * (n + 1) * m, log_b, cached=True):
+        b = log_b[rows, None, :]
+        stacked = xp.concat([xp.broadcast_to(log_a, (b.shape[0], n, m)), b], axis=1)
+        for step in steps:
+            stacked = _stacked_step(stacked, log_w, log_q, alpha, log_mass)
+            step.append(stacked[:, -1, :])
+    yield from steps
+
+
+def _stacked_step(
+    stacked: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
+) -> Array:
+    """One iteration of the two defining equations on a (t, n + 1, m) stack of logs."""
+    xp = array_namespace(stacked)
+    powers = alpha * stacked
+    weighted = powers
+    if log_w is not None:
+        log_w = xp.concat([log_w, xp.zeros_like(log_w[:1])])
+        weighted = powers + log_w[:, None]
+    log_s = logsumexp(weighted, axis=1) - log_q  # relative to q: smoothing adds the same to all
+    if log_mass is not None:
+        log_s = log_add(log_s, xp.full_like(log_s, log_mass))
+    new = xp.where(powers > _NEG_INF, powers - log_s, powers)
+    return new - logsumexp(new, axis=2)
+
+
+def _tiny(xp: Any, like: Array) -> float:
+    """A linear value below this may have lost terms to underflow."""
+    return float(xp.finfo(like.dtype).smallest_normal) ** 0.9
