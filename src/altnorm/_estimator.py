@@ -1,0 +1,143 @@
+"""What every estimator on class probabilities shares: checking input, class labels, decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from altnorm._validation import InputError, check_proba
+
+__all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
+
+_LOGITS_REMEDY = (
+    "If these are logits, pass input='logits'; if they were rounded, divide each row by its sum."
+)
+
+
+class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Base of the transformers that turn class probabilities into class probabilities.
+
+    A subclass writes `fit` with `_check_fit`, and `_transform`, which maps a clean (n, m) array
+    of probabilities to another one.
+    """
+
+    input = "proba"
+
+    def transform(self, proba: Any) -> Any:
+        """Return the adjusted class probabilities.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Adjusted class probabilities.
+        """
+        return self._transform(self._check_transform(proba))
+
+    def predict(self, proba: Any) -> np.ndarray:
+        """Return the most probable class of each row after the adjustment.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels, out of `classes_`.
+        """
+        adjusted = self._transform(self._check_transform(proba))
+        return self.classes_[np.argmax(adjusted, axis=1)]
+
+    def _transform(self, proba: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _check_fit(self, proba: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Set `classes_`; return clean probabilities and, if `y` is given, class codes."""
+        checked = self._to_proba(validate_data(self, proba, dtype=[np.float64, np.float32]))
+        labels = None if y is None else check_labels(y, checked.shape[0])
+        self.classes_ = resolve_classes(
+            labels, checked.shape[1], getattr(self, "feature_names_in_", None)
+        )
+        return checked, None if labels is None else class_codes(labels, self.classes_)
+
+    def _check_transform(self, proba: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._to_proba(
+            validate_data(self, proba, dtype=[np.float64, np.float32], reset=False)
+        )
+
+    def _to_proba(self, values: np.ndarray) -> np.ndarray:
+        if values.shape[1] < 2:
+            raise InputError(
+                "`proba` must have one column a class and at least 2 classes; it has "
+                f"{values.shape[1]} feature(s). For one probability a row, pass [1 - p, p]."
+            )
+        if self.input == "logits":
+            return softmax(values, axis=1)
+        return check_proba(values, remedy=_LOGITS_REMEDY)
+
+
+def check_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Return `y` as a one-dimensional array of `n_rows` class labels."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(
+            f"`y` must hold one class label a row; it has shape {labels.shape}. For a 0/1 matrix "
+            "of several labels a row, pass multilabel='labelwise' or 'pairs'."
+        )
+    if labels.shape[0] != n_rows:
+        raise InputError(
+            f"`proba` and `y` must have the same number of rows; they have {n_rows} and "
+            f"{labels.shape[0]}. Pass one label for each row."
+        )
+    return labels
+
+
+def resolve_classes(
+    labels: np.ndarray | None, n_classes: int, names: np.ndarray | None
+) -> np.ndarray:
+    """Say which class each column stands for.
+
+    Column names of a data frame win if they cover all labels; else the sorted labels, if there
+    are as many as columns (scikit-learn's ``predict_proba``); else the integers 0 .. m-1.
+    """
+    if labels is None:
+        return np.arange(n_classes) if names is None else np.asarray(names)
+    present = np.unique(labels)
+    if names is not None and np.isin(present, names).all():
+        return np.asarray(names)
+    if present.size == n_classes:
+        return present
+    if present.dtype.kind in "iufb" and np.isin(present, np.arange(n_classes)).all():
+        return np.arange(n_classes).astype(present.dtype if present.dtype.kind != "b" else int)
+    raise InputError(
+        f"The labels in `y` must match the {n_classes} columns of `proba`; there are "
+        f"{present.size} different labels, the first is {present[0]!r}. Use the class indices "
+        f"0 to {n_classes - 1}, or a data frame whose column names are the class names."
+    )
+
+
+def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the column index of each label."""
+    order = np.argsort(classes)
+    position = np.searchsorted(classes, labels, sorter=order)
+    codes = order[np.minimum(position, classes.size - 1)]
+    unknown = np.flatnonzero(classes[codes] != labels)
+    if unknown.size:
+        raise InputError(
+            f"Each label must be one of the classes; {unknown.size} of {labels.size} are not, the "
+            f"first is {labels[unknown[0]]!r} in row {unknown[0]}. Map the labels to {classes!r}."
+        )
+    return codes

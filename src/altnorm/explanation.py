@@ -1,0 +1,123 @@
+"""Why the class of a row changed, in numbers and in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ChangedRow", "Explanation"]
+
+
+@dataclass(frozen=True)
+class ChangedRow:
+    """One row whose class changed."""
+
+    row: int
+    ambiguity: float
+    before: Any
+    after: Any
+    proba_before: float
+    proba_after: float
+    factor_before: float
+    factor_after: float
+
+    def __str__(self) -> str:
+        return (
+            f"Row {self.row} was in doubt (ambiguity {self.ambiguity:.2f}): {self.before} "
+            f"({self.proba_before:.2f} before) was multiplied by {self.factor_before:.2f}, "
+            f"{self.after} by {self.factor_after:.2f}, so {self.after} leads with "
+            f"{self.proba_after:.2f}."
+        )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What changed and why: one entry for each row whose class changed.
+
+    Attributes
+    ----------
+    row : ndarray of shape (n_changed,)
+        Row in the batch.
+    ambiguity : ndarray of shape (n_changed,)
+        Ambiguity of the row.
+    before, after : ndarray of shape (n_changed,)
+        Class before and after the adjustment. In multi-label problems one entry stands for one
+        label: `label` names it, and `before` and `after` are 0 or 1.
+    proba_before, proba_after : ndarray of shape (n_changed, n_classes)
+        Probabilities before and after; of no and yes in multi-label problems.
+    factors : ndarray of shape (n_changed, n_classes)
+        Probability after over probability before for each class; 1 where both are zero.
+    label : ndarray of shape (n_changed,) or None
+        The label that changed, in multi-label problems.
+    """
+
+    row: np.ndarray
+    ambiguity: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    proba_before: np.ndarray
+    proba_after: np.ndarray
+    factors: np.ndarray
+    codes: np.ndarray
+    label: np.ndarray | None = None
+
+    @classmethod
+    def from_predictions(
+        cls,
+        before: np.ndarray,
+        after: np.ndarray,
+        ambiguity: np.ndarray,
+        classes: np.ndarray,
+        multilabel: bool = False,
+    ) -> Explanation:
+        """Compare probabilities before and after an adjustment."""
+        if multilabel:
+            row, column = np.nonzero((before > 0.5) != (after > 0.5))
+            doubt, label, names = ambiguity[row, column], classes[column], np.array([0, 1])
+            before, after = (_no_yes(p[row, column]) for p in (before, after))
+        else:
+            row = np.flatnonzero(before.argmax(axis=1) != after.argmax(axis=1))
+            before, after, doubt, label, names = (
+                before[row],
+                after[row],
+                ambiguity[row],
+                None,
+                classes,
+            )
+        codes = np.stack([before.argmax(axis=1), after.argmax(axis=1)], axis=1)
+        factors = np.divide(after, before, out=np.ones_like(after), where=before > 0)
+        return cls(
+            row, doubt, names[codes[:, 0]], names[codes[:, 1]], before, after, factors, codes, label
+        )
+
+    def __len__(self) -> int:
+        return int(self.row.size)
+
+    def __getitem__(self, i: int) -> ChangedRow:
+        old, new = self.codes[i]
+        named = [self.before[i], self.after[i]]
+        if self.label is not None:
+            named = [f"{self.label[i]}: {'yes' if value else 'no'}" for value in named]
+        return ChangedRow(
+            row=int(self.row[i]),
+            ambiguity=float(self.ambiguity[i]),
+            before=named[0],
+            after=named[1],
+            proba_before=float(self.proba_before[i, old]),
+            proba_after=float(self.proba_after[i, new]),
+            factor_before=float(self.factors[i, old]),
+            factor_after=float(self.factors[i, new]),
+        )
+
+    def __iter__(self) -> Iterator[ChangedRow]:
+        return (self[i] for i in range(len(self)))
+
+    def __str__(self) -> str:
+        return "\n".join(str(changed) for changed in self)
+
+
+def _no_yes(p: np.ndarray) -> np.ndarray:
+    return np.stack([1 - p, p], axis=1)

@@ -1,0 +1,332 @@
+"""AlternatingNormalizer: remembers a reference and a prior, adjusts rows in doubt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from altnorm import functional
+from altnorm._estimator import ProbabilityTransformer, resolve_classes
+from altnorm._validation import InputError, check_integer, check_positive, check_prior
+from altnorm.ambiguity import row_ambiguity
+from altnorm.explanation import Explanation
+from altnorm.multilabel import (
+    adjust_yes,
+    binary_ambiguity,
+    check_label_matrix,
+    check_yes_proba,
+    label_slices,
+)
+from altnorm.reference import (
+    class_frequencies,
+    merge_rows,
+    reference_mask,
+    shrink_frequencies,
+)
+
+__all__ = ["AlternatingNormalizer"]
+
+
+class AlternatingNormalizer(ProbabilityTransformer):
+    r"""Re-adjust doubtful predictions against confident ones and the class prior.
+
+    `fit` keeps the predictions on validation data that serve as reference; `transform` adjusts
+    each row whose :func:`~altnorm.ambiguity` exceeds `threshold` by
+    :func:`~altnorm.alternating_normalization` and returns all other rows bit for bit.
+
+    To choose the settings and to learn whether they help, use
+    :class:`~altnorm.AlternatingNormalizerCV`.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Exponent.
+    depth : int, default=1
+        Number of iterations.
+    threshold : float, default=0.75
+        Rows with an ambiguity above it are in doubt.
+    k_max : int, default=10
+        Largest number of classes that the ambiguity looks at.
+    prior : None, "uniform", "shrunk" or array of shape (n_classes,), default=None
+        Class prior. None counts the classes in `y` (uniform without `y`); "shrunk" shrinks these
+        counts towards uniform as far as counting noise explains them. For multi-label problems an
+        array holds the probability of "yes" for each label ("labelwise") or the probabilities of
+        yes and no ("pairs").
+    reference : {"confident", "all"}, default="confident"
+        Which validation rows serve as reference.
+    smoothing : float, default=0.0
+        Pulls the adjustment towards doing nothing; see :func:`~altnorm.alternating_normalization`.
+    multilabel : None, "pairs" or "labelwise", default=None
+        None: rows sum to 1. "pairs": independent probabilities, all n * m of them one two-class
+        problem with one prior (the paper). "labelwise": each label a two-class problem with its
+        own prior and reference.
+    input : {"proba", "logits"}, default="proba"
+        What `fit` and `transform` are given. Never guessed.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+    prior_ : ndarray
+        Class prior; for "labelwise" the probability of "yes" for each label, for "pairs" the
+        probabilities of yes and no.
+    reference_ : ndarray
+        Reference rows, (n_reference, n_classes); probabilities of "yes", (n_reference,), for
+        multi-label problems, those of label j at ``offsets_[j]:offsets_[j + 1]``.
+    reference_weight_ : ndarray of shape (n_reference,) or None
+        Weight of each reference row; None counts each once.
+    n_features_in_ : int
+        Number of classes.
+
+    References
+    ----------
+    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
+           with Alternating Normalization. Findings of EMNLP 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import AlternatingNormalizer
+    >>> validation = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
+    >>> normalizer = AlternatingNormalizer(threshold=0.5).fit(validation)
+    >>> normalizer.transform(np.array([[0.02, 0.98], [0.45, 0.55]])).round(2)
+    array([[0.02, 0.98],
+           [0.64, 0.36]])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        depth: int = 1,
+        threshold: float = 0.75,
+        *,
+        k_max: int = 10,
+        prior: Any = None,
+        reference: str = "confident",
+        smoothing: float = 0.0,
+        multilabel: str | None = None,
+        input: str = "proba",
+    ) -> None:
+        self.alpha = alpha
+        self.depth = depth
+        self.threshold = threshold
+        self.k_max = k_max
+        self.prior = prior
+        self.reference = reference
+        self.smoothing = smoothing
+        self.multilabel = multilabel
+        self.input = input
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> AlternatingNormalizer:
+        """Keep the reference and the prior.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions on validation data.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
+            Labels; only class frequencies are counted. A 0/1 matrix for multi-label problems.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, in the reference and in the frequencies.
+
+        Returns
+        -------
+        self : AlternatingNormalizer
+            The fitted normalizer.
+        """
+        self._check_params()
+        checked, labels = self._check_fit(proba, y)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)
+        self.prior_ = self._fit_prior(checked, labels, weight)
+        doubt = self._ambiguity(checked)
+        serves = reference_mask(doubt, self.threshold, self.reference)
+        if self.multilabel is None:
+            self.reference_ = checked[serves]
+            self.reference_weight_ = None if weight is None else weight[serves]
+            self._log_s = self._column_sums() if self.depth == 1 else None
+        else:
+            self._fit_yes(checked, serves, weight)
+        return self
+
+    def explain(self, proba: Any) -> Explanation:
+        """Say why the class of each changed row changed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+
+        Returns
+        -------
+        Explanation
+            One entry for each row whose class changes (for each changed label of a row in
+            multi-label problems): its ambiguity, the class before and after, and the factor by
+            which each class was multiplied.
+        """
+        before = self._check_transform(proba)
+        after = self._transform(before)
+        return Explanation.from_predictions(
+            before, after, self._ambiguity(before), self.classes_, self.multilabel is not None
+        )
+
+    def predict(self, proba: Any) -> np.ndarray:
+        """Return the class of each row after the adjustment.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Class labels; for multi-label problems the 0/1 matrix of probabilities above 0.5.
+        """
+        if self.multilabel is None:
+            return super().predict(proba)
+        return (self._transform(self._check_transform(proba)) > 0.5).astype(int)
+
+    def _check_params(self) -> None:
+        check_positive(self.alpha, "alpha")
+        check_integer(self.depth, "depth", low=1)
+        check_positive(self.threshold, "threshold", zero=True)
+        check_integer(self.k_max, "k_max", low=2)
+        check_positive(self.smoothing, "smoothing", zero=True)
+        _check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
+        _check_choice(self.input, "input", ("proba", "logits"))
+
+    def _check_fit(self, proba: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        if self.multilabel is None:
+            return super()._check_fit(proba, y)
+        checked = self._to_proba(validate_data(self, proba, dtype=[np.float64, np.float32]))
+        names = getattr(self, "feature_names_in_", None)
+        self.classes_ = resolve_classes(None, checked.shape[1], names)
+        return checked, None if y is None else check_label_matrix(y, checked.shape)
+
+    def _to_proba(self, values: np.ndarray) -> np.ndarray:
+        if self.multilabel is None:
+            return super()._to_proba(values)
+        return expit(values) if self.input == "logits" else check_yes_proba(values)
+
+    def _ambiguity(self, proba: np.ndarray) -> np.ndarray:
+        if self.multilabel is None:
+            return row_ambiguity(proba, k_max=self.k_max)
+        return binary_ambiguity(proba)
+
+    def _fit_prior(
+        self, proba: np.ndarray, labels: np.ndarray | None, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Class prior, for multi-label problems as described for `prior_`."""
+        counted = None
+        shape = (1, 2) if self.multilabel == "pairs" else (1, proba.shape[1])
+        n_rows = float(proba.shape[0] if weight is None else weight.sum())
+        if labels is not None and self.multilabel is None:
+            counted = class_frequencies(labels, proba.shape[1], weight)
+        elif labels is not None:
+            counted = np.average(labels, axis=0, weights=weight)
+            if self.multilabel == "pairs":
+                counted = np.array([counted.mean(), 1 - counted.mean()])
+        if isinstance(self.prior, str):
+            _check_choice(self.prior, "prior", ("uniform", "shrunk"))
+            if self.prior == "shrunk" and counted is not None:
+                return _shrink(counted, n_rows, self.multilabel)
+            counted = None
+        elif self.prior is not None:
+            given = np.asarray(self.prior, dtype=np.float64)
+            if self.multilabel == "labelwise":
+                return _check_label_prior(given, proba.shape[1])
+            return check_prior(given, np.empty(shape))
+        if counted is not None:
+            return counted
+        return np.full(shape[1], 0.5 if self.multilabel == "labelwise" else 1 / shape[1])
+
+    def _problem(self, p: np.ndarray, **known: Any) -> functional.Problem:
+        return functional.problem(
+            p,
+            self.reference_.astype(p.dtype, copy=False),
+            prior=self.prior_,
+            alpha=self.alpha,
+            depth=self.depth,
+            reference_weight=self.reference_weight_,
+            smoothing=self.smoothing,
+            **known,
+        )
+
+    def _column_sums(self) -> np.ndarray | None:
+        """Column sums of the reference: all that one iteration needs of it."""
+        if (self.prior_ == 0).any():
+            return None
+        return functional.reference_log_sums(self._problem(self.reference_[:0]))
+
+    def _fit_yes(self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None) -> None:
+        """Reference of a multi-label problem: label after label, equal entries merged."""
+        self._log_s = None
+        columns = [np.s_[:, j] for j in range(proba.shape[1])]
+        parts = [...] if self.multilabel == "pairs" else columns
+        rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
+        merged = [
+            merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])
+            for at in parts
+        ]
+        self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])
+        self.reference_ = np.concatenate([values for values, _ in merged])
+        self.reference_weight_ = None
+        if any(w is not None for _, w in merged):
+            self.reference_weight_ = np.concatenate(
+                [np.ones(values.size) if w is None else w for values, w in merged]
+            )
+
+    def _transform(self, proba: np.ndarray) -> np.ndarray:
+        doubt = self._ambiguity(proba) > self.threshold
+        out = proba.copy()
+        if not doubt.any():
+            return out
+        if self.multilabel is None:
+            out[doubt] = functional.solve(self._problem(proba[doubt], log_s=self._log_s))
+            return out
+        parts = [...] if self.multilabel == "pairs" else [np.s_[:, j] for j in range(out.shape[1])]
+        for j, span in label_slices(self.offsets_):
+            at = doubt[parts[j]]
+            values = proba[parts[j]][at]
+            weight = self.reference_weight_
+            out[parts[j]][at] = adjust_yes(
+                values,
+                self.reference_[span],
+                None if weight is None else weight[span],
+                float(self.prior_[j]),
+                alpha=self.alpha,
+                depth=self.depth,
+                smoothing=self.smoothing,
+            )
+        return out
+
+
+def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise InputError(
+            f"`{name}` must be one of {choices}; it is {value!r}. Pass {name}={choices[0]!r}."
+        )
+
+
+def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
+    if given.shape != (n_labels,) or not ((given >= 0) & (given <= 1)).all():
+        raise InputError(
+            f"For multilabel='labelwise' `prior` must hold one probability of yes a label, "
+            f"{n_labels} numbers from 0 to 1; it has shape {given.shape} and spans "
+            f"{np.min(given, initial=np.inf):g} to {np.max(given, initial=-np.inf):g}. Pass the "
+            "frequency of each label."
+        )
+    return given
+
+
+def _shrink(counted: np.ndarray, n_rows: float, multilabel: str | None) -> np.ndarray:
+    if multilabel is None:
+        return shrink_frequencies(counted, n_rows)
+    if multilabel == "pairs":
+        return counted
+    return (n_rows * counted + 0.5) / (n_rows + 1)  # Jeffreys: no label is impossible
