@@ -19,7 +19,6 @@ from array_api_compat import (
     is_jax_namespace,
     is_numpy_namespace,
     is_torch_namespace,
-    to_device,
 )
 from sklearn import get_config
 
@@ -54,18 +53,21 @@ def as_array(values: Any, like: Array) -> Array:
 
 def to_numpy(array: Array) -> np.ndarray:
     """Copy `array` to host memory as a NumPy array."""
-    if is_torch_namespace(array_namespace(array)):
-        array = array.detach()
-    if is_cupy_namespace(array_namespace(array)):
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return np.asarray(array.detach().cpu())
+    if is_cupy_namespace(xp):
         return array.get()
-    return np.asarray(to_device(array, "cpu"))
+    if is_numpy_namespace(xp) or is_jax_namespace(xp):
+        return np.asarray(array)
+    return np.from_dlpack(array)
 
 
 def quiet(xp: Any) -> AbstractContextManager[Any]:
-    """Silence NumPy where zeros travel as ``log(0) = -inf`` on purpose."""
-    if is_numpy_namespace(xp):
-        return np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
-    return nullcontext()
+    """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant."""
+    if is_torch_namespace(xp) or is_cupy_namespace(xp) or is_jax_namespace(xp):
+        return nullcontext()
+    return np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
 
 
 def top_k(array: Array, k: int) -> Array:

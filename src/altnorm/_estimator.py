@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from altnorm._validation import InputError, check_proba
+from altnorm._labels import check_label_proba
+from altnorm._validation import InputError, check_choice, check_proba
+from altnorm.decisions import decide
+from altnorm.multilabel import check_label_matrix
 
 __all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
 
@@ -25,7 +29,8 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
     of probabilities to another one.
     """
 
-    input = "proba"
+    input: str = "proba"
+    multilabel: str | None = None
 
     def transform(self, proba: Any) -> Any:
         """Return the adjusted class probabilities.
@@ -52,31 +57,57 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Class labels, out of `classes_`.
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Class labels, out of `classes_`; for multi-label problems the 0/1 matrix of decisions.
         """
         adjusted = self._transform(self._check_transform(proba))
+        if self.multilabel is not None:
+            return self._decide(adjusted)
         return self.classes_[np.argmax(adjusted, axis=1)]
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
+    def _decide(self, proba: np.ndarray) -> np.ndarray:
+        """Labels of a multi-label problem."""
+        return decide(proba)
+
     def _check_fit(self, proba: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Set `classes_`; return clean probabilities and, if `y` is given, class codes."""
-        checked = self._to_proba(validate_data(self, proba, dtype=[np.float64, np.float32]))
+        """Set `classes_`; return clean probabilities and, if `y` is given, class codes.
+
+        For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
+        """
+        checked = self._read(validate_data(self, proba, dtype=[np.float64, np.float32]))
+        names = getattr(self, "feature_names_in_", None)
+        if self.multilabel is not None:
+            self.classes_ = resolve_classes(None, checked.shape[1], names)
+            return checked, None if y is None else check_label_matrix(y, checked.shape)
         labels = None if y is None else check_labels(y, checked.shape[0])
-        self.classes_ = resolve_classes(
-            labels, checked.shape[1], getattr(self, "feature_names_in_", None)
-        )
+        self.classes_ = resolve_classes(labels, checked.shape[1], names)
         return checked, None if labels is None else class_codes(labels, self.classes_)
+
+    def _check_labelled(self, proba: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """As `_check_fit`, for methods that cannot do without labels."""
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Call "
+                "fit(proba, y) with validation labels."
+            )
+        checked, labels = self._check_fit(proba, y)
+        return checked, np.asarray(labels)
+
+    def _codes(self, y: Any, n_rows: int) -> np.ndarray:
+        """Column index of each label in `y`."""
+        return class_codes(check_labels(y, n_rows), self.classes_)
 
     def _check_transform(self, proba: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._to_proba(
-            validate_data(self, proba, dtype=[np.float64, np.float32], reset=False)
-        )
+        return self._read(validate_data(self, proba, dtype=[np.float64, np.float32], reset=False))
 
-    def _to_proba(self, values: np.ndarray) -> np.ndarray:
+    def _read(self, values: np.ndarray) -> np.ndarray:
+        check_choice(self.input, "input", ("proba", "logits"))
+        if self.multilabel is not None:
+            return expit(values) if self.input == "logits" else check_label_proba(values)
         if values.shape[1] < 2:
             raise InputError(
                 "`proba` must have one column a class and at least 2 classes; it has "
@@ -102,6 +133,7 @@ def check_labels(y: Any, n_rows: int) -> np.ndarray:
             f"`proba` and `y` must have the same number of rows; they have {n_rows} and "
             f"{labels.shape[0]}. Pass one label for each row."
         )
+    check_classification_targets(labels)
     return labels
 
 

@@ -16,6 +16,7 @@ from altnorm._array import Array, array_namespace, as_array, is_array_api_obj, q
 __all__ = [
     "InputError",
     "InputTypeError",
+    "check_choice",
     "check_integer",
     "check_positive",
     "check_prior",
@@ -54,7 +55,8 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
     xp = array_namespace(array)
     with quiet(xp):
         sums = xp.sum(array, axis=1)
-        wrong = ~(xp.abs(sums - 1) <= sum_tolerance(str(array.dtype)))
+        given = str(getattr(proba, "dtype", array.dtype))  # half precision was widened above
+        wrong = ~(xp.abs(sums - 1) <= sum_tolerance(given))
     if array.shape[0] and (bool(xp.any(wrong)) or not bool(xp.min(array) >= 0)):
         check_entries(array, name)
         _raise_first(
@@ -141,17 +143,19 @@ def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
     return as_array(host / host.sum(), like)
 
 
-def check_weight(weight: Any, reference: Array, name: str = "reference_weight") -> Array | None:
-    """Return one non-negative weight a reference row, or None where every row counts once."""
+def check_weight(
+    weight: Any, rows: Array, name: str = "reference_weight", unit: str = "reference row"
+) -> Array | None:
+    """Return one non-negative weight a row, or None where every row counts once."""
     if weight is None:
         return None
-    host = _check_vector(weight, reference.shape[0], name, "reference row")
+    host = _check_vector(weight, rows.shape[0], name, unit)
     if host.sum() <= 0:
         raise InputError(
             f"`{name}` must give some row a positive weight; all {host.size} entries are 0. Pass "
             "None to count every row once."
         )
-    return as_array(host, reference)
+    return as_array(host, rows)
 
 
 def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
@@ -173,6 +177,17 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
             f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}={low}."
         )
     return int(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    """Raise unless `value` is one of `choices`."""
+    if not any(
+        value is choice or (isinstance(value, str) and value == choice) for choice in choices
+    ):
+        told = " or ".join(repr(choice) for choice in choices)
+        raise InputError(
+            f"`{name}` must be {told}; it is {value!r}. Pass for example {name}={choices[0]!r}."
+        )
 
 
 def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:

@@ -9,53 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy.special import entr, expit, logit
 
 from altnorm._array import quiet
-from altnorm._validation import InputError, check_entries, check_matrix
+from altnorm._labels import check_indicator
+from altnorm._validation import InputError
 from altnorm.binary import iterate_logits
 
 __all__ = [
     "adjust_yes",
     "binary_ambiguity",
     "check_label_matrix",
-    "check_yes_proba",
     "label_slices",
 ]
 
 
-def check_yes_proba(proba: np.ndarray, name: str = "proba") -> np.ndarray:
-    """Return independent probabilities, each between 0 and 1."""
-    array = check_matrix(proba, name)
-    check_entries(array, name)
-    if array.size and array.max() > 1:
-        row, column = np.unravel_index(np.argmax(array), array.shape)
-        raise InputError(
-            f"Each entry of `{name}` must be at most 1; {int((array > 1).sum())} of {array.size} "
-            f"are not, the largest is row {row}, column {column} ({array[row, column]:.6g}). If "
-            "these are logits, pass input='logits'."
-        )
-    return array
-
-
-def check_label_matrix(y: object, shape: tuple[int, ...]) -> np.ndarray:
+def check_label_matrix(y: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return the 0/1 label matrix as booleans."""
-    dense = y.toarray() if hasattr(y, "toarray") else y
-    labels = np.asarray(dense)
+    labels = check_indicator(y, "y")
     if labels.shape != shape:
         raise InputError(
-            f"For multi-label problems `y` must be a 0/1 matrix shaped like `proba`, {shape}; it "
-            f"has shape {labels.shape}. Pass one column a label."
+            f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}; it has shape "
+            f"{labels.shape}. Use scikit-learn's MultiLabelBinarizer to make one."
         )
-    if not np.isin(labels, (0, 1)).all():
-        wrong = labels[~np.isin(labels, (0, 1))][0]
-        raise InputError(
-            f"For multi-label problems `y` must hold 0 and 1 only; it holds {wrong!r}. Pass a 0/1 "
-            "matrix with one column a label."
-        )
-    return labels.astype(bool)
+    return labels.toarray() if hasattr(labels, "toarray") else labels
 
 
 def binary_ambiguity(p: np.ndarray) -> np.ndarray:
@@ -75,11 +55,12 @@ def adjust_yes(
 ) -> np.ndarray:
     """Alternating normalization of yes-probabilities against yes-probabilities.
 
-    Where the prior is 0 or 1 there is no doubt to resolve, and `p` comes back as it was.
+    Where the prior is 0 or 1, or there is no reference, nothing can be said about a doubt, and
+    `p` comes back as it was.
     """
-    if not 0 < prior < 1 or not p.size:
-        return p.copy()
     total = reference.size if weight is None else float(weight.sum())
+    if not 0 < prior < 1 or not p.size or not total:
+        return p.copy()
     with quiet(np):
         steps = iterate_logits(
             logit(p),

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from altnorm import functional
-from altnorm._estimator import ProbabilityTransformer, resolve_classes
-from altnorm._validation import InputError, check_integer, check_positive, check_prior
+from altnorm._estimator import ProbabilityTransformer
+from altnorm._validation import (
+    InputError,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_prior,
+)
 from altnorm.ambiguity import row_ambiguity
 from altnorm.explanation import Explanation
 from altnorm.multilabel import (
     adjust_yes,
     binary_ambiguity,
-    check_label_matrix,
-    check_yes_proba,
     label_slices,
 )
 from altnorm.reference import (
@@ -174,44 +177,13 @@ class AlternatingNormalizer(ProbabilityTransformer):
             before, after, self._ambiguity(before), self.classes_, self.multilabel is not None
         )
 
-    def predict(self, proba: Any) -> np.ndarray:
-        """Return the class of each row after the adjustment.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Class labels; for multi-label problems the 0/1 matrix of probabilities above 0.5.
-        """
-        if self.multilabel is None:
-            return super().predict(proba)
-        return (self._transform(self._check_transform(proba)) > 0.5).astype(int)
-
     def _check_params(self) -> None:
         check_positive(self.alpha, "alpha")
         check_integer(self.depth, "depth", low=1)
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)
-        _check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
-        _check_choice(self.input, "input", ("proba", "logits"))
-
-    def _check_fit(self, proba: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-        if self.multilabel is None:
-            return super()._check_fit(proba, y)
-        checked = self._to_proba(validate_data(self, proba, dtype=[np.float64, np.float32]))
-        names = getattr(self, "feature_names_in_", None)
-        self.classes_ = resolve_classes(None, checked.shape[1], names)
-        return checked, None if y is None else check_label_matrix(y, checked.shape)
-
-    def _to_proba(self, values: np.ndarray) -> np.ndarray:
-        if self.multilabel is None:
-            return super()._to_proba(values)
-        return expit(values) if self.input == "logits" else check_yes_proba(values)
+        check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
 
     def _ambiguity(self, proba: np.ndarray) -> np.ndarray:
         if self.multilabel is None:
@@ -232,7 +204,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
             if self.multilabel == "pairs":
                 counted = np.array([counted.mean(), 1 - counted.mean()])
         if isinstance(self.prior, str):
-            _check_choice(self.prior, "prior", ("uniform", "shrunk"))
+            check_choice(self.prior, "prior", ("uniform", "shrunk"))
             if self.prior == "shrunk" and counted is not None:
                 return _shrink(counted, n_rows, self.multilabel)
             counted = None
@@ -306,13 +278,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
         return out
 
 
-def _check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
-    if value not in choices:
-        raise InputError(
-            f"`{name}` must be one of {choices}; it is {value!r}. Pass {name}={choices[0]!r}."
-        )
-
-
 def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
     if given.shape != (n_labels,) or not ((given >= 0) & (given <= 1)).all():
         raise InputError(
@@ -329,4 +294,5 @@ def _shrink(counted: np.ndarray, n_rows: float, multilabel: str | None) -> np.nd
         return shrink_frequencies(counted, n_rows)
     if multilabel == "pairs":
         return counted
-    return (n_rows * counted + 0.5) / (n_rows + 1)  # Jeffreys: no label is impossible
+    # One more row, of the average label: no label is impossible.
+    return (n_rows * counted + counted.mean()) / (n_rows + 1)

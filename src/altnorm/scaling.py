@@ -28,7 +28,16 @@ from typing import Any, NamedTuple
 
 from altnorm._array import Array, array_namespace, block_slices, concat_blocks, quiet, scatter
 
-__all__ = ["Anchor", "column_log_sums", "iterate", "iterate_stacked", "logsumexp", "step_once"]
+__all__ = [
+    "Anchor",
+    "column_log_sums",
+    "iterate",
+    "iterate_stacked",
+    "log_add",
+    "logsumexp",
+    "reference_path",
+    "step_once",
+]
 
 _NEG_INF = -math.inf
 
@@ -74,6 +83,26 @@ def column_log_sums(log_a: Array, log_w: Array | None, alpha: float) -> Array:
         x = alpha * log_a[rows, :]
         parts.append(logsumexp(x if log_w is None else x + log_w[rows, None], axis=0))
     return logsumexp(xp.concat(parts, axis=0), axis=0)[0, :]
+
+
+def reference_path(
+    log_a: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
+) -> Iterator[Array]:
+    """Yield the log column sums of the reference iterated on its own, iteration by iteration.
+
+    Works in place on `log_a`. A row in doubt that is one among many hardly moves the reference, so
+    :func:`step_once` with these sums follows :func:`iterate` closely, without any product.
+    """
+    xp = array_namespace(log_a)
+    while True:
+        log_s = column_log_sums(log_a, log_w, alpha)
+        if log_mass is not None:
+            log_s = log_add(log_s, log_mass + log_q)
+        yield log_s
+        log_c = xp.where(log_s > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
+        for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
+            x = alpha * log_a[rows, :] + log_c
+            log_a[rows, :] = x - logsumexp(x, axis=1)
 
 
 def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:

@@ -1,0 +1,110 @@
+"""What the single-label peers share: log-probabilities in, one tilt of them out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from altnorm._estimator import ProbabilityTransformer
+from altnorm._validation import InputError, check_choice, check_prior, check_weight
+
+__all__ = [
+    "FitData",
+    "LogProbabilityTransformer",
+    "class_frequencies",
+    "mean_proba",
+    "positive",
+    "read_prior",
+    "tilt",
+]
+
+
+class FitData(NamedTuple):
+    """Clean validation data: log-probabilities, class codes, row weights."""
+
+    log_p: np.ndarray
+    codes: np.ndarray | None
+    weight: np.ndarray
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Class codes, where they are needed."""
+        if self.codes is None:
+            raise InputError(
+                "This method requires y to be passed, but the target y is None. Call fit(proba, y)."
+            )
+        return self.codes
+
+
+class LogProbabilityTransformer(ProbabilityTransformer):
+    """Base of the peers: subclasses' `_transform` receives log-probabilities.
+
+    Logits are turned into log-probabilities directly, which keeps what a softmax would round to
+    zero. A probability of zero is ``-inf`` and stays zero.
+    """
+
+    def __init__(self, *, input: str = "proba") -> None:
+        self.input = input
+
+    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> FitData:
+        log_p, codes = self._check_fit(proba, y)
+        like = np.empty((log_p.shape[0], 0))
+        weight = check_weight(sample_weight, like, "sample_weight", "row")
+        return FitData(log_p, codes, np.ones(log_p.shape[0]) if weight is None else weight)
+
+    def _read(self, values: np.ndarray) -> np.ndarray:
+        check_choice(self.input, "input", ("proba", "logits"))
+        if self.input == "logits" and values.shape[1] > 1:
+            return log_softmax(values, axis=1)
+        with np.errstate(divide="ignore"):
+            return log_softmax(np.log(super()._read(values)), axis=1)
+
+
+def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = None) -> np.ndarray:
+    """Return ``softmax(slope * log_p + bias)``; a row left without any class stays as it was."""
+    scores = log_p * slope
+    if bias is not None:
+        scores += bias.astype(log_p.dtype)
+    dead = np.isneginf(scores.max(axis=1))
+    if dead.any():
+        warnings.warn(
+            f"{dead.sum()} of {dead.size} rows give probability only to classes whose prior is 0; "
+            "they are returned as they were.",
+            stacklevel=4,
+        )
+        scores[dead] = log_p[dead]
+    return softmax(scores, axis=1)
+
+
+def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Return the (weighted) mean probability of each class, without zeros."""
+    mean = np.average(np.exp(log_p.astype(np.float64)), axis=0, weights=weight)
+    return positive(mean)
+
+
+def class_frequencies(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
+    """Return the (weighted) frequency of each class, without zeros."""
+    return positive(np.bincount(codes, weight, minlength=n_classes))
+
+
+def positive(prior: np.ndarray) -> np.ndarray:
+    """Normalise `prior`; where it is 0, count half of its smallest positive entry instead.
+
+    A class that was not seen is rarer than the rarest that was, but not impossible.
+    """
+    filled = np.where(prior > 0, prior, prior[prior > 0].min() / 2)
+    return filled / filled.sum()
+
+
+def read_prior(prior: Any, name: str, n_classes: int, otherwise: str) -> np.ndarray:
+    """Return an explicit or "uniform" prior as weights that sum to 1."""
+    if isinstance(prior, str) and prior != "uniform":
+        raise InputError(
+            f"`{name}` must be {otherwise}, 'uniform' or one number a class; it is {prior!r}. "
+            f"Pass for example {name}='uniform'."
+        )
+    values = None if isinstance(prior, str) else prior
+    return check_prior(values, np.empty((0, n_classes)), name)

@@ -1,0 +1,343 @@
+"""Peers that multiply each class by a ratio of priors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+
+from altnorm._validation import check_choice, check_integer, check_positive
+from altnorm.peers._base import (
+    FitData,
+    LogProbabilityTransformer,
+    class_frequencies,
+    mean_proba,
+    positive,
+    read_prior,
+    tilt,
+)
+
+__all__ = ["BatchCalibration", "LabelShiftEM", "PriorReweighting"]
+
+
+class PriorReweighting(LogProbabilityTransformer):
+    r"""Replace the class prior that the classifier works with by the one that holds.
+
+    .. math:: p'_{ij} \propto p_{ij} \, q_j / s_j
+
+    with the target prior :math:`q` and the source prior :math:`s`. Bayes' rule makes this exact
+    when the classifier is calibrated under :math:`s` and only the prior has changed [1]_.
+
+    Parameters
+    ----------
+    prior : None, "uniform" or array-like of shape (n_classes,), default=None
+        The target prior. None counts the class frequencies of `y` (uniform if there is no `y`).
+    source_prior : None or array-like of shape (n_classes,), default=None
+        The source prior, for example the class frequencies of the training data. None takes the
+        mean predicted probability on the validation set.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+    prior_, source_prior_ : ndarray of shape (n_classes,)
+        The two priors; each sums to 1.
+
+    Notes
+    -----
+    A class that `y` lacks, or whose source prior is 0, counts half as much as the smallest
+    positive entry: not seen is not impossible. Zeros in an array passed as `prior` are taken at
+    their word, and a row that would be left without any class is returned as it was, with a
+    warning.
+
+    References
+    ----------
+    .. [1] Elkan, "The foundations of cost-sensitive learning", IJCAI 2001, theorem 2.
+
+    Examples
+    --------
+    >>> from altnorm.peers import PriorReweighting
+    >>> method = PriorReweighting("uniform", source_prior=[0.8, 0.2]).fit([[0.8, 0.2]])
+    >>> method.transform([[0.8, 0.2], [0.5, 0.5]]).round(3)
+    array([[0.5, 0.5],
+           [0.2, 0.8]])
+    """
+
+    def __init__(
+        self, prior: Any = None, *, source_prior: Any = None, input: str = "proba"
+    ) -> None:
+        self.prior = prior
+        self.source_prior = source_prior
+        self.input = input
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> PriorReweighting:
+        """Count the two priors, as far as they are not given.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Validation predictions.
+        y : array-like of shape (n_samples,), optional
+            Validation labels, counted if `prior` is None.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row in frequencies and means.
+
+        Returns
+        -------
+        PriorReweighting
+            The fitted transformer.
+        """
+        data = self._read_fit(proba, y, sample_weight)
+        n_classes = self.classes_.size
+        if self.prior is None and data.codes is not None:
+            self.prior_ = class_frequencies(data.codes, data.weight, n_classes)
+        else:
+            prior = "uniform" if self.prior is None else self.prior
+            self.prior_ = read_prior(prior, "prior", n_classes, "None")
+        if self.source_prior is None:
+            self.source_prior_ = mean_proba(data.log_p, data.weight)
+        else:
+            source = read_prior(self.source_prior, "source_prior", n_classes, "None")
+            self.source_prior_ = positive(source)
+        return self
+
+    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+        return tilt(log_p, bias=_log_ratio(self.prior_, self.source_prior_))
+
+
+class LabelShiftEM(LogProbabilityTransformer):
+    r"""Estimate the class prior of the batch by expectation maximisation and adopt it [1]_.
+
+    From :math:`\pi = s`, repeat until :math:`\pi` settles:
+
+    .. math::
+
+        p'_{ij} \propto p_{ij} \, \pi_j / s_j, \qquad \pi_j = \frac{1}{n} \sum_i p'_{ij} .
+
+    This maximises the likelihood of the mixture :math:`\sum_j \pi_j \, p(x_i | j)`, which is
+    concave, so there is one answer. It assumes that the classifier is calibrated under the
+    source prior :math:`s`; fit a `BiasCorrectedTemperature` first where it is not.
+
+    **The result depends on the batch.** Unlike its companions this method looks at all rows
+    passed to `transform` together: the same row in another batch gets another answer, and a batch
+    of few rows, or of one, a poor estimate. No labels of the batch are used.
+
+    Parameters
+    ----------
+    source_prior : "labels", "predictions" or array-like of shape (n_classes,), default="labels"
+        The prior that the classifier works with: class frequencies of the validation labels,
+        mean prediction on the validation set, or numbers.
+    tol : float, default=1e-6
+        Stop when the prior changes by less than this, summed over the classes.
+    max_iter : int, default=1000
+        Iterations after which to stop anyway, with a ``ConvergenceWarning``.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+    source_prior_ : ndarray of shape (n_classes,)
+        The source prior; a class without evidence counts as in `PriorReweighting`.
+
+    References
+    ----------
+    .. [1] Saerens, Latinne, Decaestecker, "Adjusting the outputs of a classifier to new a priori
+       probabilities: a simple procedure", Neural Computation 14, 2002.
+
+    Examples
+    --------
+    >>> from altnorm.peers import LabelShiftEM
+    >>> method = LabelShiftEM().fit([[0.9, 0.1], [0.1, 0.9]], [0, 1])
+    >>> batch = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
+    >>> method.estimate_prior(batch).round(3)
+    array([0.812, 0.188])
+    """
+
+    def __init__(
+        self,
+        source_prior: Any = "labels",
+        *,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        input: str = "proba",
+    ) -> None:
+        self.source_prior = source_prior
+        self.tol = tol
+        self.max_iter = max_iter
+        self.input = input
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> LabelShiftEM:
+        """Find the source prior.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Validation predictions.
+        y : array-like of shape (n_samples,), optional
+            Validation labels, required if `source_prior` is "labels".
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row in frequencies and means.
+
+        Returns
+        -------
+        LabelShiftEM
+            The fitted transformer.
+        """
+        check_positive(self.tol, "tol", zero=True)
+        check_integer(self.max_iter, "max_iter", low=1)
+        self.source_prior_ = self._read_source(self._read_fit(proba, y, sample_weight))
+        return self
+
+    def estimate_prior(self, proba: Any) -> np.ndarray:
+        """Return the class prior of a batch, the maximum-likelihood estimate.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            The prior; it sums to 1.
+        """
+        return self._estimate(self._check_transform(proba))
+
+    def _read_source(self, data: FitData) -> np.ndarray:
+        n_classes = self.classes_.size
+        if not isinstance(self.source_prior, str):
+            return positive(read_prior(self.source_prior, "source_prior", n_classes, ""))
+        check_choice(self.source_prior, "source_prior", ("labels", "predictions"))
+        if self.source_prior == "labels":
+            return class_frequencies(data.labels, data.weight, n_classes)
+        return mean_proba(data.log_p, data.weight)
+
+    def _estimate(self, log_p: np.ndarray) -> np.ndarray:
+        return mixture_weights(
+            log_p.astype(np.float64) - np.log(self.source_prior_),
+            start=self.source_prior_,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+        return tilt(log_p, bias=_log_ratio(self._estimate(log_p), self.source_prior_))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = isinstance(self.source_prior, str) and (
+            self.source_prior == "labels"
+        )
+        return tags
+
+
+class BatchCalibration(LogProbabilityTransformer):
+    r"""Divide by the contextual prior, the mean prediction of a batch [1]_.
+
+    .. math:: p'_{ij} \propto p_{ij} / \bar p_j^{\,\gamma}, \qquad
+              \bar p_j = \frac{1}{n} \sum_i p_{ij}
+
+    Made for language models whose prompt favours some answers; it takes the classes to be equally
+    frequent and needs no labels.
+
+    Parameters
+    ----------
+    batch : {"fit", "transform"}, default="fit"
+        Whose mean: that of the validation set, or of the rows passed to `transform`. In the
+        second case, the paper's, **the result depends on the batch**.
+    gamma : float, default=1.0
+        Strength, 0 or greater: 0 changes nothing, 1 is the paper's default.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+    contextual_prior_ : ndarray of shape (n_classes,)
+        Mean prediction on the validation set; a class never predicted there counts as in
+        `PriorReweighting`.
+
+    References
+    ----------
+    .. [1] Zhou, Wan, Proleev, Mincu, Chen, Heller, Roy, "Batch calibration: rethinking calibration
+       for in-context learning and prompt engineering", ICLR 2024.
+
+    Examples
+    --------
+    >>> from altnorm.peers import BatchCalibration
+    >>> method = BatchCalibration().fit([[0.9, 0.1], [0.7, 0.3]])
+    >>> method.transform([[0.8, 0.2], [0.7, 0.3]]).round(3)
+    array([[0.5  , 0.5  ],
+           [0.368, 0.632]])
+    """
+
+    def __init__(self, batch: str = "fit", *, gamma: float = 1.0, input: str = "proba") -> None:
+        self.batch = batch
+        self.gamma = gamma
+        self.input = input
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> BatchCalibration:
+        """Take the mean of the validation predictions.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Validation predictions.
+        y : array-like of shape (n_samples,), optional
+            Validation labels; they only name the classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row in the mean.
+
+        Returns
+        -------
+        BatchCalibration
+            The fitted transformer.
+        """
+        check_choice(self.batch, "batch", ("fit", "transform"))
+        check_positive(self.gamma, "gamma", zero=True)
+        data = self._read_fit(proba, y, sample_weight)
+        self.contextual_prior_ = mean_proba(data.log_p, data.weight)
+        return self
+
+    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+        prior = self.contextual_prior_ if self.batch == "fit" else mean_proba(log_p)
+        return tilt(log_p, bias=-self.gamma * np.log(prior))
+
+
+def mixture_weights(
+    log_density: np.ndarray, *, start: np.ndarray, tol: float, max_iter: int
+) -> np.ndarray:
+    """Return the proportions under which a mixture of known densities is most likely, by EM."""
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+    weights = start
+    for _ in range(max_iter):
+        previous, weights = weights, _em_step(density, weights)
+        change = np.abs(weights - previous).sum()
+        if change <= tol:
+            return weights
+    warnings.warn(
+        f"EM has not settled after {max_iter} iterations: the prior still changes by "
+        f"{change:.3g}, more than tol={tol:g}. Raise max_iter or tol.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    return weights
+
+
+def _em_step(density: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    per_row = 1 / (density @ weights)
+    updated = weights * (per_row @ density)
+    return updated / updated.sum()
+
+
+def _log_ratio(prior: np.ndarray, source: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(prior) - np.log(source)

@@ -1,0 +1,266 @@
+"""What all peers have in common: scikit-learn's conventions, dtypes, zeros, messages."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import expit, log_softmax, logit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from altnorm import peers
+from altnorm._validation import InputError
+
+SINGLE = [
+    peers.Identity(),
+    peers.TemperatureScaling(),
+    peers.BiasCorrectedTemperature(),
+    peers.BiasCorrectedTemperature(1.0),
+    peers.PriorReweighting(),
+    peers.PriorReweighting("uniform", source_prior=[0.4, 0.3, 0.2, 0.1]),
+    peers.LabelShiftEM(),
+    peers.LabelShiftEM("predictions"),
+    peers.BatchCalibration(),
+    peers.BatchCalibration("transform", gamma=0.5),
+]
+MULTI = [
+    peers.GlobalThreshold(),
+    peers.GlobalThreshold("f1_macro"),
+    peers.GlobalThreshold("f1_samples"),
+    peers.LabelThresholds(),
+]
+NEED_Y = [
+    peers.TemperatureScaling(),
+    peers.BiasCorrectedTemperature(),
+    peers.LabelShiftEM(),
+    *MULTI,
+]
+
+single = pytest.mark.parametrize("peer", SINGLE, ids=repr)
+multi = pytest.mark.parametrize("peer", MULTI, ids=repr)
+every = pytest.mark.parametrize("peer", SINGLE + MULTI, ids=repr)
+
+ROUNDING = {np.float64: 1e-12, np.float32: 2e-6}
+
+
+def single_label(n=90, m=4, seed=0):
+    """Predictions with zeros, wrong about the prior, and labels drawn from the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.full(m, 0.4), n)
+    truth[rng.random((n, m)) < 0.1] = 0
+    truth += 1e-3 * (np.arange(m) == truth.argmax(1)[:, None])
+    truth /= truth.sum(1, keepdims=True)
+    y = np.array([rng.choice(m, p=row) for row in truth])
+    skewed = truth**1.5 * np.arange(1, m + 1)
+    return skewed / skewed.sum(1, keepdims=True), y
+
+
+def multi_label(n=90, m=4, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-1, 1.5, (n, m))
+    return expit(z - 1), (rng.random((n, m)) < expit(z)).astype(int)
+
+
+def data_for(peer):
+    return multi_label() if isinstance(peer, tuple(map(type, MULTI))) else single_label()
+
+
+@every
+def test_parameters_are_stored_untouched_and_cloned(peer):
+    proba, y = data_for(peer)
+    before = peer.get_params()
+    fitted = clone(peer).fit(proba, y)
+    for name, value in before.items():
+        assert getattr(fitted, name) is value or getattr(fitted, name) == value
+    with pytest.raises(NotFittedError):
+        clone(fitted).transform(proba)
+
+
+@every
+def test_pickle_gives_the_same_answers(peer):
+    proba, y = data_for(peer)
+    fitted = clone(peer).fit(proba, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(proba), fitted.transform(proba))
+    np.testing.assert_array_equal(again.predict(proba), fitted.predict(proba))
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtype_is_kept(peer, dtype):
+    proba, y = data_for(peer)
+    adjusted = clone(peer).fit(proba.astype(dtype), y).transform(proba.astype(dtype))
+    assert adjusted.dtype == dtype
+    assert isinstance(adjusted, np.ndarray)
+
+
+@single
+def test_single_precision_agrees_with_double(peer):
+    proba, y = single_label()
+    exact = clone(peer).fit(proba, y).transform(proba)
+    rough = clone(peer).fit(proba.astype(np.float32), y).transform(proba.astype(np.float32))
+    np.testing.assert_allclose(rough, exact, atol=2e-5)
+
+
+@single
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_sum_to_one_and_zeros_stay_zero(peer, dtype):
+    proba, y = single_label()
+    proba = proba.astype(dtype)
+    adjusted = clone(peer).fit(proba, y).transform(proba)
+    assert (proba == 0).any()
+    np.testing.assert_allclose(adjusted.sum(axis=1), 1, atol=ROUNDING[dtype])
+    np.testing.assert_array_equal(adjusted[proba == 0], 0)
+    assert (adjusted >= 0).all()
+
+
+@every
+def test_set_output_pandas_keeps_names_and_index(peer):
+    proba, y = data_for(peer)
+    frame = pd.DataFrame(proba, columns=list("abcd"), index=np.arange(len(proba)) + 7)
+    labels = np.array(list("abcd"))[y] if y.ndim == 1 else y
+    fitted = clone(peer).set_output(transform="pandas").fit(frame, labels)
+    out = fitted.transform(frame)
+    assert list(out.columns) == list("abcd") == list(fitted.get_feature_names_out())
+    assert list(fitted.classes_) == list("abcd")
+    pd.testing.assert_index_equal(out.index, frame.index)
+    np.testing.assert_allclose(out, clone(peer).fit(proba, y).transform(proba), atol=1e-12)
+
+
+@single
+def test_string_classes(peer):
+    proba, y = single_label()
+    names = np.array(["ant", "bee", "cat", "dog"])
+    fitted = clone(peer).fit(proba, names[y])
+    np.testing.assert_array_equal(fitted.classes_, names)
+    np.testing.assert_array_equal(
+        fitted.predict(proba), names[clone(peer).fit(proba, y).predict(proba)]
+    )
+    np.testing.assert_array_equal(
+        fitted.predict(proba), names[fitted.transform(proba).argmax(axis=1)]
+    )
+
+
+@single
+def test_logits_are_log_probabilities(peer):
+    proba, y = single_label()
+    logits = log_softmax(np.random.default_rng(1).normal(0, 3, proba.shape), axis=1) + 5
+    by_logits = clone(peer).set_params(input="logits").fit(logits, y).transform(logits)
+    by_proba = clone(peer).fit(softmax(logits, 1), y).transform(softmax(logits, 1))
+    np.testing.assert_allclose(by_logits, by_proba, atol=1e-6)
+
+
+@multi
+def test_log_odds_are_probabilities(peer):
+    proba, y = multi_label()
+    by_logits = clone(peer).set_params(input="logits").fit(logit(proba), y)
+    np.testing.assert_array_equal(
+        by_logits.predict(logit(proba)), clone(peer).fit(proba, y).predict(proba)
+    )
+
+
+@single
+def test_permuting_classes_permutes_the_answer(peer):
+    proba, y = single_label()
+    order = np.array([2, 0, 3, 1])
+    permuted = clone(peer)
+    if getattr(peer, "source_prior", None) is not None and not isinstance(peer.source_prior, str):
+        permuted.set_params(source_prior=np.asarray(peer.source_prior)[order])
+    permuted.fit(proba[:, order], np.argsort(order)[y])
+    expected = clone(peer).fit(proba, y).transform(proba)[:, order]
+    np.testing.assert_allclose(permuted.transform(proba[:, order]), expected, atol=1e-7)
+
+
+@every
+def test_duplicated_rows_are_weight_two(peer):
+    if getattr(peer, "ridge", None) == "cv":
+        peer = clone(peer).set_params(ridge=3.0)  # copies of a row would fall into several folds
+    proba, y = data_for(peer)
+    weight = np.where(np.arange(len(y)) % 3 == 0, 2, 1)
+    weighted = clone(peer).fit(proba, y, sample_weight=weight)
+    copied = clone(peer).fit(np.repeat(proba, weight, axis=0), np.repeat(y, weight, axis=0))
+    np.testing.assert_allclose(weighted.transform(proba), copied.transform(proba), atol=1e-6)
+
+
+@every
+def test_rows_of_weight_zero_are_absent(peer):
+    proba, y = data_for(peer)
+    keep = np.arange(len(y)) % 4 != 0
+    weighted = clone(peer).fit(proba, y, sample_weight=keep.astype(float))
+    absent = clone(peer).fit(proba[keep], y[keep])
+    np.testing.assert_allclose(weighted.transform(proba), absent.transform(proba), atol=1e-7)
+
+
+@every
+def test_works_in_a_pipeline(peer):
+    proba, y = data_for(peer)
+    pipeline = make_pipeline(clone(peer), clone(peer)).fit(proba, y)
+    assert pipeline.transform(proba).shape == proba.shape
+    assert pipeline.predict(proba).shape == y.shape
+
+
+@single
+@settings(max_examples=15)
+@given(
+    scores=arrays(np.float64, (9, 3), elements=st.sampled_from([0.0, 1e-300, 1e-9, 0.2, 1.0, 3.0])),
+    codes=arrays(np.int64, 9, elements=st.integers(0, 2)),
+)
+def test_extreme_probabilities_never_give_nan(peer, scores, codes):
+    if getattr(peer, "source_prior", None) is not None:
+        peer = clone(peer).set_params(source_prior=[0.5, 0.3, 0.2])
+    if isinstance(peer, peers.LabelShiftEM):
+        peer = clone(peer).set_params(tol=0.1)  # convergence is another matter
+    scores[scores.sum(axis=1) < 1e-200] = [0, 0, 1]
+    proba = scores / scores.sum(axis=1, keepdims=True)
+    adjusted = clone(peer).fit(proba, codes).transform(proba)
+    np.testing.assert_allclose(adjusted.sum(axis=1), 1, atol=1e-12)
+    assert (adjusted[proba == 0] == 0).all()
+
+
+@pytest.mark.parametrize("peer", NEED_Y, ids=repr)
+def test_labels_are_required(peer):
+    assert peer.__sklearn_tags__().target_tags.required
+    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
+        clone(peer).fit(data_for(peer)[0])
+
+
+@every
+def test_unknown_input_kind(peer):
+    with pytest.raises(InputError, match="`input` must be 'proba' or 'logits'; it is 'odds'"):
+        clone(peer).set_params(input="odds").fit(*data_for(peer))
+
+
+@single
+def test_rows_that_do_not_sum_to_one(peer):
+    proba, y = single_label()
+    proba[17] *= 1.3
+    with pytest.raises(InputError, match=r"row 17 \(sum 1.3\).*input='logits'"):
+        clone(peer).fit(proba, y)
+
+
+BAD_SETTINGS = [
+    (peers.BiasCorrectedTemperature("auto"), "`ridge` must be 'cv'; it is 'auto'"),
+    (peers.BiasCorrectedTemperature(-1.0), "`ridge` must be a finite number, 0 or greater"),
+    (peers.BiasCorrectedTemperature(cv=1), "`cv` must be an integer, 2 or greater"),
+    (peers.PriorReweighting("labels"), "`prior` must be None, 'uniform' or one number a class"),
+    (peers.PriorReweighting([0.5, 0.5]), "`prior` must have one entry a class"),
+    (peers.PriorReweighting(source_prior=[0, 0, 0, 0]), "`source_prior` must give some class"),
+    (peers.LabelShiftEM("truth"), "`source_prior` must be 'labels' or 'predictions'"),
+    (peers.LabelShiftEM(max_iter=0), "`max_iter` must be an integer, 1 or greater"),
+    (peers.LabelShiftEM(tol=-1.0), "`tol` must be a finite number, 0 or greater"),
+    (peers.BatchCalibration("test"), "`batch` must be 'fit' or 'transform'; it is 'test'"),
+    (peers.BatchCalibration(gamma=-1.0), "`gamma` must be a finite number, 0 or greater"),
+    (peers.GlobalThreshold("f1"), "`scoring` must be 'f1_micro' or 'f1_macro' or 'f1_samples'"),
+    (peers.LabelThresholds(-1.0), "`shrinkage` must be a finite number, 0 or greater"),
+]
+
+
+@pytest.mark.parametrize(("peer", "message"), BAD_SETTINGS, ids=lambda case: repr(case)[:50])
+def test_bad_settings_are_told_in_a_sentence(peer, message):
+    with pytest.raises(InputError, match=message):
+        peer.fit(*data_for(peer))
