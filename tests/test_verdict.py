@@ -1,0 +1,464 @@
+"""The verdict against naive formulas, brute force and simulation."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_matrix
+from scipy.stats import multinomial
+from sklearn import metrics as sk
+
+from altnorm._validation import InputError
+from altnorm.metrics import Score, decide, loose_macro_f1, resolve_scoring
+from altnorm.verdict import Verdict, compare_predictions, mcnemar_p_value, paired_interval
+
+
+def one_hot(codes, m=3):
+    return np.eye(m)[codes]
+
+
+def problem(seed=0, n=300, m=4, shift=0.5):
+    """Labels, biased probabilities, and the same without the bias."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, m, n)
+    logit = rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y]
+    pair = [np.exp(logit + b) for b in (shift * np.linspace(-1, 1, m), 0)]
+    return y, *(p / p.sum(axis=1, keepdims=True) for p in pair)
+
+
+def label_problem(seed=0, n=200, m=6):
+    rng = np.random.default_rng(seed)
+    after = rng.random((n, m))
+    return (rng.random((n, m)) < after).astype(int), after * 0.8, after
+
+
+# The exact test and its interval.
+
+
+@given(fixed=st.integers(0, 40), broken=st.integers(0, 40))
+def test_mcnemar_is_twice_the_binomial_tail(fixed, broken):
+    n = fixed + broken
+    tail = sum(math.comb(n, k) for k in range(max(fixed, broken), n + 1)) / 2**n
+    assert mcnemar_p_value(fixed, broken) == pytest.approx(min(1.0, 2 * tail), rel=1e-10)
+
+
+def naive_score_statistic(b, c, n, delta):
+    """Tango's statistic with the nuisance parameter found by numerical maximisation."""
+
+    def minus_log_likelihood(q):
+        terms = [(b, q + delta), (c, q), (n - b - c, 1 - 2 * q - delta)]
+        return -sum(k * math.log(max(p, 1e-300)) for k, p in terms if k)
+
+    bounds = (max(0.0, -delta), (1 - delta) / 2)
+    q = minimize_scalar(
+        minus_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-12}
+    ).x
+    return (b - c - n * delta) / math.sqrt(n * (2 * q + delta - delta**2))
+
+
+@pytest.mark.parametrize(("b", "c", "n"), [(14, 5, 100), (5, 14, 100), (3, 1, 10), (641, 64, 4500)])
+@pytest.mark.parametrize(("confidence", "z"), [(0.95, 1.959964), (0.9, 1.644854)])
+def test_interval_inverts_the_score_test(b, c, n, confidence, z):
+    low, high = paired_interval(b, c, n, confidence)
+    assert naive_score_statistic(b, c, n, low) == pytest.approx(z, abs=1e-4)
+    assert naive_score_statistic(b, c, n, high) == pytest.approx(-z, abs=1e-4)
+
+
+@given(b=st.integers(0, 20), c=st.integers(0, 20), rest=st.integers(0, 50))
+def test_interval_is_ordered_bounded_and_mirrored(b, c, rest):
+    n = max(b + c + rest, 1)
+    low, high = paired_interval(b, c, n)
+    assert -1 <= low <= (b - c) / n <= high <= 1
+    assert high - low > 1e-6
+    assert paired_interval(c, b, n) == (-high, -low)
+
+
+def test_interval_at_the_edges_has_the_closed_form():
+    z2 = 1.959963984540054**2
+    low, high = paired_interval(0, 0, 50)
+    assert (low, high) == pytest.approx((-z2 / (50 + z2), z2 / (50 + z2)))
+    assert paired_interval(50, 0, 50) == pytest.approx(((50 - z2) / (50 + z2), 1), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "p_fixed", "p_broken"), [(20, 0.1, 0.1), (40, 0.2, 0.05), (60, 0.05, 0.02)]
+)
+def test_interval_covers_at_its_level(n, p_fixed, p_broken):
+    """Exact coverage: every outcome, weighted by its probability."""
+    covered = 0.0
+    for b, c in itertools.product(range(n + 1), repeat=2):
+        if b + c > n:
+            continue
+        mass = multinomial.pmf([b, c, n - b - c], n, [p_fixed, p_broken, 1 - p_fixed - p_broken])
+        if mass > 1e-7:
+            low, high = paired_interval(b, c, n)
+            covered += mass * (low <= p_fixed - p_broken <= high)
+    assert 0.94 <= covered <= 0.985
+
+
+# Accuracy, by hand.
+
+
+def test_accuracy_by_hand():
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
+    old = np.array([1, 1, 1, 1, 2, 1, 1, 0, 2, 0])
+    new = np.array([0, 0, 0, 0, 1, 1, 0, 1, 2, 0])
+    verdict = compare_predictions(y, one_hot(old), one_hot(new))
+    counts = verdict.n_rows, verdict.n_changed, verdict.n_fixed, verdict.n_broken
+    assert counts == (10, 7, 5, 1)
+    assert (verdict.before, verdict.after) == (0.3, 0.7)
+    assert verdict.gain == pytest.approx(0.4)
+    assert verdict.p_value == pytest.approx(14 / 64)
+    assert (verdict.ci_low, verdict.ci_high) == paired_interval(5, 1, 10)
+    assert not verdict.adopted
+    assert verdict == compare_predictions(y, old, new)
+    assert compare_predictions(y, old, new, significance=0.2).adopted
+
+
+def test_a_significant_loss_is_not_adopted():
+    y, before, after = problem(shift=1.5)
+    better, worse = compare_predictions(y, before, after), compare_predictions(y, after, before)
+    assert better.adopted
+    assert better.p_value < 0.01
+    assert not worse.adopted
+    assert worse.p_value == better.p_value
+    assert worse.gain == -better.gain
+    assert (worse.n_fixed, worse.n_broken) == (better.n_broken, better.n_fixed)
+    assert "the score did not rise" in str(worse)
+
+
+SCORES = ["accuracy", "f1_macro", "balanced_accuracy", "matthews_corrcoef", "neg_log_loss"]
+
+
+@pytest.mark.parametrize("scoring", [*SCORES, "top_k_accuracy", "f1_weighted", "roc_auc_ovr"])
+def test_nothing_changed(scoring):
+    y, before, _ = problem()
+    verdict = compare_predictions(y, before, before.copy(), scoring=scoring)
+    assert (verdict.gain, verdict.p_value, verdict.adopted) == (0, 1, False)
+    assert (verdict.ci_low, verdict.ci_high, verdict.n_changed) == (0, 0, 0)
+    assert "nothing changed" in str(verdict)
+
+
+def test_wrong_to_wrong_changes_no_score_but_is_counted():
+    verdict = compare_predictions([0, 0, 0], [1, 1, 1], [2, 2, 1])
+    assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken) == (2, 0, 0)
+    assert (verdict.gain, verdict.p_value, verdict.adopted) == (0, 1, False)
+
+
+@pytest.mark.parametrize("scoring", SCORES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_adopted_iff_the_gain_is_positive_and_passes(scoring, weighted):
+    for seed, shift in itertools.product(range(4), (0.0, 0.1, 0.6)):
+        y, before, after = problem(seed, n=120, shift=shift)
+        weight = np.random.default_rng(seed).random(120) if weighted else None
+        options = {"scoring": scoring, "sample_weight": weight, "n_resamples": 200}
+        verdict = compare_predictions(y, before, after, **options)
+        assert verdict.adopted == (verdict.gain > 0 and verdict.p_value < 0.05)
+        assert verdict.ci_low <= verdict.gain <= verdict.ci_high
+        assert verdict.gain == verdict.after - verdict.before
+        assert verdict == compare_predictions(y, before, after, **options)
+
+
+# The exchange test and the standard error for other scores.
+
+
+def brute_force_p_value(score, y, old, new, weight=None):
+    """Share of all exchanges of rows that gain at least as much."""
+    observed = score(y, new, weight) - score(y, old, weight)
+    gains = []
+    for flips in itertools.product([False, True], repeat=len(y)):
+        f = np.array(flips).reshape((-1,) + (1,) * (old.ndim - 1))
+        a, b = np.where(f, old, new), np.where(f, new, old)
+        gains.append(score(y, a, weight) - score(y, b, weight))
+    return np.mean(abs(np.array(gains)) >= abs(observed) - 1e-12)
+
+
+@pytest.mark.parametrize("scoring", [*SCORES, "f1_weighted", "neg_brier_score", "jaccard_macro"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_few_rows_are_tested_exactly(scoring, weighted):
+    y, before, after = problem(3, n=6, m=3, shift=1.0)
+    weight = np.arange(1.0, 7.0) if weighted else None
+    score = resolve_scoring(scoring)
+    pair = (before, after) if score.needs == "proba" else (before.argmax(1), after.argmax(1))
+    verdict = compare_predictions(
+        y, before, after, scoring=scoring, sample_weight=weight, n_resamples=2**6 + 1
+    )
+    assert verdict.p_value == pytest.approx(brute_force_p_value(score, y, *pair, weight))
+
+
+@pytest.mark.parametrize("scoring", ["f1_micro", "f1_macro", "loose_macro_f1", "f1_samples"])
+def test_few_multilabel_rows_are_tested_exactly(scoring):
+    y, before, after = label_problem(2, n=8)
+    score = resolve_scoring(scoring, multilabel=True)
+    verdict = compare_predictions(y, before, after, scoring=scoring)
+    expected = brute_force_p_value(score, y, decide(before), decide(after))
+    assert verdict.p_value == pytest.approx(expected)
+
+
+def test_random_exchanges_agree_with_the_exact_test():
+    y, before, after = problem(1, n=200, shift=0.3)
+    counts = Score(
+        "accuracy by counts",
+        "labels",
+        counts=lambda y, p: np.stack([y == p, np.ones(len(y))], axis=1).astype(float),
+        of_counts=lambda sums: sums[..., 0] / sums[..., 1],
+    )
+    plain = Score("accuracy as a whole", "labels", function=lambda y, p, w: np.mean(y == p))
+    exact = compare_predictions(y, before, after)
+    assert 0.01 < exact.p_value < 0.5
+    for score, n_resamples in [(counts, 20_000), (plain, 2000)]:
+        found = compare_predictions(y, before, after, scoring=score, n_resamples=n_resamples)
+        noise = 4 * math.sqrt(exact.p_value / n_resamples)
+        assert found.p_value == pytest.approx(exact.p_value, abs=noise)
+        assert found.std_error == pytest.approx(exact.std_error, rel=0.1)
+
+
+def test_bootstrap_error_equals_a_naive_bootstrap():
+    y, before, after = problem(5, n=150)
+    old, new = before.argmax(1), after.argmax(1)
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(200):
+        i = rng.integers(0, 150, 150)
+        scores = [sk.f1_score(y[i], p[i], average="macro") for p in (old, new)]
+        gains.append(scores[1] - scores[0])
+    verdict = compare_predictions(y, before, after, scoring="f1_macro", n_resamples=4000)
+    assert verdict.std_error == pytest.approx(np.std(gains), rel=0.15)
+    assert verdict.after == pytest.approx(sk.f1_score(y, new, average="macro"))
+
+
+def test_interval_of_an_average_is_the_paired_t_interval():
+    y, before, after = problem(6, n=50)
+    rows = np.log(after[np.arange(50), y]) - np.log(before[np.arange(50), y])
+    half = 2.009575 * rows.std(ddof=1) / math.sqrt(50)
+    verdict = compare_predictions(y, before, after, scoring="neg_log_loss")
+    assert verdict.ci_low == pytest.approx(rows.mean() - half, rel=1e-5)
+    assert verdict.ci_high == pytest.approx(rows.mean() + half, rel=1e-5)
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", "matthews_corrcoef", "neg_log_loss", "weighted"])
+def test_size_and_coverage_where_nothing_is_gained(scoring):
+    """Opposite biases are equally good but not exchangeable: a null that could go wrong."""
+    rng, n_trials, n = np.random.default_rng(0), 150, 150
+    rejected = covered = 0
+    for trial in range(n_trials):
+        y = rng.integers(0, 4, n)
+        logit = rng.normal(size=(n, 4)) + 1.5 * np.eye(4)[y]
+        pair = [np.exp(logit + b * np.array([0.5, -0.5, 0.25, -0.25])) for b in (1, -1)]
+        pair = [p / p.sum(axis=1, keepdims=True) for p in pair]
+        weighted = scoring == "weighted"
+        verdict = compare_predictions(
+            y,
+            *pair,
+            scoring="accuracy" if weighted else scoring,
+            sample_weight=rng.random(n) if weighted else None,
+            n_resamples=250,
+            random_state=trial,
+        )
+        rejected += verdict.adopted
+        covered += verdict.ci_low <= 0 <= verdict.ci_high
+    # Three standard errors of the simulation.
+    assert rejected / n_trials <= 0.05 + 0.053
+    assert abs(covered / n_trials - 0.95) <= 0.053
+
+
+# Weights.
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss"])
+def test_fractional_weights_count(scoring):
+    y, before, after = problem(n=80)
+    weight = np.random.default_rng(0).random(80)
+    verdict = compare_predictions(y, before, after, scoring=scoring, sample_weight=weight)
+    expected = {
+        "accuracy": lambda p: np.average(p.argmax(1) == y, weights=weight),
+        "f1_macro": lambda p: sk.f1_score(y, p.argmax(1), average="macro", sample_weight=weight),
+        "neg_log_loss": lambda p: np.average(np.log(p[np.arange(80), y]), weights=weight),
+    }[scoring]
+    assert verdict.before == pytest.approx(expected(before))
+    assert verdict.after == pytest.approx(expected(after))
+
+
+def test_error_of_a_weighted_average_is_that_of_its_bootstrap():
+    y, before, after = problem(n=200)
+    rng = np.random.default_rng(0)
+    weight = rng.random(200)
+    rows = (after.argmax(1) == y).astype(float) - (before.argmax(1) == y)
+    drawn = rng.integers(0, 200, (4000, 200))
+    gains = (weight * rows)[drawn].sum(axis=1) / weight[drawn].sum(axis=1)
+    verdict = compare_predictions(y, before, after, sample_weight=weight)
+    assert verdict.std_error == pytest.approx(gains.std(), rel=0.05)
+
+
+def test_equal_weights_are_no_weights():
+    y, before, after = problem()
+    weighted = compare_predictions(y, before, after, sample_weight=np.full(len(y), 3.0))
+    assert weighted == compare_predictions(y, before, after)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss", "balanced_accuracy"])
+def test_weight_two_scores_like_a_row_twice(scoring):
+    y, before, after = problem(n=60)
+    times = np.random.default_rng(0).integers(1, 4, 60)
+    one = compare_predictions(y, before, after, scoring=scoring, sample_weight=times)
+    many = compare_predictions(
+        *(v.repeat(times, axis=0) for v in (y, before, after)), scoring=scoring
+    )
+    assert one.gain == pytest.approx(many.gain)
+    assert one.n_rows == 60
+
+
+# Multi-label.
+
+
+def test_multilabel_rows_by_hand():
+    y = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0]])
+    old = np.array([[0, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 1]])
+    new = np.array([[1, 1, 1], [1, 1, 0], [0, 1, 0], [0, 0, 1]])
+    for values in ((old, new), (old * 0.9, new * 0.9)):
+        for truth in (y, csr_matrix(y)):
+            verdict = compare_predictions(truth, *values, scoring="f1_micro")
+            assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken) == (3, 1, 1)
+            assert verdict.before == pytest.approx(2 * 3 / (5 + 5))
+            assert verdict.after == pytest.approx(2 * 4 / (7 + 5))
+
+
+def test_multilabel_rule_is_used():
+    y, before, after = label_problem()
+    options = {"rule": "argmax_or_threshold"}
+    verdict = compare_predictions(y, before, after, scoring="loose_macro_f1", **options)
+    decided = [decide(p, **options) for p in (before, after)]
+    score = resolve_scoring("loose_macro_f1", multilabel=True)
+    assert (verdict.before, verdict.after) == tuple(score(y, d) for d in decided)
+    scorer = sk.make_scorer(sk.f1_score, average="micro")
+    as_scorer = compare_predictions(y, before, after, scoring=scorer, n_resamples=5, **options)
+    assert as_scorer.after == pytest.approx(sk.f1_score(y, decided[1], average="micro"))
+    rule = {"rule": "none_below", "none_threshold": 0.3}
+    verdict = compare_predictions(y, before, after, scoring="accuracy", **rule)
+    assert verdict.after == np.mean((decide(after, **rule) == y).all(axis=1))
+
+
+def test_multilabel_at_the_scale_of_ultra_fine_entity_typing():
+    rng = np.random.default_rng(0)
+    after, y = np.zeros((2000, 10_331), dtype=np.float32), np.zeros((2000, 10_331), dtype=bool)
+    rows = np.arange(2000)[:, None]
+    labels = rng.integers(0, 10_331, (2000, 8))
+    after[rows, labels] = rng.random((2000, 8))
+    y[rows, labels] = rng.random((2000, 8)) < after[rows, labels]
+    before = after * np.float32(0.8)
+    verdict = compare_predictions(csr_matrix(y), before, after, scoring="loose_macro_f1")
+    assert verdict.adopted
+    assert verdict.after == pytest.approx(loose_macro_f1(y, decide(after)))
+
+
+# The scikit-learn scorers.
+
+
+def test_scikit_learn_scorers():
+    y, before, after = problem(2, n=100)
+    verdict = compare_predictions(y, before, after, scoring="roc_auc_ovr", n_resamples=25)
+    assert verdict.after == pytest.approx(sk.roc_auc_score(y, after, multi_class="ovr"))
+    assert 1 / 26 <= verdict.p_value <= 1
+    assert verdict.ci_low < verdict.gain < verdict.ci_high
+
+
+@pytest.mark.filterwarnings("error")
+def test_resamples_without_a_class_are_left_out():
+    y = np.array([0] * 12 + [1])
+    rng = np.random.default_rng(0)
+    before, after = (np.stack([1 - p, p], axis=1) for p in rng.random((2, 13)))
+    verdict = compare_predictions(y, before, after, scoring="roc_auc", n_resamples=30)
+    assert np.isfinite(verdict.std_error)
+
+
+# The record.
+
+
+RECORD = {
+    "scoring": "accuracy",
+    "before": 0.69,
+    "after": 0.818,
+    "gain": 0.128,
+    "p_value": 1e-9,
+    "ci_low": 0.112,
+    "ci_high": 0.145,
+    "std_error": 0.008,
+    "n_rows": 4500,
+    "n_changed": 800,
+    "n_fixed": 641,
+    "n_broken": 64,
+    "adopted": True,
+}
+
+
+def test_verdict_in_one_line():
+    assert str(Verdict(**RECORD)) == (
+        "Adopted: accuracy 0.690 -> 0.818 (+12.8 points, 95% CI +11.2 to +14.5), "
+        "641 rows fixed, 64 broken, p < 0.001."
+    )
+    y, before, after = problem()
+    text = str(compare_predictions(y, before, after))
+    assert text.startswith("Not adopted: accuracy 0.")
+    assert text.endswith("; the evidence does not pass p < 0.05; predictions stay as they are.")
+    assert "\n" not in text
+    text = str(compare_predictions(y, before, after, scoring="neg_log_loss", confidence=0.9))
+    assert "points" not in text
+    assert "90% CI" in text
+
+
+def test_verdict_as_a_dictionary_survives_json():
+    y, before, after = problem()
+    verdict = compare_predictions(y, before, after, scoring="f1_macro", n_resamples=50)
+    assert Verdict(**json.loads(json.dumps(verdict.to_dict()))) == verdict
+    one_row = compare_predictions([0], [[0.4, 0.6]], [[0.6, 0.4]], scoring="neg_log_loss")
+    told = json.loads(json.dumps(one_row.to_dict(), allow_nan=False))
+    assert (told["ci_low"], told["ci_high"]) == (None, None)
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", "neg_log_loss"])
+def test_random_state(scoring):
+    y, before, after = problem()
+    options = {"scoring": scoring, "n_resamples": 300}
+    found = [
+        compare_predictions(y, before, after, random_state=state, **options)
+        for state in (1, np.random.RandomState(1), 2)
+    ]
+    assert found[0] == found[1]
+    assert found[0].p_value != found[2].p_value
+
+
+# What can be wrong.
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y_true": ["a", "b"]}, "class codes 0, 1, .*its first entry .*'a'"),
+        ({"y_true": [0, -1]}, "class codes 0, 1"),
+        ({"y_true": [0, 2]}, "class codes below 2.*its largest is 2"),
+        ({"y_true": [0, 1, 1]}, r"`before` must have a row for each.*\(2, 2\) and \(3,\)"),
+        ({"y_true": []}, "at least one row"),
+        ({"y_true": 3}, "at least one row"),
+        ({"before": [[0.5, 0.9], [0.5, 0.5]]}, "row of `before` must sum to 1"),
+        ({"after": [0, 1], "scoring": "neg_log_loss"}, "needs probabilities; `after` holds dec"),
+        ({"scoring": "nonsense"}, "`scoring` must be"),
+        ({"significance": 0}, "`significance` must lie between 0 and 1; it is 0"),
+        ({"confidence": 95}, "`confidence` must lie between 0 and 1; it is 95"),
+        ({"scoring": "f1_macro", "n_resamples": 0}, "`n_resamples` must be an integer, 1"),
+        ({"sample_weight": [1, -1]}, "`sample_weight` must be finite and not negative"),
+    ],
+)
+def test_bad_input_is_told(changes, message):
+    given = {
+        "y_true": [0, 1],
+        "before": [[0.4, 0.6], [0.5, 0.5]],
+        "after": [[0.6, 0.4], [0.4, 0.6]],
+    }
+    with pytest.raises(InputError, match=message):
+        compare_predictions(**(given | changes))
