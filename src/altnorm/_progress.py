@@ -1,0 +1,25 @@
+"""A progress bar that says what remains, or silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+__all__ = ["track"]
+
+T = TypeVar("T")
+
+
+def track(items: Iterable[T], total: int, what: str, *, enabled: bool) -> Iterator[T]:
+    """Yield `items`, showing how many of `total` are done; needs Rich, silent without it."""
+    if not enabled:
+        yield from items
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import track as rich_track
+    except ImportError:
+        yield from items
+        return
+    console = Console(stderr=True)
+    yield from rich_track(items, description=what, total=total, console=console, transient=True)

@@ -1,0 +1,186 @@
+"""AlternatingNormalizationClassifier: a classifier and its normalizer as one estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_features, check_is_fitted, column_or_1d
+
+from altnorm._estimator import class_codes
+from altnorm._validation import InputError
+from altnorm.tuning import AlternatingNormalizerCV
+
+__all__ = ["AlternatingNormalizationClassifier"]
+
+
+class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose doubtful predictions are re-adjusted by alternating normalization.
+
+    The normalizer must see predictions for rows that the classifier was not trained on. With a
+    :class:`~sklearn.frozen.FrozenEstimator` the data given to `fit` are validation data and the
+    classifier stays as it is. Otherwise such predictions come from
+    :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
+    data.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with ``predict_proba``.
+    normalizer : AlternatingNormalizer or AlternatingNormalizerCV, optional
+        What adjusts the predictions; None is ``AlternatingNormalizerCV()``.
+    cv : int or splitter, optional
+        How to get predictions for the training data; as in `cross_val_predict`. Not used with a
+        `FrozenEstimator`.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    normalizer_ : AlternatingNormalizer or AlternatingNormalizerCV
+        The fitted normalizer; its `verdict_` says whether the adjustment helps.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Number of features the classifier was fitted on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from altnorm import AlternatingNormalizationClassifier
+    >>> X, y = make_classification(500, 10, n_informative=4, n_classes=3, random_state=0)
+    >>> model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (500, 3)
+    """
+
+    def __init__(self, estimator: Any, normalizer: Any = None, *, cv: Any = None) -> None:
+        self.estimator = estimator
+        self.normalizer = normalizer
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, **params: Any) -> AlternatingNormalizationClassifier:
+        """Fit the classifier, unless it is frozen, and the normalizer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data, or validation data for a frozen classifier.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        **params : dict
+            Metadata such as `sample_weight`, routed to the classifier and the normalizer if
+            metadata routing is enabled, else passed to both where they accept it.
+
+        Returns
+        -------
+        self : AlternatingNormalizationClassifier
+            The fitted classifier.
+        """
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
+                "class labels."
+            )
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        routed = process_routing(self, "fit", **params) if params else None
+        fit_params = routed.estimator.fit if routed is not None else {}
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_ = self.estimator
+            proba = _predict_proba(self.estimator_, X)
+        else:
+            proba = cross_val_predict(
+                self.estimator,
+                X,
+                y,
+                cv=check_cv(self.cv, y, classifier=True),
+                method="predict_proba",
+                params=fit_params or None,
+            )
+            self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        self._copy_fitted(X)
+        normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
+        normalizer_params = routed.normalizer.fit if routed is not None else {}
+        codes = class_codes(y, self.classes_)
+        self.normalizer_ = clone(normalizer).fit(proba, codes, **normalizer_params)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the adjusted class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Adjusted class probabilities.
+        """
+        check_is_fitted(self)
+        proba = self.normalizer_.transform(_predict_proba(self.estimator_, X))
+        return np.asarray(proba)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class after the adjustment.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        check_is_fitted(self)
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return how metadata is routed to the classifier and the normalizer.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
+        return (
+            MetadataRouter(owner=type(self).__name__)
+            .add(estimator=self.estimator, method_mapping=to_fit)
+            .add(normalizer=normalizer, method_mapping=to_fit)
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    def _copy_fitted(self, X: Any) -> None:
+        """Take over what the fitted classifier knows of its input and its classes."""
+        self.classes_ = self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        if not hasattr(self, "n_features_in_"):
+            self.n_features_in_ = _num_features(X)
+
+
+def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            f"`estimator` must have predict_proba; {type(estimator).__name__} has none. Wrap it in "
+            "scikit-learn's CalibratedClassifierCV to get probabilities."
+        )
+    return np.asarray(estimator.predict_proba(X))

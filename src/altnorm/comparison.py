@@ -1,0 +1,192 @@
+"""Alternating normalization next to the methods a careful user compares it with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from altnorm._progress import track
+from altnorm.metrics import resolve_scoring
+from altnorm.peers import (
+    BatchCalibration,
+    BiasCorrectedTemperature,
+    GlobalThreshold,
+    Identity,
+    LabelShiftEM,
+    LabelThresholds,
+    PriorReweighting,
+    TemperatureScaling,
+)
+from altnorm.tuning import AlternatingNormalizerCV
+from altnorm.verdict import Verdict, compare_predictions
+
+__all__ = ["Comparison", "MethodResult", "compare", "default_methods"]
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method on the test data, next to the untouched predictions."""
+
+    method: str
+    score: float
+    gain: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_fixed: int
+    n_broken: int
+
+    @classmethod
+    def from_verdict(cls, method: str, verdict: Verdict) -> MethodResult:
+        """Take over what a comparison of predictions found."""
+        return cls(
+            method,
+            verdict.after,
+            verdict.gain,
+            verdict.ci_low,
+            verdict.ci_high,
+            verdict.p_value,
+            verdict.n_fixed,
+            verdict.n_broken,
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row a method, best first where printed.
+
+    Attributes
+    ----------
+    scoring : str
+        Name of the score.
+    base : float
+        Score of the untouched predictions.
+    rows : tuple of MethodResult
+        One for each method, in the order given.
+    in_points : bool
+        Whether differences are told in points (hundredths).
+    """
+
+    scoring: str
+    base: float
+    rows: tuple[MethodResult, ...]
+    in_points: bool = True
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[MethodResult]:
+        return iter(self.rows)
+
+    def __getitem__(self, i: int) -> MethodResult:
+        return self.rows[i]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries, for a data frame or JSON."""
+        return [dict(vars(row)) for row in self.rows]
+
+    def __str__(self) -> str:
+        unit = 100.0 if self.in_points else 1.0
+        width = max(len(row.method) for row in self.rows)
+        lines = [f"{'method':{width}}  {self.scoring:>8}    gain  [95 % interval]  fixed  broken"]
+        for row in sorted(self.rows, key=lambda row: -row.score):
+            gain, low, high = (unit * v for v in (row.gain, row.ci_low, row.ci_high))
+            lines.append(
+                f"{row.method:{width}}  {row.score:8.4f}  {gain:+6.2f}  [{low:+6.2f}, {high:+6.2f}]"
+                f"  {row.n_fixed:5d}  {row.n_broken:6d}"
+            )
+        return "\n".join(lines)
+
+
+def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[str, Any]:
+    """Return the methods that :func:`compare` tries, by name."""
+    if multilabel:
+        modes = ("pairs", "labelwise")
+        return {
+            "identity": Identity(multilabel="pairs"),
+            "global threshold": GlobalThreshold(),
+            "label thresholds": LabelThresholds(),
+            **{
+                f"CAN {mode}": AlternatingNormalizerCV(multilabel=mode, random_state=random_state)
+                for mode in modes
+            },
+        }
+    return {
+        "identity": Identity(),
+        "temperature scaling": TemperatureScaling(),
+        "BCTS": BiasCorrectedTemperature(),
+        "prior re-weighting": PriorReweighting(),
+        "label-shift EM": LabelShiftEM(),
+        "batch calibration": BatchCalibration(),
+        "CAN": AlternatingNormalizerCV(random_state=random_state),
+        "CAN, refined": AlternatingNormalizerCV(refine=True, random_state=random_state),
+    }
+
+
+def compare(
+    val_proba: Any,
+    val_y: Any,
+    test_proba: Any,
+    test_y: Any,
+    *,
+    methods: Mapping[str, Any] | None = None,
+    scoring: Any = "accuracy",
+    verbose: int = 0,
+) -> Comparison:
+    """Fit each method on validation data and compare it with doing nothing on test data.
+
+    Parameters
+    ----------
+    val_proba : array-like of shape (n_validation, n_classes)
+        Validation predictions.
+    val_y : array-like of shape (n_validation,) or (n_validation, n_classes)
+        Validation labels; a 0/1 matrix for multi-label problems.
+    test_proba, test_y : array-like
+        The same for test data, which serve for the comparison only.
+    methods : mapping of str to estimator, optional
+        Estimators with fit(proba, y) and transform(proba). None takes the peers in
+        :mod:`altnorm.peers` and :class:`AlternatingNormalizerCV`, plain and refined.
+    scoring : str or callable, default="accuracy"
+        Score; for multi-label problems the default stands for "f1_micro".
+    verbose : int, default=0
+        Whether to show a progress bar (needs Rich).
+
+    Returns
+    -------
+    Comparison
+        One row a method: score, gain with its interval and p-value, rows fixed and broken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import compare
+    >>> from altnorm.peers import BiasCorrectedTemperature, Identity
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=800)
+    >>> proba = np.exp(rng.normal(size=(800, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0])
+    >>> proba /= proba.sum(axis=1, keepdims=True)
+    >>> methods = {"identity": Identity(), "BCTS": BiasCorrectedTemperature()}
+    >>> result = compare(proba[:400], y[:400], proba[400:], y[400:], methods=methods)
+    >>> [row.method for row in result if row.gain > 0]
+    ['BCTS']
+    """
+    multilabel = np.ndim(val_y) == 2
+    if multilabel and scoring == "accuracy":
+        scoring = "f1_micro"
+    methods = default_methods(multilabel) if methods is None else methods
+    identity = Identity(multilabel="pairs" if multilabel else None)
+    before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
+    truth = np.asarray(test_y) if multilabel else identity._codes(test_y, len(before))
+    rows = []
+    items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
+    for name, method in items:
+        after = np.asarray(clone(method).fit(val_proba, val_y).transform(test_proba))
+        verdict = compare_predictions(truth, before, after, scoring=scoring)
+        rows.append(MethodResult.from_verdict(name, verdict))
+    score = resolve_scoring(scoring, multilabel)
+    base = rows[0].score - rows[0].gain
+    return Comparison(score.name, base, tuple(rows), score.in_points)
