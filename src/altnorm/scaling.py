@@ -158,6 +158,8 @@ def iterate(
 ) -> Iterator[list[Array]]:
     """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
     n, m = log_a.shape
+    if log_mass is None:
+        log_a, log_b = _columns_to_one(log_a, log_b)
     anchor = next_anchor(log_a, log_w, log_q, alpha, log_mass)
     blocks = [
         log_b[rows, :]
@@ -174,6 +176,18 @@ def iterate(
             log_p = reference_share(state.log_c, before, kernel, anchor, alpha)
             states[i] = next_rows(state, log_p, anchor, log_q, alpha, log_mass)
         yield [s.log_b for s in states]
+
+
+def _columns_to_one(log_a: Array, log_b: Array) -> tuple[Array, Array]:
+    """Divide each column by its largest reference entry.
+
+    The first division of the columns by their sums undoes it, but classes that are tiny everywhere
+    lose no digits to a large common logarithm.
+    """
+    xp = array_namespace(log_a)
+    top = xp.max(log_a, axis=0)
+    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
+    return log_a - top, log_b - top
 
 
 def next_anchor(
@@ -237,8 +251,13 @@ def reference_share(
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
     sums = xp.exp(masked - shift) @ kernel.T
-    if bool(xp.all(sums > max(tiny, math.exp(math.log(tiny) / alpha)))):
-        return xp.log(sums**-alpha @ anchor.shares) - alpha * shift
+    # The kernel's rows sum to 1, so the smallest factor bounds the sums from below; only where
+    # that does not settle it, the sums themselves are looked at.
+    limit = max(tiny, math.exp(math.log(tiny) / alpha))
+    lowest = xp.min(xp.where(supported, log_c, shift) - shift)
+    if float(lowest) > 0.9 * math.log(limit) or float(xp.min(sums)) > limit:
+        sums **= -alpha  # in place where the library allows it: the largest array there is
+        return xp.log(sums @ anchor.shares) - alpha * shift
     log_sums = xp.log(sums) + shift
     log_sums = _repair(log_sums, sums < tiny, masked, log_a)
     weight = -alpha * log_sums

@@ -1,0 +1,98 @@
+"""Top-k entropy against SciPy's entropy, row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import entropy
+from sklearn import config_context
+
+from altnorm import ambiguity, topk_entropy
+from tests.oracle import draw_rows
+
+ATOL = 1e-13
+
+
+def slow_entropy(row, k):
+    """The k largest, renormalised by SciPy, in base k."""
+    return entropy(np.sort(row)[::-1][:k], base=k)
+
+
+def slow_ambiguity(row, k_max=10):
+    return max(slow_entropy(row, k) for k in range(2, min(k_max, len(row)) + 1))
+
+
+def test_stated_values():
+    proba = np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]])
+    assert_allclose(topk_entropy(proba, 2), [1, 0.918], atol=5e-4)
+    assert_allclose(topk_entropy(proba, 3), [np.log(2) / np.log(3), 0.946], atol=5e-4)
+    assert_allclose(ambiguity(proba), [1, 0.946], atol=5e-4)
+
+
+@pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 50])
+def test_against_scipy(m):
+    proba = draw_rows(np.random.default_rng(m), 60, m)
+    for k in {2, min(3, m), m}:
+        expected = [slow_entropy(row, k) for row in proba]
+        assert_allclose(topk_entropy(proba, k), expected, rtol=0, atol=ATOL)
+    for k_max in (2, 5, 10, 100):
+        expected = [slow_ambiguity(row, k_max) for row in proba]
+        assert_allclose(ambiguity(proba, k_max=k_max), expected, rtol=0, atol=ATOL)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=30).filter(any))
+def test_any_row(counts):
+    row = np.array(counts, dtype=float)[None, :] / sum(counts)
+    result = ambiguity(row)
+    assert 0 <= result[0] <= 1
+    assert_allclose(result, slow_ambiguity(row[0]), rtol=0, atol=ATOL)
+
+
+@pytest.mark.parametrize("m", [2, 7, 30])
+def test_extremes(m):
+    assert_array_equal(ambiguity(np.eye(m)), 0)
+    assert_allclose(ambiguity(np.full((3, m), 1 / m)), 1, rtol=0, atol=ATOL)
+    assert (ambiguity(np.full((3, m), 1 / m)) <= 1).all()
+
+
+def test_class_order_does_not_matter():
+    rng = np.random.default_rng(0)
+    proba = draw_rows(rng, 40, 12)
+    shuffled = ambiguity(proba[:, rng.permutation(12)])
+    assert_allclose(shuffled, ambiguity(proba), rtol=0, atol=ATOL)
+
+
+def test_two_classes_is_binary_entropy():
+    p = np.linspace(0, 1, 21)
+    proba = np.stack([p, 1 - p], axis=1)
+    assert_allclose(ambiguity(proba), entropy(proba, base=2, axis=1), rtol=0, atol=ATOL)
+
+
+@pytest.mark.parametrize("megabytes", [1e-6, 0.01])
+def test_blocks(megabytes):
+    proba = draw_rows(np.random.default_rng(1), 300, 12)
+    whole = ambiguity(proba)
+    with config_context(working_memory=megabytes):
+        assert_array_equal(ambiguity(proba), whole)
+
+
+def test_no_rows():
+    assert ambiguity(np.empty((0, 4))).shape == (0,)
+    assert topk_entropy(np.empty((0, 4)), 3).shape == (0,)
+
+
+def test_float32():
+    proba = draw_rows(np.random.default_rng(2), 100, 20).astype(np.float32)
+    single = ambiguity(proba)
+    assert single.dtype == np.float32
+    assert_allclose(single, [slow_ambiguity(row) for row in proba], rtol=0, atol=1e-5)
+
+
+def test_input_is_not_changed():
+    proba = draw_rows(np.random.default_rng(3), 10, 20)
+    copy = proba.copy()
+    ambiguity(proba)
+    assert_array_equal(proba, copy)

@@ -1,0 +1,211 @@
+"""One code for every array library: the same kind, device and dtype out, the same values."""
+
+from __future__ import annotations
+
+import array_api_strict
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+
+from altnorm import _array, alternating_normalization, ambiguity, topk_entropy, trajectory
+from tests.oracle import draw_rows
+
+ATOL = {"float64": 1e-11, "float32": 1e-4}  # against NumPy in double precision
+
+
+class NumPy:
+    """How the tests make arrays of a library, on a device that is not its default if it has one."""
+
+    def make(self, values, dtype):
+        return np.asarray(values, dtype=dtype)
+
+    def same_place(self, array, like):
+        return isinstance(array, np.ndarray)
+
+
+class Strict:
+    """Only what the standard has; a second device, from which nothing mixes with the first."""
+
+    def make(self, values, dtype):
+        device = array_api_strict.Device("device1")
+        return array_api_strict.asarray(
+            values, dtype=getattr(array_api_strict, dtype), device=device
+        )
+
+    def same_place(self, array, like):
+        return type(array) is type(like) and array.device == like.device
+
+
+class Torch:
+    """PyTorch on the CPU."""
+
+    def make(self, values, dtype):
+        torch = pytest.importorskip("torch")
+        return torch.tensor(values, dtype=getattr(torch, dtype))
+
+    def same_place(self, array, like):
+        return type(array) is type(like) and array.device == like.device
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(NumPy, id="numpy"),
+        pytest.param(Strict, id="array-api-strict"),
+        pytest.param(Torch, id="torch", marks=pytest.mark.heavy),
+    ]
+)
+def library(request):
+    return request.param()
+
+
+def rows(n, m, seed=0):
+    """Rows of every kind, with values that single precision holds exactly."""
+    return draw_rows(np.random.default_rng(seed), n, m).astype(np.float32).astype(np.float64)
+
+
+def classifier_rows(n, m, seed=0):
+    """Rows as sure as a classifier's."""
+    return np.random.default_rng(seed).dirichlet(np.full(m, 0.5), n)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+class TestSameKindSameValues:
+    def check(self, library, result, expected, like):
+        assert library.same_place(result, like)
+        assert result.dtype == like.dtype
+        name = str(like.dtype).rpartition(".")[2]
+        assert_allclose(_array.to_numpy(result), expected, rtol=0, atol=ATOL[name])
+
+    def test_ambiguity(self, library, dtype):
+        proba = rows(40, 15)
+        like = library.make(proba, dtype)
+        self.check(library, ambiguity(like), ambiguity(proba), like)
+        self.check(library, topk_entropy(like, 4), topk_entropy(proba, 4), like)
+
+    @pytest.mark.parametrize("m", [2, 6])
+    @pytest.mark.parametrize(("alpha", "depth"), [(1.0, 1), (0.6, 1), (2.0, 3), (1.0, 5)])
+    def test_plain(self, library, dtype, m, alpha, depth):
+        proba, reference = classifier_rows(12, m), classifier_rows(30, m, 1)
+        like = library.make(proba, dtype)
+        keywords = {"alpha": alpha, "depth": depth}
+        expected = trajectory(proba, reference, **keywords)
+        steps = trajectory(like, library.make(reference, dtype), **keywords)
+        self.check(library, steps, expected, like)
+        final = alternating_normalization(like, library.make(reference, dtype), **keywords)
+        self.check(library, final, expected[-1], like)
+
+    @pytest.mark.parametrize("m", [2, 6])
+    @pytest.mark.parametrize("depth", [1, 3])
+    def test_every_option(self, library, dtype, m, depth):
+        """Zeros, a class with prior zero, weights, smoothing; prior and weights of the library."""
+        proba, reference = rows(12, m), rows(30, m, 1)
+        proba[3] = np.eye(m)[0]
+        weight, prior = np.arange(30.0), np.arange(m, dtype=float)
+        numbers = {"alpha": 2.0, "depth": depth, "smoothing": 0.1}
+        with pytest.warns(UserWarning, match="prior zero"):
+            expected = alternating_normalization(
+                proba, reference, prior=prior, reference_weight=weight, **numbers
+            )
+        like = library.make(proba, dtype)
+        with pytest.warns(UserWarning, match="prior zero"):
+            result = alternating_normalization(
+                like,
+                library.make(reference, dtype),
+                prior=library.make(prior, dtype),
+                reference_weight=library.make(weight, dtype),
+                **numbers,
+            )
+        self.check(library, result, expected, like)
+
+    @pytest.mark.parametrize(("n", "m"), [(500, 20), (30, 6), (5000, 2)])
+    def test_large_exponents(self, library, dtype, n, m):
+        """The literal kernel, the repairs in the log domain, the halved intervals."""
+        proba, reference = classifier_rows(80, m), classifier_rows(n, m, 1)
+        like = library.make(proba, dtype)
+        expected = alternating_normalization(proba, reference, alpha=20.0, depth=5)
+        result = alternating_normalization(
+            like, library.make(reference, dtype), alpha=20.0, depth=5
+        )
+        assert library.same_place(result, like)
+        assert np.isfinite(_array.to_numpy(result)).all()
+        if dtype == "float64":
+            self.check(library, result, expected, like)
+
+    def test_no_rows(self, library, dtype):
+        empty = library.make(np.empty((0, 3)), dtype)
+        reference = library.make(rows(5, 3), dtype)
+        for depth in (1, 3):
+            result = alternating_normalization(empty, reference, depth=depth)
+            assert library.same_place(result, empty)
+            assert tuple(result.shape) == (0, 3)
+        assert tuple(ambiguity(empty).shape) == (0,)
+
+    def test_numpy_prior_and_weights(self, library, dtype):
+        """Prior and weights may come from anywhere: they are small."""
+        like = library.make(classifier_rows(4, 3), dtype)
+        reference = library.make(classifier_rows(5, 3, 1), dtype)
+        result = alternating_normalization(
+            like, reference, prior=np.array([1, 2, 3]), reference_weight=[1, 2, 3, 4, 5], depth=2
+        )
+        assert library.same_place(result, like)
+
+
+@pytest.mark.heavy
+def test_torch_half_precision_is_computed_in_single():
+    torch = pytest.importorskip("torch")
+    proba = torch.tensor([[0.5, 0.5]], dtype=torch.bfloat16)
+    result = alternating_normalization(proba, torch.tensor([[0.0, 1.0]], dtype=torch.bfloat16))
+    assert result.dtype == torch.float32
+    assert_array_equal(result.numpy(), [[0.75, 0.25]])
+
+
+@pytest.mark.heavy
+def test_torch_tensor_that_requires_grad():
+    torch = pytest.importorskip("torch")
+    proba = torch.tensor([[0.5, 0.5]], dtype=torch.float64, requires_grad=True)
+    assert_array_equal(_array.to_numpy(proba), [[0.5, 0.5]])
+
+
+class TestPrimitives:
+    def test_as_array(self, library):
+        like = library.make([[0.5, 0.5]], "float32")
+        for values in ([1.0, 2.0], np.array([1, 2]), library.make([1.0, 2.0], "float64")):
+            result = _array.as_array(values, like)
+            assert library.same_place(result, like)
+            assert result.dtype == like.dtype
+            assert_array_equal(_array.to_numpy(result), [1, 2])
+
+    def test_to_numpy(self, library):
+        result = _array.to_numpy(library.make([[0.25, 0.75]], "float64"))
+        assert type(result) is np.ndarray
+        assert_array_equal(result, [[0.25, 0.75]])
+
+    @pytest.mark.parametrize("k", [1, 3, 6])
+    def test_top_k(self, library, k):
+        values = np.random.default_rng(0).random((20, 6))
+        result = _array.top_k(library.make(values, "float64"), k)
+        assert_array_equal(_array.to_numpy(result), -np.sort(-values, axis=1)[:, :k])
+
+    def test_scatter(self, library):
+        array = library.make([[1.0, 2.0], [3.0, 4.0]], "float64")
+        result = _array.scatter(array, array > 2.5, library.make([7.0, 8.0], "float64"))
+        assert_array_equal(_array.to_numpy(result), [[1, 2], [7, 8]])
+
+    def test_concat_blocks(self, library):
+        whole = library.make(np.arange(12.0).reshape(6, 2), "float64")
+        pieces = (whole[rows, :] for rows in (slice(0, 1), slice(1, 5), slice(5, 6)))
+        joined = _array.concat_blocks(pieces, whole)
+        assert library.same_place(joined, whole)
+        assert_array_equal(_array.to_numpy(joined), _array.to_numpy(whole))
+
+    @pytest.mark.parametrize("cached", [False, True])
+    @pytest.mark.parametrize("megabytes", [1e-6, 1e-3, 1, 1000])
+    def test_block_slices(self, library, cached, megabytes):
+        like = library.make([[1.0]], "float64")
+        with config_context(working_memory=megabytes):
+            slices = list(_array.block_slices(1000, 800, like, cached=cached))
+        assert [i for part in slices for i in range(part.start, part.stop)] == list(range(1000))
+        longest = max(part.stop - part.start for part in slices)
+        assert longest == 1 or longest * 800 <= megabytes * 2**20
+        assert list(_array.block_slices(0, 800, like, cached=cached)) == []

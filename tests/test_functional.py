@@ -1,0 +1,354 @@
+"""The functional entry points against 50-digit arithmetic, and their invariances."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+
+from altnorm import alternating_normalization, trajectory
+from tests.oracle import PAPER_ALPHAS, Case, draw_cases, draw_prior, draw_rows, oracle
+
+ATOL = 1e-10  # largest difference from the defining equations, float64
+ATOL_SMOOTH_FAR = 1e-8  # the same with smoothing beyond FAR, where the map itself is that sensitive
+FAR, TOO_FAR = 1e5, 1e6  # alpha ** (depth - 1)
+ATOL_SUM = 1e-12  # rows sum to 1
+ATOL_SAME = 1e-12  # two ways to the same float64 result
+ATOL_FLOAT32 = 1e-4
+
+CASES_PER_SEED = 50
+
+
+def run_trajectory(case: Case, **changes: Any) -> np.ndarray:
+    """Trajectory of a drawn case, in which rows without a possible class are nothing to warn of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* rows have only classes with prior zero")
+        return trajectory(case.proba, case.reference, **(case.keywords | changes))
+
+
+def run_final(case: Case) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* rows have only classes with prior zero")
+        return alternating_normalization(case.proba, case.reference, **case.keywords)
+
+
+def assert_distributions(rows: np.ndarray) -> None:
+    assert np.isfinite(rows).all()
+    assert (rows >= 0).all()
+    assert_allclose(rows.sum(axis=-1), 1, rtol=0, atol=ATOL_SUM)
+
+
+def assert_matches_oracle(case: Case, atol: float = ATOL) -> None:
+    expected = oracle(case.proba, case.reference, **case.keywords)
+    steps, final = run_trajectory(case), run_final(case)
+    assert_distributions(steps)
+    assert_distributions(final)
+    assert_allclose(steps, expected, rtol=0, atol=atol)
+    assert_allclose(final, expected[-1], rtol=0, atol=atol)
+
+
+class TestAgainstOracle:
+    """1,200 cases without smoothing, 170 by Hypothesis, up to 400 with smoothing, larger ones."""
+
+    @pytest.mark.parametrize("seed", range(24))
+    def test_drawn(self, seed):
+        for case in draw_cases(seed, CASES_PER_SEED):
+            assert_matches_oracle(case)
+
+    @pytest.mark.parametrize("seed", range(8))
+    def test_drawn_with_smoothing(self, seed):
+        for case in draw_cases(seed, CASES_PER_SEED, smoothing=True):
+            if case.amplification <= TOO_FAR:
+                assert_matches_oracle(case, ATOL if case.amplification <= FAR else ATOL_SMOOTH_FAR)
+
+    @settings(max_examples=170)
+    @given(data=st.data())
+    def test_small_fractions(self, data):
+        """Few distinct values, so that ties, equal rows and empty columns are common."""
+        m, n = data.draw(st.integers(2, 4)), data.draw(st.integers(1, 3))
+        row = st.lists(st.integers(0, 3), min_size=m, max_size=m).filter(any)
+        rows = np.array(data.draw(st.lists(row, min_size=n + 1, max_size=n + 1)), dtype=float)
+        rows /= rows.sum(axis=1, keepdims=True)
+        keywords = {
+            "alpha": data.draw(st.sampled_from(PAPER_ALPHAS)),
+            "depth": data.draw(st.integers(1, 5)),
+            "prior": np.array(data.draw(row), dtype=float),
+        }
+        assert_matches_oracle(Case(rows[:1], rows[1:], keywords))
+
+    @pytest.mark.parametrize("alpha", [0.1, 0.7, 1.0, 16.0, 35.0])
+    @pytest.mark.parametrize("depth", [1, 3, 5])
+    @pytest.mark.parametrize("m", [2, 7])
+    def test_row_equal_to_every_reference_row(self, alpha, depth, m):
+        """The fixed point is the prior; rounding errors must not be amplified away from it."""
+        rng = np.random.default_rng(m)
+        row, prior = rng.dirichlet(np.ones(m)), rng.dirichlet(np.ones(m))
+        same = np.tile(row, (4, 1))
+        steps = trajectory(same[:1], same, alpha=alpha, depth=depth, prior=prior)
+        assert_allclose(steps[1:, 0], np.tile(prior, (depth, 1)), rtol=0, atol=ATOL)
+
+    @pytest.mark.parametrize(("n", "m"), [(420, 20), (4200, 2)])
+    @pytest.mark.parametrize(("alpha", "depth"), [(35.0, 2), (25.0, 4), (0.3, 3)])
+    def test_reference_too_large_for_the_literal_kernel(self, n, m, alpha, depth):
+        rng = np.random.default_rng(n)
+        reference, proba = draw_rows(rng, n, m), draw_rows(rng, 1, m)
+        keywords = {"alpha": alpha, "depth": depth, "prior": rng.dirichlet(np.ones(m))}
+        assert_matches_oracle(Case(proba, reference, keywords))
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_many_duplicates(self, seed):
+        """A few distinct rows, repeated until the reference is large; the oracle weights them."""
+        for case in draw_cases(1000 + seed, 25):
+            n, m = case.reference.shape
+            copies = 8200 // (n * m) + 1
+            case.keywords["reference_weight"] = np.full(n, float(copies))
+            expected = oracle(case.proba, case.reference, **case.keywords)
+            case.reference = np.tile(case.reference, (copies, 1))
+            case.keywords["reference_weight"] = None
+            assert_allclose(run_trajectory(case), expected, rtol=0, atol=ATOL)
+
+    def test_float32(self):
+        worst = 0.0
+        for case in draw_cases(77, 150):
+            case.keywords["alpha"] = min(case.keywords["alpha"], 4.0)
+            case.keywords["depth"] = min(case.keywords["depth"], 3)
+            case.proba = case.proba.astype(np.float32)
+            case.reference = case.reference.astype(np.float32)
+            steps, final = run_trajectory(case), run_final(case)
+            assert steps.dtype == final.dtype == np.float32
+            assert np.isfinite(steps).all()
+            expected = oracle(case.proba, case.reference, **case.keywords)
+            worst = max(worst, np.abs(steps - expected).max(), np.abs(final - expected[-1]).max())
+        assert worst <= ATOL_FLOAT32
+
+
+class TestPaper:
+    def test_teaser(self):
+        """Column sums [0.5, 1.5]: the tie goes to the class the reference did not take."""
+        result = alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))
+        assert_array_equal(result, [[0.75, 0.25]])
+
+    @pytest.mark.parametrize(("p", "taken", "limit"), [(0.5, 1, [1, 0]), (0.9, 0, [0, 1])])
+    def test_two_by_two_converges_to_a_unit_vector(self, p, taken, limit):
+        """Alpha 1, uniform prior: the sure reference row leaves the other class to the row."""
+        steps = trajectory(np.array([[p, 1 - p]]), np.eye(2)[[taken]], depth=1000)[:, 0]
+        distance = np.abs(steps - limit).sum(axis=1)
+        assert (np.diff(distance) < 0).all()
+        assert distance[-1] < 3e-3
+
+    @pytest.mark.parametrize(("p", "p_reference"), [(0.5, 0.2), (0.5, 0.8), (0.4, 0.3)])
+    def test_two_by_two_with_no_zero_converges_inside(self, p, p_reference):
+        """Alpha 1, uniform prior is Sinkhorn's iteration, which preserves the cross ratio."""
+        cross = p * (1 - p_reference) / ((1 - p) * p_reference)
+        inside = cross**0.5 / (1 + cross**0.5)
+        proba, reference = np.array([[p, 1 - p]]), np.array([[p_reference, 1 - p_reference]])
+        last = trajectory(proba, reference, depth=60)[-1, 0]
+        assert_allclose(last, [inside, 1 - inside], rtol=0, atol=ATOL_SAME)
+
+    @pytest.mark.parametrize(("p", "p_reference"), [(0.5, 0.2), (0.5, 0.8), (0.4, 0.39)])
+    def test_two_by_two_with_alpha_above_one_converges_to_a_unit_vector(self, p, p_reference):
+        proba, reference = np.array([[p, 1 - p]]), np.array([[p_reference, 1 - p_reference]])
+        last = trajectory(proba, reference, alpha=2.0, depth=15)[-1, 0]
+        assert_allclose(last, [1, 0] if p > p_reference else [0, 1], rtol=0, atol=ATOL_SAME)
+
+    def test_two_by_two_equal_rows_stay(self):
+        rows = np.array([[0.3, 0.7]])
+        assert_allclose(trajectory(rows, rows, depth=5)[1:], 0.5, rtol=0, atol=ATOL_SAME)
+
+    def test_naive_is_one_weight_a_class(self):
+        """Depth 1 and alpha 1, many reference rows: nearly a multiplication by q / S."""
+        rng = np.random.default_rng(0)
+        reference, proba = rng.dirichlet(np.ones(4), 500), rng.dirichlet(np.ones(4), 3)
+        weighted = proba / (reference.sum(axis=0) + proba)
+        expected = weighted / weighted.sum(axis=1, keepdims=True)
+        assert_allclose(alternating_normalization(proba, reference), expected, atol=ATOL_SAME)
+
+
+SETTINGS = [(1.0, 1), (5.0, 1), (1.0, 5), (0.6, 3), (4.0, 4), (35.0, 2)]
+
+
+@pytest.fixture(params=[2, 6], ids=["two classes", "six classes"])
+def problem(request):
+    """Rows, reference, and a prior, of moderate size."""
+    m = request.param
+    rng = np.random.default_rng(m)
+    reference = np.concatenate([draw_rows(rng, 20, m), rng.dirichlet(np.ones(m), 20)])
+    proba = np.concatenate([draw_rows(rng, 10, m), rng.dirichlet(np.ones(m), 10)])
+    return proba, reference, rng.dirichlet(np.ones(m))
+
+
+@pytest.mark.parametrize(("alpha", "depth"), SETTINGS)
+class TestInvariances:
+    def check(self, actual, expected):
+        assert_allclose(actual, expected, rtol=0, atol=ATOL_SAME)
+
+    def test_permuting_classes(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        order = np.random.default_rng(1).permutation(proba.shape[1])
+        before = trajectory(proba, reference, prior=prior, alpha=alpha, depth=depth)
+        after = trajectory(
+            proba[:, order], reference[:, order], prior=prior[order], alpha=alpha, depth=depth
+        )
+        self.check(after, before[:, :, order])
+
+    def test_permuting_reference_rows(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        rng = np.random.default_rng(2)
+        order, weight = rng.permutation(len(reference)), rng.random(len(reference))
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        before = trajectory(proba, reference, reference_weight=weight, **keywords)
+        after = trajectory(proba, reference[order], reference_weight=weight[order], **keywords)
+        self.check(after, before)
+
+    def test_rows_do_not_see_each_other(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        whole = trajectory(proba, reference, **keywords)
+        for cut in (slice(0, 7), slice(7, None), slice(3, 4)):
+            self.check(trajectory(proba[cut], reference, **keywords), whole[:, cut])
+
+    def test_duplicated_row_is_weight_two(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        weight = np.ones(len(reference))
+        weight[[0, 9]] = 2
+        doubled = np.concatenate([reference, reference[[0, 9]]])
+        self.check(
+            trajectory(proba, doubled, **keywords),
+            trajectory(proba, reference, reference_weight=weight, **keywords),
+        )
+
+    def test_merging_identical_rows(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        rng = np.random.default_rng(3)
+        index, weight = rng.integers(0, 5, 60), rng.random(60)
+        merged = np.bincount(index, weight, minlength=5)
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        self.check(
+            trajectory(proba, reference[index], reference_weight=weight, **keywords),
+            trajectory(proba, reference[:5], reference_weight=merged, **keywords),
+        )
+
+    def test_weight_zero_is_row_removed(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        weight = np.ones(len(reference))
+        weight[5:] = 0
+        self.check(
+            trajectory(proba, reference, reference_weight=weight, **keywords),
+            trajectory(proba, reference[:5], **keywords),
+        )
+
+    def test_smoothing_is_one_hot_rows_weighted_by_the_prior(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        n, m = reference.shape
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        padded = np.concatenate([reference, np.eye(m)])
+        weight = np.concatenate([np.ones(n), 0.5 * n * prior])
+        assert_allclose(
+            trajectory(proba, reference, smoothing=0.5, **keywords),
+            trajectory(proba, padded, reference_weight=weight, **keywords),
+            rtol=0,
+            atol=ATOL,
+        )
+
+    def test_scale_of_prior_and_of_weights(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        keywords = {"alpha": alpha, "depth": depth, "smoothing": 0.1}
+        self.check(
+            trajectory(proba, reference, prior=1000 * prior, **keywords),
+            trajectory(proba, reference, prior=prior, **keywords),
+        )
+        uniform = np.full(proba.shape[1], 7)
+        self.check(
+            trajectory(proba, reference, prior=uniform, **keywords),
+            trajectory(proba, reference, **keywords),
+        )
+
+    def test_zero_stays_zero(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        steps = trajectory(proba, reference, prior=prior, alpha=alpha, depth=depth)
+        assert (proba == 0).any()
+        assert (steps[:, proba == 0] == 0).all()
+
+    def test_prior_zero_class_is_left_out(self, problem, alpha, depth):
+        """As if the class had never been there, apart from the share it held."""
+        proba, reference, prior = problem
+        proba, reference = 0.9 * proba + 0.1 / proba.shape[1], 0.9 * reference
+        reference += 0.1 / reference.shape[1]
+        widen = [
+            np.concatenate([0.8 * x, np.full((len(x), 1), 0.2)], axis=1) for x in (proba, reference)
+        ]
+        keywords = {"alpha": alpha, "depth": depth}
+        narrow = alternating_normalization(proba, reference, prior=prior, **keywords)
+        wide = alternating_normalization(*widen, prior=[*prior, 0.0], **keywords)
+        assert (wide[:, -1] == 0).all()
+        self.check(wide[:, :-1], narrow)
+
+    @pytest.mark.parametrize("megabytes", [1e-6, 1e-3, 0.1])
+    def test_working_memory(self, problem, alpha, depth, megabytes):
+        proba, reference, prior = problem
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        whole = trajectory(proba, reference, **keywords)
+        with config_context(working_memory=megabytes):
+            self.check(trajectory(proba, reference, **keywords), whole)
+            self.check(alternating_normalization(proba, reference, **keywords), whole[-1])
+
+    def test_trajectory_starts_at_proba_and_ends_at_the_result(self, problem, alpha, depth):
+        proba, reference, prior = problem
+        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
+        steps = trajectory(proba, reference, **keywords)
+        assert steps.shape == (depth + 1, *proba.shape)
+        assert_array_equal(steps[0], proba)
+        self.check(steps[-1], alternating_normalization(proba, reference, **keywords))
+
+
+def test_inputs_are_not_changed():
+    rng = np.random.default_rng(4)
+    proba, reference = draw_rows(rng, 5, 4), draw_rows(rng, 5, 4)
+    prior, weight = draw_prior(rng, 4), rng.random(5)
+    copies = [None if x is None else x.copy() for x in (proba, reference, prior, weight)]
+    trajectory(proba, reference, prior=prior, reference_weight=weight, alpha=3.0, depth=3)
+    for after, before in zip((proba, reference, prior, weight), copies, strict=True):
+        assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("m", [2, 5])
+@pytest.mark.parametrize(("alpha", "depth"), [(1.0, 1), (1.0, 4), (30.0, 5)])
+def test_no_rows(m, alpha, depth):
+    reference = np.random.default_rng(0).dirichlet(np.ones(m), 5)
+    empty = np.empty((0, m))
+    result = alternating_normalization(empty, reference, alpha=alpha, depth=depth)
+    assert result.shape == (0, m)
+    assert result.dtype == np.float64
+    assert trajectory(empty, reference, alpha=alpha, depth=depth).shape == (depth + 1, 0, m)
+
+
+def test_lists_are_welcome():
+    assert_array_equal(alternating_normalization([[0.5, 0.5]], [[0.0, 1.0]]), [[0.75, 0.25]])
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_rows_with_only_impossible_classes_are_left_and_counted(depth):
+    proba = np.array([[0.0, 0.4, 0.6], [0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
+    with pytest.warns(
+        UserWarning, match="2 of 3 rows have only classes with prior zero; they were"
+    ):
+        result = alternating_normalization(proba, proba, prior=[1, 0, 0], depth=depth)
+    assert_array_equal(result, [[0, 0.4, 0.6], [1, 0, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_reference_rows_with_only_impossible_classes_do_not_count(depth):
+    proba, reference = np.array([[0.2, 0.3, 0.5]]), np.array([[0.0, 0.0, 1.0], [0.6, 0.3, 0.1]])
+    keywords = {"prior": [0.5, 0.5, 0.0], "depth": depth, "alpha": 2.0}
+    every = alternating_normalization(proba, reference, **keywords)
+    assert_allclose(every, alternating_normalization(proba, reference[1:], **keywords))
+    alone = alternating_normalization(proba, reference[:1], **keywords)
+    assert_allclose(alone, [[0.5, 0.5, 0]], rtol=0, atol=ATOL_SAME)

@@ -1,0 +1,278 @@
+"""Bad input: one sentence each, with the rule, the offender, its value and the remedy."""
+
+from __future__ import annotations
+
+import re
+
+import array_api_strict
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from altnorm import alternating_normalization, ambiguity, topk_entropy, trajectory
+from altnorm._validation import InputError, InputTypeError, check_choice, check_proba
+
+GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+
+
+def spoiled(value, row=1, column=2):
+    proba = GOOD.copy()
+    proba[row, column] = value
+    return proba
+
+
+BAD_PROBA = {
+    "sum": (
+        spoiled(0.9),
+        "Each row of `{name}` must sum to 1; 1 of 2 rows do not, the first is row 1 (sum 1.1). If "
+        "these are logits, turn them into probabilities first (softmax); if they were rounded, "
+        "divide each row by its sum.",
+    ),
+    "all zero": (
+        np.zeros((2, 3)),
+        "Each row of `{name}` must sum to 1; 2 of 2 rows do not, the first is row 0 (sum 0).",
+    ),
+    "negative": (
+        np.array([[0.5, 0.3, 0.2], [1.5, -0.5, 0.0]]),
+        "`{name}` must not be negative; 1 of 6 entries are, the first is row 1, column 1 (-0.5). "
+        "If these are logits, turn them into probabilities first (softmax).",
+    ),
+    "NaN": (
+        spoiled(np.nan),
+        "`{name}` must be finite; 1 of 6 entries are not, the first is row 1, column 2 (nan). Drop "
+        "or repair those rows.",
+    ),
+    "inf": (
+        spoiled(np.inf, row=0),
+        "`{name}` must be finite; 1 of 6 entries are not, the first is row 0, column 2 (inf).",
+    ),
+    "minus inf": (
+        spoiled(-np.inf, row=0),
+        "`{name}` must be finite; 1 of 6 entries are not, the first is row 0, column 2 (-inf).",
+    ),
+    "integers": (
+        np.eye(3, dtype=np.int64),
+        "`{name}` must hold floating-point numbers; its dtype is int64. Convert it, for example "
+        "with `{name}.astype(float)`, if its values really are probabilities.",
+    ),
+    "booleans": (
+        np.eye(3, dtype=bool),
+        "`{name}` must hold floating-point numbers; its dtype is bool.",
+    ),
+    "complex": (
+        np.eye(3, dtype=complex),
+        "`{name}` must hold floating-point numbers; its dtype is complex128.",
+    ),
+    "one dimension": (
+        GOOD[0],
+        "`{name}` must be two-dimensional, one row an example and one column a class; it has shape "
+        "(3,). Reshape a single row with `{name}[None, :]`.",
+    ),
+    "three dimensions": (GOOD[None], "`{name}` must be two-dimensional"),
+    "one column": (
+        np.ones((4, 1)),
+        "`{name}` must have one column a class and at least 2 classes; it has shape (4, 1). For "
+        "one probability a row, pass the columns [1 - p, p].",
+    ),
+    "no columns": (np.ones((4, 0)), "`{name}` must have one column a class and at least 2 classes"),
+}
+
+BAD_KEYWORDS = {
+    "alpha zero": (
+        {"alpha": 0},
+        "`alpha` must be a finite number greater than 0; it is 0. Pass for example alpha=1.0.",
+    ),
+    "alpha negative": (
+        {"alpha": -2.0},
+        "`alpha` must be a finite number greater than 0; it is -2.0.",
+    ),
+    "alpha NaN": (
+        {"alpha": float("nan")},
+        "`alpha` must be a finite number greater than 0; it is nan.",
+    ),
+    "alpha inf": (
+        {"alpha": float("inf")},
+        "`alpha` must be a finite number greater than 0; it is inf.",
+    ),
+    "alpha text": ({"alpha": "1"}, "`alpha` must be a finite number greater than 0; it is '1'."),
+    "alpha bool": ({"alpha": True}, "`alpha` must be a finite number greater than 0; it is True."),
+    "depth zero": (
+        {"depth": 0},
+        "`depth` must be an integer, 1 or greater; it is 0. Pass for example depth=1.",
+    ),
+    "depth float": ({"depth": 2.0}, "`depth` must be an integer, 1 or greater; it is 2.0."),
+    "depth bool": ({"depth": True}, "`depth` must be an integer, 1 or greater; it is True."),
+    "smoothing": (
+        {"smoothing": -0.1},
+        "`smoothing` must be a finite number, 0 or greater; it is -0.1. Pass for example "
+        "smoothing=1.0.",
+    ),
+    "prior length": (
+        {"prior": [0.5, 0.5]},
+        "`prior` must have one entry a class, shape (3,); it has shape (2,). Pass 3 numbers.",
+    ),
+    "prior two-dimensional": (
+        {"prior": [[1, 1, 1]]},
+        "`prior` must have one entry a class, shape (3,); it has shape (1, 3).",
+    ),
+    "prior negative": (
+        {"prior": [1, -2, 1]},
+        "`prior` must be finite and not negative; 1 of 3 entries are not, the first is entry 1 "
+        "(-2). Pass frequencies or counts.",
+    ),
+    "prior NaN": (
+        {"prior": [1, 1, np.nan]},
+        "`prior` must be finite and not negative; 1 of 3 entries are not, the first is entry 2 "
+        "(nan).",
+    ),
+    "prior zero": (
+        {"prior": [0, 0, 0]},
+        "`prior` must give some class a positive weight; all 3 entries are 0. Pass class "
+        "frequencies, or None for a uniform prior.",
+    ),
+    "prior text": (
+        {"prior": ["a", "b", "c"]},
+        "`prior` must hold numbers; its dtype is <U1. Pass 3 numbers.",
+    ),
+    "weight length": (
+        {"reference_weight": [1.0]},
+        "`reference_weight` must have one entry a reference row, shape (2,); it has shape (1,). "
+        "Pass 2 numbers.",
+    ),
+    "weight negative": (
+        {"reference_weight": [1.0, -1.0]},
+        "`reference_weight` must be finite and not negative; 1 of 2 entries are not, the first is "
+        "entry 1 (-1).",
+    ),
+    "weight NaN": (
+        {"reference_weight": [np.nan, 1.0]},
+        "`reference_weight` must be finite and not negative; 1 of 2 entries are not, the first is "
+        "entry 0 (nan).",
+    ),
+    "weight zero": (
+        {"reference_weight": [0, 0]},
+        "`reference_weight` must give some row a positive weight; all 2 entries are 0. Pass None "
+        "to count every row once.",
+    ),
+}
+
+
+def says(sentence):
+    """A pattern that matches errors which begin with `sentence`."""
+    return "^" + re.escape(sentence)
+
+
+@pytest.mark.parametrize(("proba", "sentence"), BAD_PROBA.values(), ids=BAD_PROBA)
+class TestBadProbabilities:
+    def test_proba(self, proba, sentence):
+        expected = says(sentence.format(name="proba"))
+        for function in (ambiguity, check_proba):
+            with pytest.raises(InputError, match=expected):
+                function(proba)
+        with pytest.raises(InputError, match=expected):
+            topk_entropy(proba, 2)
+        for function in (alternating_normalization, trajectory):
+            with pytest.raises(InputError, match=expected):
+                function(proba, GOOD)
+
+    def test_reference(self, proba, sentence):
+        expected = says(sentence.format(name="reference"))
+        for function in (alternating_normalization, trajectory):
+            with pytest.raises(InputError, match=expected):
+                function(GOOD, proba)
+
+
+@pytest.mark.parametrize("function", [alternating_normalization, trajectory])
+@pytest.mark.parametrize(("keywords", "sentence"), BAD_KEYWORDS.values(), ids=BAD_KEYWORDS)
+def test_bad_keywords(function, keywords, sentence):
+    with pytest.raises(InputError, match=says(sentence)):
+        function(GOOD, GOOD, **keywords)
+
+
+class TestTwoArrays:
+    def test_different_class_counts(self):
+        sentence = (
+            "`proba` and `reference` must have the same classes; `proba` has 3 columns and "
+            "`reference` has 2. Pass the same classes in the same order."
+        )
+        with pytest.raises(InputError, match=says(sentence)):
+            alternating_normalization(GOOD, np.array([[0.5, 0.5]]))
+
+    def test_empty_reference(self):
+        sentence = (
+            "`reference` must have at least one row; it has none. Pass confident predictions, or "
+            "raise the ambiguity threshold so that some rows count as confident."
+        )
+        with pytest.raises(InputError, match=says(sentence)):
+            alternating_normalization(GOOD, np.empty((0, 3)))
+
+    def test_different_libraries(self):
+        sentence = (
+            "`proba` and `reference` must come from one array library; they are ndarray and Array. "
+            "Convert one of them."
+        )
+        with pytest.raises(InputTypeError, match=says(sentence)):
+            alternating_normalization(GOOD, array_api_strict.asarray(GOOD))
+
+
+class TestK:
+    @pytest.mark.parametrize("k", [1, 0, -1, 4, 2.0, True, "2", None])
+    def test_k(self, k):
+        sentence = f"`k` must be an integer from 2 to 3; it is {k!r}. Pass for example k=2."
+        with pytest.raises(InputError, match=says(sentence)):
+            topk_entropy(GOOD, k)
+
+    @pytest.mark.parametrize("k_max", [1, 0, 2.5, True, None])
+    def test_k_max(self, k_max):
+        sentence = f"`k_max` must be an integer, 2 or greater; it is {k_max!r}."
+        with pytest.raises(InputError, match=says(sentence)):
+            ambiguity(GOOD, k_max=k_max)
+
+
+class TestKindsOfError:
+    def test_a_value_error(self):
+        with pytest.raises(ValueError, match="sum to 1"):
+            ambiguity(np.ones((2, 2)))
+
+    def test_a_type_error_is_both(self):
+        for kind in (TypeError, ValueError):
+            with pytest.raises(kind, match="floating-point"):
+                ambiguity(np.eye(2, dtype=int))
+
+    def test_choice(self):
+        check_choice("all", "reference", ("confident", "all"))
+        sentence = (
+            "`reference` must be 'confident' or 'all'; it is 'some'. Pass for example "
+            "reference='confident'."
+        )
+        with pytest.raises(InputError, match=says(sentence)):
+            check_choice("some", "reference", ("confident", "all"))
+
+
+class TestAccepted:
+    def test_numpy_scalars(self):
+        result = alternating_normalization(
+            GOOD, GOOD, alpha=np.float32(2.0), depth=np.int64(2), smoothing=np.float64(0.5)
+        )
+        assert_array_equal(
+            result, alternating_normalization(GOOD, GOOD, alpha=2.0, depth=2, smoothing=0.5)
+        )
+
+    def test_integer_alpha_prior_and_weights(self):
+        result = alternating_normalization(
+            GOOD, GOOD, alpha=2, prior=[1, 2, 3], reference_weight=np.array([1, 2])
+        )
+        assert np.isfinite(result).all()
+
+    def test_rows_summing_to_one_within_single_precision(self):
+        rng = np.random.default_rng(0)
+        proba = rng.dirichlet(np.ones(1000), 20).astype(np.float32)
+        assert check_proba(proba).dtype == np.float32
+        assert check_proba(proba.astype(np.float64)).dtype == np.float64
+
+    def test_half_precision_becomes_single(self):
+        assert check_proba(GOOD.astype(np.float16)).dtype == np.float32
+
+    def test_logits_are_never_guessed(self):
+        with pytest.raises(InputError, match=r"logits, turn them into probabilities first"):
+            ambiguity(np.array([[3.0, -1.0]]))
