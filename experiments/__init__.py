@@ -1,0 +1,1 @@
+"""The paper's studies, each one command: ``python -m experiments.NAME [--quick]``."""

@@ -1,0 +1,52 @@
+"""What the studies share about arguments and files."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["interval_labels", "markdown_table", "parse_arguments", "write_csv"]
+
+
+def parse_arguments(name: str, description: str, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Arguments of a study.
+
+    A quick run goes into ``results/quick``, which git ignores, and so leaves the committed results
+    alone.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=description)
+    parser.add_argument("--quick", action="store_true", help="a small version, for a first look")
+    parser.add_argument("--output", type=Path, help="folder for the results")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args(argv)
+    if arguments.output is None:
+        results = Path(__file__).parent / name / "results"
+        arguments.output = results / "quick" if arguments.quick else results
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    return arguments
+
+
+def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write columns of equal length; floats with five significant digits."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow(f"{x:.5g}" if isinstance(x, float) else x for x in row)
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, rule, *rows))
+
+
+def interval_labels(edges: Sequence[float]) -> list[str]:
+    """Neighbouring edges as text, the last interval closed: [0, .25), ..., [.75, 1]."""
+    ends = [f"{edge:.2g}".replace("0.", ".") for edge in edges]
+    closing = [")"] * (len(ends) - 2) + ["]"]
+    return [f"[{a}, {b}{c}" for a, b, c in zip(ends[:-1], ends[1:], closing, strict=True)]

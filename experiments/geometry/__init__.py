@@ -1,0 +1,1 @@
+"""What one iteration does in two classes, and where many iterations lead."""

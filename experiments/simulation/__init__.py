@@ -1,0 +1,1 @@
+"""The paper's Monte Carlo study of one iteration, and what it did not show."""

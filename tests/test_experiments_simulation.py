@@ -1,0 +1,121 @@
+"""The simulation and geometry studies: what they conclude, and that they run."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import altnorm
+from altnorm.simulation import Design, Estimate, simulate
+
+pytest.importorskip("matplotlib")
+
+from experiments.geometry import __main__ as geometry
+from experiments.geometry import study
+from experiments.simulation import __main__ as simulation
+from experiments.simulation import claims, extensions
+
+FIGURES = {
+    "simulation": ["heatmaps", "by_size", "by_alpha", "by_depth"],
+    "geometry": ["steps", "alpha", "two_by_two", "rates", "larger"],
+}
+TABLES = {
+    "simulation": ["results", "depth"],
+    "geometry": ["alpha", "two_by_two", "rates", "fates"],
+}
+
+
+def pairs(mean, se=0.001):
+    return Estimate(np.array(mean), np.full(np.shape(mean), se))
+
+
+@pytest.mark.parametrize(("name", "module"), [("simulation", simulation), ("geometry", geometry)])
+def test_quick_run_writes_everything_it_mentions(name, module, tmp_path, monkeypatch):
+    tiny = Design(sizes=(2, 4), alphas=(0.5, 1.0, 5.0), n_draws=3, n_rows=4)
+    monkeypatch.setattr(simulation, "_designs", lambda quick, seed: (tiny, tiny, tiny))
+    monkeypatch.setattr(geometry, "DEPTH", 12)
+    module.main(["--quick", "--output", str(tmp_path), "--jobs", "1"])
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for figure in FIGURES[name]:
+        assert f"({figure}.png)" in page
+        assert (tmp_path / f"{figure}.png").stat().st_size > 1000
+        assert (tmp_path / f"{figure}.svg").stat().st_size > 1000
+    for table in TABLES[name]:
+        assert f"({table}.csv)" in page
+        with (tmp_path / f"{table}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) > 5
+        assert all(value not in ("", "nan", "inf") for row in rows for value in row.values())
+
+
+def test_verdicts_follow_the_confidence_limits():
+    rising = pairs(np.add.outer(-0.01 * np.arange(4), np.arange(4.0)) + 1)
+    assert claims.lower_bounds(rising).verdict == claims.AGREES
+    assert claims.between_rows(rising).verdict == claims.AGREES
+    assert claims.confident_reference(rising).verdict == claims.AGREES
+    falling = pairs(rising.mean[:, ::-1])
+    assert claims.between_rows(falling).verdict == claims.DISAGREES
+    assert claims.between_rows(pairs(rising.mean, se=10.0)).verdict == claims.OPEN
+
+
+def test_shares_of_the_spread():
+    by_rows = claims.spread_shares(pairs(np.tile(np.arange(4.0), (4, 1))))
+    assert by_rows.verdict == claims.AGREES
+    assert by_rows.rows[0] == pytest.approx(1)
+    by_reference = claims.spread_shares(pairs(np.tile(np.arange(4.0), (4, 1)).T))
+    assert by_reference.verdict == claims.DISAGREES
+    assert by_reference.reference[0] == pytest.approx(1)
+
+
+def test_first_depth_is_the_simulation():
+    design = Design(sizes=(2, 6), alphas=(0.5, 2.0), n_draws=2, n_rows=5)
+    expected, found = simulate(design), extensions.by_depth(design)
+    np.testing.assert_allclose(found.gain[0], expected.gain, rtol=1e-9)
+    np.testing.assert_array_equal(found.switched[0], expected.switched)
+
+
+def test_pooled_gain_is_the_ratio_of_means():
+    design = Design(sizes=(3,), alphas=(1.0,), n_draws=5, n_rows=4)
+    draws = extensions.draw(design, (0, 0, 3))
+    after = [
+        altnorm.alternating_normalization(np.exp(b), np.exp(a), prior=q) @ q
+        for a, b, q in zip(*draws, strict=True)
+    ]
+    before = [np.exp(b) @ q for b, q in zip(draws.log_rows, draws.prior, strict=True)]
+    found = extensions.pooled_gain(design)[0, 0, 3].mean()
+    assert found == pytest.approx(np.mean(after) / np.mean(before) - 1, rel=1e-9)
+
+
+def test_steps_end_where_the_library_does():
+    row = np.array([0.5, 0.5])
+    steps = study.iteration_steps(row, study.BINARY_REFERENCE)
+    expected = altnorm.alternating_normalization(row[None], study.BINARY_REFERENCE)[0]
+    np.testing.assert_allclose(steps.rows_divided[-1], expected, rtol=1e-12)
+
+
+def test_two_by_two_limit_is_interior_at_alpha_one():
+    grid = np.array([0.1, 0.3, 0.5, 0.8])
+    ends = study.grid_of_limits(grid, 100)
+    expected = study.two_by_two_limit(grid[None, :], grid[:, None])
+    np.testing.assert_allclose(ends, expected, atol=1e-10)
+    # Each pair of rows also sums to the uniform prior in both columns.
+    np.testing.assert_allclose(ends + ends.T, 1, atol=1e-10)
+    assert ends.max() < 0.9
+
+
+def test_two_by_two_reaches_a_corner_above_alpha_one_and_the_prior_below():
+    starts = np.array([0.1, 0.19, 0.21, 0.5])
+    above = study.two_by_two_paths(starts, 0.2, 2.0, 20)[-1]
+    np.testing.assert_allclose(above, [0, 0, 1, 1], atol=1e-9)
+    below = study.two_by_two_paths(starts, 0.2, 0.5, 50)[-1]
+    np.testing.assert_allclose(below, 0.5, atol=1e-9)
+
+
+def test_certain_reference_is_reached_slowly():
+    depth = np.arange(21)
+    np.testing.assert_allclose(study.certain_reference(20), 1 / (2 * depth + 2), rtol=1e-10)
+
+
+def test_rates_are_the_second_singular_values():
+    rates = study.larger_rates((3, 8), 3, 60, seed=0)
+    np.testing.assert_allclose(rates.measured, rates.predicted, atol=0.03)
