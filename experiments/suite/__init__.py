@@ -1,0 +1,1 @@
+"""Real classifiers: what alternating normalization and its peers do to each of them."""
