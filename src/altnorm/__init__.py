@@ -1,5 +1,8 @@
 """Classification with alternating normalization: better predictions without retraining."""
 
+from importlib import import_module
+from types import ModuleType
+
 from altnorm.ambiguity import ambiguity, topk_entropy
 from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
@@ -17,3 +20,30 @@ __all__ = [
     "topk_entropy",
     "trajectory",
 ]
+
+_SUBMODULES = (
+    "arrow",
+    "datasets",
+    "display",
+    "metrics",
+    "model",
+    "onnx",
+    "peers",
+    "predictions",
+    "ray",
+    "report",
+    "spark",
+    "torch",
+    "verdict",
+)
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a submodule when it is first used: some need libraries that are extras."""
+    if name in _SUBMODULES:
+        return import_module(f"altnorm.{name}")
+    raise AttributeError(f"module 'altnorm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_SUBMODULES])

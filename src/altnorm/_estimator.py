@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -78,7 +79,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
         """
         checked = self._read(validate_data(self, proba, dtype=[np.float64, np.float32]))
-        names = getattr(self, "feature_names_in_", None)
+        names = getattr(self, "feature_names_in_", _column_names(proba))
         if self.multilabel is not None:
             self.classes_ = resolve_classes(None, checked.shape[1], names)
             return checked, None if y is None else check_label_matrix(y, checked.shape)
@@ -118,6 +119,12 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return check_proba(values, remedy=_LOGITS_REMEDY)
 
 
+def _column_names(proba: Any) -> np.ndarray | None:
+    """Column names of a data frame that are not strings, which is all that scikit-learn keeps."""
+    columns = np.asarray(getattr(proba, "columns", None))
+    return columns if columns.ndim == 1 else None
+
+
 def check_labels(y: Any, n_rows: int) -> np.ndarray:
     """Return `y` as a one-dimensional array of `n_rows` class labels."""
     labels = np.asarray(y)
@@ -133,6 +140,7 @@ def check_labels(y: Any, n_rows: int) -> np.ndarray:
             f"`proba` and `y` must have the same number of rows; they have {n_rows} and "
             f"{labels.shape[0]}. Pass one label for each row."
         )
+    assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
     return labels
 
@@ -153,7 +161,8 @@ def resolve_classes(
     if present.size == n_classes:
         return present
     if present.dtype.kind in "iufb" and np.isin(present, np.arange(n_classes)).all():
-        return np.arange(n_classes).astype(present.dtype if present.dtype.kind != "b" else int)
+        keep = present.dtype.kind != "b" or n_classes == 2
+        return np.arange(n_classes).astype(present.dtype if keep else int)
     raise InputError(
         f"The labels in `y` must match the {n_classes} columns of `proba`; there are "
         f"{present.size} different labels, the first is {present[0]!r}. Use the class indices "

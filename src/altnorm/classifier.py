@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_features, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _num_features,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
 from altnorm._estimator import class_codes
 from altnorm._validation import InputError
@@ -89,10 +95,16 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
                 "class labels."
             )
-        check_classification_targets(y)
         y = column_or_1d(y, warn=True)
-        routed = process_routing(self, "fit", **params) if params else None
-        fit_params = routed.estimator.fit if routed is not None else {}
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        fit_params, normalizer_params = self._route(params)
+        _check_has_proba(self.estimator)
+        if getattr(self.normalizer, "input", "proba") != "proba":
+            raise InputError(
+                f"`normalizer` must take probabilities, which is what predict_proba gives; its "
+                f"input is {self.normalizer.input!r}. Pass a normalizer with input='proba'."
+            )
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
             proba = _predict_proba(self.estimator_, X)
@@ -108,7 +120,6 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self._copy_fitted(X)
         normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
-        normalizer_params = routed.normalizer.fit if routed is not None else {}
         codes = class_codes(y, self.classes_)
         self.normalizer_ = clone(normalizer).fit(proba, codes, **normalizer_params)
         return self
@@ -167,6 +178,26 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
 
+    def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Metadata for the classifier and for the normalizer."""
+        if not params:
+            return {}, {}
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            return routed.estimator.fit, routed.normalizer.fit
+        normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
+        parts = [
+            {name: value for name, value in params.items() if has_fit_parameter(part, name)}
+            for part in (self.estimator, normalizer)
+        ]
+        unknown = sorted(params.keys() - parts[0].keys() - parts[1].keys())
+        if unknown:
+            raise InputError(
+                f"`fit` takes metadata that the classifier or the normalizer accepts; neither "
+                f"accepts {', '.join(unknown)}. Leave it out."
+            )
+        return parts[0], parts[1]
+
     def _copy_fitted(self, X: Any) -> None:
         """Take over what the fitted classifier knows of its input and its classes."""
         self.classes_ = self.estimator_.classes_
@@ -178,9 +209,12 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
 
 
 def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
+    return np.asarray(estimator.predict_proba(X))
+
+
+def _check_has_proba(estimator: Any) -> None:
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
             f"`estimator` must have predict_proba; {type(estimator).__name__} has none. Wrap it in "
             "scikit-learn's CalibratedClassifierCV to get probabilities."
         )
-    return np.asarray(estimator.predict_proba(X))

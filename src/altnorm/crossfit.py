@@ -89,6 +89,9 @@ class ClassCrossFit:
 
     def deeper(self, setting: Setting, depth: int) -> Iterator[tuple[Setting, np.ndarray]]:
         """Yield the setting at depths 2 to `depth`, as `first` does."""
+        serves = self.serves(setting.threshold, setting.reference) & (self.weight > 0)
+        if not all((serves & (self.folds != k)).any() for k in range(len(self.priors))):
+            return  # some fold has no confident row outside of it
         rows = np.flatnonzero(self.ambiguity > setting.threshold)
         steps = [self._fold_path(setting, rows, k, depth) for k in range(len(self.priors))]
         for d in range(1, depth):
@@ -232,6 +235,10 @@ class YesCrossFit:
 
     def deeper(self, setting: Setting, depth: int) -> Iterator[tuple[Setting, np.ndarray]]:
         """Yield the setting at depths 2 to `depth`, as `first` does."""
+        serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")
+        used = serves.any(axis=1) & (self.weight > 0)
+        if not all((used & (self.folds != k)).any() for k in range(len(self.priors))):
+            return  # some fold has no confident entry outside of it
         steps = np.empty((depth, *self.proba.shape), self.proba.dtype)
         with quiet(np):
             for k in range(len(self.priors)):

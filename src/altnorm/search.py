@@ -79,13 +79,16 @@ def assign_folds(labels: np.ndarray, cv: Any, random_state: np.random.RandomStat
         )
     if not isinstance(cv, Integral):
         folds = np.full(n_rows, -1)
+        times = np.zeros(n_rows, dtype=int)
         splits = check_cv(cv, labels, classifier=True).split(np.zeros((n_rows, 1)), labels)
         for k, (_, test) in enumerate(splits):
             folds[test] = k
-        if (folds < 0).any():
+            times[test] += 1
+        if (times != 1).any():
             raise InputError(
-                f"Each row must be in the test part of one split; {(folds < 0).sum()} of {n_rows} "
-                "are in none. Pass a splitter that partitions the rows, such as KFold."
+                f"Each row must be in the test part of one split; {(times != 1).sum()} of {n_rows} "
+                "are in none or in several. Pass a splitter that partitions the rows, such as "
+                "KFold."
             )
         return folds
     check_integer(cv, "cv", low=2)

@@ -13,13 +13,14 @@ from sklearn.utils.validation import _check_sample_weight
 
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._progress import track
-from altnorm._validation import InputError, check_integer
+from altnorm._validation import InputError, check_choice, check_integer, check_positive
 from altnorm.ambiguity import row_ambiguity
 from altnorm.decisions import decide
 from altnorm.explanation import Explanation
 from altnorm.metrics import resolve_scoring
 from altnorm.multilabel import binary_ambiguity
 from altnorm.peers import Identity
+from altnorm.reference import REFERENCES
 from altnorm.refine import BiasCrossFit, PriorGuidedBias, best_bias
 from altnorm.search import Scored, Setting, assign_folds, choose
 from altnorm.selection import Dealing, Plan, Validation, make_plan
@@ -59,7 +60,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         Smoothings to try.
     prior : None, "uniform", "shrunk" or array, default="shrunk"
         As for :class:`AlternatingNormalizer`. Class frequencies are shrunk towards uniform as far
-        as counting noise explains them.
+        as counting noise explains them; taken as counted (None), their noise, which all folds of
+        a stratified dealing share, passes for evidence.
     scoring : str or callable, default="accuracy"
         What to maximise; see :func:`altnorm.metrics.resolve_scoring`. For multi-label problems
         the default stands for "f1_micro".
@@ -225,6 +227,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         return decide(proba, rule=self.decision)
 
     def _read_validation(self, proba: Any, y: Any, sample_weight: Any) -> Validation:
+        self._check_grid()
         checked, labels = self._check_labelled(proba, y)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)
@@ -249,6 +252,22 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             score,
             self._decide,
         )
+
+    def _check_grid(self) -> None:
+        """Raise unless every setting of the grid is one that AlternatingNormalizer takes."""
+        check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
+        for name in ("alphas", "depths", "thresholds", "references", "smoothings"):
+            if not len(getattr(self, name)):
+                raise InputError(f"`{name}` must hold at least one value; it is empty. Pass some.")
+        for alpha in self.alphas:
+            check_positive(alpha, "alphas")
+        for depth in self.depths:
+            check_integer(depth, "depths", low=1)
+        for name in ("thresholds", "smoothings"):
+            for value in getattr(self, name):
+                check_positive(value, name, zero=True)
+        for reference in self.references:
+            check_choice(reference, "references", REFERENCES)
 
     def _deal(self, data: Validation) -> Iterator[np.ndarray]:
         """Deal the rows into folds, again and again; once for folds that are given."""
@@ -323,7 +342,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self.best_params_: dict[str, Any] = best._asdict()
         self.verdict_ = self.arms_["alternating"]
         bias = self.arms_.get("bias", self.verdict_)
-        if (bias.adopted, bias.gain) > (self.verdict_.adopted, self.verdict_.gain):
+        if bias.adopted and bias.gain > self.verdict_.gain * self.verdict_.adopted:
             self.verdict_ = bias
             self.best_params_ = best_bias(biases)._asdict()
             winner = PriorGuidedBias(**self.best_params_, prior=prior)

@@ -94,7 +94,9 @@ class Verdict:
     def with_p_value(self, p_value: float) -> Verdict:
         """Return the verdict that another p-value, at most 1, gives at the same level."""
         p_value = min(1.0, p_value)
-        reason = _reason(self.gain, p_value, self.significance, self.n_changed == 0)
+        reason = self.reason  # without a gain no p-value matters
+        if self.gain > 0:
+            reason = _reason(self.gain, p_value, self.significance, identical=False)
         return replace(self, p_value=p_value, adopted=not reason, reason=reason)
 
     def to_dict(self) -> dict[str, Any]:

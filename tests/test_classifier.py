@@ -1,0 +1,285 @@
+"""AlternatingNormalizationClassifier: a classifier and its normalizer as one."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from altnorm import (
+    AlternatingNormalizationClassifier,
+    AlternatingNormalizer,
+    AlternatingNormalizerCV,
+)
+from altnorm._validation import InputError
+
+SMALL = {"alphas": (0.5, 1.0, 2.0), "depths": (1,), "thresholds": (0.25,), "random_state": 0}
+
+
+def draw(n=400, seed=0):
+    """Three overlapping classes, the first of them rare."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, size=n, p=[0.15, 0.25, 0.6])
+    centres = np.array([[0.0, 1.5, 0, 0], [1.5, 0.0, 0, 0], [0.0, 0.0, 1.5, 0]])
+    return rng.normal(size=(n, 4)) + centres[y], y
+
+
+class Biased(ClassifierMixin, BaseEstimator):
+    """Naive Bayes that believes in the first class, and remembers the weights it was given."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.sample_weight_ = sample_weight
+        self.model_ = GaussianNB().fit(X, y)
+        self.classes_ = self.model_.classes_
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict_proba(self, X):
+        proba = self.model_.predict_proba(X) * [8, 1, 1]
+        return proba / proba.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class Weighed(AlternatingNormalizer):
+    """Remembers the weights it was given."""
+
+    def fit(self, proba, y=None, sample_weight=None):
+        self.given_ = proba, y, sample_weight
+        return super().fit(proba, y, sample_weight)
+
+
+def test_reference_predictions_come_from_rows_not_trained_on():
+    X, y = draw()
+    cv = StratifiedKFold(4)
+    model = AlternatingNormalizationClassifier(GaussianNB(), Weighed(), cv=cv).fit(X, y)
+    expected = cross_val_predict(GaussianNB(), X, y, cv=cv, method="predict_proba")
+    np.testing.assert_array_equal(model.normalizer_.given_[0], expected)
+    np.testing.assert_array_equal(model.normalizer_.given_[1], y)
+    whole = GaussianNB().fit(X, y)
+    by_hand = AlternatingNormalizer().fit(expected, y).transform(whole.predict_proba(X))
+    np.testing.assert_array_equal(model.predict_proba(X), by_hand)
+
+
+def test_a_frozen_classifier_stays_and_takes_the_data_for_validation():
+    train, validation, fresh = (draw(seed=seed) for seed in range(3))
+    trained = GaussianNB().fit(*train)
+    frozen = AlternatingNormalizationClassifier(FrozenEstimator(trained), AlternatingNormalizer())
+    frozen.fit(*validation)
+    assert frozen.estimator_.estimator is trained
+    by_hand = AlternatingNormalizer().fit(trained.predict_proba(validation[0]), validation[1])
+    np.testing.assert_array_equal(
+        frozen.predict_proba(fresh[0]), by_hand.transform(trained.predict_proba(fresh[0]))
+    )
+
+
+def test_validation_data_may_lack_a_class():
+    trained = GaussianNB().fit(*draw())
+    X, y = draw(seed=1)
+    X, y = X[y > 0], y[y > 0]
+    model = AlternatingNormalizationClassifier(
+        FrozenEstimator(trained), AlternatingNormalizerCV(**SMALL)
+    ).fit(X, y)
+    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
+    assert model.predict_proba(X).shape == (len(X), 3)
+    with pytest.raises(InputError, match=r"Each label must be one of the classes.*first is .*7"):
+        model.fit(X, np.where(y == 1, 7, y))
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_biased_classifier_gets_better(frozen):
+    X, y = draw(800)
+    estimator = FrozenEstimator(Biased().fit(*draw(800, seed=2))) if frozen else Biased()
+    model = AlternatingNormalizationClassifier(estimator, AlternatingNormalizerCV(**SMALL))
+    model.fit(X, y)
+    fresh, truth = draw(2000, seed=1)
+    assert model.normalizer_.verdict_.adopted
+    assert model.score(fresh, truth) > model.estimator_.score(fresh, truth) + 0.05
+
+
+@pytest.mark.parametrize(
+    "names",
+    [np.array(["c", "a", "b"]), np.array([30, 10, 20]), np.array([0.5, -1.0, 2.0]).round()],
+    ids=["str", "int", "float"],
+)
+def test_predict_is_the_most_probable_class(names):
+    X, y = draw()
+    model = AlternatingNormalizationClassifier(Biased(), AlternatingNormalizerCV(**SMALL))
+    model.fit(X, names[y])
+    np.testing.assert_array_equal(model.classes_, np.sort(names))
+    proba = model.predict_proba(X)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[proba.argmax(axis=1)])
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_the_default_normalizer_is_tuned():
+    X, y = draw(200)
+    model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
+    assert isinstance(model.normalizer_, AlternatingNormalizerCV)
+    assert model.normalizer is None
+    assert isinstance(model.normalizer_.verdict_.adopted, bool)
+
+
+def test_parameters_are_left_untouched_and_cloned():
+    X, y = draw(200)
+    estimator, normalizer = GaussianNB(), AlternatingNormalizer()
+    model = AlternatingNormalizationClassifier(estimator, normalizer, cv=KFold(3))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X, y)
+    assert model.estimator is estimator
+    assert model.normalizer is normalizer
+    assert not hasattr(estimator, "classes_")
+    assert not hasattr(normalizer, "classes_")
+    assert clone(model).get_params().keys() == model.get_params().keys()
+    assert model.get_params()["normalizer__threshold"] == 0.75
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_frames_and_feature_names():
+    X, y = draw(200)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer()).fit(frame, y)
+    np.testing.assert_array_equal(model.feature_names_in_, list("abcd"))
+    assert model.n_features_in_ == 4
+    plain = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer()).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(X))
+
+
+def test_a_normalizer_set_to_frames():
+    X, y = draw(200)
+    framed = AlternatingNormalizer().set_output(transform="pandas")
+    model = AlternatingNormalizationClassifier(GaussianNB(), framed).fit(X, y)
+    assert isinstance(model.predict_proba(X), np.ndarray)
+    assert model.predict(X).shape == (200,)
+
+
+def test_sparse_data():
+    X, y = draw(200)
+    model = AlternatingNormalizationClassifier(LogisticRegression(), AlternatingNormalizer())
+    dense = clone(model).fit(X, y).predict_proba(X)
+    sparse = model.fit(csr_array(X), y).predict_proba(csr_array(X))
+    np.testing.assert_allclose(sparse, dense, atol=1e-3)
+
+
+def test_in_pipelines_and_searches():
+    X, y = draw(200)
+    model = AlternatingNormalizationClassifier(
+        make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer()
+    )
+    outside = make_pipeline(StandardScaler(), clone(model).set_params(estimator=GaussianNB()))
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.6
+    assert cross_val_score(outside, X, y, cv=3).mean() > 0.6
+    search = GridSearchCV(model, {"normalizer__alpha": [0.5, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_["normalizer__alpha"] in (0.5, 1.0)
+
+
+# Metadata.
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_reach_both(routing):
+    X, y = draw(200)
+    weight = np.random.default_rng(0).integers(1, 4, 200).astype(float)
+    with config_context(enable_metadata_routing=routing):
+        estimator, normalizer = Biased(), Weighed()
+        if routing:
+            estimator.set_fit_request(sample_weight=True)
+            normalizer.set_fit_request(sample_weight=True)
+        model = AlternatingNormalizationClassifier(estimator, normalizer)
+        model.fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(model.estimator_.sample_weight_, weight)
+    np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
+
+
+def test_weights_reach_the_folds():
+    X, y = draw(200)
+    weight = np.where(y == 0, 20.0, 1.0)
+    model = AlternatingNormalizationClassifier(GaussianNB(), Weighed(), cv=KFold(3))
+    plain, weighted = (
+        clone(model).fit(X, y, **params).normalizer_.given_[0]
+        for params in ({}, {"sample_weight": weight})
+    )
+    assert weighted[:, 0].mean() > plain[:, 0].mean() + 0.1
+
+
+def test_routing_sends_weights_only_where_they_are_asked_for():
+    X, y = draw(200)
+    weight = np.ones(200)
+    with config_context(enable_metadata_routing=True):
+        model = AlternatingNormalizationClassifier(
+            Biased().set_fit_request(sample_weight=False),
+            Weighed().set_fit_request(sample_weight=True),
+        ).fit(X, y, sample_weight=weight)
+    assert model.estimator_.sample_weight_ is None
+    np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
+
+
+def test_weights_with_a_frozen_classifier_are_for_the_normalizer():
+    X, y = draw(200)
+    weight = np.random.default_rng(0).integers(1, 4, 200).astype(float)
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    model = AlternatingNormalizationClassifier(frozen, Weighed())
+    model.fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
+
+
+# Errors, by their text.
+
+
+def test_metadata_that_nobody_takes():
+    X, y = draw(60)
+    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer())
+    with pytest.raises(InputError, match="neither accepts groups"):
+        model.fit(X, y, groups=y)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_classifiers_without_probabilities(frozen):
+    X, y = draw(60)
+    estimator = FrozenEstimator(RidgeClassifier().fit(X, y)) if frozen else RidgeClassifier()
+    message = (
+        "must have predict_proba; .* has none. Wrap it in scikit-learn's CalibratedClassifierCV"
+    )
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizationClassifier(estimator, AlternatingNormalizer()).fit(X, y)
+    calibrated = CalibratedClassifierCV(RidgeClassifier(), cv=2)
+    model = AlternatingNormalizationClassifier(calibrated, AlternatingNormalizer(), cv=2)
+    assert model.fit(X, y).predict(X).shape == (60,)
+
+
+def test_labels_are_needed():
+    X, _ = draw(60)
+    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer())
+    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
+        model.fit(X, None)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.fit(X, np.full(60, np.nan))
+
+
+def test_a_normalizer_of_logits_is_refused():
+    X, y = np.arange(40.0).reshape(20, 2), np.tile([0, 1], 10)
+    model = AlternatingNormalizationClassifier(
+        LogisticRegression(), AlternatingNormalizer(input="logits")
+    )
+    with pytest.raises(InputError, match=r"must take probabilities.*input is 'logits'"):
+        model.fit(X, y)

@@ -1,0 +1,254 @@
+"""Cross-fitting: each row as if its fold did not exist, for many settings at once."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from altnorm import AlternatingNormalizer
+from altnorm.crossfit import ClassCrossFit, YesCrossFit
+from altnorm.search import Setting
+
+EXACT = 1e-12
+SINGLE = 2e-5
+CLOSE = 0.01  # deeper iterations follow the reference's own path
+GRID = ((0.0, 0.25, 0.75, 1.0), ("confident", "all"), (0.0, 0.1))
+ALPHAS = (0.1, 0.5, 1.0, 2.0, 9.0, 35.0)
+MODES = ("pairs", "labelwise")
+dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+weights = pytest.mark.parametrize("weighted", [False, True])
+
+
+def draw(n=60, m=5, seed=0, spread=3.0, n_folds=4):
+    """Rows that sum to 1, some of them one-hot or with zeros; folds; a prior for each."""
+    rng = np.random.default_rng(seed)
+    proba = softmax(spread * rng.normal(size=(n, m)), axis=1)
+    proba[: n // 5] = np.eye(m)[rng.integers(m, size=n // 5)]
+    proba[n // 5 : n // 3, 0] = 0
+    proba /= proba.sum(axis=1, keepdims=True)
+    return proba, rng.permutation(n) % n_folds, rng.dirichlet(np.full(m, 3.0), n_folds)
+
+
+def draw_yes(mode, n=60, m=4, seed=0, spread=3.0, n_folds=4):
+    rng = np.random.default_rng(seed)
+    proba = expit(spread * rng.normal(size=(n, m)) - 1)
+    proba[: n // 5] = np.round(proba[: n // 5])
+    priors = rng.uniform(0.05, 0.9, (n_folds, 1 if mode == "pairs" else m))
+    return proba, rng.permutation(n) % n_folds, priors
+
+
+def draw_weight(weighted, n=60):
+    return np.random.default_rng(1).integers(0, 4, n).astype(float) if weighted else None
+
+
+def one_by_one(proba, folds, priors, weight, setting, mode=None):
+    """Fit a normalizer on the rows outside each fold, and apply it to the fold."""
+    out = proba.copy()
+    for k, prior in enumerate(priors):
+        outside = folds != k
+        q = [prior[0], 1 - prior[0]] if mode == "pairs" else prior
+        normalizer = AlternatingNormalizer(**setting._asdict(), prior=q, multilabel=mode)
+        normalizer.fit(proba[outside], sample_weight=None if weight is None else weight[outside])
+        out[~outside] = normalizer.transform(proba[~outside])
+    return out
+
+
+def settings_of(alpha, grid=GRID):
+    thresholds, references, smoothings = grid
+    return {
+        Setting(alpha, 1, threshold, reference, smoothing)
+        for threshold in thresholds
+        for reference in references
+        for smoothing in smoothings
+    }
+
+
+# The first iteration is exact.
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@weights
+@dtypes
+def test_first_is_exact(dtype, weighted, seed):
+    proba, folds, priors = draw(m=5 - 3 * seed, seed=seed)
+    proba, weight = proba.astype(dtype), draw_weight(weighted)
+    crossfit = ClassCrossFit(proba, folds, priors, weight, 10, keep_proba=True)
+    for alpha in ALPHAS:
+        found = dict(crossfit.first(alpha, GRID))
+        assert found.keys() == settings_of(alpha)
+        for setting, adjusted in found.items():
+            expected = one_by_one(proba, folds, priors, weight, setting)
+            assert adjusted.dtype == dtype
+            np.testing.assert_allclose(
+                adjusted, expected, atol=EXACT if dtype == np.float64 else SINGLE, err_msg=setting
+            )
+
+
+def test_class_codes_are_the_largest_probabilities():
+    proba, folds, priors = draw()
+    whole, codes = (ClassCrossFit(proba, folds, priors, None, 10, keep) for keep in (True, False))
+    np.testing.assert_array_equal(codes.base, proba.argmax(axis=1))
+    np.testing.assert_array_equal(whole.base, proba)
+    for alpha in (0.5, 2.0):
+        for (one, p), (other, code) in zip(
+            whole.first(alpha, GRID), codes.first(alpha, GRID), strict=True
+        ):
+            assert one == other
+            np.testing.assert_array_equal(p.argmax(axis=1), code)
+    setting = Setting(1.5, 1, 0.5, "confident", 0.0)
+    for (one, p), (other, code) in zip(
+        whole.deeper(setting, 3), codes.deeper(setting, 3), strict=True
+    ):
+        assert one == other
+        np.testing.assert_array_equal(p.argmax(axis=1), code)
+
+
+@dtypes
+def test_sums_that_underflow_beside_larger_ones(dtype):
+    """Only a row in doubt has much of class 2: the sums of the others are far below its power."""
+    tiny = 1e-12
+    doubtful = np.array([[0.4, 0.3, 0.3], [0.5, 0.5 - tiny / 2, tiny / 2]])
+    sure = np.array([[1 - tiny, 0, tiny], [0, 1 - tiny, tiny], [1 - tiny / 3, 0, tiny / 3]])
+    proba = np.vstack([doubtful, sure, sure]).astype(dtype)
+    folds = np.array([0, 1, 0, 0, 0, 1, 1, 1])
+    priors = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+    for setting, adjusted in crossfit.first(35.0, ((0.5,), ("confident",), (0.0,))):
+        expected = one_by_one(proba, folds, priors, None, setting)
+        np.testing.assert_allclose(adjusted, expected, atol=SINGLE)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@weights
+@dtypes
+def test_first_is_exact_for_several_labels(dtype, weighted, mode):
+    proba, folds, priors = draw_yes(mode)
+    proba, weight = proba.astype(dtype), draw_weight(weighted)
+    crossfit = YesCrossFit(proba, folds, priors, weight)
+    for alpha in ALPHAS:
+        found = dict(crossfit.first(alpha, GRID))
+        assert found.keys() == settings_of(alpha)
+        for setting, adjusted in found.items():
+            expected = one_by_one(proba, folds, priors, weight, setting, mode)
+            assert adjusted.dtype == dtype
+            np.testing.assert_allclose(
+                adjusted, expected, atol=EXACT if dtype == np.float64 else SINGLE, err_msg=setting
+            )
+
+
+def test_a_large_power_inside_a_fold_leaves_no_trace_outside():
+    """Sums outside a fold are not what rounding leaves of a difference of totals."""
+    proba = np.array([[0.95], [0.3], [0.34], [0.01], [0.31], [0.02]])
+    folds = np.array([0, 0, 1, 1, 2, 2])
+    priors = np.full((3, 1), 0.4)
+    crossfit = YesCrossFit(proba, folds, priors, None)
+    for setting, adjusted in crossfit.first(35.0, ((0.5,), ("all",), (0.0,))):
+        expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
+        np.testing.assert_allclose(adjusted, expected, atol=EXACT)
+
+
+def test_labels_with_a_prior_of_zero_or_one_are_left():
+    proba, folds, priors = draw_yes("labelwise")
+    priors[:, 0], priors[:, 1] = 0, 1
+    crossfit = YesCrossFit(proba, folds, priors, None)
+    for setting, adjusted in [
+        *crossfit.first(2.0, GRID),
+        *crossfit.deeper(Setting(2.0, 1, 0.25, "confident", 0.1), 3),
+    ]:
+        np.testing.assert_allclose(adjusted[:, :2], proba[:, :2], rtol=EXACT)
+        expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
+        np.testing.assert_array_equal(expected[:, :2], proba[:, :2])
+
+
+def test_a_row_has_no_part_in_its_own_reference():
+    proba, folds, priors = draw()
+    row = np.flatnonzero(folds == 0)[-1]
+    other = proba.copy()
+    other[(folds == 0) & (np.arange(60) != row)] = np.eye(5)[0]
+    before, after = (
+        [p[row] for _, p in ClassCrossFit(rows, folds, priors, None, 10, True).first(1.5, GRID)]
+        for rows in (proba, other)
+    )
+    assert (np.array(before) != proba[row]).any()
+    np.testing.assert_allclose(before, after, rtol=EXACT)
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_settings_without_a_reference_are_left_out(mode):
+    """All confident rows are in one fold: that fold has none outside of it."""
+    if mode is None:
+        proba, folds, priors = draw()
+        proba[:] = [0.3, 0.3, 0.2, 0.1, 0.1]
+        proba[folds == 1] = np.eye(5)[0]
+        crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+    else:
+        proba, folds, priors = draw_yes(mode)
+        proba[:] = 0.4
+        proba[folds == 1] = 0.0
+        crossfit = YesCrossFit(proba, folds, priors, None)
+    found = [setting for setting, _ in crossfit.first(1.0, ((0.5,), ("confident", "all"), (0.0,)))]
+    assert found == [Setting(1.0, 1, 0.5, "all", 0.0)]
+    assert list(crossfit.deeper(Setting(1.0, 1, 0.5, "confident", 0.0), 3)) == []
+    assert len(list(crossfit.deeper(found[0], 3))) == 2
+
+
+# Deeper iterations are close.
+
+
+@pytest.mark.parametrize("reference", ["confident", "all"])
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.0, 6.0])
+def test_deeper_is_close(alpha, reference):
+    rng = np.random.default_rng(0)
+    n, m = 1500, 5
+    y = rng.integers(m, size=n)
+    proba = softmax(1.5 * rng.normal(size=(n, m)) + 2 * np.eye(m)[y] + np.linspace(0, 1, m), axis=1)
+    folds, priors = rng.permutation(n) % 5, rng.dirichlet(np.full(m, 50.0), 5)
+    crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+    found = list(crossfit.deeper(Setting(alpha, 1, 0.5, reference, 0.0), 3))
+    assert [setting.depth for setting, _ in found] == [2, 3]
+    for setting, adjusted in found:
+        expected = one_by_one(proba, folds, priors, None, setting)
+        np.testing.assert_allclose(adjusted, expected, atol=CLOSE)
+        assert (adjusted.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.99
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.0, 6.0])
+def test_deeper_is_close_for_several_labels(mode, alpha):
+    proba, folds, priors = draw_yes(mode, n=1500, spread=2.0)
+    crossfit = YesCrossFit(proba, folds, priors, None)
+    for setting, adjusted in crossfit.deeper(Setting(alpha, 1, 0.5, "confident", 0.1), 3):
+        expected = one_by_one(proba, folds, priors, None, setting, mode)
+        np.testing.assert_allclose(adjusted, expected, atol=CLOSE)
+        assert ((adjusted > 0.5) == (expected > 0.5)).mean() > 0.99
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_deeper_with_weights_equals_repeated_rows(mode):
+    proba, folds, priors = draw() if mode is None else draw_yes(mode)
+    weight = draw_weight(True)
+    times = weight.astype(int)
+
+    def paths(proba, folds, weight):
+        if mode is None:
+            crossfit = ClassCrossFit(proba, folds, priors, weight, 10, keep_proba=True)
+        else:
+            crossfit = YesCrossFit(proba, folds, priors, weight)
+        return [p for _, p in crossfit.deeper(Setting(1.3, 1, 0.5, "confident", 0.2), 3)]
+
+    repeated = paths(proba.repeat(times, axis=0), folds.repeat(times), None)
+    for one, other in zip(paths(proba, folds, weight), repeated, strict=True):
+        np.testing.assert_allclose(one.repeat(times, axis=0), other, atol=EXACT)
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_nothing_but_numbers_comes_out(mode):
+    proba, folds, priors = draw(spread=60.0) if mode is None else draw_yes(mode, spread=60.0)
+    if mode is None:
+        crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+    else:
+        crossfit = YesCrossFit(proba, folds, priors, None)
+    for alpha in ALPHAS:
+        setting = Setting(alpha, 1, 0.0, "all", 0.0)
+        for _, adjusted in [*crossfit.first(alpha, GRID), *crossfit.deeper(setting, 5)]:
+            assert np.isfinite(adjusted).all()
+            assert ((adjusted >= 0) & (adjusted <= 1)).all()

@@ -1,0 +1,283 @@
+"""Several labels a row: "pairs" and "labelwise" are nothing but two-class problems."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import expit, logit
+
+from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
+from altnorm._validation import InputError
+from altnorm.multilabel import adjust_yes, binary_ambiguity
+
+EXACT = 1e-12
+MODES = ("pairs", "labelwise")
+both = pytest.mark.parametrize("mode", MODES)
+
+
+def draw(n=80, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    z = 2.5 * rng.normal(size=(n, m)) - 1
+    return expit(z), (rng.random((n, m)) < expit(z + 0.7)).astype(int)
+
+
+def two_classes(p):
+    """Columns (yes, no)."""
+    return np.stack([p, 1 - p], axis=1)
+
+
+def adjust(p, reference, q, **settings):
+    """Yes-probabilities through the functional entry point."""
+    prior = np.array([q, 1 - q])
+    return alternating_normalization(
+        two_classes(p), two_classes(reference), prior=prior, **settings
+    )[:, 0]
+
+
+SETTINGS = [
+    {"alpha": 1.0, "depth": 1},
+    {"alpha": 0.4, "depth": 2},
+    {"alpha": 5.0, "depth": 1, "smoothing": 0.3},
+    {"alpha": 2.0, "depth": 3},
+    {"alpha": 16.0, "depth": 2},
+]
+setting = pytest.mark.parametrize("settings", SETTINGS, ids=str)
+
+
+@setting
+@pytest.mark.parametrize("reference", ["confident", "all"])
+def test_pairs_equals_flattening(settings, reference):
+    validation, y = draw()
+    proba, _ = draw(seed=1)
+    normalizer = AlternatingNormalizer(
+        threshold=0.6, reference=reference, multilabel="pairs", **settings
+    ).fit(validation, y)
+    flat, rows = validation.ravel(), proba.ravel()
+    serves = (ambiguity(two_classes(flat)) <= 0.6) | (reference == "all")
+    expected = rows.copy()
+    doubt = ambiguity(two_classes(rows)) > 0.6
+    expected[doubt] = adjust(rows[doubt], flat[serves], y.mean(), **settings)
+    np.testing.assert_allclose(normalizer.prior_, [y.mean(), 1 - y.mean()])
+    np.testing.assert_allclose(
+        normalizer.transform(proba).ravel(), expected, rtol=1e-10, atol=EXACT
+    )
+    np.testing.assert_array_equal(normalizer.transform(proba).ravel()[~doubt], rows[~doubt])
+
+
+@setting
+@pytest.mark.parametrize("reference", ["confident", "all"])
+def test_labelwise_equals_a_loop_over_labels(settings, reference):
+    validation, y = draw()
+    proba, _ = draw(seed=1)
+    normalizer = AlternatingNormalizer(
+        threshold=0.6, reference=reference, multilabel="labelwise", **settings
+    ).fit(validation, y)
+    np.testing.assert_allclose(normalizer.prior_, y.mean(axis=0))
+    expected = proba.copy()
+    for j, (column, p) in enumerate(zip(validation.T, proba.T, strict=True)):
+        serves = (ambiguity(two_classes(column)) <= 0.6) | (reference == "all")
+        doubt = ambiguity(two_classes(p)) > 0.6
+        expected[doubt, j] = adjust(p[doubt], column[serves], y[:, j].mean(), **settings)
+    np.testing.assert_allclose(normalizer.transform(proba), expected, rtol=1e-10, atol=EXACT)
+
+
+def test_labelwise_equals_one_normalizer_a_label():
+    validation, y = draw()
+    proba, _ = draw(seed=1)
+    together = AlternatingNormalizer(2.0, multilabel="labelwise").fit(validation, y)
+    for j in range(validation.shape[1]):
+        alone = AlternatingNormalizer(2.0).fit(two_classes(validation[:, j])[:, ::-1], y[:, j])
+        expected = alone.transform(two_classes(proba[:, j])[:, ::-1])[:, 1]
+        np.testing.assert_allclose(together.transform(proba)[:, j], expected, rtol=1e-10)
+
+
+@setting
+def test_pairs_is_monotone(settings):
+    validation, y = draw(200)
+    normalizer = AlternatingNormalizer(threshold=0.0, multilabel="pairs", reference="all")
+    normalizer.set_params(**settings).fit(validation, y)
+    p = np.linspace(0.001, 0.999, 500)
+    adjusted = normalizer.transform(p.repeat(5).reshape(500, 5))
+    assert (np.diff(adjusted[:, 0]) >= -EXACT).all()
+    np.testing.assert_allclose(adjusted, adjusted[:, :1].repeat(5, axis=1), rtol=1e-10)
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_confident_entries_come_back_bit_for_bit(mode, dtype):
+    validation, y = draw()
+    proba = draw(seed=1)[0].astype(dtype)
+    fitted = AlternatingNormalizer(multilabel=mode).fit(validation, y)
+    adjusted = fitted.transform(proba)
+    sure = binary_ambiguity(proba) <= 0.75
+    assert adjusted.dtype == dtype
+    assert 0 < sure.sum() < sure.size
+    np.testing.assert_array_equal(adjusted[sure], proba[sure])
+    assert (adjusted[~sure] != proba[~sure]).mean() > 0.9
+
+
+@both
+def test_logits(mode):
+    validation, y = draw()
+    proba = draw(seed=1)[0]
+    plain = AlternatingNormalizer(multilabel=mode).fit(validation, y)
+    fitted = AlternatingNormalizer(multilabel=mode, input="logits").fit(logit(validation), y)
+    np.testing.assert_allclose(
+        fitted.transform(logit(proba)), plain.transform(proba), rtol=1e-9, atol=EXACT
+    )
+
+
+@both
+def test_an_entry_does_not_depend_on_its_batch(mode):
+    validation, y = draw()
+    proba = draw(seed=1)[0]
+    fitted = AlternatingNormalizer(1.5, 3, multilabel=mode).fit(validation, y)
+    whole = fitted.transform(proba)
+    single = np.vstack([fitted.transform(row[None, :]) for row in proba])
+    np.testing.assert_allclose(single, whole, rtol=1e-10, atol=EXACT)
+
+
+@both
+@pytest.mark.parametrize("depth", [1, 2])
+def test_weight_two_is_a_repeated_row(mode, depth):
+    validation, y = draw()
+    proba = draw(seed=1)[0]
+    weight = np.random.default_rng(0).integers(0, 4, 80)
+    for prior in (None, "shrunk"):
+        weighted = AlternatingNormalizer(
+            0.7, depth, prior=prior, smoothing=0.2, multilabel=mode
+        ).fit(validation, y, sample_weight=weight)
+        repeated = AlternatingNormalizer(**weighted.get_params())
+        repeated.fit(validation.repeat(weight, axis=0), y.repeat(weight, axis=0))
+        np.testing.assert_allclose(weighted.prior_, repeated.prior_, rtol=EXACT)
+        np.testing.assert_allclose(
+            weighted.transform(proba), repeated.transform(proba), rtol=1e-10, atol=EXACT
+        )
+
+
+def test_labels_about_which_nothing_is_known_are_left():
+    validation, y = draw(m=6)
+    validation[:, 0] = 0.5  # no confident entry
+    y[:, 1] = 0  # prior 0
+    y[:, 2] = 1  # prior 1
+    proba = draw(m=6, seed=1)[0]
+    fitted = AlternatingNormalizer(multilabel="labelwise").fit(validation, y)
+    adjusted = fitted.transform(proba)
+    np.testing.assert_array_equal(adjusted[:, :3], proba[:, :3])
+    assert (adjusted[:, 3:] != proba[:, 3:]).any(axis=0).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_a_label_whose_reference_has_no_weight_is_left(smoothing):
+    validation, y = draw()
+    validation[10:, 0] = 0.5
+    weight = np.ones(80)
+    weight[:10] = 0
+    fitted = AlternatingNormalizer(multilabel="labelwise", smoothing=smoothing)
+    fitted.fit(validation, y, sample_weight=weight)
+    proba = draw(seed=1)[0]
+    np.testing.assert_array_equal(fitted.transform(proba)[:, 0], proba[:, 0])
+
+
+def test_adjust_yes_leaves_what_it_cannot_judge():
+    p, reference = np.array([0.3, 0.5]), np.array([0.1, 0.9])
+    settings = {"alpha": 1.0, "depth": 2, "smoothing": 0.1}
+    for prior, rows, weight in [
+        (0.0, reference, None),
+        (1.0, reference, None),
+        (0.5, reference[:0], None),
+        (0.5, reference, np.zeros(2)),
+    ]:
+        np.testing.assert_array_equal(adjust_yes(p, rows, weight, prior, **settings), p)
+
+
+def test_priors():
+    validation, y = draw()
+    yes = y.mean(axis=0)
+
+    def prior(value, mode, labels=y):
+        fitted = AlternatingNormalizer(prior=value, multilabel=mode).fit(validation, labels)
+        return fitted.prior_
+
+    np.testing.assert_allclose(prior(None, "labelwise"), yes)
+    np.testing.assert_allclose(prior(None, "pairs"), [y.mean(), 1 - y.mean()])
+    np.testing.assert_array_equal(prior(None, "labelwise", None), np.full(5, 0.5))
+    np.testing.assert_array_equal(prior(None, "pairs", None), [0.5, 0.5])
+    np.testing.assert_array_equal(prior("uniform", "labelwise"), np.full(5, 0.5))
+    np.testing.assert_array_equal(prior("uniform", "pairs"), [0.5, 0.5])
+    np.testing.assert_allclose(prior("shrunk", "pairs"), [y.mean(), 1 - y.mean()])
+    np.testing.assert_allclose(prior([3, 1], "pairs"), [0.75, 0.25])
+    np.testing.assert_array_equal(prior(yes, "labelwise"), yes)
+    y[:, 0] = 0
+    shrunk = prior("shrunk", "labelwise", y)
+    assert ((shrunk > 0) & (shrunk < 1)).all()
+    np.testing.assert_allclose(shrunk, y.mean(axis=0), atol=1 / 80)
+
+
+@both
+def test_sparse_labels_and_frames(mode):
+    validation, y = draw()
+    names = list("edcba")
+    frame = pd.DataFrame(validation, columns=names)
+    plain = AlternatingNormalizer(multilabel=mode).fit(validation, y)
+    fitted = AlternatingNormalizer(multilabel=mode).fit(frame, csr_array(y))
+    np.testing.assert_array_equal(fitted.classes_, names)
+    np.testing.assert_array_equal(fitted.transform(frame), plain.transform(validation))
+
+
+@both
+def test_predict_is_the_0_1_matrix(mode):
+    validation, y = draw()
+    fitted = AlternatingNormalizer(multilabel=mode).fit(validation, y)
+    decided = fitted.predict(validation)
+    assert decided.dtype.kind == "i"
+    np.testing.assert_array_equal(decided, fitted.transform(validation) > 0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong", "message"),
+    [
+        ({}, {"y": np.zeros(80)}, r"shape \(80,\)"),
+        ({}, {"y": np.zeros((80, 4))}, r"`proba`, \(80, 5\).*\(80, 4\)"),
+        ({}, {"y": np.full((80, 5), 2)}, "must hold (only )?0 and 1"),
+        ({}, {"proba": np.full((80, 5), 1.5)}, r"must .*; 400 of 400 .*row 0, column 0 \(1.5\)"),
+        ({}, {"proba": np.full((80, 5), -0.5)}, r"must .*; 400 of 400 .*row 0, column 0 \(-0.5\)"),
+        ({"threshold": 0.0}, {}, "at least one row; none of 400 has an ambiguity"),
+    ],
+    ids=["vector", "shape", "values", "above", "below", "no reference"],
+)
+@both
+def test_errors(mode, settings, wrong, message):
+    validation, y = draw()
+    given = {"proba": validation, "y": y, **wrong}
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizer(multilabel=mode, **settings).fit(**given)
+
+
+@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.1, 0.2, 0.3, 0.4, 1.5], [-0.1, 0, 0, 0, 0]])
+def test_a_prior_that_is_not_one_probability_a_label(prior):
+    with pytest.raises(InputError, match="one probability of yes a label, 5 numbers from 0 to 1"):
+        AlternatingNormalizer(multilabel="labelwise", prior=prior).fit(draw()[0])
+
+
+def test_a_prior_that_is_not_yes_and_no():
+    with pytest.raises(InputError, match=r"`prior` must have one entry a class, shape \(2,\)"):
+        AlternatingNormalizer(multilabel="pairs", prior=[0.2, 0.3, 0.5]).fit(draw()[0])
+
+
+@both
+def test_the_scale_of_ultra_fine_entity_typing(mode):
+    rng = np.random.default_rng(0)
+    n, m = 2000, 10331
+    proba = rng.random((n, m), dtype=np.float32) ** 30
+    labels = rng.random((n, m), dtype=np.float32) < 0.001
+    start = time.process_time()
+    normalizer = AlternatingNormalizer(16.0, multilabel=mode, threshold=0.25, prior="shrunk")
+    adjusted = normalizer.fit(proba, labels).transform(proba)
+    seconds = time.process_time() - start
+    assert adjusted.dtype == np.float32
+    assert (adjusted != proba).any()
+    assert np.isfinite(adjusted).all()
+    assert seconds < 20

@@ -1,0 +1,130 @@
+"""Which rows serve, merging, and shrinking of counted frequencies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from altnorm import alternating_normalization
+from altnorm._validation import InputError
+from altnorm.reference import class_frequencies, merge_rows, reference_mask, shrink_frequencies
+from tests.oracle import draw_rows
+
+EXACT = 1e-12
+
+
+def james_stein(counts):
+    """Hausser and Strimmer (2009), their equations for counts and target 1/p, term by term."""
+    n, p = sum(counts), len(counts)
+    ml = [c / n for c in counts]
+    above = 1.0
+    below = 0.0
+    for theta in ml:
+        above -= theta**2
+        below += (1 / p - theta) ** 2
+    below *= n - 1
+    intensity = 1.0 if below == 0 else min(1.0, max(0.0, above / below))
+    return [intensity / p + (1 - intensity) * theta for theta in ml]
+
+
+@given(st.lists(st.integers(0, 200), min_size=2, max_size=30).filter(any))
+def test_shrinking_is_the_papers_formula(counts):
+    counts = np.array(counts)
+    found = shrink_frequencies(counts / counts.sum(), counts.sum())
+    np.testing.assert_allclose(found, james_stein(counts.tolist()), rtol=1e-9, atol=EXACT)
+    assert found.sum() == pytest.approx(1)
+    assert (found >= 0).all()
+
+
+def test_shrinking_in_its_limits():
+    frequencies = np.array([0.7, 0.2, 0.1])
+    np.testing.assert_allclose(shrink_frequencies(frequencies, 1e12), frequencies, rtol=1e-9)
+    np.testing.assert_allclose(shrink_frequencies(frequencies, 1), np.full(3, 1 / 3))
+    uniform = np.full(4, 0.25)
+    np.testing.assert_allclose(shrink_frequencies(uniform, 1000), uniform)
+    one_class = np.array([1.0, 0.0])
+    np.testing.assert_allclose(shrink_frequencies(one_class, 1), [0.5, 0.5])
+    np.testing.assert_array_equal(shrink_frequencies(one_class, 50), one_class)
+
+
+def test_shrinking_keeps_the_order_and_moves_towards_uniform():
+    frequencies = np.random.default_rng(0).dirichlet(np.ones(8))
+    found = shrink_frequencies(frequencies, 30)
+    assert (np.argsort(found) == np.argsort(frequencies)).all()
+    assert (np.abs(found - 1 / 8) < np.abs(frequencies - 1 / 8)).all()
+
+
+def test_shrinking_pays_where_counts_are_few():
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.full(50, 20.0))
+    error = []
+    for _ in range(50):
+        counted = rng.multinomial(150, truth) / 150
+        shrunk = shrink_frequencies(counted, 150)
+        error.append([((p - truth) ** 2).sum() for p in (counted, shrunk)])
+    raw, better = np.mean(error, axis=0)
+    assert better < raw / 3
+
+
+def test_frequencies():
+    codes = np.array([0, 2, 2, 0])
+    np.testing.assert_array_equal(class_frequencies(codes, 4), [0.5, 0, 0.5, 0])
+    weighted = class_frequencies(codes, 4, np.array([1.0, 2, 4, 1]))
+    np.testing.assert_array_equal(weighted, [0.25, 0, 0.75, 0])
+
+
+rows_and_weights = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(
+        arrays(np.float64, (n, 2), elements=st.sampled_from([0.1, 0.5, 0.9])),
+        st.none() | arrays(np.float64, n, elements=st.integers(0, 3).map(float)),
+    )
+)
+
+
+@given(rows_and_weights, st.booleans())
+def test_merging_keeps_each_rows_total_weight(given, flat):
+    rows, weight = given
+    rows = rows[:, 0] if flat else rows
+    merged, total = merge_rows(rows, weight)
+    assert len(np.unique(merged, axis=0)) == len(merged)
+    each = np.ones(len(rows)) if weight is None else weight
+    after = np.ones(len(merged)) if total is None else total
+    for row, carried in zip(merged, after, strict=True):
+        same = (rows == row).reshape(len(rows), -1).all(axis=1)
+        assert carried == each[same].sum()
+    assert after.sum() == each.sum()
+
+
+def test_merging_distinct_rows_changes_nothing():
+    rows, weight = np.array([0.3, 0.1]), np.array([2.0, 3.0])
+    assert merge_rows(rows, weight)[0] is rows
+    assert merge_rows(rows, weight)[1] is weight
+    assert merge_rows(rows)[1] is None
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_merging_does_not_change_the_adjustment(depth):
+    rng = np.random.default_rng(0)
+    reference = draw_rows(rng, 6, 4, "dirichlet")[rng.integers(6, size=40)]
+    weight = rng.integers(1, 5, 40).astype(float)
+    proba = draw_rows(rng, 10, 4, "dirichlet")
+    rows, total = merge_rows(reference, weight)
+    assert len(rows) == 6
+    plain, merged = (
+        alternating_normalization(proba, r, reference_weight=w, alpha=1.5, depth=depth)
+        for r, w in ((reference, weight), (rows, total))
+    )
+    np.testing.assert_allclose(merged, plain, rtol=1e-10, atol=EXACT)
+
+
+def test_mask():
+    doubt = np.array([0.1, 0.5, 0.6])
+    assert reference_mask(doubt, 0.5, "confident").tolist() == [True, True, False]
+    assert reference_mask(doubt, 0.5, "all").tolist() == [True, True, True]
+    with pytest.raises(
+        InputError, match=r"none of 3 has .* at most `threshold` 0.05, the lowest is 0.1"
+    ):
+        reference_mask(doubt, 0.05, "confident")
+    with pytest.raises(InputError, match=r"`reference` must be .* it is 'best'"):
+        reference_mask(doubt, 0.5, "best")
