@@ -11,6 +11,7 @@ from scipy.stats import entropy
 from sklearn import config_context
 
 from altnorm import ambiguity, topk_entropy
+from altnorm.ambiguity import in_doubt
 from tests.oracle import draw_rows
 
 ATOL = 1e-13
@@ -96,3 +97,21 @@ def test_input_is_not_changed():
     copy = proba.copy()
     ambiguity(proba)
     assert_array_equal(proba, copy)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.25, 0.5, 0.75, 0.99, 1.0])
+def test_in_doubt_is_ambiguity_above_the_threshold(threshold, dtype):
+    rng = np.random.default_rng(0)
+    for m in (2, 3, 10, 40):
+        flat = [np.full(m, 1 / m), np.eye(m)[0]]
+        # Rows at the edge: two, three, .. equal classes beside one of any share.
+        shares = np.linspace(1 / m, 1, 200)
+        for k in range(2, m + 1):
+            edge = np.zeros((200, m))
+            edge[:, 0], edge[:, 1:k] = shares, ((1 - shares) / (k - 1))[:, None]
+            flat.extend(edge)
+        drawn = rng.dirichlet(np.full(m, 0.3), 500)
+        proba = np.concatenate([np.stack(flat), drawn]).astype(dtype)
+        expected = ambiguity(proba) > threshold
+        assert np.array_equal(in_doubt(proba, threshold, k_max=10), expected)

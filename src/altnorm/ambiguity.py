@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
 
 from altnorm._array import (
     Array,
@@ -16,7 +20,7 @@ from altnorm._array import (
 )
 from altnorm._validation import check_integer, check_proba
 
-__all__ = ["ambiguity", "row_ambiguity", "topk_entropy"]
+__all__ = ["ambiguity", "in_doubt", "row_ambiguity", "topk_entropy"]
 
 
 def topk_entropy(proba: Any, k: int) -> Array:
@@ -91,6 +95,36 @@ def ambiguity(proba: Any, *, k_max: int = 10) -> Array:
 def row_ambiguity(proba: Array, *, k_max: int) -> Array:
     """Ambiguity of rows that are known to be probabilities."""
     return _map_rows(proba, 2, min(k_max, proba.shape[1]))
+
+
+def in_doubt(proba: np.ndarray, threshold: float, *, k_max: int) -> np.ndarray:
+    """Say which rows have an ambiguity above `threshold`.
+
+    A row whose largest probability exceeds a bound cannot, so that most rows of a good classifier
+    cost no more than finding their maximum.
+    """
+    bound = _largest_doubtful(threshold, min(k_max, proba.shape[1]))
+    rows = np.flatnonzero(proba.max(axis=1) <= bound)
+    doubt = np.zeros(proba.shape[0], dtype=bool)
+    doubt[rows] = row_ambiguity(proba[rows], k_max=k_max) > threshold
+    return doubt
+
+
+@cache
+def _largest_doubtful(threshold: float, k_max: int) -> float:
+    """Largest top probability that a row with an ambiguity of `threshold` can have.
+
+    For a given top share the entropy of k classes is largest when the others are equal, and falls
+    as the share grows from 1/k to 1; the margin is far above rounding.
+    """
+
+    def excess(p: float, k: int) -> float:
+        rest = (1 - p) * math.log((1 - p) / (k - 1)) if p < 1 else 0.0
+        return -(p * math.log(p) + rest) / math.log(k) - threshold
+
+    if not 0 < threshold < 1:
+        return 1.0 if threshold <= 0 else 0.0
+    return 1e-5 + max(brentq(excess, 1 / k, 1, args=(k,)) for k in range(2, k_max + 1))
 
 
 def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:

@@ -16,7 +16,7 @@ from altnorm._validation import (
     check_positive,
     check_prior,
 )
-from altnorm.ambiguity import row_ambiguity
+from altnorm.ambiguity import in_doubt, row_ambiguity
 from altnorm.explanation import Explanation
 from altnorm.multilabel import (
     adjust_yes,
@@ -254,7 +254,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
             )
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
-        doubt = self._ambiguity(proba) > self.threshold
+        if self.multilabel is None:
+            doubt = in_doubt(proba, self.threshold, k_max=self.k_max)
+        else:
+            doubt = binary_ambiguity(proba) > self.threshold
         out = proba.copy()
         if not doubt.any():
             return out
