@@ -17,6 +17,7 @@ from altnorm._validation import (
     check_prior,
 )
 from altnorm.ambiguity import in_doubt, row_ambiguity
+from altnorm.drift import Drift, Usage, measure_drift
 from altnorm.explanation import Explanation
 from altnorm.multilabel import (
     adjust_yes,
@@ -81,6 +82,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
         multi-label problems, those of label j at ``offsets_[j]:offsets_[j + 1]``.
     reference_weight_ : ndarray of shape (n_reference,) or None
         Weight of each reference row; None counts each once.
+    usage_counts_ : ndarray of shape (n_classes,)
+        Confident predictions of each class at `fit`, for `check`.
+    usage_doubt_ : list of int
+        Doubtful predictions, and all, at `fit`.
     n_features_in_ : int
         Number of classes.
 
@@ -146,6 +151,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)
         self.prior_ = self._fit_prior(checked, labels, weight)
+        self.usage_counts_, *self.usage_doubt_ = self._usage(checked)
         doubt = self._ambiguity(checked)
         serves = reference_mask(doubt, self.threshold, self.reference)
         if self.multilabel is None:
@@ -176,6 +182,48 @@ class AlternatingNormalizer(ProbabilityTransformer):
         return Explanation.from_predictions(
             before, after, self._ambiguity(before), self.classes_, self.multilabel is not None
         )
+
+    def check(self, proba: Any) -> Drift:
+        """Say whether the reference still fits incoming predictions.
+
+        Compares how confident predictions use the classes, and the share of doubtful ones, with
+        what was seen at `fit`. No labels needed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Incoming predictions, columns as in `fit`; some hundred rows at least.
+
+        Returns
+        -------
+        Drift
+            `drifted`, the numbers behind it, and one line as `str`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from altnorm import AlternatingNormalizer
+        >>> rng = np.random.default_rng(0)
+        >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
+        >>> normalizer = AlternatingNormalizer().fit(validation)
+        >>> normalizer.check(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
+        False
+        >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
+        True
+        """
+        before = Usage(self.usage_counts_, *self.usage_doubt_)
+        return measure_drift(before, self._usage(self._check_transform(proba)))
+
+    def _usage(self, proba: np.ndarray) -> Usage:
+        """How predictions use the classes; a confident yes counts in multi-label problems."""
+        if self.multilabel is None:
+            doubt = in_doubt(proba, self.threshold, k_max=self.k_max)
+            sure = proba[~doubt].argmax(axis=1)
+            counts = np.bincount(sure, minlength=proba.shape[1])
+        else:
+            doubt = binary_ambiguity(proba) > self.threshold
+            counts = ((proba > 0.5) & ~doubt).sum(axis=0)
+        return Usage(counts, int(doubt.sum()), doubt.size)
 
     def _check_params(self) -> None:
         check_positive(self.alpha, "alpha")

@@ -1,0 +1,94 @@
+"""Does the reference still fit what comes in? Class use and doubt, then and now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Drift", "Usage", "measure_drift"]
+
+_N_DRAWS = 400
+_NOISE = 4.0  # standard deviations beyond what chance does
+_SMALL = 0.05  # a change that is real but smaller than this does not matter
+
+
+class Usage(NamedTuple):
+    """How a batch of predictions uses the classes."""
+
+    counts: np.ndarray  # (m,) confident predictions of each class
+    n_doubtful: int
+    n_total: int  # rows, or entries of a multi-label problem
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far incoming predictions are from those the normalizer was fitted on.
+
+    Attributes
+    ----------
+    doubt_before, doubt_now : float
+        Share of doubtful predictions at `fit` and now.
+    class_distance : float
+        Total variation distance between the class use of confident predictions then and now,
+        less what chance alone would give; between 0 and 1.
+    drifted : bool
+        Whether one of the two changed by more than chance explains and by more than 0.05.
+    n_rows : int
+        Predictions looked at.
+    """
+
+    doubt_before: float
+    doubt_now: float
+    class_distance: float
+    drifted: bool
+    n_rows: int
+
+    def __str__(self) -> str:
+        told = (
+            f"{self.doubt_now:.1%} of predictions are in doubt ({self.doubt_before:.1%} at fit), "
+            f"and confident ones use the classes differently by {self.class_distance:.2f}"
+        )
+        if self.drifted:
+            return f"The reference no longer fits: {told}. Fit again on current validation data."
+        return f"The reference fits: {told}."
+
+
+def measure_drift(before: Usage, now: Usage, *, seed: int = 0) -> Drift:
+    """Compare the use of classes and the share of doubt of two batches.
+
+    What chance would give is simulated: two samples of the same sizes from the pooled class use.
+
+    Parameters
+    ----------
+    before, now : Usage
+        What was seen at fit, and what comes in.
+    seed : int, default=0
+        Of the simulation.
+
+    Returns
+    -------
+    Drift
+        The comparison; `str` gives it in one line.
+    """
+    then, current = (usage.n_doubtful / max(usage.n_total, 1) for usage in (before, now))
+    pooled = (before.n_doubtful + now.n_doubtful) / max(before.n_total + now.n_total, 1)
+    spread = pooled * (1 - pooled) * sum(1 / max(u.n_total, 1) for u in (before, now))
+    more_doubt = abs(current - then) > _SMALL + _NOISE * np.sqrt(spread)
+    distance, excess = _class_distance(before.counts, now.counts, seed)
+    return Drift(then, current, distance, bool(more_doubt or excess), now.n_total)
+
+
+def _class_distance(before: np.ndarray, now: np.ndarray, seed: int) -> tuple[float, bool]:
+    """Distance beyond chance, and whether it is beyond doubt."""
+    sizes = int(before.sum()), int(now.sum())
+    if not all(sizes):
+        return 0.0, False
+    rng = np.random.default_rng(seed)
+    pooled = (before + now) / sum(sizes)
+    draws = [rng.multinomial(size, pooled, _N_DRAWS) / size for size in sizes]
+    chance = np.abs(draws[0] - draws[1]).sum(axis=1) / 2
+    observed = np.abs(before / sizes[0] - now / sizes[1]).sum() / 2
+    distance = max(0.0, float(observed - chance.mean()))
+    return distance, bool(distance > _SMALL + _NOISE * chance.std())

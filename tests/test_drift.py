@@ -1,0 +1,63 @@
+"""Drift: silent where nothing changed, heard where something did."""
+
+import numpy as np
+import pytest
+
+from altnorm import AlternatingNormalizer
+from altnorm.drift import Usage, measure_drift
+
+
+def rows(rng, n, weights):
+    return rng.dirichlet(weights, size=n)
+
+
+@pytest.mark.parametrize("m", [2, 10, 150])
+@pytest.mark.parametrize("n", [200, 5000])
+def test_no_alarm_when_nothing_changed(m, n):
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        weights = rng.uniform(0.5, 1.5, m) * (3 / m)
+        normalizer = AlternatingNormalizer(reference="all").fit(rows(rng, 3000, weights))
+        alarms += normalizer.check(rows(rng, n, weights)).drifted
+    assert alarms == 0
+
+
+def test_a_changed_class_balance_is_heard():
+    rng = np.random.default_rng(0)
+    normalizer = AlternatingNormalizer().fit(rows(rng, 2000, [0.2, 0.2, 0.2]))
+    drift = normalizer.check(rows(rng, 500, [0.4, 0.1, 0.1]))
+    assert drift.drifted
+    assert drift.class_distance > 0.2
+    assert "no longer fits" in str(drift)
+    assert "Fit again" in str(drift)
+
+
+def test_more_doubt_is_heard():
+    rng = np.random.default_rng(0)
+    normalizer = AlternatingNormalizer().fit(rows(rng, 2000, [0.2, 0.2, 0.2]))
+    drift = normalizer.check(rows(rng, 500, [2.0, 2.0, 2.0]))
+    assert drift.drifted
+    assert drift.doubt_now > drift.doubt_before + 0.3
+
+
+def test_shares_are_counted_by_hand():
+    before, now = Usage(np.array([60, 30]), 10, 100), Usage(np.array([6000, 3000]), 1000, 10000)
+    drift = measure_drift(before, now)
+    assert (drift.doubt_before, drift.doubt_now, drift.drifted) == (0.1, 0.1, False)
+    assert drift.class_distance == pytest.approx(0, abs=0.01)
+    assert str(drift).startswith("The reference fits: 10.0% of predictions are in doubt")
+
+
+@pytest.mark.parametrize("mode", ["pairs", "labelwise"])
+def test_multilabel(mode):
+    rng = np.random.default_rng(0)
+    proba = rng.beta(0.3, 0.9, size=(800, 5))
+    normalizer = AlternatingNormalizer(multilabel=mode).fit(proba)
+    assert not normalizer.check(rng.beta(0.3, 0.9, size=(400, 5))).drifted
+    assert normalizer.check(rng.beta([3, 0.3, 0.3, 0.3, 0.3], 0.3, size=(400, 5))).drifted
+
+
+def test_nothing_confident_is_no_reason_for_alarm():
+    empty = Usage(np.zeros(3, dtype=int), 50, 50)
+    assert not measure_drift(empty, empty).drifted
