@@ -40,7 +40,7 @@ format: $(VENV)/.stamp-quick  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.stamp-quick  ## print the table of timings
+bench: $(VENV)/.stamp-heavy  ## print the table of timings
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.stamp-docs  ## build the site into docs/_build/html, warnings are errors
@@ -66,11 +66,11 @@ $(VENV)/.stamp-quick: $(VENV)/.stamp-venv pyproject.toml
 	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS)]" --group test --group dev
 	touch $@
 
-$(VENV)/.stamp-docs: $(VENV)/.stamp-quick
+$(VENV)/.stamp-docs: $(VENV)/.stamp-heavy
 	$(PIP_INSTALL) --group docs
 	touch $@
 
 $(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system
 	requirements/system
-	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser
+	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser --group huggingface
 	touch $@

@@ -11,6 +11,7 @@ REQUIRE_ALL = os.environ.get("ALTNORM_REQUIRE_ALL") == "1"
 # Modules of src/altnorm that can be imported only with an extra. Under ALTNORM_REQUIRE_ALL they are
 # collected regardless, so that a missing extra is an error and not a silence.
 NEEDS = {
+    "_batch_layout.py": "pyarrow",
     "arrow.py": "pyarrow",
     "cli": "typer",
     "display.py": "matplotlib",
