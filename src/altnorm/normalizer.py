@@ -281,7 +281,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Column sums of the reference: all that one iteration needs of it."""
         if (self.prior_ == 0).any():
             return None
-        return functional.reference_log_sums(self._problem(self.reference_[:0]))
+        return functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
 
     def _fit_yes(self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
@@ -310,12 +310,14 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if not doubt.any():
             return out
         if self.multilabel is None:
-            out[doubt] = functional.solve(self._problem(proba[doubt], log_s=self._log_s))
+            # In double precision whatever came in: large exponents magnify rounding.
+            rows = proba[doubt].astype(np.float64, copy=False)
+            out[doubt] = functional.solve(self._problem(rows, log_s=self._log_s))
             return out
         parts = [...] if self.multilabel == "pairs" else [np.s_[:, j] for j in range(out.shape[1])]
         for j, span in label_slices(self.offsets_):
             at = doubt[parts[j]]
-            values = proba[parts[j]][at]
+            values = proba[parts[j]][at].astype(np.float64, copy=False)
             weight = self.reference_weight_
             out[parts[j]][at] = adjust_yes(
                 values,

@@ -35,6 +35,7 @@ __all__ = [
     "iterate_stacked",
     "log_add",
     "logsumexp",
+    "next_anchor",
     "reference_path",
     "step_once",
 ]

@@ -1,0 +1,137 @@
+"""Files that are either complete or not there: written under a temporary name, moved into place."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from altnorm._validation import InputError
+
+__all__ = ["check_input", "check_output", "replacing"]
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def check_input(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read."""
+    source = Path(path)
+    if source.is_dir():
+        raise InputError(f"The input must be a file; '{source}' is a folder. Name a file in it.")
+    if not source.exists():
+        raise InputError(f"The input '{source}' does not exist. Check its name and folder.")
+    return source
+
+
+def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Return the path that a file may be written to, links resolved."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise InputError(f"The output's folder '{target.parent}' does not exist. Create it first.")
+    if target.exists() and not target.is_file():
+        raise InputError(f"The output must be a file; '{path}' is none. Choose another name.")
+    if target.exists() and not force:
+        raise _exists(target)
+    return target
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
+    """Give a temporary name to write to, and move what was written to `path` at the end.
+
+    Nothing incomplete ever stands under `path`, and what stood there before stays until the new
+    file is complete and on disk. On an error, an interrupt, SIGTERM or SIGHUP the temporary file
+    is removed. Of two writers without `force` the first to finish wins and the second fails; with
+    `force` the last one wins, whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The final name.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+
+    Yields
+    ------
+    pathlib.Path
+        An empty file in the folder of `path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from altnorm._files import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "result.txt") as temporary:
+    ...         _ = temporary.write_text("complete")
+    ...     (Path(folder) / "result.txt").read_text()
+    'complete'
+    """
+    target = check_output(path, force=force)
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
+    with _signals_raise():
+        try:
+            # The mode is the one an ordinary `open` would give; the random name is ours alone.
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            mode = (target if target.exists() else temporary).stat().st_mode
+            yield temporary
+            temporary.chmod(mode & 0o7777)  # the writer may have put a file of its own there
+            _to_disk(temporary)
+            _move(temporary, target, force)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _move(temporary: Path, target: Path, force: bool) -> None:
+    if force:
+        os.replace(temporary, target)
+    else:
+        try:
+            os.link(temporary, target)  # unlike a rename, fails if another writer was faster
+        except FileExistsError:
+            raise _exists(target) from None
+        except OSError:  # a file system without hard links
+            check_output(target)
+            os.replace(temporary, target)
+    with suppress(OSError):  # some systems cannot open or sync a folder
+        _to_disk(target.parent)
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _exists(target: Path) -> InputError:
+    return InputError(
+        f"The output '{target}' exists already. Choose another name, or pass force=True (on the "
+        "command line --force) to replace it."
+    )
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Let the signals that end a process raise SystemExit, so that cleaning up happens."""
+    changed = {}
+    if threading.current_thread() is threading.main_thread():
+        changed = {s: signal.getsignal(s) for s in _SIGNALS}
+        changed = {s: old for s, old in changed.items() if old is signal.SIG_DFL}
+    try:
+        for number in changed:
+            signal.signal(number, _exit)
+        yield
+    finally:
+        for number, old in changed.items():
+            signal.signal(number, old)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

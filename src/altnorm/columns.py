@@ -1,0 +1,239 @@
+"""Which columns stand for which classes, and what their labels mean: by name, never by guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from altnorm._validation import InputError
+
+__all__ = [
+    "Layout",
+    "check_no_spare",
+    "check_same_names",
+    "check_zero_one",
+    "class_columns",
+    "column_labels",
+    "column_matrix",
+    "listed",
+    "names_of",
+    "resolve_labels",
+    "spare_columns",
+    "told_spare",
+]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a table (or arrays of an .npz file) hold what.
+
+    Parameters
+    ----------
+    label : str, optional
+        Column of the labels: class names or indices. In an .npz file "labels" by default.
+    prefix : str, default=""
+        Starts the name of each class column; the rest is the class name. Without a prefix and
+        without known classes, every floating-point column stands for a class.
+    label_prefix : str, optional
+        Starts the name of each 0/1 label column of a multi-label table.
+    other : sequence of str
+        Floating-point columns that are no classes.
+    logits : bool, default=False
+        Whether the file holds logits. An .npz file says so itself, by the name of the array.
+    """
+
+    label: str | None = None
+    prefix: str = ""
+    label_prefix: str | None = None
+    other: Sequence[str] = ()
+    logits: bool = False
+
+
+def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]:
+    """Say which columns of a table hold the classes.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The table's columns.
+    layout : Layout
+        Prefixes and exceptions.
+    classes : array-like of shape (n_classes,), optional
+        The classes expected.
+
+    Returns
+    -------
+    list of str
+        Column names, in the order of `classes`, or of the file where these are unknown.
+    """
+    unknown = [name for name in (layout.label, *layout.other) if name and name not in schema.names]
+    if unknown:
+        raise InputError(
+            f"The table has no column '{unknown[0]}'. Its columns are {listed(schema.names)}."
+        )
+    found = _candidates(schema, layout)
+    if classes is None:
+        if len(found) < 2:
+            raise InputError(
+                f"The table must have one column a class and at least 2; {len(found)} were found "
+                f"among {listed(schema.names)}. Class columns are floating-point, or start with "
+                "what --prefix says."
+            )
+        return found
+    wanted = [layout.prefix + name for name in names_of(classes)]
+    check_same_names(wanted, schema.names, extra=False)
+    if layout.prefix:
+        check_same_names(wanted, found)
+    return wanted
+
+
+def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.ndarray:
+    """Return columns of a table or record batch as one (n, m) floating-point array.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or pyarrow.RecordBatch
+        The rows.
+    names : sequence of str
+        The columns.
+    first_row : int, default=0
+        Number of the first row, for error messages.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        float32 if no column needs more, else float64.
+    """
+    import pyarrow as pa
+
+    columns = [table.column(name) for name in names]
+    single = all(column.type in (pa.float16(), pa.float32()) for column in columns)
+    out = np.empty((table.num_rows, len(names)), np.float32 if single else np.float64)
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        kind = column.type
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+            raise InputError(f"Class columns must hold numbers; '{name}' holds {kind}. Convert it.")
+        if column.null_count:
+            row = first_row + column.is_null().to_pylist().index(True)
+            raise InputError(
+                f"Class columns must have no gaps; '{name}' is empty in row {row}, and "
+                f"{column.null_count} times in all. Drop or repair those rows."
+            )
+        out[:, j] = column.to_numpy()
+    return out
+
+
+def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool = True) -> None:
+    """Raise unless `found` has every wanted name and, if `extra` names are an error, no other."""
+    missing = [name for name in wanted if name not in set(found)]
+    others = [name for name in found if name not in set(wanted)]
+    if missing:
+        told = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
+        near = get_close_matches(missing[0], others, 1) or (others[:1] if extra else [])
+        if near:
+            told += f"; '{near[0]}' is there and is none of them"
+        raise InputError(f"There must be one column for each class; {told}. Rename the columns.")
+    if others and extra:
+        raise InputError(
+            f"There must be one column for each class and no other; {len(others)} of {len(found)} "
+            f"are no known class, the first is '{others[0]}'. Drop or rename them."
+        )
+
+
+def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool = False) -> Any:
+    """Return labels, given as class names or as column indices, as classes.
+
+    Names win. Indices are understood only where no class name is a number and where the columns
+    have not been `reordered`, so that there is nothing to guess.
+    """
+    names = {name: j for j, name in enumerate(names_of(classes))}
+    told = names_of(values)
+    if values.dtype.kind == "f" and not set(told) <= set(names) and (values % 1 == 0).all():
+        told = names_of(values.astype(np.int64))  # whole numbers that a gap once made floats
+    if all(name in names for name in told):
+        return classes[[names[name] for name in told]] if told else classes[:0]
+    numbers = all(re.fullmatch(r"\d+", name) for name in told)
+    numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
+    if numbers and not numeric_names and max(map(int, told)) < len(names):
+        if reordered:
+            raise InputError(
+                "Labels that are column indices are ambiguous where the columns are in another "
+                "order than the model's classes. Use class names as labels."
+            )
+        return classes[[int(name) for name in told]]
+    row, name = next((i, name) for i, name in enumerate(told) if name not in names)
+    raise InputError(
+        f"Each label must be a class name or a column index from 0 to {len(names) - 1}; row {row} "
+        f"has '{name}'. The classes are {listed(list(names))}."
+    )
+
+
+def spare_columns(schema: Any, layout: Layout, columns: Sequence[str]) -> list[str]:
+    """Return the columns that look like classes and are none of `columns`."""
+    return [name for name in _candidates(schema, layout) if name not in set(columns)]
+
+
+def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
+    """Raise if a floating-point column is no class, where sums cannot tell an extra class."""
+    spare = spare_columns(schema, layout, columns)
+    if spare:
+        raise InputError(
+            f"The floating-point column '{spare[0]}' is no class of the model, and is not said to "
+            f"be something else. If it is, pass --other '{spare[0]}'."
+        )
+
+
+def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Return a 0/1 matrix as unsigned integers."""
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"Label columns must hold 0 and 1; '{names[column]}' holds {values[row, column]:g} in "
+            f"row {row}. Write 1 where the label applies."
+        )
+    return values.astype(np.uint8)
+
+
+def _candidates(schema: Any, layout: Layout) -> list[str]:
+    """Columns that may stand for classes, judged by prefix and type."""
+    import pyarrow as pa
+
+    taken = {layout.label, *layout.other}
+    names = [field.name for field in schema if field.name not in taken]
+    if layout.label_prefix:
+        names = [name for name in names if not name.startswith(layout.label_prefix)]
+    if layout.prefix:
+        return [name for name in names if name.startswith(layout.prefix)]
+    return [name for name in names if pa.types.is_floating(schema.field(name).type)]
+
+
+def column_labels(column: Any, name: str) -> np.ndarray:
+    """Return a column of labels as an array; a gap is an error."""
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise InputError(f"Each row must have a label; '{name}' is empty in row {row}. Drop it.")
+    return np.asarray(column.to_pylist())
+
+
+def told_spare(error: InputError, spare: Sequence[str]) -> InputError:
+    """Add to an error about sums that some columns may be classes the model does not know."""
+    if spare and "sum to 1" in str(error):
+        return InputError(f"{error} The model does not know the class column {listed(spare)}.")
+    return error
+
+
+def names_of(values: Any) -> list[str]:
+    """Text of each class or label."""
+    return [str(value) for value in np.asarray(values).tolist()]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Tell names in a sentence, the first few of them."""
+    told = ", ".join(f"'{name}'" for name in names[:6])
+    return told if len(names) <= 6 else f"{told} and {len(names) - 6} more"

@@ -1,0 +1,341 @@
+"""Files <-> predictions: probabilities (or logits), labels and class names.
+
+Columns are matched to classes by name, never by position alone, and logits are never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from altnorm._estimator import class_codes
+from altnorm._files import check_input, replacing
+from altnorm._validation import InputError, check_proba
+from altnorm.columns import (
+    Layout,
+    check_no_spare,
+    check_same_names,
+    check_zero_one,
+    class_columns,
+    column_labels,
+    column_matrix,
+    listed,
+    names_of,
+    resolve_labels,
+    spare_columns,
+    told_spare,
+)
+from altnorm.tables import SUFFIXES, is_table, read_table, write_table
+
+__all__ = ["Layout", "Predictions", "read_predictions", "read_texts", "write_predictions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a classifier said about some rows, and the truth where it is known.
+
+    Attributes
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities, or logits if `input` says so.
+    classes : ndarray of shape (n_classes,)
+        The class each column stands for; 0 .. m-1 where the file has no names.
+    labels : ndarray of shape (n_samples,) or (n_samples, n_classes), optional
+        A class for each row, or a 0/1 matrix for multi-label problems.
+    input : {"proba", "logits"}
+        What `proba` holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.predictions import Predictions
+    >>> predictions = Predictions(
+    ...     np.array([[0.9, 0.1], [0.3, 0.7]]), np.array(["cat", "dog"]), np.array(["cat", "dog"])
+    ... )
+    >>> predictions.codes
+    array([0, 1])
+    >>> predictions.select(["dog", "cat"]).proba
+    array([[0.1, 0.9],
+           [0.7, 0.3]])
+    """
+
+    proba: np.ndarray
+    classes: np.ndarray
+    labels: np.ndarray | None = None
+    input: str = "proba"
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether the labels are a 0/1 matrix."""
+        return self.labels is not None and self.labels.ndim == 2
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Labels as column indices; the 0/1 matrix for multi-label problems."""
+        if self.labels is None:
+            raise InputError(
+                "Labels are needed here and the file has none. Name the label column with --label "
+                "(--label-prefix for one 0/1 column a label), or add `labels` to the .npz file."
+            )
+        return self.labels if self.multilabel else class_codes(self.labels, self.classes)
+
+    def probabilities(self) -> np.ndarray:
+        """Return probabilities, whatever the file held."""
+        if self.input == "proba":
+            return self.proba
+        return expit(self.proba) if self.multilabel else softmax(self.proba, axis=1)
+
+    def select(self, classes: Any) -> Predictions:
+        """Return the same predictions with one column for each of `classes`, in their order.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,)
+            The classes wanted, matched by name: the text of the class.
+
+        Returns
+        -------
+        Predictions
+            Columns in the order of `classes`.
+        """
+        wanted, found = names_of(classes), names_of(self.classes)
+        check_same_names(wanted, found)
+        position = {name: j for j, name in enumerate(found)}
+        order = [position[name] for name in wanted]
+        labels = self.labels
+        if labels is not None and self.multilabel:
+            labels = labels[:, order]
+        elif labels is not None:
+            labels = np.asarray(classes)[np.argsort(order)[self.codes]]
+        proba = self.proba if wanted == found else self.proba[:, order]
+        return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
+
+
+def read_predictions(
+    path: str | os.PathLike[str],
+    layout: Layout | None = None,
+    *,
+    classes: Any = None,
+) -> Predictions:
+    """Read predictions from a file; no pickle, whatever the format.
+
+    Parameters
+    ----------
+    path : str or path-like
+        .npz (`proba` or `logits`, optional `labels` and `classes`), .npy, .csv, .parquet, .arrow or
+        .feather.
+    layout : Layout, optional
+        Which columns hold what.
+    classes : array-like of shape (n_classes,), optional
+        The classes expected. Columns are put into this order; a missing, extra or renamed class
+        is an error.
+
+    Returns
+    -------
+    Predictions
+        Probabilities or logits, class names, and labels where the file has them.
+    """
+    layout = Layout() if layout is None else layout
+    source = check_input(path)
+    if is_table(source):
+        return _check_finite(_read_columns(source, layout, classes))
+    if source.suffix.lower() not in (".npz", ".npy"):
+        known = ", ".join([".npz", ".npy", *SUFFIXES])
+        raise InputError(f"Predictions must be in one of {known}; '{source.name}' is none of them.")
+    predictions = _check_finite(_read_arrays(source, layout))
+    return predictions if classes is None else predictions.select(classes)
+
+
+def read_texts(path: str | os.PathLike[str], name: str) -> list[str]:
+    """Read one column of a table as text.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A .csv, .parquet, .arrow or .feather file.
+    name : str
+        The column.
+
+    Returns
+    -------
+    list of str
+        One text a row; empty where the table has a gap.
+    """
+    table = read_table(check_input(path), text=[name])
+    if name not in table.schema.names:
+        raise InputError(
+            f"The table has no column '{name}'. Its columns are {listed(table.schema.names)}."
+        )
+    return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
+
+
+def write_predictions(
+    predictions: Predictions,
+    path: str | os.PathLike[str],
+    layout: Layout | None = None,
+    *,
+    force: bool = False,
+) -> None:
+    """Write predictions to a file that is either complete or not there.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        What to write.
+    path : str or path-like
+        .npz, .npy (probabilities only), .csv, .parquet, .arrow or .feather.
+    layout : Layout, optional
+        Names of the columns; the label column is "label" by default.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+    """
+    layout = Layout() if layout is None else layout
+    target = Path(path)
+    if is_table(target):
+        batch = _to_batch(predictions, layout)
+        names = [layout.prefix + name for name in names_of(predictions.classes)]
+        with write_table(target, batch.schema, numbers=names, force=force) as write:
+            write(batch)
+        return
+    if target.suffix.lower() not in (".npz", ".npy"):
+        known = ", ".join([".npz", ".npy", *SUFFIXES])
+        raise InputError(f"Predictions go to one of {known}; '{target.name}' is none of them.")
+    with replacing(target, force=force) as temporary, temporary.open("wb") as file:
+        if target.suffix.lower() == ".npy":
+            np.save(file, predictions.proba, allow_pickle=False)
+            return
+        arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
+        if predictions.labels is not None:
+            arrays["labels"] = _plain(predictions.labels)
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _read_columns(source: Path, layout: Layout, classes: Any) -> Predictions:
+    table = read_table(source, text=[layout.label] if layout.label else [])
+    columns = class_columns(table.schema, layout, classes)
+    if classes is not None and (layout.logits or layout.label_prefix):
+        check_no_spare(table.schema, layout, columns)
+    found = np.array([name[len(layout.prefix) :] for name in columns])
+    names = found if classes is None else np.asarray(classes)
+    labels = None
+    if layout.label_prefix is not None:
+        wanted = [layout.label_prefix + name for name in found]
+        given = [name for name in table.schema.names if name.startswith(layout.label_prefix)]
+        check_same_names(wanted, given)
+        labels = check_zero_one(column_matrix(table, wanted), wanted)
+    elif layout.label is not None:
+        in_file = [name for name in table.schema.names if name in set(columns)]
+        values = column_labels(table.column(layout.label), layout.label)
+        labels = resolve_labels(values, names, reordered=in_file != columns)
+    proba = column_matrix(table, columns)
+    if classes is not None and not layout.logits and layout.label_prefix is None:
+        _check_sums(proba, spare_columns(table.schema, layout, columns))
+    return Predictions(proba, names, labels, "logits" if layout.logits else "proba")
+
+
+def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
+    """Raise if sums other than 1 say that a spare column is a class."""
+    if spare:
+        try:
+            check_proba(proba)
+        except InputError as error:
+            raise told_spare(error, spare) from error
+
+
+def _read_arrays(source: Path, layout: Layout) -> Predictions:
+    arrays = _load_arrays(source)
+    key = "logits" if layout.logits else "proba"
+    if source.suffix.lower() == ".npy":
+        values = arrays[""]
+    else:
+        key = _array_key(arrays, layout, source)
+        values = arrays[key]
+    if values.ndim != 2 or values.dtype.kind != "f":
+        raise InputError(
+            f"`{key}` in '{source}' must be a floating-point array with one row an example and one "
+            f"column a class; it is {values.dtype} of shape {values.shape}."
+        )
+    classes = arrays.get("classes", np.arange(values.shape[1]))
+    n_names = len(set(names_of(classes)))
+    if classes.shape != (values.shape[1],) or n_names != classes.size:
+        raise InputError(
+            f"`classes` in '{source}' must name each of the {values.shape[1]} columns once; it has "
+            f"shape {classes.shape} and {n_names} different names."
+        )
+    labels = arrays.get(layout.label or "labels")
+    if labels is None and layout.label:
+        raise InputError(f"'{source}' has no `{layout.label}`; it has {listed(list(arrays))}.")
+    return Predictions(values, classes, _array_labels(labels, values, classes), key)
+
+
+def _load_arrays(source: Path) -> dict[str, np.ndarray]:
+    """All arrays of the file by name; that of an .npy file has none."""
+    try:
+        with source.open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            found = {"": loaded} if isinstance(loaded, np.ndarray) else loaded
+            return {name: found[name] for name in found}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
+        raise InputError(
+            f"'{source}' cannot be read as {source.suffix}, it may be cut off, damaged or hold "
+            f"pickled objects: {reason}."
+        ) from error
+
+
+def _check_finite(predictions: Predictions) -> Predictions:
+    wrong = ~np.isfinite(predictions.proba)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            f"Predictions must be finite; {int(wrong.sum())} of {wrong.size} are not, the first is "
+            f"row {row}, class '{predictions.classes[column]}' "
+            f"({predictions.proba[row, column]}). Drop or repair those rows."
+        )
+    return predictions
+
+
+def _array_key(arrays: dict[str, np.ndarray], layout: Layout, source: Path) -> str:
+    key = "logits" if layout.logits or "proba" not in arrays else "proba"
+    if key not in arrays:
+        wanted = "`logits`" if layout.logits else "`proba` or `logits`"
+        raise InputError(f"'{source}' must hold {wanted}; it holds {listed(list(arrays))}.")
+    return key
+
+
+def _array_labels(labels: Any, values: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+    if labels is None:
+        return None
+    if labels.shape == values.shape:
+        return check_zero_one(labels, names_of(classes))
+    if labels.shape != values.shape[:1]:
+        raise InputError(
+            f"`labels` must have one entry a row, shape {values.shape[:1]}, or be a 0/1 matrix of "
+            f"shape {values.shape}; it has shape {labels.shape}."
+        )
+    return resolve_labels(labels, classes)
+
+
+def _to_batch(predictions: Predictions, layout: Layout) -> Any:
+    import pyarrow as pa
+
+    names = names_of(predictions.classes)
+    columns = {layout.prefix + name: predictions.proba[:, j] for j, name in enumerate(names)}
+    labels = predictions.labels
+    if labels is not None and predictions.multilabel:
+        start = "y_" if layout.label_prefix is None else layout.label_prefix
+        columns |= {start + name: labels[:, j] for j, name in enumerate(names)}
+    elif labels is not None:
+        columns[layout.label or "label"] = np.array(names_of(labels), dtype=object)
+    return pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in columns.items()})
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Objects as text: what an .npz file holds without pickle."""
+    return np.array(names_of(values)) if values.dtype.kind == "O" else values

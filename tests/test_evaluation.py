@@ -1,0 +1,65 @@
+"""Before and after on labelled rows."""
+
+import numpy as np
+import pytest
+
+from altnorm import AlternatingNormalizer
+from altnorm._validation import InputError
+from altnorm.evaluation import evaluate, tuned_for
+from altnorm.peers import Identity
+from altnorm.predictions import Predictions
+
+RNG = np.random.default_rng(0)
+CLASSES = np.array(["a", "b", "c"])
+
+
+def draw(n):
+    codes = RNG.integers(3, size=n)
+    scores = RNG.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes] + [2, 0, 0]
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return Predictions(proba, CLASSES, CLASSES[codes])
+
+
+def test_single_label():
+    val, test = draw(500), draw(500)
+    normalizer = AlternatingNormalizer().fit(val.proba, val.labels)
+    result = evaluate(normalizer, test)
+    right = [test.proba.argmax(1) == test.codes, normalizer.predict(test.proba) == test.labels]
+    assert result.verdict.scoring == "accuracy"
+    assert result.verdict.before == pytest.approx(right[0].mean())
+    assert result.verdict.after == pytest.approx(right[1].mean())
+    assert result.fixed.tolist() == np.flatnonzero(~right[0] & right[1]).tolist()
+    assert result.verdict.n_broken == result.broken.size
+    assert [row.row for row in result.changed(result.fixed)] == result.fixed.tolist()
+    assert "accuracy" not in [score.scoring for score in result.scores]
+    assert set(result.to_dict()) == {"verdict", "scores", "fixed", "broken"}
+
+
+def test_multilabel():
+    truth = (RNG.random((300, 3)) < 0.3).astype(np.uint8)
+    proba = 1 / (1 + np.exp(-(RNG.normal(size=(300, 3)) + 2 * truth - 2)))
+    normalizer = AlternatingNormalizer(multilabel="labelwise").fit(proba, truth)
+    result = evaluate(normalizer, Predictions(proba, normalizer.classes_, truth))
+    wrong = [((p > 0.5) != truth).sum(axis=1) for p in (proba, normalizer.transform(proba))]
+    assert result.verdict.scoring == "f1_micro"
+    assert result.fixed.tolist() == np.flatnonzero(wrong[1] < wrong[0]).tolist()
+    assert result.verdict.n_fixed == result.fixed.size
+
+
+def test_identity_changes_nothing():
+    test = draw(100)
+    result = evaluate(Identity().fit(test.proba, test.labels), test, scoring="f1_macro")
+    assert not result.verdict.adopted
+    assert result.verdict.scoring == "f1_macro"
+    assert result.fixed.size == result.broken.size == len(result.explanation) == 0
+
+
+def test_wrong_kinds_are_refused():
+    test = draw(100)
+    normalizer = AlternatingNormalizer(input="logits", reference="all").fit(test.proba)
+    with pytest.raises(InputError, match="fitted on logits"):
+        evaluate(normalizer, test)
+    normalizer = AlternatingNormalizer(multilabel="pairs").fit(test.proba)
+    with pytest.raises(InputError, match="for multi-label problems, and the labels are one class"):
+        evaluate(normalizer, test)
+    assert tuned_for(normalizer) == "f1_micro"

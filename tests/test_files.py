@@ -1,0 +1,163 @@
+"""Files are complete or not there, and what stood there before is intact."""
+
+import os
+import signal
+import stat
+import threading
+
+import pytest
+
+from altnorm._files import check_input, replacing
+from altnorm._validation import InputError
+
+
+def entries(folder):
+    return sorted(os.listdir(folder))
+
+
+def write(target, text, *, then=None, **options):
+    with replacing(target, **options) as temporary:
+        temporary.write_text(text)
+        if then is not None:
+            then()
+
+
+def test_writes_and_leaves_nothing_else(tmp_path):
+    with replacing(tmp_path / "a.txt") as temporary:
+        assert temporary.parent == tmp_path
+        temporary.write_text("new")
+        assert entries(tmp_path) == [temporary.name]
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert entries(tmp_path) == ["a.txt"]
+
+
+def test_existing_output_needs_force(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(InputError, match=r"exists already.*--force"), replacing(target):
+        pytest.fail("not reached")
+    with replacing(target, force=True) as temporary:
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_error_removes_the_temporary_and_keeps_the_old(tmp_path, error):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+
+    def fail():
+        raise error
+
+    with pytest.raises(error):
+        write(target, "half", then=fail, force=True)
+    assert target.read_text() == "old"
+    assert entries(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signal_removes_the_temporary(tmp_path, number):
+    before = signal.getsignal(number)
+
+    def strike():
+        os.kill(os.getpid(), number)
+        signal.pause()
+
+    with pytest.raises((SystemExit, KeyboardInterrupt)):
+        write(tmp_path / "a.txt", "half", then=strike)
+    assert entries(tmp_path) == []
+    assert signal.getsignal(number) is before
+
+
+def test_handlers_of_others_are_left_alone(tmp_path):
+    seen = []
+    old = signal.signal(signal.SIGTERM, lambda *_: seen.append(1))
+    try:
+        with replacing(tmp_path / "a.txt"):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, old)
+    assert seen == [1]
+
+
+def test_works_outside_the_main_thread(tmp_path):
+    def write():
+        with replacing(tmp_path / "a.txt") as temporary:
+            temporary.write_text("new")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+def test_first_of_two_writers_wins_without_force(tmp_path):
+    target = tmp_path / "a.txt"
+    with pytest.raises(InputError, match="exists already"):
+        write(target, "slow", then=lambda: write(target, "fast"))
+    assert target.read_text() == "fast"
+    assert entries(tmp_path) == ["a.txt"]
+
+
+def test_last_of_two_writers_wins_with_force(tmp_path):
+    target = tmp_path / "a.txt"
+    with replacing(target, force=True) as slow:
+        slow.write_text("slow")
+        with replacing(target, force=True) as fast:
+            fast.write_text("fast")
+        assert target.read_text() == "fast"
+    assert target.read_text() == "slow"
+    assert entries(tmp_path) == ["a.txt"]
+
+
+def test_file_system_without_hard_links(tmp_path, monkeypatch):
+    def no_link(*_):
+        raise OSError("not supported")
+
+    monkeypatch.setattr(os, "link", no_link)
+    with replacing(tmp_path / "a.txt") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+    target = tmp_path / "b.txt"
+    with pytest.raises(InputError, match="exists already"):
+        write(target, "late", then=lambda: target.write_text("early"))
+    assert target.read_text() == "early"
+
+
+def test_mode_is_that_of_an_ordinary_file_or_of_the_one_replaced(tmp_path):
+    (tmp_path / "plain").touch()
+    with replacing(tmp_path / "new"):
+        pass
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    with replacing(tmp_path / "own") as temporary:
+        temporary.unlink()
+        temporary.touch(0o600)
+    assert (tmp_path / "own").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "new").chmod(0o640)
+    with replacing(tmp_path / "new", force=True):
+        pass
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+
+
+def test_link_stays_a_link(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with replacing(tmp_path / "link", force=True) as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_bad_paths_are_told(tmp_path):
+    with (
+        pytest.raises(InputError, match=r"does not exist\. Create it"),
+        replacing(tmp_path / "x/y"),
+    ):
+        pass
+    with pytest.raises(InputError, match="must be a file"), replacing(tmp_path, force=True):
+        pass
+    with pytest.raises(InputError, match="is a folder"):
+        check_input(tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        check_input(tmp_path / "nothing")

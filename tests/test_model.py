@@ -1,0 +1,284 @@
+"""Model files: bit for bit, closed to tampering, and nothing is executed."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm._validation import InputError, InputTypeError
+from altnorm.model import KINDS, load_model, model_metadata, save_model, versions
+from altnorm.peers import BiasCorrectedTemperature, Identity
+
+RNG = np.random.default_rng(0)
+
+
+def draw(n, m, dtype=np.float64):
+    proba = RNG.dirichlet(np.full(m, 0.4), n).astype(dtype)
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+def round_trip(normalizer, tmp_path):
+    save_model(normalizer, tmp_path / "m.safetensors")
+    return load_model(tmp_path / "m.safetensors")
+
+
+SETTINGS = [
+    {},
+    {"alpha": 0.7, "depth": 3, "threshold": 0.5, "k_max": 4},
+    {"depth": 2, "reference": "all", "smoothing": 0.5, "prior": "shrunk"},
+    {"prior": [0.1, 0.2, 0.3, 0.4, 0.0]},
+    {"input": "logits", "threshold": 0.98},
+    {"multilabel": "pairs", "depth": 2},
+    {"multilabel": "labelwise", "prior": np.array([0.1, 0.2, 0.3, 0.4, 0.5])},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.filterwarnings("ignore:.*prior zero")
+def test_restored_transforms_bit_for_bit(tmp_path, settings, dtype):
+    m = 5
+    validation, new = draw(200, m, dtype), draw(100, m, dtype)
+    multilabel = settings.get("multilabel") is not None
+    y = (validation > 0.2).astype(int) if multilabel else validation.argmax(axis=1)
+    normalizer = AlternatingNormalizer(**settings).fit(validation, y, RNG.random(200))
+    restored = round_trip(normalizer, tmp_path)
+    np.testing.assert_array_equal(restored.transform(new), normalizer.transform(new))
+    np.testing.assert_array_equal(restored.predict(new), normalizer.predict(new))
+    assert restored.transform(new).dtype == dtype
+    assert str(restored.explain(new)) == str(normalizer.explain(new))
+    assert vars(restored).keys() == vars(normalizer).keys()
+
+
+def test_memory_layout_survives(tmp_path):
+    validation = np.asfortranarray(draw(300, 40))
+    normalizer = AlternatingNormalizer(depth=3, reference="all").fit(validation)
+    normalizer.reference_ = np.asfortranarray(normalizer.reference_)
+    restored = round_trip(normalizer, tmp_path)
+    assert restored.reference_.flags.f_contiguous
+    new = draw(50, 40)
+    np.testing.assert_array_equal(restored.transform(new), normalizer.transform(new))
+
+
+def test_reference_is_mapped_not_copied(tmp_path):
+    restored = round_trip(AlternatingNormalizer().fit(draw(500, 20)), tmp_path)
+    array = restored.reference_
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    assert isinstance(array, np.memmap)
+    assert not restored.reference_.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["a", 'b,\n"c"', "日本"]),
+        np.array([3, -1, 7]),
+        np.array([0.1, 2.0, -1e300]),
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array(["a", 1, True], dtype=object),
+    ],
+)
+def test_class_labels_of_any_type(tmp_path, classes):
+    normalizer = AlternatingNormalizer().fit(draw(50, 3))
+    normalizer.classes_ = classes
+    restored = round_trip(normalizer, tmp_path)
+    assert restored.classes_.dtype == classes.dtype
+    assert [(type(c), c) for c in restored.classes_.tolist()] == [
+        (type(c), c) for c in classes.tolist()
+    ]
+
+
+def test_boolean_classes(tmp_path):
+    proba = draw(50, 2)
+    normalizer = AlternatingNormalizer().fit(proba, proba[:, 1] > 0.5)
+    assert round_trip(normalizer, tmp_path).predict(proba).dtype == bool
+
+
+def test_column_names_of_a_data_frame(tmp_path):
+    frame = pd.DataFrame(draw(50, 3), columns=["x", "y", "z"])
+    normalizer = AlternatingNormalizer().fit(frame, np.array(["x", "y"] * 25))
+    restored = round_trip(normalizer, tmp_path)
+    assert restored.get_feature_names_out().tolist() == ["x", "y", "z"]
+    np.testing.assert_array_equal(restored.transform(frame), normalizer.transform(frame))
+
+
+@pytest.mark.parametrize("gain", [True, False], ids=["adopted", "identity"])
+def test_search_comes_back_with_its_evidence(tmp_path, gain):
+    y = RNG.integers(3, size=600)
+    scores = RNG.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + ([1.5, 0, 0] if gain else 0)
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    search = AlternatingNormalizerCV(alphas=(0.5, 1.0), depths=(1, 2), random_state=0)
+    search.fit(proba, y)
+    restored = round_trip(search, tmp_path)
+    assert search.verdict_.adopted is gain
+    assert restored.verdict_ == search.verdict_
+    assert restored.best_params_ == search.best_params_
+    assert type(restored.best_normalizer_) is type(search.best_normalizer_)
+    for name, column in search.cv_results_.items():
+        np.testing.assert_array_equal(restored.cv_results_[name], column)
+    np.testing.assert_array_equal(restored.transform(proba), search.transform(proba))
+
+
+def test_search_on_logits_with_a_scorer_function(tmp_path):
+    y = RNG.integers(3, size=300)
+    logits = RNG.normal(size=(300, 3)) + np.eye(3)[y] + [2, 0, 0]
+
+    def scorer(estimator, X, y):
+        return float((estimator.predict(X) == y).mean())
+
+    search = AlternatingNormalizerCV(
+        alphas=(1.0,), depths=(1,), input="logits", scoring=scorer, random_state=0
+    ).fit(logits, y)
+    restored = round_trip(search, tmp_path)
+    np.testing.assert_array_equal(restored.transform(logits), search.transform(logits))
+    assert restored.scoring == "accuracy"
+
+
+@pytest.mark.parametrize("peer", [Identity(), Identity(input="logits"), BiasCorrectedTemperature()])
+def test_peers(tmp_path, peer):
+    proba = draw(100, 4)
+    peer.fit(proba, proba.argmax(axis=1))
+    restored = round_trip(peer, tmp_path)
+    np.testing.assert_array_equal(restored.transform(proba), peer.transform(proba))
+
+
+def test_metadata_tells_what_it_is(tmp_path):
+    save_model(AlternatingNormalizer(alpha=3.0).fit(draw(20, 3)), tmp_path / "m")
+    told = model_metadata(tmp_path / "m")
+    assert told["kind"] == "AlternatingNormalizer"
+    assert told["settings"]["alpha"] == 3.0
+    assert told["classes"] == [0, 1, 2]
+    assert told["versions"] == versions()
+    assert re.fullmatch("sha256:[0-9a-f]{64}", told["digest"])
+    with safe_open(tmp_path / "m", "numpy") as opened:
+        assert json.loads(opened.metadata()["settings"])["depth"] == 1
+
+
+def test_digest_depends_on_the_content_only(tmp_path):
+    normalizer = AlternatingNormalizer().fit(draw(20, 3))
+    for name in ("a", "b", "c"):
+        save_model(normalizer, tmp_path / name)
+        normalizer.prior_ = normalizer.prior_ * (0.5 if name == "b" else 1)
+    digests = [model_metadata(tmp_path / name)["digest"] for name in ("a", "b", "c")]
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_model(AlternatingNormalizer(prior=[0.5, 0.3, 0.2]).fit(draw(50, 3)), path)
+    return path
+
+
+def test_every_changed_byte_is_noticed(model):
+    whole = model.read_bytes()
+    for position in RNG.integers(len(whole), size=150):
+        changed = bytearray(whole)
+        changed[position] ^= 1 << RNG.integers(8)
+        model.write_bytes(changed)
+        with pytest.raises(InputError):
+            load_model(model)
+
+
+def test_every_truncation_is_noticed(model):
+    whole = model.read_bytes()
+    for size in np.linspace(0, len(whole) - 1, 50).astype(int):
+        model.write_bytes(whole[:size])
+        with pytest.raises(InputError, match="cut off or damaged"):
+            load_model(model)
+    model.write_bytes(whole + b"more")
+    with pytest.raises(InputError, match="cut off or damaged"):
+        load_model(model)
+
+
+def rewrite(model, **changes):
+    """Change metadata and keep the file a sound safetensors file."""
+    with safe_open(model, "numpy") as opened:
+        metadata = opened.metadata()
+    save_file(load_file(model), model, metadata | changes)
+
+
+def test_changed_settings_are_noticed(model):
+    rewrite(model, settings=json.dumps({"alpha": 9.0}))
+    with pytest.raises(InputError, match="was changed after it was saved"):
+        load_model(model)
+
+
+def test_newer_format_says_so(model):
+    rewrite(model, format_version="2")
+    with pytest.raises(InputError, match=r"model format 2, which is newer .* Upgrade altnorm"):
+        load_model(model)
+    rewrite(model, format_version="x")
+    with pytest.raises(InputError, match="does not say its format version"):
+        load_model(model)
+
+
+def test_other_safetensors_files_are_refused(tmp_path):
+    save_file({"weights": np.zeros(3)}, tmp_path / "x.safetensors")
+    with pytest.raises(InputError, match="no altnorm model"):
+        load_model(tmp_path / "x.safetensors")
+
+
+def forge(model, **changes):
+    """Change metadata and make the digest fit, as an attacker would."""
+    from altnorm import model as module
+
+    with safe_open(model, "numpy") as opened:
+        metadata = opened.metadata() | changes
+    tensors = load_file(model)
+    metadata["digest"] = module._digest(metadata, tensors)
+    save_file(tensors, model, metadata)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "os.system"},
+        {"kind": "BaseEstimator"},
+        {"settings": json.dumps({"alpha": 1.0, "surprise": 1})},
+        {"settings": "{"},
+        {"state": json.dumps({"transform": 1})},
+        {"state": json.dumps({"__class__": "x"})},
+        {"state": json.dumps({"reference_": {"tensor": "nowhere", "fortran": False}})},
+        {"state": json.dumps({"x_": {"estimator": {"kind": "eval", "settings": {}, "state": {}}}})},
+        {"state": json.dumps({"x_": {"values": ["a"], "dtype": "nonsense"}})},
+    ],
+)
+def test_forged_files_build_nothing_unknown(model, changes):
+    forge(model, **changes)
+    with pytest.raises(InputError):
+        load_model(model)
+
+
+def test_only_fitted_normalizers_are_saved(tmp_path):
+    with pytest.raises(InputTypeError, match="this is int"):
+        save_model(3, tmp_path / "m")
+    with pytest.raises(ValueError, match="not fitted"):
+        save_model(AlternatingNormalizer(), tmp_path / "m")
+    normalizer = AlternatingNormalizer().fit(draw(20, 2))
+    normalizer.extra_ = object()
+    with pytest.raises(InputTypeError, match="`extra_` is object"):
+        save_model(normalizer, tmp_path / "m")
+    normalizer.extra_ = None
+    normalizer.classes_ = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")
+    with pytest.raises(InputTypeError, match="Convert the labels to text"):
+        save_model(normalizer, tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
+def test_existing_file_needs_force(model):
+    normalizer = AlternatingNormalizer(alpha=5.0).fit(draw(20, 3))
+    with pytest.raises(InputError, match="--force"):
+        save_model(normalizer, model)
+    save_model(normalizer, model, force=True)
+    assert load_model(model).alpha == 5.0
+
+
+def test_table_of_kinds_is_closed():
+    assert all(kind.__module__.startswith("altnorm.") for kind in KINDS.values())

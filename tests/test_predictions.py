@@ -1,0 +1,265 @@
+"""Predictions come back from every format, matched by class name, or are refused in a sentence."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from altnorm._validation import InputError
+from altnorm.predictions import Layout, Predictions, read_predictions, write_predictions
+
+CLASSES = np.array(["cat", "dog", "eel"])
+PROBA = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.2, 0.3, 0.5]])
+LABELS = np.array(["cat", "dog", "eel", "cat"])
+MATRIX = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
+TABLES = [".csv", ".parquet", ".arrow", ".feather"]
+
+
+def frame(**columns):
+    return pd.DataFrame({"id": [1, 2, 3, 4], **dict(zip(CLASSES, PROBA.T, strict=True)), **columns})
+
+
+def write_frame(data, path):
+    if path.suffix == ".csv":
+        data.to_csv(path, index=False)
+    elif path.suffix == ".parquet":
+        data.to_parquet(path, index=False)
+    else:
+        data.to_feather(path)
+    return path
+
+
+def check_same(read, expected, kind="proba"):
+    np.testing.assert_array_equal(read.proba, expected.proba)
+    assert read.classes.tolist() == expected.classes.tolist()
+    assert read.labels.tolist() == expected.labels.tolist()
+    assert read.input == kind
+
+
+@pytest.mark.parametrize("suffix", [".npz", *TABLES])
+@pytest.mark.parametrize("labels", [LABELS, MATRIX], ids=["single", "multi"])
+def test_round_trip(tmp_path, suffix, labels):
+    predictions = Predictions(PROBA, CLASSES, labels)
+    layout = Layout(prefix="p_")
+    if suffix != ".npz":
+        layout = Layout("y", "p_") if labels.ndim == 1 else Layout(None, "p_", "y_")
+    write_predictions(predictions, tmp_path / f"a{suffix}", layout)
+    check_same(read_predictions(tmp_path / f"a{suffix}", layout), predictions)
+
+
+@pytest.mark.parametrize("suffix", TABLES)
+def test_columns_are_matched_by_name_in_any_order(tmp_path, suffix):
+    data = frame(y=LABELS)[["eel", "y", "cat", "id", "dog"]]
+    path = write_frame(data, tmp_path / f"a{suffix}")
+    read = read_predictions(path, Layout("y"), classes=CLASSES)
+    check_same(read, Predictions(PROBA, CLASSES, LABELS))
+
+
+@pytest.mark.parametrize("suffix", TABLES)
+def test_without_known_classes_floating_columns_are_classes(tmp_path, suffix):
+    path = write_frame(frame(y=LABELS, note=list("abcd")), tmp_path / f"a{suffix}")
+    check_same(read_predictions(path, Layout("y")), Predictions(PROBA, CLASSES, LABELS))
+
+
+def test_other_columns_are_set_aside(tmp_path):
+    path = write_frame(frame(price=[1.5, 2, 3, 4]), tmp_path / "a.parquet")
+    read = read_predictions(path, Layout(other=["price"]))
+    assert read.classes.tolist() == CLASSES.tolist()
+    assert read.labels is None
+
+
+def test_labels_may_be_indices(tmp_path):
+    for suffix in (".csv", ".parquet"):
+        path = write_frame(frame(y=[0, 1, 2, 0]), tmp_path / f"a{suffix}")
+        check_same(read_predictions(path, Layout("y")), Predictions(PROBA, CLASSES, LABELS))
+
+
+def test_indices_are_refused_where_they_are_ambiguous(tmp_path):
+    data = frame(y=[0, 1, 2, 0])[["eel", "dog", "cat", "y"]]
+    path = write_frame(data, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="another order than the model's classes"):
+        read_predictions(path, Layout("y"), classes=CLASSES)
+    numbered = frame(y=[0, 1, 2, 0]).rename(columns={"cat": "1", "dog": "2", "eel": "3"})
+    path = write_frame(numbered, tmp_path / "b.parquet")
+    with pytest.raises(InputError, match="row 0 has '0'"):
+        read_predictions(path, Layout("y"))
+
+
+def test_numbers_as_class_names(tmp_path):
+    numbered = frame(y=["3", "1", "2", "1"]).rename(columns={"cat": "1", "dog": "2", "eel": "3"})
+    for suffix in (".csv", ".parquet"):
+        read = read_predictions(write_frame(numbered, tmp_path / f"a{suffix}"), Layout("y"))
+        assert read.labels.tolist() == ["3", "1", "2", "1"]
+    read = read_predictions(tmp_path / "a.csv", Layout("y"), classes=np.array([1, 2, 3]))
+    assert read.labels.tolist() == [3, 1, 2, 1]
+    assert read.codes.tolist() == [2, 0, 1, 0]
+
+
+def test_leading_zeros_of_labels_survive_csv(tmp_path):
+    text = "p_007,p_08,y\n0.5,0.5,08\n0.25,0.75,007\n"
+    (tmp_path / "a.csv").write_text(text)
+    assert read_predictions(tmp_path / "a.csv", Layout("y", "p_")).codes.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (np.array([10, 20, 30]), np.array([10, 30, 20, 10])),
+        (np.array([0.5, 1.0, 2.0]), np.array([1.0, 0.5, 2.0, 2.0])),
+        (np.array([False, True]), np.array([True, False, True, True])),
+        (np.array(["a", "b", "c"]), np.array(["c", "b", "a", "a"])),
+    ],
+)
+def test_npz_keeps_the_type_of_classes(tmp_path, classes, labels):
+    proba = np.full((4, classes.size), 1 / classes.size)
+    write_predictions(Predictions(proba, classes, labels), tmp_path / "a.npz")
+    read = read_predictions(tmp_path / "a.npz")
+    assert read.classes.dtype == classes.dtype
+    assert read.labels.tolist() == labels.tolist()
+
+
+def test_npz_says_logits_itself(tmp_path):
+    np.savez(tmp_path / "a.npz", logits=PROBA, labels=[0, 1, 2, 0])
+    read = read_predictions(tmp_path / "a.npz")
+    assert read.input == "logits"
+    np.testing.assert_allclose(read.probabilities().sum(axis=1), 1)
+    np.savez(tmp_path / "b.npz", logits=PROBA, proba=PROBA)
+    assert read_predictions(tmp_path / "b.npz").input == "proba"
+    assert read_predictions(tmp_path / "b.npz", Layout(logits=True)).input == "logits"
+    np.savez(tmp_path / "c.npz", proba=PROBA)
+    with pytest.raises(InputError, match="must hold `logits`; it holds 'proba'"):
+        read_predictions(tmp_path / "c.npz", Layout(logits=True))
+
+
+def test_npy(tmp_path):
+    np.save(tmp_path / "a.npy", PROBA)
+    read = read_predictions(tmp_path / "a.npy", classes=[0, 1, 2])
+    np.testing.assert_array_equal(read.proba, PROBA)
+    with pytest.raises(InputError, match="the first is 'cat'"):
+        read_predictions(tmp_path / "a.npy", classes=CLASSES)
+    write_predictions(read, tmp_path / "b.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), PROBA)
+
+
+def test_float32_stays_float32(tmp_path):
+    single = PROBA.astype(np.float32)
+    write_predictions(Predictions(single, CLASSES), tmp_path / "a.parquet")
+    read = read_predictions(tmp_path / "a.parquet")
+    assert read.proba.dtype == np.float32
+    np.testing.assert_array_equal(read.proba, single)
+
+
+@pytest.mark.parametrize("prefix", ["", "p_"])
+def test_missing_renamed_and_extra_classes_are_named(tmp_path, prefix):
+    data = frame().rename(columns={name: prefix + name for name in CLASSES})
+    path = write_frame(data.drop(columns=prefix + "dog"), tmp_path / "missing.parquet")
+    with pytest.raises(InputError, match=f"1 of 3 are missing, the first is '{prefix}dog'"):
+        read_predictions(path, Layout(prefix=prefix), classes=CLASSES)
+    renamed = data.rename(columns={prefix + "dog": prefix + "dogs"})
+    path = write_frame(renamed, tmp_path / "renamed.parquet")
+    with pytest.raises(InputError, match=f"'{prefix}dog'; '{prefix}dogs' is there"):
+        read_predictions(path, Layout(prefix=prefix), classes=CLASSES)
+    data[prefix + "fox"] = 0.1
+    path = write_frame(data, tmp_path / "extra.parquet")
+    layout = Layout(prefix=prefix, logits=True)
+    with pytest.raises(InputError, match=f"'{prefix}fox'"):
+        read_predictions(path, layout, classes=CLASSES)
+
+
+def test_select_reorders_everything():
+    order = ["eel", "cat", "dog"]
+    single = Predictions(PROBA, CLASSES, LABELS).select(order)
+    assert single.labels.tolist() == LABELS.tolist()
+    assert single.codes.tolist() == [1, 2, 0, 1]
+    np.testing.assert_array_equal(single.proba, PROBA[:, [2, 0, 1]])
+    multi = Predictions(PROBA, CLASSES, MATRIX).select(order)
+    np.testing.assert_array_equal(multi.labels, MATRIX[:, [2, 0, 1]])
+    with pytest.raises(InputError, match="no known class, the first is 'eel'"):
+        single.select(["cat", "dog"])
+
+
+def test_codes_need_labels():
+    with pytest.raises(InputError, match="--label"):
+        _ = Predictions(PROBA, CLASSES).codes
+
+
+@pytest.mark.parametrize(
+    ("columns", "layout", "message"),
+    [
+        ({"y": ["cat", "dog", "eel", "fox"]}, Layout("y"), "row 3 has 'fox'"),
+        ({"y": [0, 1, 2, 3]}, Layout("y"), "from 0 to 2; row 0 has '0'"),
+        ({"y": ["cat", None, "eel", "cat"]}, Layout("y"), "'y' is empty in row 1"),
+        ({"cat": [0.7, None, 0.1, 0.2]}, Layout(), "'cat' is empty in row 1"),
+        ({}, Layout("z"), "has no column 'z'"),
+        ({}, Layout(prefix="q_"), "at least 2; 0 were found"),
+        ({"y_cat": [0, 1, 2, 0], "y_dog": 0, "y_eel": 0}, Layout(None, "", "y_"), "2 in row 2"),
+        ({"y_cat": [0, 1, 1, 0], "y_dog": 0}, Layout(None, "", "y_"), "missing.*'y_eel'"),
+    ],
+)
+def test_bad_tables_are_told(tmp_path, columns, layout, message):
+    path = write_frame(frame(**columns), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        read_predictions(path, layout)
+
+
+def test_text_in_a_class_column_is_told(tmp_path):
+    path = write_frame(frame(cat=list("abcd")), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"'cat' holds (large_)?string"):
+        read_predictions(path, classes=CLASSES)
+
+
+def test_bad_arrays_are_told(tmp_path):
+    def refused(message, **arrays):
+        np.savez(tmp_path / "a.npz", **arrays)
+        with pytest.raises(InputError, match=message):
+            read_predictions(tmp_path / "a.npz")
+
+    refused("must hold `proba` or `logits`; it holds 'x'", x=PROBA)
+    refused("it is int64 of shape", proba=np.eye(3, dtype=int))
+    refused(r"it is float64 of shape \(4,\)", proba=PROBA[:, 0])
+    refused("must name each of the 3 columns once", proba=PROBA, classes=["a", "a", "b"])
+    refused("one entry a row", proba=PROBA, labels=[0, 1])
+    refused("row 0 has 'x'", proba=PROBA, labels=["x"] * 4)
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(InputError, match="none of them"):
+        read_predictions(tmp_path / "a.txt")
+    with pytest.raises(InputError, match="none of them"):
+        write_predictions(Predictions(PROBA, CLASSES), tmp_path / "b.txt")
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    trap = np.array([Trap()], dtype=object)
+    np.save(tmp_path / "a.npy", trap, allow_pickle=True)
+    np.savez(tmp_path / "a.npz", proba=PROBA, labels=trap)
+    for name in ("a.npy", "a.npz"):
+        with pytest.raises(InputError, match="pickled objects"):
+            read_predictions(tmp_path / name)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.parquet", "a.arrow", "a.feather"])
+def test_files_cut_off_anywhere_are_refused(tmp_path, name):
+    write_predictions(Predictions(PROBA, CLASSES), tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    for size in np.linspace(0, len(whole) - 1, 12).astype(int):
+        (tmp_path / name).write_bytes(whole[:size])
+        with pytest.raises(InputError, match="cut off"):
+            read_predictions(tmp_path / name)
+
+
+def test_categorical_labels_and_mixed_widths(tmp_path):
+    table = pa.table(
+        {
+            "a": pa.array([0.5, 0.25], pa.float32()),
+            "b": pa.array([0.5, 0.75], pa.float64()),
+            "y": pa.array(["b", "a"]).dictionary_encode(),
+        }
+    )
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    read = read_predictions(tmp_path / "a.parquet", Layout("y"))
+    assert read.proba.dtype == np.float64
+    assert read.codes.tolist() == [1, 0]

@@ -1,0 +1,141 @@
+"""Streams of record batches: values, types, text and order survive."""
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import csv, feather, parquet
+
+from altnorm._validation import InputError
+from altnorm.tables import open_table, read_table, write_table
+
+TABLE = pa.table(
+    {
+        "id": pa.array([7, None, 9], pa.int16()),
+        "text": ['a "quoted", one', "", "two\nlines"],
+        "p_a": pa.array([0.1, 1 / 3, 1e-300], pa.float64()),
+        "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "p_b": pa.array([0.9, 2 / 3, 1.0], pa.float32()),
+        "list": pa.array([[1, 2], None, []], pa.list_(pa.field("element", pa.int64()))),
+    }
+).replace_schema_metadata({"made by": "us"})
+
+
+def rewrite(path, target, **options):
+    with (
+        open_table(path, **options) as table,
+        write_table(target, table.schema, **options) as write,
+    ):
+        for batch in table.batches:
+            write(batch)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
+def test_values_types_order_and_metadata_survive(tmp_path, name):
+    feather.write_feather(TABLE, tmp_path / "in.feather")
+    rewrite(tmp_path / "in.feather", tmp_path / name, numbers=["p_a", "p_b"])
+    back = read_table(tmp_path / name)
+    assert back.schema.equals(TABLE.schema, check_metadata=True)
+    assert back.equals(TABLE)
+
+
+def test_parquet_keeps_the_compression_and_cuts_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr("altnorm.tables._GROUP_BYTES", 8 * 1000)
+    monkeypatch.setattr("altnorm.tables._BATCH_VALUES", 300)
+    table = pa.table({"p": [i / 10_000 for i in range(10_000)]})
+    parquet.write_table(table, tmp_path / "in.parquet", compression="zstd", row_group_size=10_000)
+    with open_table(tmp_path / "in.parquet") as source:
+        assert source.n_rows == 10_000
+        with write_table(tmp_path / "out.parquet", source.schema, codec=source.codec) as write:
+            for batch in source.batches:
+                assert batch.num_rows <= 300
+                write(batch)
+    metadata = parquet.ParquetFile(tmp_path / "out.parquet").metadata
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+    assert 5 <= metadata.num_row_groups <= 12
+    assert read_table(tmp_path / "out.parquet").equals(table)
+
+
+def test_ipc_stream_is_read_too(tmp_path):
+    with pa.ipc.new_stream(tmp_path / "t.arrow", TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    assert read_table(tmp_path / "t.arrow").equals(TABLE)
+
+
+def test_large_ipc_batches_are_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr("altnorm.tables._BATCH_VALUES", 12)
+    feather.write_feather(TABLE, tmp_path / "t.feather")
+    with open_table(tmp_path / "t.feather") as table:
+        assert [batch.num_rows for batch in table.batches] == [2, 1]
+
+
+def test_csv_text_stays_as_it_is(tmp_path):
+    text = 'id,note,p,q\n007,"a ""b"", c",0.25,0.75\n1.50,,1e-3,0.999\n,"x\ny",1,0\n'
+    (tmp_path / "in.csv").write_text(text)
+    rewrite(tmp_path / "in.csv", tmp_path / "out.csv", numbers=["p", "q"])
+    expected = text.replace("1e-3", "0.001")
+    assert (tmp_path / "out.csv").read_text() == expected
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_size=8)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(rows=st.lists(st.tuples(texts, floats), min_size=1, max_size=5), names=st.just(["t", "x"]))
+def test_csv_round_trip(rows, names, tmp_path_factory):
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    with write_table(path, table.schema) as write:
+        for batch in table.to_batches():
+            write(batch)
+    back = read_table(path, text=["t"])
+    assert back["t"].to_pylist() == [text for text, _ in rows]
+    assert back["x"].cast(pa.float64()).to_pylist() == [x for _, x in rows]
+
+
+def test_csv_agrees_with_pyarrows_writer(tmp_path):
+    table = pa.table({"a": [1, 2], "b": [0.1, math.pi], "c": [True, None], "d": ["x", "y"]})
+    csv.write_csv(table, tmp_path / "theirs.csv")
+    with write_table(tmp_path / "ours.csv", table.schema) as write:
+        write(table.to_batches()[0])
+    assert read_table(tmp_path / "ours.csv").equals(read_table(tmp_path / "theirs.csv"))
+
+
+def test_empty_tables(tmp_path):
+    empty = TABLE.select(["id", "p_a"]).slice(0, 0)
+    for name in ("t.parquet", "t.arrow", "t.feather"):
+        with write_table(tmp_path / name, empty.schema):
+            pass
+        assert read_table(tmp_path / name).num_rows == 0
+    with write_table(tmp_path / "t.csv", empty.schema):
+        pass
+    assert (tmp_path / "t.csv").read_text() == "id,p_a\n"
+
+
+def test_errors_are_one_sentence(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(InputError, match=r"t.parquet' cannot be read as Parquet"):
+        read_table(tmp_path / "t.parquet")
+    (tmp_path / "t.arrow").write_bytes(b"")
+    with pytest.raises(InputError, match="cannot be read as Arrow"):
+        read_table(tmp_path / "t.arrow")
+    (tmp_path / "v1.feather").write_bytes(b"FEA1....")
+    with pytest.raises(InputError, match="Feather file of version 1"):
+        read_table(tmp_path / "v1.feather")
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(InputError, match=r"cannot be read as CSV.*Expected 2 columns, got 1"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
+    with pytest.raises(InputError, match="2 columns 'a'"):
+        read_table(tmp_path / "twice.csv")
+    (tmp_path / "t.xls").touch()
+    with pytest.raises(InputError, match="must be one of"):
+        read_table(tmp_path / "t.xls")
+    with (
+        pytest.raises(InputError, match="nested column 'list'"),
+        write_table(tmp_path / "out.csv", TABLE.schema),
+    ):
+        pass
+    assert not (tmp_path / "out.csv").exists()
