@@ -1,0 +1,130 @@
+"""The normalizer on a local Ray with two workers."""
+
+import numpy as np
+import pytest
+
+from altnorm import AlternatingNormalizer
+from altnorm._validation import InputError
+
+ray = pytest.importorskip("ray")
+pytest.importorskip("ray.data")
+pa = pytest.importorskip("pyarrow")
+adapter = pytest.importorskip("altnorm.ray")
+
+pytestmark = pytest.mark.heavy
+
+CLASSES = np.array(["ant", "bee", "cat"])
+N_ROWS = 3000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def normalizer():
+    proba = np.random.default_rng(0).dirichlet(np.full(3, 0.4), size=300)
+    return AlternatingNormalizer(threshold=0.6).fit(proba, np.tile(CLASSES, 100))
+
+
+@pytest.fixture(scope="module")
+def proba():
+    return np.random.default_rng(1).dirichlet(np.full(3, 0.4), size=N_ROWS)
+
+
+@pytest.fixture(scope="module")
+def table(proba):
+    columns = {str(name): proba[:, j] for j, name in reversed(list(enumerate(CLASSES)))}
+    return pa.table(
+        {"id": np.arange(N_ROWS), **columns, "text": [f"row {i}" for i in range(N_ROWS)]}
+    )
+
+
+def gather(ds):
+    """All rows as one table, in the order of their ids."""
+    return pa.concat_tables(ray.get(ds.to_arrow_refs())).sort_by("id")
+
+
+def test_equal_to_the_local_result_row_for_row(table, normalizer, proba):
+    ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
+    out = gather(adapter.transform(ds, normalizer, prediction="class"))
+    assert out.column_names == [*table.column_names, "class"]
+    assert out.schema.field("cat").type == pa.float64()
+    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
+    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    assert out["class"].to_pylist() == normalizer.predict(proba).tolist()
+    assert out.select(["id", "text"]).equals(table.select(["id", "text"]))
+
+
+def test_batches_of_a_given_size(table, normalizer, proba):
+    out = gather(adapter.transform(ray.data.from_arrow(table), normalizer, batch_size=70))
+    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
+    np.testing.assert_array_equal(found, normalizer.transform(proba))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tensors(normalizer, proba, dtype):
+    exact = proba.astype(dtype)
+    ds = ray.data.from_numpy(exact)
+    out = adapter.transform(ds, normalizer, columns="data")
+    assert out.schema().types == ds.schema().types
+    found = np.concatenate([batch["data"] for batch in out.iter_batches(batch_format="numpy")])
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, normalizer.transform(exact))
+
+
+def test_from_file_to_file(table, normalizer, proba, tmp_path):
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, tmp_path / "in.parquet")
+    ds = ray.data.read_parquet(str(tmp_path / "in.parquet"))
+    adapter.transform(ds, normalizer).write_parquet(str(tmp_path / "out"))
+    out = pq.read_table(tmp_path / "out").sort_by("id")
+    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
+    np.testing.assert_array_equal(found, normalizer.transform(proba))
+
+
+def test_the_normalizer_is_put_once(table, normalizer, monkeypatch):
+    put, shared = ray.put, []
+
+    def counting(value, **options):
+        shared.append(value)
+        return put(value, **options)
+
+    monkeypatch.setattr(ray, "put", counting)
+    ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
+    adapter.transform(ds, normalizer)
+    assert [value for value in shared if isinstance(value, AlternatingNormalizer)] == [normalizer]
+
+
+class TestErrors:
+    def test_sentence(self, table, normalizer):
+        wrong = table["bee"].to_numpy().copy()
+        wrong[517] += 0.3
+        broken = ray.data.from_arrow(table.drop(["bee"]).append_column("bee", pa.array(wrong)))
+        expected = (
+            r"^In a block of \d+ rows: Each row of `proba` must sum to 1; 1 of \d+ rows do not, "
+            r"the first is row \d+ \(sum 1\.3\)\. .* divide each row by its sum\.$"
+        )
+        with pytest.raises(InputError, match=expected) as caught, adapter.input_errors():
+            adapter.transform(broken, normalizer).materialize()
+        assert caught.value.__cause__ is None
+
+    def test_missing_class(self, table, normalizer):
+        ds = ray.data.from_arrow(table.drop(["bee"]))
+        with pytest.raises(InputError, match="the first is 'bee'"), adapter.input_errors():
+            adapter.transform(ds, normalizer).materialize()
+
+    def test_other_errors_pass(self, table):
+        def fail(batch):
+            raise RuntimeError("not about the data")
+
+        ds = ray.data.from_arrow(table).map_batches(fail)
+        expected = pytest.raises(ray.exceptions.RayError, match="not about the data")
+        with expected, adapter.input_errors():
+            ds.materialize()
