@@ -15,12 +15,12 @@ NEEDS = {
     "arrow.py": "pyarrow",
     "cli": "typer",
     "display.py": "matplotlib",
-    "onnx.py": "onnx",
+    "onnx": "onnx",
     "ray.py": "ray",
     "report": "jinja2",
     "report.py": "jinja2",
     "spark.py": "pyspark",
-    "torch.py": "torch",
+    "torch": "torch",
 }
 
 collect_ignore = [

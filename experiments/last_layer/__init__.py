@@ -1,0 +1,1 @@
+"""Alternating normalization as the last layer of a network, during training."""

@@ -1,0 +1,290 @@
+r"""Alternating normalization as a PyTorch module, differentiable with respect to its input.
+
+Everything that does not depend on the row is worked out when the module is made
+(:mod:`altnorm.plan`). What is left for `forward` is written without control flow that depends on
+the data, so that `torch.compile` and `torch.export` take it as one graph, and in double precision,
+because alpha^depth multiplies rounding errors. With more than two classes and iterations it uses
+one operator of altnorm's own, a matrix product of logs, so a program exported then needs
+``import altnorm.torch`` where it runs; everything else is PyTorch's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError as error:
+    raise ImportError(
+        "altnorm.torch needs the `torch` extra; install it with pip install 'altnorm[torch]'"
+    ) from error
+
+from altnorm._array import is_array_api_obj, to_numpy
+from altnorm._validation import (
+    InputError,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_prior,
+    check_proba,
+    check_weight,
+)
+from altnorm.peers import Identity
+from altnorm.plan import RowPlan, Settings, chosen_normalizer, make_plan
+from altnorm.torch._layers import (
+    Constants,
+    LogitAdjustment,
+    RowAdjustment,
+    binary_ambiguity,
+    row_ambiguity,
+)
+
+__all__ = ["AlternatingNorm"]
+
+
+class AlternatingNorm(Constants):
+    r"""Adjust doubtful rows against reference predictions and a class prior, as a last layer.
+
+    The same as :meth:`altnorm.AlternatingNormalizer.transform`, with gradients. Gradients flow to
+    the input only; reference, prior and settings are constants.
+
+    Parameters
+    ----------
+    reference : array of shape (n, m)
+        Reference predictions. For multi-label problems the probabilities of yes: one column a
+        label, or one vector with `offsets`.
+    prior : array, optional
+        Class prior, (m,); for "labelwise" the probability of yes for each label, for "pairs" the
+        probabilities of yes and no. None is uniform.
+    alpha, depth, threshold, k_max, smoothing, multilabel, input
+        As for :class:`altnorm.AlternatingNormalizer`. With ``input="logits"`` the module takes
+        the place of the softmax (or sigmoid).
+    reference_weight : array of shape (n,), optional
+        Weight of each reference row.
+    offsets : array of shape (m + 1,), optional
+        Where each label's reference begins in a one-dimensional `reference`.
+    soft : float, default=0.0
+        Width of a soft threshold. 0 adjusts a row if its ambiguity exceeds `threshold` and leaves
+        it alone otherwise. Otherwise the output is the average of the adjusted row and the row as
+        it was, with weight :math:`\sigma((\text{ambiguity} - \text{threshold}) / \text{soft})` on
+        the former, so that gradients see the threshold, too.
+
+    Notes
+    -----
+    Buffers and computation are float64 and stay so under ``.half()`` or ``.to(dtype)``; the output
+    has the dtype of the input. A device without float64 (MPS) cannot be used.
+
+    The gradient with respect to a probability of exactly zero is zero.
+
+    References
+    ----------
+    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
+           with Alternating Normalization. Findings of EMNLP 2021.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from altnorm.torch import AlternatingNorm
+    >>> layer = AlternatingNorm(torch.tensor([[0.0, 1.0]]), threshold=0.5)
+    >>> row = torch.tensor([[0.5, 0.5]], requires_grad=True)
+    >>> layer(row).detach()
+    tensor([[0.7500, 0.2500]])
+    """
+
+    def __init__(
+        self,
+        reference: Any,
+        prior: Any = None,
+        *,
+        alpha: float = 1.0,
+        depth: int = 1,
+        threshold: float = 0.75,
+        k_max: int = 10,
+        smoothing: float = 0.0,
+        reference_weight: Any = None,
+        multilabel: str | None = None,
+        offsets: Any = None,
+        input: str = "proba",
+        soft: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_choice(input, "input", ("proba", "logits"))
+        check_choice(multilabel, "multilabel", (None, "pairs", "labelwise"))
+        self.input = input
+        self.soft = check_positive(soft, "soft", zero=True)
+        self.k_max = check_integer(k_max, "k_max", low=2)
+        self.settings = Settings(
+            check_positive(alpha, "alpha"),
+            check_integer(depth, "depth", low=1),
+            check_positive(threshold, "threshold", zero=True),
+            check_positive(smoothing, "smoothing", zero=True),
+            multilabel,
+        )
+        rows, offsets = _check_reference(_host(reference), _host(offsets), multilabel)
+        n_labels = rows.shape[1] if multilabel is None else len(offsets) - 1
+        buffers = {
+            "reference": rows,
+            "prior": _check_prior(_host(prior), n_labels, multilabel),
+            "reference_weight": check_weight(_host(reference_weight), rows),
+            "offsets": offsets,
+        }
+        for name, array in buffers.items():
+            self.register_buffer(name, None if array is None else torch.tensor(array))
+        self._prepare()
+
+    @classmethod
+    def from_normalizer(cls, normalizer: Any, *, soft: float = 0.0) -> AlternatingNorm:
+        """Take reference, prior and settings from a fitted normalizer.
+
+        Parameters
+        ----------
+        normalizer : AlternatingNormalizer, AlternatingNormalizerCV or Identity
+            A fitted normalizer; of a search, what it chose.
+        soft : float, default=0.0
+            Width of a soft threshold.
+
+        Returns
+        -------
+        AlternatingNorm
+            A module that gives what `normalizer.transform` gives.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> from altnorm import AlternatingNormalizer
+        >>> from altnorm.torch import AlternatingNorm
+        >>> rows = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
+        >>> layer = AlternatingNorm.from_normalizer(AlternatingNormalizer(threshold=0.5).fit(rows))
+        >>> layer(torch.tensor([[0.02, 0.98], [0.45, 0.55]]))
+        tensor([[0.0200, 0.9800],
+                [0.6413, 0.3587]])
+        """
+        chosen = chosen_normalizer(normalizer)
+        if hasattr(chosen, "temperature_"):
+            raise InputError(
+                "AlternatingNorm is made from an AlternatingNormalizer or Identity; this search "
+                f"chose {type(chosen).__name__}. Use softmax(log p / temperature_ + bias_) instead."
+            )
+        settings = {"multilabel": chosen.multilabel, "input": normalizer.input}
+        if isinstance(chosen, Identity):  # no ambiguity exceeds 1
+            uniform = np.full((1, len(normalizer.classes_)), 1.0)
+            uniform /= uniform.sum() if chosen.multilabel is None else 2.0
+            return cls(uniform, threshold=1.0, **settings)
+        names = ("alpha", "depth", "threshold", "k_max", "smoothing")
+        return cls(
+            chosen.reference_,
+            chosen.prior_,
+            reference_weight=chosen.reference_weight_,
+            offsets=getattr(chosen, "offsets_", None),
+            soft=soft,
+            **{name: getattr(chosen, name) for name in names},
+            **settings,
+        )
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return adjusted probabilities.
+
+        Parameters
+        ----------
+        values : Tensor of shape (t, m)
+            Probabilities or logits, as `input` says.
+
+        Returns
+        -------
+        Tensor of shape (t, m)
+            Probabilities in the dtype of `values`.
+        """
+        p = values.to(torch.float64)
+        single = self.settings.multilabel is None
+        if self.input == "logits":
+            p = torch.softmax(p, dim=1) if single else torch.sigmoid(p)
+            values = p.to(values.dtype)
+        doubt = row_ambiguity(p, self.k_max) if single else binary_ambiguity(p)
+        active = self.adjustment.active
+        if self.soft:
+            share = torch.sigmoid((doubt - self.settings.threshold) / self.soft) * active
+            return (p + share * (self.adjustment(p) - p)).to(values.dtype)
+        in_doubt = (doubt > self.settings.threshold) & active
+        if single and not torch.compiler.is_compiling():  # leave out what a graph must compute
+            (rows,) = torch.nonzero(in_doubt[:, 0], as_tuple=True)
+            return values.index_copy(0, rows, self.adjustment(p[rows]).to(values.dtype))
+        return torch.where(in_doubt, self.adjustment(p).to(values.dtype), values)
+
+    def extra_repr(self) -> str:
+        """Settings, for `repr`."""
+        settings = {**self.settings._asdict(), "input": self.input}
+        if self.soft:
+            settings["soft"] = self.soft
+        return ", ".join(f"{name}={value!r}" for name, value in settings.items())
+
+    def _prepare(self) -> None:
+        """Work out the constants that follow from the buffers."""
+        settings = self.settings
+        if self.soft:  # every row is adjusted a little
+            settings = settings._replace(threshold=0.0)
+        plan = make_plan(
+            _host(self.reference),
+            _host(self.reference_weight),
+            _host(self.offsets),
+            _host(self.prior),
+            settings,
+        )
+        if isinstance(plan, RowPlan):
+            adjustment: Constants = RowAdjustment(plan)
+        else:
+            adjustment = LogitAdjustment(plan, two_classes=settings.multilabel is None)
+        self.adjustment = adjustment.to(self.reference.device)
+
+    def _load_from_state_dict(self, *args: Any, **keywords: Any) -> None:
+        super()._load_from_state_dict(*args, **keywords)
+        self._prepare()
+
+
+def _host(values: Any) -> Any:
+    """Return an array in host memory, floating-point in double precision."""
+    if values is None:
+        return None
+    array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _check_reference(
+    reference: np.ndarray, offsets: np.ndarray | None, multilabel: str | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return clean reference rows, for multi-label problems label after label with offsets."""
+    if multilabel is None:
+        return check_proba(reference, "reference"), None
+    if reference.ndim == 2 and offsets is None:
+        n_rows, n_labels = reference.shape
+        reference = reference.T.reshape(-1)
+        offsets = np.arange(n_labels + 1) * n_rows
+        if multilabel == "pairs":
+            offsets = np.array([0, reference.size])
+    if reference.ndim != 1 or offsets is None or offsets[-1] != reference.size:
+        raise InputError(
+            "For multi-label problems `reference` must have one column a label, or be a vector "
+            f"with `offsets` that end at its length; it has shape {reference.shape}. Pass "
+            "predictions of shape (n, m)."
+        )
+    if not ((reference >= 0) & (reference <= 1)).all():
+        raise InputError(
+            "For multi-label problems `reference` must hold probabilities from 0 to 1; it spans "
+            f"{reference.min():g} to {reference.max():g}. Apply a sigmoid to logits first."
+        )
+    return reference, np.asarray(offsets, dtype=np.int64)
+
+
+def _check_prior(prior: np.ndarray | None, n_labels: int, multilabel: str | None) -> np.ndarray:
+    """Return the prior as `prior_` of a fitted normalizer has it."""
+    if multilabel != "labelwise":
+        return check_prior(prior, np.empty((0, n_labels if multilabel is None else 2)))
+    prior = np.full(n_labels, 0.5) if prior is None else prior
+    if prior.shape != (n_labels,) or not ((prior >= 0) & (prior <= 1)).all():
+        raise InputError(
+            f"For multilabel='labelwise' `prior` must hold {n_labels} probabilities of yes; it has "
+            f"shape {prior.shape}. Pass the frequency of each label."
+        )
+    return prior

@@ -1,0 +1,306 @@
+"""The exported graph, run by onnxruntime, against `transform` in double precision."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from scipy.special import expit, softmax
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import altnorm.onnx
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm.onnx import export
+from altnorm.peers import (
+    BiasCorrectedTemperature,
+    Identity,
+    LabelShiftEM,
+    TemperatureScaling,
+)
+from altnorm.refine import PriorGuidedBias
+from tests.oracle import draw_cases
+
+FLOAT32_TOLERANCE = 1e-6  # the contract says 1e-5
+FLOAT64_TOLERANCE = 1e-13  # times alpha^depth, by which rounding errors grow
+OPSETS = (13, 17, 18, 21, 23)
+
+
+def run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    (given,) = session.get_inputs()
+    (result,) = session.run(None, {given.name: x})
+    return result
+
+
+def noisy_logits(rng: np.random.Generator, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    y = rng.integers(m, size=n)
+    return rng.normal(size=(n, m)) * 1.5 + (3 + np.log(m) / 2) * np.eye(m)[y], y
+
+
+def noisy_labels(rng: np.random.Generator, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    z = rng.normal(size=(n, m)) * 2.5 - 2 + rng.normal(size=m)
+    return z, rng.random(z.shape) < expit(z + 1)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.onnx"
+
+
+@pytest.fixture
+def fitted():
+    z, y = noisy_logits(np.random.default_rng(0), 300, 4)
+    return AlternatingNormalizer(2.0, 2, 0.5).fit(softmax(z, axis=1), y)
+
+
+@pytest.mark.parametrize("m", [2, 10, 155])
+@pytest.mark.parametrize("alpha", [0.1, 0.7, 1, 5.0, 16.0, 35.0])
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_single_label(path, m, alpha, depth):
+    rng = np.random.default_rng(m + depth)
+    z, y = noisy_logits(rng, 500, m)
+    p = softmax(z, axis=1)
+    normalizer = AlternatingNormalizer(alpha, depth, 0.5).fit(p[:300], y[:300] if m < 100 else None)
+    x = p[300:].astype(np.float32)
+    got, want = run(export(normalizer, path), x), normalizer.transform(x.astype(np.float64))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, want, atol=FLOAT32_TOLERANCE, rtol=0)
+    sure = altnorm.ambiguity(x.astype(np.float64)) <= 0.5
+    assert 0 < sure.sum() < len(x)
+    assert (got[sure] == x[sure]).all()
+
+
+@pytest.mark.parametrize(("alpha", "depth"), [(0.6, 3), (20.0, 1), (16.0, 3)])
+def test_thousand_classes(path, alpha, depth):
+    z, _ = noisy_logits(np.random.default_rng(0), 400, 1000)
+    p = softmax(z, axis=1)
+    normalizer = AlternatingNormalizer(alpha, depth).fit(p[:300])
+    x = p[300:].astype(np.float32)
+    want = normalizer.transform(x.astype(np.float64))
+    np.testing.assert_allclose(
+        run(export(normalizer, path), x), want, atol=FLOAT32_TOLERANCE, rtol=0
+    )
+
+
+@pytest.mark.parametrize("smoothing", [False, True])
+def test_everything_that_may_go_wrong(path, smoothing):
+    for i, case in enumerate(draw_cases(7, 40, smoothing=smoothing)):
+        keywords = case.keywords
+        normalizer = AlternatingNormalizer(
+            keywords["alpha"],
+            keywords["depth"],
+            threshold=0.0,
+            prior="uniform" if keywords["prior"] is None else keywords["prior"],
+            reference="all",
+            smoothing=keywords["smoothing"],
+        ).fit(case.reference, sample_weight=keywords["reference_weight"])
+        m = case.proba.shape[1]
+        x = np.concatenate([case.proba, np.full((1, m), 1 / m)])
+        got = run(export(normalizer, path, dtype="float64", opset=OPSETS[i % len(OPSETS)]), x)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*prior zero")
+            want = normalizer.transform(x)
+        tolerance = FLOAT64_TOLERANCE * max(1.0, keywords["alpha"] ** keywords["depth"])
+        np.testing.assert_allclose(got, want, atol=tolerance, rtol=0, err_msg=str(i))
+
+
+@pytest.mark.parametrize("mode", ["pairs", "labelwise"])
+@pytest.mark.parametrize("given", ["proba", "logits"])
+@pytest.mark.parametrize(
+    ("alpha", "depth", "threshold"),
+    [(1, 1, 0.75), (16.0, 1, 0.25), (0.7, 2, 0.25), (8.0, 3, 0.75), (35.0, 5, 0.25), (2.0, 2, 0.0)],
+)
+def test_multilabel(path, mode, given, alpha, depth, threshold):
+    z, labels = noisy_labels(np.random.default_rng(1), 500, 8)
+    labels[:, 3] = False  # a prior of zero: that label is never adjusted
+    x = z if given == "logits" else expit(z)
+    normalizer = AlternatingNormalizer(
+        alpha, depth, threshold, multilabel=mode, input=given, reference="all", smoothing=0.1
+    ).fit(x[:300], labels[:300], sample_weight=np.arange(1.0, 301.0))
+    x = x[300:].astype(np.float32)
+    got, want = run(export(normalizer, path), x), normalizer.transform(x.astype(np.float64))
+    np.testing.assert_allclose(got, want, atol=FLOAT32_TOLERANCE, rtol=0)
+
+
+def test_label_without_reference(path):
+    p = np.array([[0.02, 0.5], [0.97, 0.45], [0.03, 0.55]])
+    normalizer = AlternatingNormalizer(depth=2, multilabel="labelwise").fit(p)
+    np.testing.assert_array_equal(run(export(normalizer, path, dtype="float64"), p), p)
+
+
+def test_graph_of_many_pairs_is_small(path):
+    z, labels = noisy_labels(np.random.default_rng(2), 5000, 20)
+    normalizer = AlternatingNormalizer(3.0, 3, multilabel="pairs").fit(expit(z), labels)
+    assert export(normalizer, path).ByteSize() < 20_000
+
+
+@pytest.mark.parametrize("multilabel", [None, "labelwise"])
+def test_logits(path, multilabel):
+    z, _ = noisy_logits(np.random.default_rng(3), 300, 5)
+    normalizer = AlternatingNormalizer(2.0, 2, 0.5, input="logits", multilabel=multilabel).fit(z)
+    want = normalizer.transform(z)
+    got = run(export(normalizer, path, dtype="float64"), z)
+    np.testing.assert_allclose(got, want, atol=1e-12, rtol=0)
+
+
+def test_identity(path):
+    p = softmax(np.random.default_rng(4).normal(size=(20, 3)), axis=1).astype(np.float32)
+    assert (run(export(Identity().fit(p), path), p) == p).all()
+    model = export(Identity(input="logits").fit(p), path)
+    np.testing.assert_allclose(run(model, p), softmax(p, axis=1), atol=FLOAT32_TOLERANCE)
+
+
+def test_peers_with_a_temperature(path):
+    z, y = noisy_logits(np.random.default_rng(8), 200, 4)
+    p = softmax(z, axis=1)
+    p[:, 2] = 0
+    p /= p.sum(axis=1, keepdims=True)
+    y[y == 2] = 1
+    for peer in (TemperatureScaling(), BiasCorrectedTemperature(ridge=1.0), PriorGuidedBias()):
+        peer.fit(p, y)
+        got = run(export(peer, path, dtype="float64"), p)
+        np.testing.assert_allclose(got, peer.transform(p), atol=1e-12, rtol=0)
+    model = export(PriorGuidedBias(ridge=np.inf).fit(p, y), path)
+    (settings,) = (e.value for e in model.metadata_props if e.key == "altnorm.settings")
+    assert json.loads(settings)["ridge"] == "inf"
+
+
+@pytest.mark.parametrize("significance", [0.9, 1e-12])
+def test_search_exports_what_it_chose(path, significance):
+    z, y = noisy_logits(np.random.default_rng(5), 400, 3)
+    names = np.array(["a", "b", "c"])
+    z[:, 0] += 2
+    search = AlternatingNormalizerCV(
+        (0.5, 1.0), (1, 2), (0.25, 0.5), input="logits", significance=significance, random_state=0
+    ).fit(z, names[y])
+    model = export(search, path)
+    x = z.astype(np.float32)
+    np.testing.assert_allclose(
+        run(model, x), search.transform(x.astype(np.float64)), atol=FLOAT32_TOLERANCE, rtol=0
+    )
+    metadata = {entry.key: json.loads(entry.value) for entry in model.metadata_props[:2]}
+    assert metadata["altnorm.classes"] == ["a", "b", "c"]
+    assert metadata["altnorm.settings"]["input"] == "logits"
+    assert metadata["altnorm.settings"]["method"] == type(search.best_normalizer_).__name__
+
+
+def operators(graph: onnx.GraphProto):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from operators(attribute.g)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_model_file(path, fitted, opset):
+    export(fitted, path, opset=opset)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert [(s.domain, s.version) for s in model.opset_import] == [("", opset)]
+    assert {node.domain for node in operators(model.graph)} == {""}
+    p = softmax(np.random.default_rng(6).normal(size=(50, 4)), axis=1).astype(np.float32)
+    whole = run(model, p)
+    for rows in (0, 1, 7):
+        assert run(model, p[:rows]).shape == (rows, 4)
+        np.testing.assert_allclose(run(model, p[:rows]), whole[:rows], atol=1e-7)
+
+
+def test_settings_are_in_the_metadata(path, fitted):
+    metadata = {e.key: e.value for e in export(fitted, path).metadata_props}
+    settings = json.loads(metadata["altnorm.settings"])
+    assert settings["alpha"] == 2.0
+    assert settings["depth"] == 2
+    assert settings["threshold"] == 0.5
+    assert json.loads(metadata["altnorm.classes"]) == [0, 1, 2, 3]
+    assert metadata["altnorm.version"]
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    x, y = load_digits(return_X_y=True)
+    x = x + np.random.default_rng(0).normal(scale=8, size=x.shape)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)).fit(x[:600], y[:600])
+    return model, x[600:].astype(np.float32), y[600:]
+
+
+def converted(model, x: np.ndarray, **options) -> onnx.ModelProto:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from skl2onnx import to_onnx
+
+        return to_onnx(model, x[:1], options=options)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
+    model, x, y = pipeline
+    proba = model.predict_proba(x)
+    normalizer = AlternatingNormalizer(2.0, depth, 0.5).fit(proba[:600], y[:600])
+    classifier = converted(model, x, zipmap=False)
+    (tmp_path / "classifier.onnx").write_bytes(classifier.SerializeToString())
+    for given in (classifier, tmp_path / "classifier.onnx"):
+        merged = export(normalizer, path, append_to=given)
+        onnx.checker.check_model(str(path), full_check=True)
+        assert [output.name for output in merged.graph.output] == ["adjusted"]
+        # The classifier itself runs in single precision, which the adjustment passes on.
+        np.testing.assert_allclose(run(merged, x), normalizer.transform(proba), atol=1e-5, rtol=0)
+
+
+def test_append_errors(path, pipeline, fitted):
+    model, x, _ = pipeline
+    with pytest.raises(ValueError, match=r"one output of floats with 4 columns.*zipmap=False"):
+        export(fitted, path, append_to=converted(model, x, zipmap=False))
+    with pytest.raises(ValueError, match="does not exist"):
+        export(fitted, path, append_to=path)
+    old = converted(model, x, zipmap=False)
+    next(s for s in old.opset_import if s.domain == "").version = 12
+    ten = Identity().fit(np.full((1, 10), 0.1))
+    with pytest.raises(ValueError, match="must be 13 or later; it is 12"):
+        export(ten, path, append_to=old)
+    with pytest.raises(ValueError, match="named 'label'"):
+        export(ten, path, append_to=old, append_output="label")
+    assert not path.exists()
+
+
+def test_bad_normalizers(path, fitted):
+    with pytest.raises(ValueError, match="must be a fitted AlternatingNormalizer"):
+        export(AlternatingNormalizer(), path)
+    peer = LabelShiftEM().fit(np.array([[0.9, 0.1], [0.4, 0.6]]), [0, 1])
+    with pytest.raises(ValueError, match="must be a fitted AlternatingNormalizer"):
+        export(peer, path)
+    with pytest.raises(ValueError, match="`dtype` must be"):
+        export(fitted, path, dtype="float16")
+    with pytest.raises(ValueError, match="13 or greater"):
+        export(fitted, path, opset=9)
+
+
+def test_a_failed_export_leaves_the_old_file(path, fitted, monkeypatch):
+    export(fitted, path)
+    before = path.read_bytes()
+    monkeypatch.setattr(altnorm.onnx, "_LARGEST_FILE", 10)
+    with pytest.raises(ValueError, match="below 2 GB"):
+        export(fitted, path)
+    with pytest.raises(ValueError, match="exists already"):
+        export(Identity().fit(np.eye(4)), path, force=False)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "altnorm.onnx")
+    with pytest.raises(ImportError, match=r"pip install 'altnorm\[onnx\]'"):
+        importlib.import_module("altnorm.onnx")
