@@ -14,11 +14,10 @@ NEEDS = {
     "_batch_layout.py": "pyarrow",
     "arrow.py": "pyarrow",
     "cli": "typer",
-    "display.py": "matplotlib",
+    "display": "matplotlib",
     "onnx": "onnx",
     "ray.py": "ray",
     "report": "jinja2",
-    "report.py": "jinja2",
     "spark.py": "pyspark",
     "torch": "torch",
 }

@@ -1,0 +1,16 @@
+"""Figures for notebooks: scikit-learn-style displays that compute once and draw later.
+
+Each display has `from_predictions` or `from_estimator`, which compute, and `plot`, which draws on a
+matplotlib axes. The numbers come from :mod:`altnorm.display.measures`, as those of the report do.
+"""
+
+from altnorm.display._confidence import AmbiguityDisplay, ReliabilityDisplay
+from altnorm.display._settings import ClassUseDisplay, FixedBrokenDisplay, TuningDisplay
+
+__all__ = [
+    "AmbiguityDisplay",
+    "ClassUseDisplay",
+    "FixedBrokenDisplay",
+    "ReliabilityDisplay",
+    "TuningDisplay",
+]

@@ -1,0 +1,239 @@
+"""Displays about confidence: ambiguity and calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from altnorm.display._axes import AFTER, BEFORE, INK, before_and_after, find_axes
+from altnorm.display.measures import ambiguity_histogram, doubt, reliability
+from altnorm.display.records import AmbiguityHistogram, Reliability
+
+__all__ = ["AmbiguityDisplay", "ReliabilityDisplay"]
+
+
+class AmbiguityDisplay:
+    """How ambiguous predictions are, with the threshold above which they are in doubt.
+
+    Parameters
+    ----------
+    histogram : AmbiguityHistogram
+        The counts.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from altnorm.datasets import load_demo
+    >>> from altnorm.display import AmbiguityDisplay
+    >>> display = AmbiguityDisplay.from_predictions(load_demo().test.proba, threshold=0.5)
+    >>> int(display.histogram.count.sum())
+    4500
+    >>> display.plot().ax_.get_xlabel()
+    'ambiguity'
+    """
+
+    def __init__(self, histogram: AmbiguityHistogram) -> None:
+        self.histogram = histogram
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba: Any,
+        *,
+        threshold: float | None = 0.75,
+        k_max: int = 10,
+        multilabel: bool = False,
+        bins: int = 40,
+    ) -> AmbiguityDisplay:
+        """Compute the ambiguity of each row.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Probabilities.
+        threshold : float or None, default=0.75
+            Where doubt begins.
+        k_max : int, default=10
+            As for :func:`altnorm.ambiguity`.
+        multilabel : bool, default=False
+            Whether the columns are independent yes/no probabilities.
+        bins : int, default=40
+            Number of bins.
+
+        Returns
+        -------
+        AmbiguityDisplay
+            Not yet drawn.
+        """
+        ambiguity = doubt(np.asarray(proba), multilabel=multilabel, k_max=k_max)
+        return cls(ambiguity_histogram(ambiguity, threshold=threshold, bins=bins))
+
+    @classmethod
+    def from_estimator(cls, normalizer: Any, proba: Any, *, bins: int = 40) -> AmbiguityDisplay:
+        """Compute the ambiguity of each row, with the threshold of a fitted normalizer.
+
+        Parameters
+        ----------
+        normalizer : AlternatingNormalizer or AlternatingNormalizerCV
+            Fitted.
+        proba : array-like of shape (n_samples, n_classes)
+            What the normalizer's `transform` takes.
+        bins : int, default=40
+            Number of bins.
+
+        Returns
+        -------
+        AmbiguityDisplay
+            Not yet drawn.
+        """
+        inner = getattr(normalizer, "best_normalizer_", normalizer)
+        _, _, ambiguity = before_and_after(normalizer, proba)
+        threshold = getattr(inner, "threshold", None)
+        return cls(ambiguity_histogram(ambiguity, threshold=threshold, bins=bins))
+
+    def plot(self, ax: Any = None) -> AmbiguityDisplay:
+        """Draw the histogram, what is in doubt in colour.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+
+        Returns
+        -------
+        AmbiguityDisplay
+            Itself, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        edges, threshold = self.histogram.edges, self.histogram.threshold
+        limit = np.inf if threshold is None else threshold
+        colours = [AFTER if low >= limit - 1e-9 else BEFORE for low in edges[:-1]]
+        self.ax_.bar(
+            edges[:-1], self.histogram.count, np.diff(edges) * 0.9, align="edge", color=colours
+        )
+        if threshold is not None:
+            self.ax_.axvline(threshold, color=INK, linestyle=":", linewidth=1)
+            share = self.histogram.count[edges[:-1] >= threshold - 1e-9].sum()
+            share = share / max(1, self.histogram.count.sum())
+            self.ax_.set_title(f"{share:.0%} in doubt (τ = {threshold:g})", loc="left")
+        self.ax_.set(xlabel="ambiguity", ylabel="rows", xlim=(0, 1))
+        return self
+
+
+class ReliabilityDisplay:
+    """Confidence against the share that is right, before and after an adjustment.
+
+    Parameters
+    ----------
+    before : Reliability
+        Without the adjustment.
+    after : Reliability, optional
+        With it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from altnorm.datasets import load_demo
+    >>> from altnorm.display import ReliabilityDisplay
+    >>> test = load_demo().test
+    >>> display = ReliabilityDisplay.from_predictions(test.codes, test.proba)
+    >>> round(display.before.error, 2)
+    0.03
+    >>> display.plot().ax_.get_xlabel()
+    'confidence'
+    """
+
+    def __init__(self, before: Reliability, after: Reliability | None = None) -> None:
+        self.before = before
+        self.after = after
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, before: Any, after: Any = None, *, n_bins: int = 12
+    ) -> ReliabilityDisplay:
+        """Compute bins of equally many predictions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class codes 0 .. m-1, or a 0/1 matrix.
+        before, after : array-like of shape (n_samples, n_classes)
+            Probabilities.
+        n_bins : int, default=12
+            Number of bins.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Not yet drawn.
+        """
+        truth = np.asarray(y_true)
+        sides = [None if p is None else np.asarray(p) for p in (before, after)]
+        found = [None if p is None else reliability(p, truth, n_bins=n_bins) for p in sides]
+        assert found[0] is not None
+        return cls(found[0], found[1])
+
+    @classmethod
+    def from_estimator(
+        cls, normalizer: Any, proba: Any, y: Any, *, n_bins: int = 12
+    ) -> ReliabilityDisplay:
+        """Compute both sides of a fitted normalizer.
+
+        Parameters
+        ----------
+        normalizer : AlternatingNormalizer or another fitted transformer of altnorm
+            What to apply.
+        proba : array-like of shape (n_samples, n_classes)
+            What the normalizer's `transform` takes.
+        y : array-like
+            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+        n_bins : int, default=12
+            Number of bins.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Not yet drawn.
+        """
+        before, after, _ = before_and_after(normalizer, proba)
+        several = normalizer.multilabel is not None
+        truth = np.asarray(y) if several else normalizer._codes(y, before.shape[0])
+        return cls.from_predictions(truth, before, after, n_bins=n_bins)
+
+    def plot(self, ax: Any = None) -> ReliabilityDisplay:
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        self.ax_.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)
+        for side, name, colour in ((self.before, "before", BEFORE), (self.after, "after", AFTER)):
+            if side is not None:
+                label = f"{name}, error {side.error:.3f}"
+                self.ax_.plot(side.confidence, side.right, "o-", color=colour, label=label)
+        self.ax_.set(
+            xlabel="confidence", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
+        )
+        self.ax_.legend(frameon=False)
+        return self

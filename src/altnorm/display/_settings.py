@@ -1,0 +1,377 @@
+"""Displays about the adjustment: class use, tuning, and rows fixed and broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from altnorm._validation import InputError
+from altnorm.display._axes import (
+    BEFORE,
+    BROKEN,
+    DEPTHS,
+    FIXED,
+    INK,
+    before_and_after,
+    find_axes,
+)
+from altnorm.display.measures import class_changes, class_use, doubt, tuning_curves
+from altnorm.display.records import ClassChanges, ClassUse, TuningCurves
+from altnorm.multilabel import label_slices
+from altnorm.normalizer import AlternatingNormalizer
+
+__all__ = ["ClassUseDisplay", "FixedBrokenDisplay", "TuningDisplay"]
+
+_ALPHA_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+
+
+class ClassUseDisplay:
+    """Class prior against what the reference rows use up; doubt is resolved between the two.
+
+    Parameters
+    ----------
+    use : ClassUse
+        The shares.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from altnorm import AlternatingNormalizer
+    >>> from altnorm.datasets import load_demo
+    >>> from altnorm.display import ClassUseDisplay
+    >>> val = load_demo().validation
+    >>> normalizer = AlternatingNormalizer().fit(val.proba, val.labels)
+    >>> display = ClassUseDisplay.from_estimator(normalizer)
+    >>> str(display.use.classes[display.use.ratio.argmax()])
+    'oil_change_how'
+    >>> display.plot(n_classes=10).ax_.get_xlabel()
+    'share'
+    """
+
+    def __init__(self, use: ClassUse) -> None:
+        self.use = use
+
+    @classmethod
+    def from_predictions(
+        cls,
+        proba: Any,
+        *,
+        prior: Any = None,
+        classes: Any = None,
+        threshold: float = 0.75,
+        k_max: int = 10,
+    ) -> ClassUseDisplay:
+        """Compute what the rows that are not in doubt use up.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Probabilities; rows sum to 1.
+        prior : array-like of shape (n_classes,), optional
+            Class prior; None is uniform.
+        classes : array-like of shape (n_classes,), optional
+            Names.
+        threshold : float, default=0.75
+            Rows with an ambiguity of at most this count.
+        k_max : int, default=10
+            As for :func:`altnorm.ambiguity`.
+
+        Returns
+        -------
+        ClassUseDisplay
+            Not yet drawn.
+        """
+        rows = np.asarray(proba)
+        m = rows.shape[1]
+        sure = rows[doubt(rows, k_max=k_max) <= threshold]
+        if not len(sure):
+            raise InputError(
+                f"No row has an ambiguity of at most `threshold` {threshold:g}. Raise `threshold`."
+            )
+        expected = np.full(m, 1 / m) if prior is None else np.asarray(prior, dtype=np.float64)
+        names = np.arange(m) if classes is None else np.asarray(classes)
+        return cls(class_use(sure, expected / expected.sum(), names))
+
+    @classmethod
+    def from_estimator(cls, normalizer: Any) -> ClassUseDisplay:
+        """Take reference and prior from a fitted normalizer.
+
+        Parameters
+        ----------
+        normalizer : AlternatingNormalizer or AlternatingNormalizerCV
+            Fitted; a tuned one must have adopted an adjustment that keeps a reference.
+
+        Returns
+        -------
+        ClassUseDisplay
+            Not yet drawn.
+        """
+        inner = getattr(normalizer, "best_normalizer_", normalizer)
+        if not isinstance(inner, AlternatingNormalizer):
+            raise InputError(
+                f"The normalizer must keep a reference; it applies {type(inner).__name__}. Use "
+                "ClassUseDisplay.from_predictions."
+            )
+        weight = inner.reference_weight_
+        if inner.multilabel is None:
+            use = class_use(inner.reference_, inner.prior_, normalizer.classes_, weight)
+            return cls(use)
+        used = _label_use(inner)
+        if inner.multilabel == "pairs":
+            return cls(ClassUse(np.array(["yes"]), inner.prior_[:1], used))
+        return cls(ClassUse(np.asarray(normalizer.classes_), inner.prior_, used))
+
+    def plot(self, ax: Any = None, *, n_classes: int = 20) -> ClassUseDisplay:
+        """Draw prior and use of the classes where they differ most.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+        n_classes : int, default=20
+            How many classes to show.
+
+        Returns
+        -------
+        ClassUseDisplay
+            Itself, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        prior, used = self.use.prior, self.use.used
+        far = np.argsort(-np.abs(used - prior), kind="stable")[:n_classes]
+        shown = far[np.argsort(used[far] - prior[far], kind="stable")]
+        at = np.arange(shown.size)
+        colours = [BROKEN if used[i] > prior[i] else FIXED for i in shown]
+        self.ax_.hlines(at, prior[shown], used[shown], color=colours, linewidth=2)
+        self.ax_.scatter(used[shown], at, color=colours, zorder=3, label="used by the reference")
+        self.ax_.scatter(prior[shown], at, color=INK, marker="|", s=120, zorder=4, label="prior")
+        self.ax_.set_yticks(at, [str(self.use.classes[i]) for i in shown])
+        self.ax_.set_xlabel("share")
+        self.ax_.legend(frameon=False)
+        return self
+
+
+def _label_use(inner: AlternatingNormalizer) -> np.ndarray:
+    """Mean reference probability of yes, label by label; the prior where there is no reference."""
+    weight = inner.reference_weight_
+    weight = np.ones(inner.reference_.size) if weight is None else weight
+    used = []
+    for label, span in label_slices(inner.offsets_):
+        total = float(weight[span].sum())
+        mean = weight[span] @ inner.reference_[span] / total if total else inner.prior_[label]
+        used.append(float(mean))
+    return np.array(used)
+
+
+class TuningDisplay:
+    """Cross-fitted score against the exponent, for each depth and threshold.
+
+    Parameters
+    ----------
+    curves : TuningCurves
+        The scores.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from altnorm import AlternatingNormalizerCV
+    >>> from altnorm.display import TuningDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=300)
+    >>> proba = np.exp(rng.normal(size=(300, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0])
+    >>> proba /= proba.sum(axis=1, keepdims=True)
+    >>> tuned = AlternatingNormalizerCV(alphas=(0.5, 1, 2), depths=(1,), random_state=0)
+    >>> display = TuningDisplay.from_estimator(tuned.fit(proba, y))
+    >>> [curve.threshold for curve in display.curves.curves]
+    [0.25, 0.5, 0.75]
+    >>> display.plot(threshold=0.5).ax_.get_xlabel()
+    'exponent α'
+    """
+
+    def __init__(self, curves: TuningCurves) -> None:
+        self.curves = curves
+
+    @classmethod
+    def from_estimator(cls, normalizer: Any) -> TuningDisplay:
+        """Take the results of a tuned normalizer.
+
+        Parameters
+        ----------
+        normalizer : AlternatingNormalizerCV
+            Fitted.
+
+        Returns
+        -------
+        TuningDisplay
+            Not yet drawn.
+        """
+        return cls(tuning_curves(normalizer.cv_results_, normalizer.best_params_))
+
+    def plot(self, ax: Any = None, *, threshold: float | None = None) -> TuningDisplay:
+        """Draw one line for each depth, the best setting ringed.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+        threshold : float, optional
+            Which threshold to show; None takes that of the best setting.
+
+        Returns
+        -------
+        TuningDisplay
+            Itself, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        best = self.curves.best
+        shown = best["threshold"] if threshold is None else threshold
+        for curve in self.curves.curves:
+            if curve.threshold == shown:
+                colour = DEPTHS[min(curve.depth, len(DEPTHS)) - 1]
+                label = f"depth {curve.depth}"
+                self.ax_.plot(curve.alpha, curve.score, "o-", color=colour, ms=4, label=label)
+        self.ax_.axhline(self.curves.base, color=BEFORE, ls="--", lw=1, label="no adjustment")
+        if shown == best["threshold"]:
+            self.ax_.scatter(
+                best["alpha"], best["score"], s=140, facecolors="none", edgecolors=INK, zorder=4
+            )
+        self.ax_.set(xscale="log", xlabel="exponent α", ylabel="score, cross-fitted")
+        tried = np.concatenate([curve.alpha for curve in self.curves.curves])
+        marks = [a for a in _ALPHA_TICKS if tried.min() <= a <= tried.max()]
+        self.ax_.set_xticks(marks, [f"{a:g}" for a in marks])
+        self.ax_.set_xticks([], minor=True)
+        self.ax_.set_title(f"τ = {shown:g}", loc="left")
+        self.ax_.legend(frameon=False)
+        return self
+
+
+class FixedBrokenDisplay:
+    """Rows that became right and wrong, by true class (by label in multi-label problems).
+
+    Parameters
+    ----------
+    changes : ClassChanges
+        The counts.
+    classes : ndarray of shape (n_classes,)
+        Names.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from altnorm import AlternatingNormalizer
+    >>> from altnorm.datasets import load_demo
+    >>> from altnorm.display import FixedBrokenDisplay
+    >>> demo = load_demo()
+    >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
+    >>> display = FixedBrokenDisplay.from_estimator(normalizer, demo.test.proba, demo.test.labels)
+    >>> bool(display.changes.fixed.sum() > display.changes.broken.sum())
+    True
+    >>> display.plot(n_classes=12).ax_.get_xlabel()
+    'rows broken and fixed'
+    """
+
+    def __init__(self, changes: ClassChanges, classes: np.ndarray) -> None:
+        self.changes = changes
+        self.classes = classes
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, before: Any, after: Any, *, classes: Any = None
+    ) -> FixedBrokenDisplay:
+        """Count the rows.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class codes 0 .. m-1, or a 0/1 matrix.
+        before, after : array-like of shape (n_samples, n_classes)
+            Probabilities.
+        classes : array-like of shape (n_classes,), optional
+            Names.
+
+        Returns
+        -------
+        FixedBrokenDisplay
+            Not yet drawn.
+        """
+        old, new = np.asarray(before), np.asarray(after)
+        names = np.arange(old.shape[1]) if classes is None else np.asarray(classes)
+        return cls(class_changes(old, new, np.asarray(y_true)), names)
+
+    @classmethod
+    def from_estimator(cls, normalizer: Any, proba: Any, y: Any) -> FixedBrokenDisplay:
+        """Count the rows that a fitted normalizer fixes and breaks.
+
+        Parameters
+        ----------
+        normalizer : AlternatingNormalizer or another fitted transformer of altnorm
+            What to apply.
+        proba : array-like of shape (n_samples, n_classes)
+            What the normalizer's `transform` takes.
+        y : array-like
+            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+
+        Returns
+        -------
+        FixedBrokenDisplay
+            Not yet drawn.
+        """
+        before, after, _ = before_and_after(normalizer, proba)
+        several = normalizer.multilabel is not None
+        truth = np.asarray(y) if several else normalizer._codes(y, before.shape[0])
+        return cls.from_predictions(truth, before, after, classes=normalizer.classes_)
+
+    def plot(self, ax: Any = None, *, n_classes: int = 20) -> FixedBrokenDisplay:
+        """Draw the classes that gain most, and those that lose most.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+        n_classes : int, default=20
+            How many classes to show.
+
+        Returns
+        -------
+        FixedBrokenDisplay
+            Itself, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        assert self.changes.fixed is not None
+        assert self.changes.broken is not None
+        fixed, broken = self.changes.fixed, self.changes.broken
+        order = np.argsort(fixed - broken, kind="stable")
+        order = order[(fixed + broken)[order] > 0]
+        if order.size > n_classes:
+            n_worst = min(n_classes // 3, int((fixed < broken).sum()))
+            order = np.concatenate([order[:n_worst], order[order.size - n_classes + n_worst :]])
+        shown, at = order, np.arange(order.size)
+        self.ax_.barh(at, fixed[shown], color=FIXED, label="fixed")
+        self.ax_.barh(at, -broken[shown], color=BROKEN, label="broken")
+        self.ax_.axvline(0, color=INK, linewidth=1)
+        self.ax_.set_yticks(at, [str(self.classes[i]) for i in shown])
+        self.ax_.set_xlabel("rows broken and fixed")
+        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+        self.ax_.legend(frameon=False)
+        return self

@@ -1,0 +1,134 @@
+"""The report: one self-contained, interactive HTML page about a fitted normalizer.
+
+The charts are drawn by a few hundred lines of our own JavaScript and SVG rather than by a chart
+library. Vega with Vega-Lite and its embedder would put most of a megabyte of code into every page
+and by default compile expressions from strings, which a strict content security policy forbids; our
+page carries one, under which the browser refuses any request and any script but ours. Our own
+marks also follow the page's colours in both themes, reflow on a phone, name themselves to keyboards
+and screen readers, and come with a table each. No class name ever becomes markup.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from altnorm._files import check_output, replacing
+from altnorm._validation import InputError
+from altnorm.comparison import Comparison
+from altnorm.predictions import Predictions
+
+__all__ = ["render_report", "write_report"]
+
+
+def write_report(
+    normalizer: Any,
+    predictions: Predictions,
+    path: str | os.PathLike[str],
+    *,
+    comparison: Comparison | None = None,
+    validation: Predictions | None = None,
+    texts: Sequence[str] | None = None,
+    title: str | None = None,
+    scoring: Any = None,
+    force: bool = False,
+) -> None:
+    """Write a self-contained, interactive HTML page about what a normalizer does to predictions.
+
+    The page says whether to use the normalizer, what changes, why, how sure the choice of
+    settings is, how it compares with peers, and lists the changed rows. It opens from disk and
+    makes no request to any network.
+
+    Parameters
+    ----------
+    normalizer : AlternatingNormalizerCV, AlternatingNormalizer or another fitted transformer
+        What to report on.
+    predictions : Predictions
+        Predictions that the normalizer was not fitted on, columns in the order of
+        ``normalizer.classes_``. Without labels the page shows what changes, but no scores.
+    path : str or path-like
+        Where to.
+    comparison : Comparison, optional
+        Result of :func:`altnorm.compare`: the peers on the same predictions.
+    validation : Predictions, optional
+        The predictions that the normalizer was fitted on. They serve the page's sliders where the
+        model itself keeps no reference.
+    texts : sequence of str, optional
+        A text for each row of the predictions, shown with the changed rows.
+    title : str, optional
+        Title of the page.
+    scoring : str, callable or Score, optional
+        As for :func:`altnorm.evaluation.evaluate`.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from altnorm import AlternatingNormalizer
+    >>> from altnorm.datasets import load_demo
+    >>> from altnorm.report import write_report
+    >>> demo = load_demo()
+    >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = Path(folder) / "report.html"
+    ...     write_report(normalizer, demo.test, page, texts=demo.queries)
+    ...     "Should I use it?" in page.read_text(encoding="utf-8")
+    True
+    """
+    check_output(path, force=force)
+    page = render_report(
+        normalizer,
+        predictions,
+        comparison=comparison,
+        validation=validation,
+        texts=texts,
+        title=title,
+        scoring=scoring,
+    )
+    with replacing(path, force=force) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def render_report(
+    normalizer: Any,
+    predictions: Predictions,
+    *,
+    comparison: Comparison | None = None,
+    validation: Predictions | None = None,
+    texts: Sequence[str] | None = None,
+    title: str | None = None,
+    scoring: Any = None,
+) -> str:
+    """Return the page that :func:`write_report` writes; the same input gives the same page.
+
+    Parameters
+    ----------
+    normalizer, predictions, comparison, validation, texts, title, scoring
+        As for :func:`write_report`.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    try:
+        from altnorm.report._page import render
+    except ImportError as error:
+        if error.name != "jinja2":
+            raise
+        raise ImportError(
+            "The report needs the extra `report`: pip install 'altnorm[report]'"
+        ) from error
+    from altnorm.report._case import read_case
+    from altnorm.report._data import chart_data
+
+    if texts is not None and len(texts) != predictions.proba.shape[0]:
+        raise InputError(
+            f"`texts` must have one entry a row, {predictions.proba.shape[0]}; it has "
+            f"{len(texts)}. Pass the texts in the order of the predictions."
+        )
+    case = read_case(normalizer, predictions, scoring=scoring)
+    return render(case, chart_data(case, comparison, validation, texts), comparison, title)

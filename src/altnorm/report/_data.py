@@ -1,0 +1,175 @@
+"""Everything the page's charts draw, as one JSON-ready dictionary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from altnorm.comparison import Comparison
+from altnorm.display import measures
+from altnorm.display.records import ClassUse
+from altnorm.predictions import Predictions
+from altnorm.report._case import Case
+from altnorm.report._live import live_data
+from altnorm.report._reference import Reference, find_reference
+from altnorm.report._rows import changed_rows
+
+__all__ = ["chart_data"]
+
+MAX_FLOWS = 400
+
+
+def chart_data(
+    case: Case,
+    comparison: Comparison | None,
+    validation: Predictions | None,
+    texts: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Compute what every chart of the page draws; None where a chart has nothing to show."""
+    reference = find_reference(case, validation)
+    data = {
+        "classes": [str(name) for name in case.classes.tolist()],
+        "multilabel": case.multilabel,
+        "kind": case.kind,
+        "n_rows": case.before.shape[0],
+        "labelled": case.codes is not None,
+        "threshold": case.threshold,
+        "flows": _flows(case),
+        "changes": _changes(case),
+        "ambiguity": _ambiguity(case),
+        "use": _use(case, reference),
+        "tuning": _tuning(case),
+        "peers": _peers(comparison),
+        "reliability": _reliability(case),
+        "rows": changed_rows(case, texts),
+        "live": live_data(case, reference, texts),
+    }
+    found: dict[str, Any] = _plain(data)
+    return found
+
+
+def _flows(case: Case) -> dict[str, Any] | None:
+    if case.multilabel is not None or not len(case.explanation):
+        return None
+    old, new = case.before.argmax(axis=1), case.after.argmax(axis=1)
+    found = measures.flows(old, new, case.codes)
+    flows = {name: v if v is None else v[:MAX_FLOWS] for name, v in vars(found).items()}
+    return {**flows, "n": found.count.size, "rows": int(found.count.sum())}
+
+
+def _changes(case: Case) -> dict[str, Any] | None:
+    if not len(case.explanation):
+        return None
+    if case.multilabel is not None and case.codes is None:
+        return vars(measures.label_changes(case.before, case.after))
+    return vars(measures.class_changes(case.before, case.after, case.codes))
+
+
+def _ambiguity(case: Case) -> dict[str, Any]:
+    right: list[np.ndarray | None] = [None, None]
+    if case.codes is not None:
+        right = [measures.right_decisions(p, case.codes) for p in (case.before, case.after)]
+    histogram = measures.ambiguity_histogram(case.ambiguity, *right, threshold=case.threshold)
+    return vars(histogram)
+
+
+def _use(case: Case, reference: Reference | None) -> dict[str, Any] | None:
+    """Prior, what the reference uses up, and the factor of each class or label."""
+    if reference is None:
+        return None
+    names = case.classes
+    chosen = [_serving(block, case, reference.confident) for block in reference.blocks]
+    if case.multilabel is None or case.multilabel == "pairs":
+        block, (rows, weight) = reference.blocks[0], chosen[0]
+        if case.multilabel == "pairs":
+            names = np.array(["no", "yes"])
+        use = measures.class_use(rows, block.prior, names, weight)
+    else:
+        prior = np.array([block.prior[1] for block in reference.blocks])
+        used = np.array([np.average(rows[:, 1], weights=weight) for rows, weight in chosen])
+        use = ClassUse(names, prior, used)
+    return {
+        "classes": [str(name) for name in use.classes.tolist()],
+        "prior": use.prior,
+        "used": use.used,
+        "factor": _factors(case),
+        "n": int(sum(rows.shape[0] for rows, _ in chosen)),
+        "source": reference.source,
+        "confident": reference.confident and case.threshold is not None,
+    }
+
+
+def _serving(block: Any, case: Case, confident: bool) -> tuple[np.ndarray, np.ndarray]:
+    serves = np.ones(block.ambiguity.size, dtype=bool)
+    if confident and case.threshold is not None:
+        serves = block.ambiguity <= case.threshold
+    if not block.weight[serves].sum() > 0:
+        return block.prior[None, :], np.ones(1)
+    return block.rows[serves], block.weight[serves]
+
+
+def _factors(case: Case) -> np.ndarray | None:
+    if case.kind == "identity":
+        return None
+    if case.multilabel is None:
+        rows = (case.before != case.after).any(axis=1)
+        return measures.class_factors(case.before[rows], case.after[rows], relative=True)
+    if case.multilabel == "pairs":
+        moved = case.before != case.after
+        pairs = [np.stack([1 - p[moved], p[moved]], axis=1) for p in (case.before, case.after)]
+        return measures.class_factors(*pairs)
+    moved = case.before != case.after
+    return measures.class_factors(
+        np.where(moved, case.before, 0.0), np.where(moved, case.after, 0.0)
+    )
+
+
+def _tuning(case: Case) -> dict[str, Any] | None:
+    results = getattr(case.normalizer, "cv_results_", None)
+    if results is None:
+        return None
+    found = measures.tuning_curves(results, getattr(case.normalizer, "best_params_", None))
+    top = np.sort(np.asarray(results["score"]))[::-1][:10]
+    return {
+        "curves": [vars(curve) for curve in found.curves],
+        "base": found.base,
+        "best": found.best,
+        "n": found.n_settings,
+        "spread": float(top[0] - top[-1]),
+        "points": case.tuned is None or case.tuned.in_points,
+    }
+
+
+def _peers(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    rows = sorted(comparison.to_dicts(), key=lambda row: -row["score"])
+    return {"rows": rows, "points": comparison.in_points, "scoring": comparison.scoring}
+
+
+def _reliability(case: Case) -> dict[str, Any] | None:
+    if case.codes is None:
+        return None
+    return {
+        name: asdict(measures.reliability(proba, case.codes))
+        for name, proba in (("before", case.before), ("after", case.after))
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Turn what JSON does not know into what it knows; numbers to six digits."""
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(v) for v in value.tolist()]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,169 @@
+"""What the page's sliders compute with: a reference, a prior, and their sums on a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from altnorm._array import quiet
+from altnorm.display.measures import doubt
+from altnorm.multilabel import label_slices
+from altnorm.predictions import Predictions
+from altnorm.reference import class_frequencies, shrink_frequencies
+from altnorm.report._case import Case
+
+__all__ = ["Block", "Reference", "find_reference", "log_sums"]
+
+MAX_ENTRIES = 4_000_000  # of the reference; above, its rows are sampled
+
+OWN = "the model’s own reference and prior"
+VALIDATION = "the validation predictions and their class frequencies"
+THESE = "these predictions themselves and a uniform prior"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Reference rows of one problem: all classes, or one yes/no question.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n, m)
+        Probabilities; for a yes/no question the columns are no and yes.
+    weight : ndarray of shape (n,)
+        Weights.
+    prior : ndarray of shape (m,)
+        Class prior.
+    ambiguity : ndarray of shape (n,)
+        Ambiguity of the rows.
+    """
+
+    rows: np.ndarray
+    weight: np.ndarray
+    prior: np.ndarray
+    ambiguity: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Blocks of reference rows, and where they come from.
+
+    Attributes
+    ----------
+    blocks : list of Block
+        One; one a label for "labelwise" problems.
+    confident : bool
+        Whether only rows that are not in doubt serve.
+    smoothing : float
+        As for ``AlternatingNormalizer``.
+    source : str
+        Where reference and prior come from, in words.
+    """
+
+    blocks: list[Block]
+    confident: bool
+    smoothing: float
+    source: str
+
+
+def find_reference(case: Case, validation: Predictions | None) -> Reference | None:
+    """Return the model's reference; else one made of validation, or of these predictions."""
+    if case.kind == "alternating":
+        return _own(case)
+    if validation is not None and validation.labels is not None:
+        return _from_validation(case, validation)
+    if case.multilabel is not None:
+        return None
+    m = case.before.shape[1]
+    return Reference([_block(case.before, None, np.full(m, 1 / m), case)], True, 0.0, THESE)
+
+
+def log_sums(
+    block: Block, alphas: np.ndarray, thresholds: np.ndarray, smoothing: float
+) -> np.ndarray:
+    r"""Log of what the reference puts into each column of the first iteration.
+
+    Parameters
+    ----------
+    block : Block
+        Reference rows.
+    alphas : ndarray of shape (n_alphas,)
+        Exponents.
+    thresholds : ndarray of shape (n_thresholds,)
+        Increasing; rows with an ambiguity of at most the threshold serve.
+    smoothing : float
+        Adds `smoothing` times the prior times the weight of the rows.
+
+    Returns
+    -------
+    ndarray of shape (n_thresholds, n_alphas, m)
+        The logarithms, ``-inf`` where no row serves.
+    """
+    order = np.argsort(block.ambiguity, kind="stable")
+    ends = np.searchsorted(block.ambiguity[order], thresholds, side="right")
+    weight, rows = block.weight[order], block.rows[order]
+    mass = np.concatenate([[0.0], np.cumsum(weight)])[ends]
+    found = np.empty((thresholds.size, alphas.size, rows.shape[1]))
+    with quiet(np):
+        log_rows = np.log(rows)
+        top = np.where(np.isfinite(log_rows.max(axis=0)), log_rows.max(axis=0), 0.0)
+        log_rows -= top
+        for a, alpha in enumerate(alphas):
+            terms = np.exp(alpha * log_rows) * weight[:, None]
+            total = np.zeros(rows.shape[1])
+            for t, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+                total = total + terms[start:end].sum(axis=0)
+                found[t, a] = np.log(total) + alpha * top
+        extra = np.log(smoothing * mass)[:, None, None] + np.log(block.prior)
+        return np.asarray(np.logaddexp(found, extra)) if smoothing else found
+
+
+def _own(case: Case) -> Reference:
+    inner = case.inner
+    stored, weight, prior = inner.reference_, inner.reference_weight_, inner.prior_
+    if case.multilabel is None:
+        blocks = [_block(stored, weight, prior, case)]
+    else:
+        weights = np.ones(stored.size) if weight is None else np.asarray(weight)
+        blocks = [
+            _block(_no_yes(stored[span]), weights[span], _no_yes(prior[j : j + 1])[0], case)
+            for j, span in label_slices(inner.offsets_)
+        ]
+    return Reference(blocks, inner.reference == "confident", float(inner.smoothing), OWN)
+
+
+def _from_validation(case: Case, validation: Predictions) -> Reference:
+    proba, codes = np.asarray(validation.probabilities()), validation.codes
+    n, m = proba.shape
+    if case.multilabel is None:
+        prior = shrink_frequencies(class_frequencies(codes, m), n)
+        blocks = [_block(proba, None, prior, case)]
+    elif case.multilabel == "pairs":
+        blocks = [_block(_no_yes(proba), None, _no_yes(np.array([codes.mean()]))[0], case)]
+    else:
+        yes = (codes.sum(axis=0) + codes.mean()) / (n + 1)
+        blocks = [
+            _block(_no_yes(proba[:, j]), None, _no_yes(yes[j : j + 1])[0], case) for j in range(m)
+        ]
+    settings = case.settings
+    confident = settings.get("reference", "confident") == "confident"
+    return Reference(blocks, confident, float(settings.get("smoothing", 0.0)), VALIDATION)
+
+
+def _block(rows: np.ndarray, weight: Any, prior: np.ndarray, case: Case) -> Block:
+    """Rows of a reference, sampled if there are very many."""
+    rows = np.asarray(rows)
+    weight = np.ones(rows.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+    most = max(1, MAX_ENTRIES // rows.shape[1])
+    if rows.shape[0] > most:
+        chosen = np.sort(np.random.default_rng(0).choice(rows.shape[0], most, replace=False))
+        scale = weight.sum() / weight[chosen].sum()
+        rows, weight = rows[chosen], weight[chosen] * scale
+    ambiguity = doubt(rows, k_max=getattr(case.normalizer, "k_max", 10))
+    return Block(rows, weight, np.asarray(prior, dtype=np.float64), ambiguity)
+
+
+def _no_yes(yes: np.ndarray) -> np.ndarray:
+    flat = np.asarray(yes, dtype=np.float64).reshape(-1)
+    return np.stack([1 - flat, flat], axis=1)
