@@ -5,8 +5,9 @@ import pytest
 
 from altnorm import AlternatingNormalizer
 from altnorm._validation import InputError
+from altnorm.datasets import load_demo
 from altnorm.evaluation import evaluate, tuned_for
-from altnorm.peers import Identity
+from altnorm.peers import Identity, PriorReweighting
 from altnorm.predictions import Predictions
 
 RNG = np.random.default_rng(0)
@@ -63,3 +64,11 @@ def test_wrong_kinds_are_refused():
     with pytest.raises(InputError, match="for multi-label problems, and the labels are one class"):
         evaluate(normalizer, test)
     assert tuned_for(normalizer) == "f1_micro"
+
+
+def test_a_transformer_of_log_probabilities_is_evaluated_too():
+    demo = load_demo()
+    peer = PriorReweighting(prior="uniform").fit(demo.validation.proba, demo.validation.labels)
+    found = evaluate(peer, demo.test)
+    np.testing.assert_array_equal(found.before, demo.test.proba)
+    assert found.verdict.gain > 0

@@ -12,6 +12,7 @@ from altnorm.ambiguity import row_ambiguity
 from altnorm.explanation import ChangedRow, Explanation
 from altnorm.metrics import decide
 from altnorm.multilabel import binary_ambiguity
+from altnorm.peers import Identity
 from altnorm.predictions import Predictions
 from altnorm.verdict import Verdict, compare_predictions
 
@@ -105,8 +106,9 @@ def evaluate(
     multilabel = normalizer.multilabel is not None
     check_kind(predictions, normalizer)
     codes = predictions.codes
-    before = normalizer._check_transform(predictions.proba)
-    after = normalizer._transform(before)
+    identity = Identity(input=normalizer.input, multilabel=normalizer.multilabel)
+    before = identity.fit(predictions.proba)._check_transform(predictions.proba)
+    after = normalizer._transform(normalizer._check_transform(predictions.proba))
     rule = getattr(normalizer, "decision", "threshold") if multilabel else "threshold"
     options = {"significance": significance, "random_state": random_state, "rule": rule}
     names = MULTILABEL_SCORES if multilabel else SINGLE_SCORES
