@@ -1,0 +1,126 @@
+"""``altnorm apply`` on a large Parquet file, beside PyArrow's own copy of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from altnorm import AlternatingNormalizer
+from benchmarks.data import IN_DOUBT, SURE, classifier_rows
+from benchmarks.harness import Row, benchmark, seconds
+
+N_ROWS = int(os.environ.get("ALTNORM_BENCH_ROWS", "5_000_000"))
+N_CLASSES, BLOCK = 100, 2**19
+LIMIT_GIGABYTES, LIMIT_RATE = 1.0, 0.5
+NAMES = [f"class {j}" for j in range(N_CLASSES)]
+
+
+@benchmark
+def command_apply() -> list[Row]:
+    """Time and memory of the command; each contender in a process of its own."""
+    if find_spec("pyarrow") is None or find_spec("typer") is None:
+        return [Row("altnorm apply", "Parquet to Parquet", "not installed")]
+    with TemporaryDirectory() as folder:
+        _prepare(Path(folder))
+        times = {name: _run(name, folder) for name in CONTENDERS}
+    time, gigabytes = times["apply"]
+    what = f"{N_ROWS:,} rows, {N_CLASSES} classes, Parquet to Parquet"
+    rows = [
+        Row(
+            "altnorm apply",
+            f"{what}, memory",
+            f"{gigabytes:.2f} GB resident",
+            f"< {LIMIT_GIGABYTES:g} GB",
+            gigabytes < LIMIT_GIGABYTES,
+        )
+    ]
+    for name, told in (("copy", "PyArrow's copy"), ("plain_copy", "PyArrow without dictionaries")):
+        ratio = times[name][0] / time
+        measured = f"{ratio:.2f}x ({N_ROWS / time:,.0f} and {N_ROWS / times[name][0]:,.0f} rows/s)"
+        target = f">= {LIMIT_RATE:g}x"
+        rows.append(Row("altnorm apply", f"{what}, {told}", measured, target, ratio >= LIMIT_RATE))
+    return rows
+
+
+def _prepare(folder: Path) -> None:
+    """Write the model and the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from altnorm.model import save_model
+
+    rng = np.random.default_rng(0)
+    both = [classifier_rows(rng, 1000, N_CLASSES, margin) for margin in (SURE, IN_DOUBT)]
+    normalizer = AlternatingNormalizer().fit(np.concatenate(both))
+    normalizer.classes_ = np.array(NAMES)
+    save_model(normalizer, folder / "model")
+    schema = pa.schema([("id", pa.int64()), *((name, pa.float64()) for name in NAMES)])
+    with pq.ParquetWriter(folder / "in.parquet", schema) as writer:
+        for start in range(0, N_ROWS, BLOCK):
+            n = min(BLOCK, N_ROWS - start)
+            halves = (n // 2, SURE), (n - n // 2, IN_DOUBT)
+            rows = np.concatenate([classifier_rows(rng, k, N_CLASSES, m) for k, m in halves])
+            columns = dict(zip(NAMES, np.ascontiguousarray(rows.T), strict=True))
+            writer.write_table(pa.table({"id": np.arange(start, start + n)} | columns, schema))
+
+
+def _run(name: str, folder: str) -> tuple[float, float]:
+    command = [sys.executable, "-m", "benchmarks.bench_apply", name, folder]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    time, gigabytes = json.loads(done.stdout.splitlines()[-1])
+    return time, gigabytes
+
+
+def apply(folder: Path) -> None:
+    from altnorm.cli._run import run
+
+    files = [str(folder / name) for name in ("model", "in.parquet", "out.parquet")]
+    if run(["apply", files[0], files[1], "-o", files[2], "--force"]):
+        raise SystemExit("altnorm apply failed")
+
+
+def copy(folder: Path, *, use_dictionary: bool = True) -> None:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(folder / "in.parquet")
+    options = {"use_dictionary": use_dictionary}
+    with pq.ParquetWriter(folder / "out.parquet", file.schema_arrow, **options) as writer:
+        for batch in file.iter_batches():
+            writer.write_batch(batch)
+
+
+def plain_copy(folder: Path) -> None:
+    copy(folder, use_dictionary=False)
+
+
+def peak_gigabytes() -> float:
+    """Largest resident size of this process so far.
+
+    Linux counts a parent's memory at the time of the fork into ``ru_maxrss``, but not into VmHWM.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+CONTENDERS: dict[str, Callable[[Path], None]] = {
+    function.__name__: function for function in (apply, copy, plain_copy)
+}
+
+
+if __name__ == "__main__":
+    contender, folder = CONTENDERS[sys.argv[1]], Path(sys.argv[2])
+    time = seconds(lambda: contender(folder))
+    print(json.dumps([time, peak_gigabytes()]))

@@ -1,0 +1,65 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from altnorm.cli import apply, compare, demo, evaluate, export, report, simulate, tune
+from altnorm.cli._screen import out
+from altnorm.cli._version import short_version, version_lines
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: altnorm demo",
+)
+
+
+@app.callback(invoke_without_command=True)
+def altnorm(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Print the version.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", metavar="", help="With --version: libraries, threads and devices too."
+        ),
+    ] = False,
+) -> None:
+    """Re-adjust the doubtful predictions of any classifier, and say whether it helped."""
+    if not version:
+        if context.invoked_subcommand is None:
+            print(context.get_help())
+        return
+    if not verbose:
+        print(f"altnorm {short_version()}")
+    else:
+        grid = Table.grid(padding=(0, 2))
+        for name, value in version_lines():
+            grid.add_row(name, value)
+        out.print(grid)
+    raise typer.Exit
+
+
+def _add(function: Callable[..., Any], example: str) -> None:
+    app.command(epilog=f"Example: {example}", no_args_is_help=False)(function)
+
+
+_add(demo.demo, demo.EXAMPLE)
+_add(tune.tune, tune.EXAMPLE)
+_add(apply.apply, apply.EXAMPLE)
+_add(evaluate.evaluate, evaluate.EXAMPLE)
+_add(compare.compare, compare.EXAMPLE)
+_add(report.report, report.EXAMPLE)
+_add(export.export, export.EXAMPLE)
+_add(simulate.simulate, simulate.EXAMPLE)

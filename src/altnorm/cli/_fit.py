@@ -1,0 +1,42 @@
+"""Fit an estimator to predictions from a file, keeping the class names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from altnorm._validation import InputError
+from altnorm.columns import listed, names_of
+from altnorm.predictions import Predictions
+
+__all__ = ["fit_named"]
+
+
+def fit_named(estimator: Any, predictions: Predictions) -> Any:
+    """Fit on column indices, then name the classes: some of them may have no row."""
+    codes = predictions.codes
+    if predictions.multilabel and estimator.multilabel is None:
+        raise InputError(
+            "The labels are a 0/1 matrix. Pass --multilabel labelwise (each label its own problem) "
+            "or --multilabel pairs (the paper's way)."
+        )
+    if not predictions.multilabel and estimator.multilabel is not None:
+        raise InputError(
+            "For --multilabel each label needs a 0/1 column; the labels are one class a row. Pass "
+            "--label-prefix, or leave --multilabel out."
+        )
+    try:
+        estimator.fit(predictions.proba, codes)
+    except InputError as error:
+        raise _with_columns(error, predictions) from error
+    for fitted in (estimator, getattr(estimator, "best_normalizer_", estimator)):
+        fitted.classes_ = predictions.classes
+    return estimator
+
+
+def _with_columns(error: InputError, predictions: Predictions) -> InputError:
+    """Say which columns were taken for classes, where their sum is wrong."""
+    told = str(error)
+    if "sum to 1" in told:
+        names = names_of(predictions.classes)
+        told += f" The classes are {listed(names)}; name a column that is none with --other."
+    return InputError(told)

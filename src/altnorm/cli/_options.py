@@ -1,0 +1,133 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from altnorm._validation import InputError
+from altnorm.predictions import Layout
+
+__all__ = [
+    "Force",
+    "Jobs",
+    "Json",
+    "Label",
+    "LabelPrefix",
+    "Logits",
+    "Model",
+    "MultiLabel",
+    "Other",
+    "Output",
+    "Prefix",
+    "Scoring",
+    "Seed",
+    "Significance",
+    "Strict",
+    "layout",
+    "numbers",
+]
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `tune` wrote.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
+Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing output.")]
+Json = Annotated[
+    bool, typer.Option("--json", metavar="", help="Print one line of JSON, no tables.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", metavar="", help="Exit status 1 if the verdict says no.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Threads; -1 is all cores.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same result.")]
+Scoring = Annotated[
+    str | None,
+    typer.Option(
+        "--scoring",
+        metavar="SCORE",
+        help="What counts as better: a name scikit-learn knows, such as accuracy, f1_macro or "
+        "neg_log_loss; loose_macro_f1 for multi-label.",
+        show_default=False,
+    ),
+]
+Significance = Annotated[
+    float,
+    typer.Option("--significance", metavar="P", help="Largest p-value with which to say yes."),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="NAME",
+        help="Column of the labels: class names or column indices (.npz: the array `labels`).",
+        show_default=False,
+    ),
+]
+LabelPrefix = Annotated[
+    str | None,
+    typer.Option(
+        "--label-prefix",
+        metavar="TEXT",
+        help="Multi-label: what the names of the 0/1 label columns start with, such as y_.",
+        show_default=False,
+    ),
+]
+Prefix = Annotated[
+    str,
+    typer.Option(
+        "--prefix",
+        metavar="TEXT",
+        help="What the names of the class columns start with, such as p_; the rest is the class.",
+        show_default=False,
+    ),
+]
+Other = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--other",
+        metavar="NAME",
+        help="A floating-point column that is no class; may be given several times.",
+        show_default=False,
+    ),
+]
+Logits = Annotated[
+    bool, typer.Option("--logits", metavar="", help="The file holds logits (never guessed).")
+]
+MultiLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--multilabel",
+        metavar="MODE",
+        help="Several labels a row: `pairs`, all of them one two-class problem (the paper), or "
+        "`labelwise`, each its own.",
+        show_default=False,
+    ),
+]
+
+
+def layout(
+    label: str | None = None,
+    label_prefix: str | None = None,
+    prefix: str = "",
+    other: list[str] | None = None,
+    logits: bool = False,
+) -> Layout:
+    """Put the options that say which columns hold what together."""
+    if label is not None and label_prefix is not None:
+        raise InputError(
+            "Labels are in one column or in one column a label. Pass --label or --label-prefix, "
+            "not both."
+        )
+    return Layout(label, prefix, label_prefix, tuple(other or ()), logits)
+
+
+def numbers(text: str, option: str, kind: type[Any] = float) -> tuple[Any, ...]:
+    """Read numbers with commas in between."""
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"{option} must be numbers with commas in between; it is '{text}'. Pass for example "
+            f"{option} 1,2,3."
+        ) from None

@@ -1,0 +1,154 @@
+"""``altnorm apply``: adjust the predictions in a file."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from altnorm._files import check_input
+from altnorm._validation import InputError
+from altnorm.cli import _options as options
+from altnorm.cli._drift import DriftWatch
+from altnorm.cli._screen import errors, out, print_json, progress
+from altnorm.columns import (
+    check_no_spare,
+    class_columns,
+    column_matrix,
+    names_of,
+    spare_columns,
+    told_spare,
+)
+from altnorm.evaluation import check_kind
+from altnorm.model import load_model
+from altnorm.predictions import Layout, read_predictions, write_predictions
+from altnorm.tables import is_table, open_table, write_table
+
+EXAMPLE = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
+
+
+def apply(
+    model: options.Model,
+    source: Annotated[Path, typer.Argument(metavar="IN", help="Predictions to adjust.")],
+    output: options.Output,
+    prefix: options.Prefix = "",
+    other: options.Other = None,
+    prediction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Add a column with the predicted class.", show_default=False
+        ),
+    ] = None,
+    jobs: options.Jobs = -1,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Adjust doubtful rows, leave all others and all other columns as they are.
+
+    Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
+    """
+    start = time.perf_counter()
+    normalizer = load_model(model)
+    layout = options.layout(None, None, prefix, other, normalizer.input == "logits")
+    check_input(source)
+    watch = DriftWatch(normalizer)
+    if is_table(source):
+        n_rows = _stream(watch, source, output, layout, prediction, jobs, force)
+    else:
+        n_rows = _whole(watch, source, output, layout, prediction, force)
+    seconds = time.perf_counter() - start
+    drift = watch.result()
+    if drift is not None and drift.drifted:
+        errors.print(f"Warning: {drift}", markup=False, soft_wrap=True)
+    if json:
+        told = None if drift is None else asdict(drift)
+        print_json({"output": str(output), "n_rows": n_rows, "seconds": seconds, "drift": told})
+    else:
+        rate = f"{n_rows / seconds:,.0f} rows a second"
+        out.print(f"{n_rows:,} rows in {seconds:.1f} s ({rate}): {output}", soft_wrap=True)
+
+
+def _stream(
+    watch: DriftWatch,
+    source: Path,
+    output: Path,
+    layout: Layout,
+    prediction: str | None,
+    jobs: int,
+    force: bool,
+) -> int:
+    """Adjust a table batch by batch."""
+    from altnorm.arrow import apply_batches, output_schema
+
+    if not is_table(output):
+        raise InputError(
+            f"A table cannot become '{output.suffix}' without losing columns. Name a .csv, "
+            ".parquet, .arrow or .feather file."
+        )
+    normalizer, n_rows = watch.normalizer, 0
+    columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
+    with open_table(source, numbers=columns) as table:
+        class_columns(table.schema, layout, normalizer.classes_)
+        if layout.logits or normalizer.multilabel is not None:
+            check_no_spare(table.schema, layout, columns)
+        names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
+        schema = output_schema(normalizer, table.schema, **names)
+        seen: deque[Any] = deque()
+        batches = apply_batches(
+            normalizer, _sampled(table.batches, columns, watch, seen), n_jobs=jobs, **names
+        )
+        with (
+            write_table(output, schema, numbers=columns, codec=table.codec, force=force) as write,
+            progress("Adjusting", table.n_rows) as advance,
+        ):
+            for batch in _with_spare(batches, spare_columns(table.schema, layout, columns)):
+                write(batch)
+                watch.add(column_matrix(seen.popleft(), columns))
+                n_rows += batch.num_rows
+                advance(batch.num_rows)
+    return n_rows
+
+
+def _sampled(
+    batches: Iterator[Any], columns: list[str], watch: DriftWatch, seen: deque[Any]
+) -> Iterator[Any]:
+    """Pass the batches on and keep some rows of each until they are known to be sound."""
+    import pyarrow as pa
+
+    for batch in batches:
+        rows = watch.sample(batch.num_rows if watch.active else 0)
+        seen.append(batch.select(columns).take(pa.array(rows, pa.int64())))
+        yield batch
+
+
+def _with_spare(batches: Iterator[Any], spare: list[str]) -> Iterator[Any]:
+    """Pass the batches on; where sums are wrong, name the columns that may be unknown classes."""
+    try:
+        yield from batches
+    except InputError as error:
+        raise told_spare(error, spare) from error
+
+
+def _whole(
+    watch: DriftWatch,
+    source: Path,
+    output: Path,
+    layout: Layout,
+    prediction: str | None,
+    force: bool,
+) -> int:
+    """Adjust a file of arrays."""
+    if prediction is not None:
+        raise InputError("--prediction adds a column to a table. Name a table as input.")
+    normalizer = watch.normalizer
+    predictions = read_predictions(source, layout, classes=normalizer.classes_)
+    check_kind(predictions, normalizer)
+    adjusted = replace(predictions, proba=normalizer.transform(predictions.proba), input="proba")
+    watch.add(predictions.proba)
+    write_predictions(adjusted, output, layout, force=force)
+    return len(adjusted.proba)

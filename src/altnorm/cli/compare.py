@@ -1,0 +1,92 @@
+"""``altnorm compare``: alternating normalization next to its peers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from altnorm import compare as compare_methods
+from altnorm._validation import InputError
+from altnorm.cli import _options as options
+from altnorm.cli._screen import errors, gain_style, number, out, p_text, print_json
+from altnorm.comparison import Comparison, default_methods
+from altnorm.predictions import Predictions, read_predictions
+
+EXAMPLE = "altnorm compare val.parquet test.parquet --label intent"
+
+
+def compare(
+    validation: Annotated[
+        Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
+    ],
+    test: Annotated[
+        Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
+    ],
+    scoring: options.Scoring = None,
+    label: options.Label = None,
+    label_prefix: options.LabelPrefix = None,
+    prefix: options.Prefix = "",
+    other: options.Other = None,
+    logits: options.Logits = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = -1,
+    json: options.Json = False,
+) -> None:
+    """Fit each method on validation predictions and compare them on test predictions."""
+    layout = options.layout(label, label_prefix, prefix, other, logits)
+    val = read_predictions(validation, layout)
+    tested = read_predictions(test, layout, classes=val.classes)
+    if val.labels is not None and tested.labels is not None and val.multilabel != tested.multilabel:
+        raise InputError("Both files must have the same kind of labels. Check their label columns.")
+    result = compare_all(val, tested, scoring or "accuracy", seed=seed, jobs=jobs)
+    if json:
+        print_json({"scoring": result.scoring, "base": result.base, "methods": result.to_dicts()})
+    else:
+        out.print(comparison_table(result))
+
+
+def compare_all(
+    val: Predictions, test: Predictions, scoring: str, *, seed: int = 0, jobs: int = -1
+) -> Comparison:
+    """Compare all methods, with a progress bar on a terminal."""
+    methods = default_methods(val.multilabel, random_state=seed)
+    for method in methods.values():
+        if "n_jobs" in method.get_params():
+            method.set_params(n_jobs=jobs)
+    return compare_methods(
+        val.probabilities(),
+        val.codes,
+        test.probabilities(),
+        test.codes,
+        methods=methods,
+        scoring=scoring,
+        verbose=int(errors.is_terminal),
+    )
+
+
+def comparison_table(result: Comparison, title: str = "") -> Table:
+    """One row a method, best first."""
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    table.add_column("method")
+    for name in (result.scoring, "gain", "95 % interval", "p-value", "fixed", "broken"):
+        table.add_column(name, justify="right")
+    for row in sorted(result, key=lambda row: -row.score):
+        gain, low, high = (
+            number(value, result.in_points, sign=True)
+            for value in (row.gain, row.ci_low, row.ci_high)
+        )
+        table.add_row(
+            row.method,
+            number(row.score, result.in_points),
+            Text(gain, style=gain_style(row.ci_low, row.ci_high)),
+            f"{low} to {high}",
+            p_text(row.p_value),
+            f"{row.n_fixed:,}",
+            f"{row.n_broken:,}",
+        )
+    return table

@@ -1,0 +1,41 @@
+"""``altnorm export``: a model as an ONNX graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altnorm.cli import _options as options
+from altnorm.cli._screen import out, print_json
+from altnorm.model import load_model
+
+EXAMPLE = "altnorm export model.safetensors -o model.onnx"
+
+
+def export(
+    model: options.Model,
+    output: options.Output,
+    dtype: Annotated[
+        str, typer.Option(metavar="TYPE", help="Type of input and output, float32 or float64.")
+    ] = "float32",
+    append_to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="ONNX classifier to append the adjustment to.",
+            show_default=False,
+        ),
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Write the model as an ONNX graph on standard operators, or append it to a classifier's."""
+    from altnorm.onnx import export as export_onnx
+
+    export_onnx(load_model(model), output, dtype=dtype, append_to=append_to, force=force)
+    if json:
+        print_json({"output": str(output)})
+    else:
+        out.print(f"ONNX model: {output}", soft_wrap=True)

@@ -1,0 +1,83 @@
+"""``altnorm report``: one self-contained interactive page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altnorm._files import check_output
+from altnorm.cli import _options as options
+from altnorm.cli._screen import out, print_json
+from altnorm.cli.compare import compare_all
+from altnorm.evaluation import tuned_for
+from altnorm.model import load_model
+from altnorm.predictions import read_predictions, read_texts
+
+EXAMPLE = "altnorm report model.safetensors test.parquet --label intent -o report.html"
+
+
+def report(
+    model: options.Model,
+    test: Annotated[
+        Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
+    ],
+    output: options.Output,
+    validation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="VAL",
+            help="Predictions that the model was tuned on: adds a comparison with other methods.",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of TEST to show with the changed rows.",
+            show_default=False,
+        ),
+    ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Title of the page.", show_default=False),
+    ] = None,
+    scoring: options.Scoring = None,
+    label: options.Label = None,
+    label_prefix: options.LabelPrefix = None,
+    prefix: options.Prefix = "",
+    other: options.Other = None,
+    jobs: options.Jobs = -1,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Write a page that opens from disk: should I use it, what changes, why, and how sure is it."""
+    from altnorm.report import write_report
+
+    check_output(output, force=force)
+    normalizer = load_model(model)
+    layout = options.layout(label, label_prefix, prefix, other, normalizer.input == "logits")
+    tested = read_predictions(test, layout, classes=normalizer.classes_)
+    texts = None if text is None else read_texts(test, text)
+    val = compared = None
+    if validation is not None:
+        val = read_predictions(validation, layout, classes=normalizer.classes_)
+        if tested.labels is not None:
+            compared = compare_all(val, tested, scoring or tuned_for(normalizer), jobs=jobs)
+    write_report(
+        normalizer,
+        tested,
+        output,
+        comparison=compared,
+        validation=val,
+        texts=texts,
+        title=title,
+        scoring=scoring,
+        force=force,
+    )
+    if json:
+        print_json({"output": str(output)})
+    else:
+        out.print(f"Report: {output}", soft_wrap=True)

@@ -1,0 +1,128 @@
+"""``altnorm tune``: choose settings on validation predictions and say whether they help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from altnorm import AlternatingNormalizerCV
+from altnorm._files import check_output
+from altnorm._validation import InputError
+from altnorm.cli import _options as options
+from altnorm.cli._fit import fit_named
+from altnorm.cli._screen import errors, out, print_json, show_verdict
+from altnorm.model import save_model
+from altnorm.predictions import Predictions, read_predictions
+
+EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
+
+PRIORS = {"shrunk": "shrunk", "frequencies": None, "uniform": "uniform"}
+
+
+def tune(
+    validation: Annotated[
+        Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
+    ],
+    output: options.Output,
+    scoring: options.Scoring = None,
+    multilabel: options.MultiLabel = None,
+    label: options.Label = None,
+    label_prefix: options.LabelPrefix = None,
+    prefix: options.Prefix = "",
+    other: options.Other = None,
+    logits: options.Logits = False,
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="PRIOR",
+            help="Class prior: `frequencies` of the labels, these `shrunk` towards uniform, or "
+            "`uniform`.",
+        ),
+    ] = "shrunk",
+    alphas: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Exponents to try.", show_default="0.1 to 35"),
+    ] = None,
+    depths: Annotated[
+        str, typer.Option(metavar="LIST", help="Numbers of iterations to try.")
+    ] = "1,2,3,4,5",
+    thresholds: Annotated[
+        str, typer.Option(metavar="LIST", help="Ambiguity thresholds to try.")
+    ] = "0.25,0.5,0.75",
+    refine: Annotated[
+        bool,
+        typer.Option(
+            "--refine", metavar="", help="Let a temperature and class biases compete as well."
+        ),
+    ] = False,
+    cv: Annotated[int, typer.Option(metavar="K", help="Number of folds.")] = 5,
+    significance: options.Significance = 0.05,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = -1,
+    force: options.Force = False,
+    strict: options.Strict = False,
+    json: options.Json = False,
+) -> int:
+    """Choose settings by cross-fitting, judge them, and write a model file.
+
+    Without enough evidence for a gain the model changes nothing, and says so.
+    """
+    check_output(output, force=force)
+    if prior not in PRIORS:
+        raise InputError(f"--prior must be one of {', '.join(PRIORS)}; it is '{prior}'.")
+    predictions = read_predictions(
+        validation, options.layout(label, label_prefix, prefix, other, logits)
+    )
+    tuned = AlternatingNormalizerCV(
+        **_grid(alphas, depths, thresholds),
+        prior=PRIORS[prior],
+        scoring=scoring or "accuracy",
+        multilabel=multilabel,
+        refine=refine,
+        cv=cv,
+        significance=significance,
+        random_state=seed,
+        n_jobs=jobs,
+        input=predictions.input,
+        verbose=int(errors.is_terminal),
+    )
+    fit_named(tuned, predictions)
+    save_model(tuned, output, force=force)
+    if json:
+        print_json(_record(tuned, output))
+    else:
+        _show(tuned, predictions, output)
+    return int(strict and not tuned.verdict_.adopted)
+
+
+def _grid(alphas: str | None, depths: str, thresholds: str) -> dict[str, Any]:
+    """Settings to try, as the estimator takes them."""
+    grid: dict[str, Any] = {
+        "depths": options.numbers(depths, "--depths", int),
+        "thresholds": options.numbers(thresholds, "--thresholds"),
+    }
+    if alphas is not None:
+        grid["alphas"] = options.numbers(alphas, "--alphas")
+    return grid
+
+
+def _record(tuned: AlternatingNormalizerCV, output: Path) -> dict[str, object]:
+    return {
+        "model": str(output),
+        "verdict": tuned.verdict_.to_dict(),
+        "best_params": tuned.best_params_,
+        "n_settings": len(tuned.cv_results_["score"]),
+    }
+
+
+def _show(tuned: AlternatingNormalizerCV, predictions: Predictions, output: Path) -> None:
+    rows, classes = predictions.proba.shape
+    n_settings = len(tuned.cv_results_["score"])
+    out.print(f"{rows:,} rows, {classes:,} classes, {n_settings:,} settings compared.")
+    show_verdict(tuned.verdict_)
+    chosen = ", ".join(f"{name} {value}" for name, value in tuned.best_params_.items())
+    out.print(f"{'Settings' if tuned.verdict_.adopted else 'Best settings'}: {chosen}")
+    does = "adjusts doubtful rows" if tuned.verdict_.adopted else "changes nothing"
+    out.print(f"Model: {output} ({does})", soft_wrap=True)

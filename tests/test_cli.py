@@ -1,0 +1,436 @@
+"""Commands do what they say, in the right words and with the right exit status."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm.cli._run import run
+from altnorm.model import load_model, save_model
+from altnorm.predictions import Layout, Predictions, read_predictions, write_predictions
+
+CLASSES = np.array(["ant", "bee", "cow"])
+QUICK = ["--alphas", "0.5,1", "--depths", "1", "--jobs", "1"]  # few settings
+
+
+def draw(n, seed, bias=(2.0, 0.0, 0.0)):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(3, size=n)
+    scores = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes] + np.asarray(bias)
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return proba, codes
+
+
+def table(n, seed, **options):
+    proba, codes = draw(n, seed, **options)
+    columns = dict(zip(CLASSES, proba.T, strict=True))
+    return pd.DataFrame({"id": np.arange(n), **columns, "y": CLASSES[codes], "note": "a, b"})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table(600, 0).to_parquet("val.parquet", index=False)
+    table(900, 1)[["note", "cow", "id", "ant", "y", "bee"]].to_parquet("test.parquet", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    assert run(["tune", "val.parquet", "--label", "y", "-o", "model", *QUICK]) == 0
+    return "model"
+
+
+def out(capsys):
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    """Run a command that must fail; return its one sentence."""
+    capsys.readouterr()
+    assert run([str(a) for a in arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("Error: ")
+    assert lines[0].endswith((".", "'"))
+    return lines[0]
+
+
+def test_from_nothing_to_an_answer(folder, capsys):
+    model = "model"
+    assert run(["tune", "val.parquet", "--label", "y", "-o", model, *QUICK]) == 0
+    text = out(capsys)
+    assert "600 rows, 3 classes" in text
+    assert "Adopted: accuracy" in text
+    assert run(["apply", model, "test.parquet", "-o", "out.parquet"]) == 0
+    assert "900 rows in" in out(capsys)
+    assert run(["evaluate", model, "test.parquet", "--label", "y"]) == 0
+    text = out(capsys)
+    assert "Adopted: accuracy" in text
+    assert "f1_macro" in text
+    assert "rows fixed, the first 5" in text
+
+
+def test_apply_equals_transform_and_keeps_the_rest(folder, model):
+    before = pd.read_parquet("test.parquet")
+    normalizer = load_model(model)
+    expected = normalizer.transform(before[CLASSES].to_numpy())
+    for name in ("out.parquet", "out.arrow", "out.feather", "out.csv"):
+        assert run(["apply", model, "test.parquet", "-o", name, "--prediction", "guess"]) == 0
+        read = read_predictions(name, Layout("y"), classes=CLASSES)
+        np.testing.assert_array_equal(read.proba, expected)
+    after = pq.read_table("out.parquet").to_pandas()
+    assert after.columns.tolist() == [*before.columns, "guess"]
+    for column in ("id", "note", "y"):
+        pd.testing.assert_series_equal(after[column], before[column])
+    assert after["guess"].tolist() == CLASSES[expected.argmax(axis=1)].tolist()
+
+
+def test_apply_reads_csv_and_leaves_its_text_alone(folder, model):
+    before = pd.read_parquet("test.parquet")
+    before["id"] = [f"{i:05d}" for i in range(len(before))]
+    before.to_csv("in.csv", index=False)
+    assert run(["apply", model, "in.csv", "-o", "out.csv"]) == 0
+    after = pd.read_csv("out.csv", dtype={"id": str})
+    assert after["id"].tolist() == before["id"].tolist()
+    assert after.columns.tolist() == before.columns.tolist()
+
+
+def test_apply_on_arrays(folder, model):
+    proba, _ = draw(50, 2)
+    write_predictions(Predictions(proba[:, ::-1], CLASSES[::-1]), "in.npz")
+    assert run(["apply", model, "in.npz", "-o", "out.npz"]) == 0
+    read = read_predictions("out.npz")
+    assert read.classes.tolist() == CLASSES.tolist()
+    np.testing.assert_array_equal(read.proba, load_model(model).transform(proba))
+    assert run(["apply", model, "in.npz", "-o", "out.parquet"]) == 0
+    np.testing.assert_array_equal(read_predictions("out.parquet").proba, read.proba)
+
+
+def test_apply_warns_of_drift(folder, model, capsys):
+    capsys.readouterr()
+    assert run(["apply", model, "test.parquet", "-o", "same.parquet", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert json.loads(captured.out)["drift"]["drifted"] is False
+    table(900, 3, bias=(-3.0, 3.0, 0.0)).to_parquet("moved.parquet")
+    proba = pd.read_parquet("moved.parquet")[CLASSES].to_numpy()
+    write_predictions(Predictions(proba, CLASSES), "moved.npz")
+    for name in ("moved.parquet", "moved.npz"):
+        assert run(["apply", model, name, "-o", f"out{name}"]) == 0
+        told = capsys.readouterr().err
+        assert told.startswith("Warning: The reference no longer fits")
+        assert told.count("\n") == 1
+
+
+def test_prefixes(folder):
+    for name in ("val", "test"):
+        data = pd.read_parquet(f"{name}.parquet").rename(columns={c: f"p_{c}" for c in CLASSES})
+        data["ant"] = 3.5
+        data.to_parquet(f"{name}2.parquet")
+    columns = ["--prefix", "p_"]
+    assert run(["tune", "val2.parquet", "--label", "y", *columns, "-o", "m", *QUICK]) == 0
+    assert load_model("m").classes_.tolist() == CLASSES.tolist()
+    assert run(["apply", "m", "test2.parquet", *columns, "-o", "out.parquet"]) == 0
+    assert (pd.read_parquet("out.parquet")["ant"] == 3.5).all()
+    assert run(["evaluate", "m", "test2.parquet", "--label", "y", *columns]) == 0
+
+
+def test_logits_are_said_and_not_guessed(folder, capsys):
+    proba, codes = draw(600, 0)
+    data = pd.DataFrame(dict(zip(CLASSES, np.log(proba).T, strict=True)) | {"y": CLASSES[codes]})
+    data.to_parquet("logits.parquet")
+    tune = ["tune", "logits.parquet", "--label", "y", "-o", "m", *QUICK]
+    assert "pass --logits" in refused(capsys, *tune)
+    assert run([*tune, "--logits"]) == 0
+    assert run(["apply", "m", "logits.parquet", "-o", "out.parquet"]) == 0
+    after = pd.read_parquet("out.parquet")[CLASSES].to_numpy()
+    np.testing.assert_allclose(after.sum(axis=1), 1)
+    np.testing.assert_array_equal(after, load_model("m").transform(np.log(proba)))
+    write_predictions(Predictions(proba, CLASSES), "proba.npz")
+    told = refused(capsys, "apply", "m", "proba.npz", "-o", "x.npz")
+    assert "must hold `logits`; it holds 'proba', 'classes'" in told
+    data["fox"] = 0.5
+    data.to_parquet("more.parquet")
+    assert "--other 'fox'" in refused(capsys, "apply", "m", "more.parquet", "-o", "x.parquet")
+    assert run(["apply", "m", "more.parquet", "-o", "x.parquet", "--other", "fox"]) == 0
+    assert run(["compare", "logits.parquet", "logits.parquet", "--label", "y", "--logits"]) == 0
+
+
+@pytest.mark.parametrize("mode", ["pairs", "labelwise"])
+@pytest.mark.parametrize("suffix", ["csv", "npz"])
+def test_multilabel(folder, capsys, mode, suffix):
+    rng = np.random.default_rng(0)
+    truth = (rng.random((400, 3)) < 0.2).astype(np.uint8)
+    proba = 1 / (1 + np.exp(-(rng.normal(size=(400, 3)) + 2 * truth - 3)))
+    columns = ["--label-prefix", "y_", "--prefix", "p_"] if suffix == "csv" else []
+    name = f"multi.{suffix}"
+    write_predictions(Predictions(proba, CLASSES, truth), name, Layout(None, "p_", "y_"))
+    tune = ["tune", name, *columns, "-o", "m", *QUICK]
+    assert "--multilabel labelwise" in refused(capsys, *tune)
+    assert run([*tune, "--multilabel", mode]) == 0
+    assert run(["evaluate", "m", name, *columns]) == 0
+    assert "f1_micro" in out(capsys)
+    prefix = columns[2:]
+    assert run(["apply", "m", name, *prefix, "-o", f"out.{suffix}"]) == 0
+    read = read_predictions(f"out.{suffix}", Layout(prefix="p_"), classes=CLASSES)
+    np.testing.assert_array_equal(read.proba, load_model("m").transform(proba))
+    assert run(["compare", name, name, *columns, "--json"]) == 0
+    methods = json.loads(out(capsys).splitlines()[-1])["methods"]
+    assert {"CAN pairs", "CAN labelwise"} <= {row["method"] for row in methods}
+
+
+def test_single_labels_for_a_multilabel_model(folder, capsys):
+    tune = ["tune", "val.parquet", "--label", "y", "-o", "m", "--multilabel", "pairs", *QUICK]
+    assert "--label-prefix" in refused(capsys, *tune)
+
+
+def test_classes_without_rows_keep_their_names(folder):
+    data = pd.read_parquet("val.parquet")
+    data[data["y"] != "cow"].to_parquet("two.parquet")
+    assert run(["tune", "two.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
+    assert load_model("m").classes_.tolist() == CLASSES.tolist()
+
+
+def test_identity_and_strict(folder, capsys):
+    table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
+    tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", *QUICK]
+    assert run(tune) == 0
+    assert "Not adopted" in (text := out(capsys))
+    assert "changes nothing" in text
+    assert run([*tune, "--force", "--strict"]) == 1
+    evaluate = ["evaluate", "m", "fair.parquet", "--label", "y"]
+    assert run(evaluate) == 0
+    assert run([*evaluate, "--strict"]) == 1
+    assert run(["apply", "m", "fair.parquet", "-o", "same.parquet"]) == 0
+    assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))
+
+
+def test_json(folder, model, capsys):
+    out(capsys)
+    commands = {
+        "tune": ["val.parquet", "--label", "y", "-o", "m2", *QUICK],
+        "evaluate": [model, "test.parquet", "--label", "y"],
+        "apply": [model, "test.parquet", "-o", "o.parquet"],
+        "compare": ["val.parquet", "test.parquet", "--label", "y", "--jobs", "1"],
+        "export": [model, "-o", "m.onnx"],
+    }
+    told = {}
+    for name, arguments in commands.items():
+        assert run([name, *arguments, "--json"]) == 0
+        captured = capsys.readouterr()
+        assert captured.err == ""
+        told[name] = json.loads(captured.out)
+    assert told["tune"]["verdict"]["adopted"] is True
+    assert told["evaluate"]["verdict"]["n_fixed"] == len(told["evaluate"]["fixed"])
+    assert told["evaluate"]["verdict"]["n_broken"] == len(told["evaluate"]["broken"])
+    assert told["apply"]["n_rows"] == 900
+    assert "CAN" in {row["method"] for row in told["compare"]["methods"]}
+
+
+def test_rows_fixed_and_broken_are_the_right_ones(folder, model, capsys):
+    assert run(["evaluate", model, "test.parquet", "--label", "y", "--json"]) == 0
+    told = json.loads(out(capsys).splitlines()[-1])
+    data = pd.read_parquet("test.parquet")
+    proba, truth = data[CLASSES].to_numpy(), data["y"].to_numpy()
+    right = [
+        CLASSES[p.argmax(axis=1)] == truth for p in (proba, load_model(model).transform(proba))
+    ]
+    assert told["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
+    assert told["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
+
+
+def test_compare_shows_the_best_first(folder, capsys):
+    assert run(["compare", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]) == 0
+    rows = [line for line in out(capsys).splitlines() if " to " in line]
+    assert len(rows) >= 7
+    gains = [float(line.split(" to ")[0].split()[-2]) for line in rows]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_export(folder, model):
+    assert run(["export", model, "-o", "m.onnx", "--dtype", "float64"]) == 0
+    proba, _ = draw(50, 3)
+    session = onnxruntime.InferenceSession("m.onnx")
+    (adjusted,) = session.run(None, {"proba": proba})
+    np.testing.assert_allclose(adjusted, load_model(model).transform(proba), atol=1e-12)
+
+
+def test_report(folder, model, capsys):
+    command = ["report", model, "test.parquet", "--label", "y", "-o", "r.html", "--title", "Ours"]
+    more = ["--validation", "val.parquet", "--text", "note", "--jobs", "1"]
+    assert run([*command, *more]) == 0
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "Ours" in page
+    assert "a, b" in page
+    out(capsys)
+    assert "exists already" in refused(capsys, *command)
+    assert "no column 'z'" in refused(capsys, *command, "--text", "z", "--force")
+    assert run([*command, "--force", "--json"]) == 0
+
+
+def test_simulate(folder, capsys):
+    assert run(["simulate", "-o", "study", "--draws", "1", "--jobs", "1"]) == 0
+    assert sorted(os.listdir("study")) == ["results.csv", "simulation.png", "simulation.svg"]
+    assert len(pd.read_csv("study/results.csv")) == 18 * 16 * 18
+    assert "[0.75, 1]" in out(capsys)
+    assert "exists already" in refused(capsys, "simulate", "-o", "study", "--draws", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("nonsense", "No such command"),
+        ("tune val.parquet", "Missing option '--output'"),
+        ("tune nothing.parquet -o m", "'nothing.parquet' does not exist"),
+        ("tune val.parquet -o m", "Labels are needed"),
+        ("tune val.parquet --label z -o m", "no column 'z'"),
+        ("tune val.parquet --label y -o no/m", "folder"),
+        ("tune val.parquet --label y --alphas a,b -o m", "--alphas must be numbers"),
+        ("tune val.parquet --label y --cv two -o m", "--cv"),
+        ("tune val.parquet --label y --prior odd -o m", "--prior must be one of"),
+        ("tune val.parquet --label y --scoring odd -o m", "it is 'odd'"),
+        ("tune val.parquet --label y --label-prefix y_ -o m", "--label or --label-prefix"),
+        ("tune val.parquet --label y -o val.parquet", "exists already"),
+        ("evaluate val.parquet test.parquet", "not a model file"),
+        ("evaluate model test.parquet", "Labels are needed"),
+        ("apply model test.parquet -o out.npz", "cannot become '.npz'"),
+        ("apply model test.parquet -o out.txt", "cannot become '.txt'"),
+        ("apply model model -o out.npz", "must be in one of"),
+        ("apply model test.parquet -o test.parquet", "exists already"),
+        ("compare val.parquet test.parquet", "Labels are needed"),
+        ("export model -o m.onnx --dtype int8", "int8"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
+    out(capsys)
+    before = sorted(os.listdir())
+    assert message in refused(capsys, *arguments.split())
+    assert sorted(os.listdir()) == before
+
+
+def test_unknown_classes_are_named(folder, model, capsys):
+    out(capsys)
+    data = pd.read_parquet("test.parquet")
+    data.drop(columns="bee").to_parquet("bad.parquet")
+    for command in (["apply", "-o", "x.parquet"], ["evaluate", "--label", "y"]):
+        told = refused(capsys, command[0], model, "bad.parquet", *command[1:])
+        assert "1 of 3 are missing, the first is 'bee'" in told
+    data["dodo"], data["bee"] = data["bee"] / 2, data["bee"] / 2
+    data.to_parquet("bad.parquet")
+    for command in (["apply", "-o", "x.parquet"], ["evaluate", "--label", "y"]):
+        told = refused(capsys, command[0], model, "bad.parquet", *command[1:])
+        assert "row 0" in told
+        assert "does not know the class column 'dodo'" in told
+
+
+def test_gaps_name_the_row(folder, model, capsys):
+    out(capsys)
+    data = pd.read_parquet("test.parquet")
+    data.loc[7, "bee"] = None
+    data.to_parquet("gap.parquet")
+    told = refused(capsys, "apply", model, "gap.parquet", "-o", "x.parquet")
+    assert "row 7" in told
+    assert "bee" in told
+
+
+def test_bugs_are_not_passed_off_as_bad_input(folder, capsys, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("bug")
+
+    monkeypatch.setattr("altnorm.cli.tune.read_predictions", broken)
+    assert run(["tune", "val.parquet", "-o", "m"]) == 3
+    assert "RuntimeError: bug" in capsys.readouterr().err
+
+
+def test_warnings_are_one_line(folder, capsys):
+    normalizer = AlternatingNormalizer(prior=[1.0, 0.0, 0.0]).fit(draw(100, 0)[0])
+    normalizer.classes_ = CLASSES
+    save_model(normalizer, "m")
+    pd.DataFrame([[0.0, 0.5, 0.5]], columns=CLASSES).to_parquet("in.parquet")
+    assert run(["apply", "m", "in.parquet", "-o", "out.parquet"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith("Warning: 1 of 1 rows have only classes with prior zero")
+    assert told.count("\n") == 1
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert out(capsys).startswith("altnorm 0.")
+    assert run(["--version", "--verbose"]) == 0
+    text = out(capsys)
+    for name in ("python", "numpy", "scipy", "scikit-learn", "openblas", "cores", "platform"):
+        assert name in text
+
+
+def test_help(capsys):
+    assert run([]) == 0
+    assert "altnorm demo" in out(capsys)
+    for name in ("demo", "tune", "apply", "evaluate", "compare", "report", "export", "simulate"):
+        assert run([name, "--help"]) == 0
+        assert f"Example: altnorm {name}" in out(capsys)
+
+
+def test_search_settings_reach_the_estimator(folder, monkeypatch):
+    seen = {}
+    original = AlternatingNormalizerCV.fit
+
+    def fit(self, *arguments):
+        seen.update(self.get_params())
+        return original(self, *arguments)
+
+    monkeypatch.setattr(AlternatingNormalizerCV, "fit", fit)
+    options = "--scoring f1_macro --prior frequencies --thresholds 0.4,0.6 --cv 3 --seed 7"
+    options += " --significance 0.01 --refine"
+    assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *QUICK, *options.split()]) == 0
+    expected = {
+        "alphas": (0.5, 1.0),
+        "depths": (1,),
+        "thresholds": (0.4, 0.6),
+        "scoring": "f1_macro",
+        "prior": None,
+        "cv": 3,
+        "random_state": 7,
+        "significance": 0.01,
+        "refine": True,
+        "n_jobs": 1,
+        "verbose": 0,
+    }
+    assert {name: seen[name] for name in expected} == expected
+
+
+def altnorm(*arguments, **options):
+    command = [sys.executable, "-c", "from altnorm.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_entry_point(folder):
+    done = altnorm("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("altnorm")
+    done = altnorm("apply", "nothing", "x", "-o", "y")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_missing_extra_is_named(folder):
+    hide = "import sys; sys.modules['typer'] = None; from altnorm.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("pip install 'altnorm[cli]'")
+
+
+def test_closed_pipe_is_no_error(folder, model):
+    code = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1); "
+    code += "from altnorm.cli import main; sys.argv = ['altnorm', '--help']; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,194 @@
+"""Faults, for real: nothing half-written under the final name, what was there before intact."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+
+from altnorm import AlternatingNormalizer
+from altnorm.model import save_model
+
+N_ROWS, N_CLASSES = 60_000, 20
+OLD = b"what was there before"
+PARTIAL = ".partial"
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A model, and one table in three formats."""
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(0)
+    names = [f"class {j}" for j in range(N_CLASSES)]
+    proba = rng.dirichlet(np.full(N_CLASSES, 0.2), N_ROWS)
+    normalizer = AlternatingNormalizer(depth=2).fit(proba[:300])
+    normalizer.classes_ = np.array(names)
+    save_model(normalizer, folder / "model")
+    table = pa.table({"id": np.arange(N_ROWS)} | dict(zip(names, proba.T.copy(), strict=True)))
+    parquet.write_table(table, folder / "in.parquet", row_group_size=5000)
+    feather.write_feather(table, folder / "in.arrow", chunksize=5000)
+    csv.write_csv(table, folder / "in.csv")
+    return folder
+
+
+def command(inputs, source, output, *options):
+    code = "from altnorm.cli import main; main()"
+    arguments = ["apply", inputs / "model", source, "-o", output, *options]
+    return [sys.executable, "-c", code, *map(str, arguments)]
+
+
+def apply(inputs, source, output, *options, **more):
+    return subprocess.run(
+        command(inputs, source, output, *options),
+        capture_output=True,
+        text=True,
+        check=False,
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def expected(inputs):
+    output = inputs / "expected.parquet"
+    assert apply(inputs, inputs / "in.parquet", output).returncode == 0
+    return parquet.read_table(output)
+
+
+def check_refused(done, output):
+    """One sentence, status 2, the old file, and nothing else in the folder."""
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert done.stderr.count("\n") == 1
+    assert output.read_bytes() == OLD
+    assert os.listdir(output.parent) == [output.name]
+
+
+@pytest.fixture
+def output(tmp_path):
+    """An output that exists already, alone in its folder."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    path = folder / "out.parquet"
+    path.write_bytes(OLD)
+    return path
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.arrow", "in.csv"])
+def test_input_cut_off_in_the_middle(inputs, output, tmp_path, name):
+    whole = (inputs / name).read_bytes()
+    cut = tmp_path / name
+    cut.write_bytes(whole[: int(len(whole) * 0.6)])
+    done = apply(inputs, cut, output, "--force")
+    check_refused(done, output)
+    assert "cut off" in done.stderr
+
+
+def test_stream_cut_off_in_the_middle(inputs, output, tmp_path):
+    table = feather.read_table(inputs / "in.arrow")
+    path = tmp_path / "stream.arrow"
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=5000)
+    os.truncate(path, int(path.stat().st_size * 0.6))
+    done = apply(inputs, path, output, "--force")
+    check_refused(done, output)
+    assert "cut off" in done.stderr
+
+
+def test_damaged_page_in_the_middle(inputs, output, tmp_path):
+    whole = bytearray((inputs / "in.parquet").read_bytes())
+    middle = len(whole) // 2
+    whole[middle : middle + 4000] = bytes(4000)
+    (tmp_path / "in.parquet").write_bytes(whole)
+    done = apply(inputs, tmp_path / "in.parquet", output, "--force")
+    check_refused(done, output)
+
+
+def test_bad_row_in_the_last_batch(inputs, output, tmp_path):
+    table = parquet.read_table(inputs / "in.parquet")
+    values = table["class 3"].to_numpy().copy()
+    values[-1] = 7
+    table = table.set_column(table.schema.get_field_index("class 3"), "class 3", pa.array(values))
+    parquet.write_table(table, tmp_path / "in.parquet")
+    done = apply(inputs, tmp_path / "in.parquet", output, "--force")
+    check_refused(done, output)
+    assert f"row {N_ROWS - 1}" in done.stderr
+
+
+@pytest.mark.parametrize("limit", [4_096, 200_000, 5_000_000])
+def test_full_disk(inputs, output, limit):
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    done = apply(inputs, inputs / "in.parquet", output, "--force", preexec_fn=little_room)
+    check_refused(done, output)
+    assert "nothing was written" in done.stderr or "File too large" in done.stderr
+
+
+def wait_for_partial(folder, process):
+    """Return once the output is being written (or the process has ended)."""
+    while process.poll() is None and not any(n.endswith(PARTIAL) for n in os.listdir(folder)):
+        time.sleep(0.002)
+
+
+MOMENTS = np.random.default_rng(0).uniform(0, 0.4, 3)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_signal_at_a_random_moment(inputs, output, expected, number, moment):
+    process = subprocess.Popen(
+        command(inputs, inputs / "in.parquet", output, "--force"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    wait_for_partial(output.parent, process)
+    time.sleep(moment)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert b"Traceback" not in told
+    if process.returncode == 0:  # the signal came too late
+        assert parquet.read_table(output).equals(expected)
+    else:
+        assert process.returncode in (130, 128 + number, -number)
+        assert output.read_bytes() == OLD or parquet.read_table(output).equals(expected)
+    left = [name for name in os.listdir(output.parent) if name != output.name]
+    # Nothing can be cleaned up after SIGKILL, but what is left does not have the final name.
+    assert number == signal.SIGKILL or not left
+    assert all(name.startswith(".") and name.endswith(PARTIAL) for name in left)
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_two_writers_of_one_output(inputs, tmp_path, expected, force):
+    output = tmp_path / "out.parquet"
+    options = ["--force"] if force else []
+    writers = [
+        subprocess.Popen(
+            command(inputs, inputs / "in.parquet", output, *options), stderr=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    told = [writer.communicate(timeout=120)[1] for writer in writers]
+    status = sorted(writer.returncode for writer in writers)
+    assert status == ([0, 0] if force else [0, 2])
+    assert force or b"exists already" in b"".join(told)
+    assert parquet.read_table(output).equals(expected)
+    assert os.listdir(tmp_path) == ["out.parquet"]
+
+
+def test_output_may_replace_the_input(inputs, tmp_path, expected):
+    path = tmp_path / "in.parquet"
+    path.write_bytes((inputs / "in.parquet").read_bytes())
+    assert apply(inputs, path, path, "--force").returncode == 0
+    assert parquet.read_table(path).equals(expected)
+
+
+def test_missing_folder_is_told(inputs, tmp_path):
+    done = apply(inputs, inputs / "in.parquet", tmp_path / "gone" / "out.parquet")
+    assert done.returncode == 2
+    assert "does not exist" in done.stderr
