@@ -371,3 +371,12 @@ def test_contrast_passes_wcag_aa(theme):
             assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
     for mark in ("before", "after", "fixed", "broken", *(f"depth{d}" for d in range(1, 6))):
         assert contrast(colours[mark], colours["paper"]) >= 3, mark
+
+
+@pytest.mark.parametrize(("favoured", "told"), [(0, "The reference fits"), (3, "no longer fits")])
+def test_the_page_says_whether_the_reference_still_fits(favoured, told):
+    rng = np.random.default_rng(0)
+    normalizer = AlternatingNormalizer().fit(rng.dirichlet([0.3, 0.3, 0.3], size=2000))
+    incoming = rng.dirichlet([0.3 + favoured, 0.3, 0.3], size=1000)
+    page = render_report(normalizer, Predictions(incoming, normalizer.classes_))
+    assert told in page

@@ -211,8 +211,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
         >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
+        return self._drift(self._check_transform(proba))
+
+    def _drift(self, proba: np.ndarray) -> Drift:
         before = Usage(self.usage_counts_, *self.usage_doubt_)
-        return measure_drift(before, self._usage(self._check_transform(proba)))
+        return measure_drift(before, self._usage(proba))
 
     def _usage(self, proba: np.ndarray) -> Usage:
         """How predictions use the classes; a confident yes counts in multi-label problems."""

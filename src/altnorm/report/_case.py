@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from altnorm.display.measures import doubt
+from altnorm.drift import Drift
 from altnorm.evaluation import Evaluation, check_kind, evaluate
 from altnorm.explanation import Explanation
 from altnorm.normalizer import AlternatingNormalizer
@@ -77,6 +78,13 @@ class Case:
         if isinstance(self.inner, AlternatingNormalizer):
             return "alternating"
         return "identity" if isinstance(self.inner, Identity) else "other"
+
+    @property
+    def drift(self) -> Drift | None:
+        """Whether these predictions look like those the reference is from."""
+        if not isinstance(self.inner, AlternatingNormalizer):
+            return None
+        return self.inner._drift(self.before)
 
     @property
     def method(self) -> str:
