@@ -1,5 +1,8 @@
 """The normalizer on a local Ray with two workers."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -128,3 +131,23 @@ class TestErrors:
         expected = pytest.raises(ray.exceptions.RayError, match="not about the data")
         with expected, adapter.input_errors():
             ds.materialize()
+
+
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(table, normalizer, proba, tmp_path):
+    marker = str(tmp_path / "killed")
+
+    class DiesOnce(AlternatingNormalizer):
+        def transform(self, values):
+            if not os.path.exists(marker):
+                with open(marker, "w"):
+                    pass
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().transform(values)
+
+    doomed = DiesOnce()
+    doomed.__dict__.update(vars(normalizer))
+    ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
+    out = gather(adapter.transform(ds, doomed))
+    assert os.path.exists(marker)
+    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
+    np.testing.assert_array_equal(found, normalizer.transform(proba))
