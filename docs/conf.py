@@ -23,7 +23,8 @@ nitpicky = False
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-# The pages of the studies and of the project lie outside of docs/ and are included as they are.
+# Pages of the studies and of the project lie outside of docs/ and are included as they are; where
+# their links lead is checked by tests/test_docs.py.
 suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 
 autosummary_generate = True
