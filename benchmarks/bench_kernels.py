@@ -23,7 +23,7 @@ def depth_five() -> list[Row]:
     proba = classifier_rows(rng, N_ROWS, N_CLASSES, IN_DOUBT)
     prior = class_prior(rng, N_CLASSES)
     rows: list[Row] = []
-    for alpha in (1.0, 0.7, 5.0):
+    for alpha in (1.0, 0.7):
         rows += _depth_five(proba, reference, prior, alpha)
     return rows
 

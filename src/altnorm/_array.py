@@ -29,6 +29,7 @@ __all__ = [
     "block_slices",
     "concat_blocks",
     "device",
+    "exp_in_place",
     "is_array_api_obj",
     "quiet",
     "scatter",
@@ -82,6 +83,16 @@ def top_k(array: Array, k: int) -> Array:
     if is_numpy_namespace(xp) and k < array.shape[1]:
         array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
     return xp.sort(array, axis=1, descending=True)[:, :k]
+
+
+def exp_in_place(array: Array) -> Array:
+    """Return ``exp(array)``, in the memory of `array` where the library allows it."""
+    xp = array_namespace(array)
+    if is_numpy_namespace(xp):
+        return np.exp(array, out=array)
+    if is_torch_namespace(xp) and not array.requires_grad:
+        return array.exp_()
+    return xp.exp(array)
 
 
 def scatter(array: Array, mask: Array, values: Array) -> Array:

@@ -26,7 +26,15 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from altnorm._array import Array, array_namespace, block_slices, concat_blocks, quiet, scatter
+from altnorm._array import (
+    Array,
+    array_namespace,
+    block_slices,
+    concat_blocks,
+    exp_in_place,
+    quiet,
+    scatter,
+)
 
 __all__ = [
     "Anchor",
@@ -194,26 +202,30 @@ def _columns_to_one(log_a: Array, log_b: Array) -> tuple[Array, Array]:
 def next_anchor(
     log_a: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
 ) -> Anchor:
-    """One iteration of the reference on its own."""
+    """One iteration of the reference on its own.
+
+    These are the largest arrays beside the products; what is ours is changed in place.
+    """
     xp = array_namespace(log_a)
     x = alpha * log_a
     if log_w is not None:
-        x = x + log_w[:, None]
+        x += log_w[:, None]
     top = xp.max(x, axis=0)
     top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
-    shares = xp.exp(x - top)
+    shares = exp_in_place(x - top)
     log_s = log_ref = top + xp.log(xp.sum(shares, axis=0))
     if log_mass is not None:
         log_s = log_add(log_ref, log_mass + log_q)
     log_c = xp.where(log_ref > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
-    shares = shares * xp.exp(top + log_c)
-    x = x + log_c
+    shares *= xp.exp(top + log_c)
+    x += log_c
     row_sums = xp.sum(shares, axis=1)
     if bool(xp.all(row_sums > _tiny(xp, log_a))):
         log_r = xp.log(row_sums)
     else:
         log_r = logsumexp(x, axis=1)[:, 0]
-    return Anchor(x - log_r[:, None], log_c, log_r, shares, log_ref + log_c)
+    x -= log_r[:, None]
+    return Anchor(x, log_c, log_r, shares, log_ref + log_c)
 
 
 def next_rows(
@@ -251,7 +263,7 @@ def reference_share(
     supported = anchor.log_p > _NEG_INF
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
-    sums = xp.exp(masked - shift) @ kernel.T
+    sums = exp_in_place(masked - shift) @ kernel.T
     # The kernel's rows sum to 1, so the smallest factor bounds the sums from below; only where
     # that does not settle it, the sums themselves are looked at.
     limit = max(tiny, math.exp(math.log(tiny) / alpha))
