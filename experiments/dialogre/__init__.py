@@ -1,0 +1,1 @@
+"""Relations between the participants of a dialogue: the paper's study on DialogRE."""

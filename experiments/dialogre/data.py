@@ -1,0 +1,103 @@
+"""Read DialogRE: dialogues, argument pairs, relations, and when each relation can be known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["DOWNLOADS", "N_RELATIONS", "Pair", "label_matrix", "read_split"]
+
+# The official files of version 2, English, for non-commercial research:
+# https://github.com/nlpdata/dialogre (Yu, Sun, Cardie, Yu, ACL 2020).
+_ROOT = "https://raw.githubusercontent.com/nlpdata/dialogre/master/data_v2/en/data"
+DOWNLOADS = {split: f"{_ROOT}/{split}.json" for split in ("train", "dev", "test")}
+
+N_RELATIONS = 36  # number 37 is "unanswerable": no label
+
+
+class Pair(NamedTuple):
+    """One row: an argument pair of a dialogue.
+
+    Attributes
+    ----------
+    turns : tuple of str
+        The dialogue, "Speaker 1: ..." and so on.
+    x, y : str
+        The arguments.
+    relations : tuple of int
+        Relations, 0 .. 35; none for "unanswerable".
+    evaluable : tuple of int
+        For each of the 36 relations the number of turns from which on it is evaluable: both
+        arguments have been mentioned, and the trigger too if the relation has one.
+    """
+
+    turns: tuple[str, ...]
+    x: str
+    y: str
+    relations: tuple[int, ...]
+    evaluable: tuple[int, ...]
+
+
+def read_split(folder: Path, split: str) -> list[Pair]:
+    """Read one split.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds ``train.json``, ``dev.json`` and ``test.json``, or the same with ``.gz``; see
+        `DOWNLOADS`.
+    split : {"train", "dev", "test"}
+        Which one.
+
+    Returns
+    -------
+    list of Pair
+        The argument pairs of all dialogues, in the order of the file.
+    """
+    plain, packed = folder / f"{split}.json", folder / f"{split}.json.gz"
+    if not plain.exists() and not packed.exists():
+        raise FileNotFoundError(
+            f"There is neither {plain.name} nor {packed.name} in {folder}. Download "
+            f"{DOWNLOADS[split]} into it."
+        )
+    text = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
+    return [_pair(tuple(turns), entry) for turns, entries in json.loads(text) for entry in entries]
+
+
+def label_matrix(pairs: Sequence[Pair]) -> np.ndarray:
+    """Relations as a 0/1 matrix, shape (n, 36)."""
+    labels = np.zeros((len(pairs), N_RELATIONS), np.uint8)
+    for row, pair in enumerate(pairs):
+        labels[row, list(pair.relations)] = 1
+    return labels
+
+
+def _pair(turns: tuple[str, ...], entry: dict[str, Any]) -> Pair:
+    triggers = {
+        number - 1: trigger
+        for number, trigger in zip(entry["rid"], entry["t"], strict=True)
+        if number <= N_RELATIONS
+    }
+    known = {relation: trigger for relation, trigger in triggers.items() if trigger.strip()}
+    arguments = max(_first_turn(turns, entry["x"]), _first_turn(turns, entry["y"]))
+    evaluable = tuple(
+        max(arguments, _first_turn(turns, known[relation])) if relation in known else arguments
+        for relation in range(N_RELATIONS)
+    )
+    return Pair(turns, entry["x"], entry["y"], tuple(sorted(triggers)), evaluable)
+
+
+def _first_turn(turns: Sequence[str], text: str) -> int:
+    """Number of turns up to the first mention of `text`; all of them if there is none."""
+    escaped = re.escape(text.strip())
+    for pattern in (rf"(?<!\w){escaped}(?!\w)", escaped):  # a whole word if possible
+        for number, turn in enumerate(turns, start=1):
+            if re.search(pattern, turn, flags=re.IGNORECASE):
+                return number
+    return len(turns)

@@ -1,0 +1,111 @@
+"""The paper's grid for several labels a row, all settings of it, in a moment.
+
+In ``pairs`` mode every probability is adjusted by one and the same function, so a setting is a
+table over the distinct probabilities. Predictions are stored rounded, which leaves some hundred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+import altnorm
+
+__all__ = ["ALPHAS", "DEPTHS", "THRESHOLDS", "GridPoint", "best_point", "fit_point", "scan"]
+
+ALPHAS = (*(round(0.1 * i, 1) for i in range(1, 10)), *(float(i) for i in range(1, 36)))
+DEPTHS = (1, 2, 3, 4, 5)
+THRESHOLDS = (0.25, 0.5, 0.75)
+
+
+class GridPoint(NamedTuple):
+    """A setting and its score on validation data."""
+
+    alpha: float
+    depth: int
+    threshold: float
+    score: float
+
+
+def scan(
+    proba: np.ndarray,
+    prior: float,
+    score: Callable[[np.ndarray], float],
+    *,
+    alphas: Sequence[float] = ALPHAS,
+    depths: Sequence[int] = DEPTHS,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> list[GridPoint]:
+    """Score every setting on the predictions it takes its reference from, as the paper does.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, m)
+        Validation predictions.
+    prior : float
+        Probability of "yes".
+    score : callable
+        Score of the adjusted predictions.
+    alphas, depths, thresholds
+        The grid.
+
+    Returns
+    -------
+    list of GridPoint
+        In the order alpha, threshold, depth.
+    """
+    values, where, counts = np.unique(proba, return_inverse=True, return_counts=True)
+    where = where.reshape(proba.shape)
+    points = []
+    for alpha in alphas:
+        for threshold in thresholds:
+            tables = _tables(values, counts, prior, alpha, threshold, max(depths))
+            for depth, table in enumerate(tables, start=1):
+                if depth in depths:
+                    points.append(GridPoint(alpha, depth, threshold, score(table[where])))
+    return points
+
+
+def _tables(
+    values: np.ndarray,
+    counts: np.ndarray,
+    prior: float,
+    alpha: float,
+    threshold: float,
+    depth: int,
+) -> Iterator[np.ndarray]:
+    """The adjusted values after each iteration; those not in doubt as they were."""
+    rows = np.stack([values, 1 - values], axis=1)
+    doubt = altnorm.ambiguity(rows) > threshold
+    if not doubt.any() or doubt.all():
+        return
+    steps = altnorm.trajectory(
+        rows[doubt],
+        rows[~doubt],
+        prior=np.array([prior, 1 - prior]),
+        alpha=alpha,
+        depth=depth,
+        reference_weight=counts[~doubt].astype(float),
+    )
+    for step in steps[1:]:
+        table = values.copy()
+        table[doubt] = step[:, 0]
+        yield table
+
+
+def best_point(points: Sequence[GridPoint]) -> GridPoint:
+    """The best setting; of equally good ones the one with the fewest iterations."""
+    return max(points, key=lambda point: (round(point.score, 12), -point.depth))
+
+
+def fit_point(point: GridPoint, proba: np.ndarray, prior: float) -> altnorm.AlternatingNormalizer:
+    """The setting as a fitted normalizer."""
+    return altnorm.AlternatingNormalizer(
+        point.alpha,
+        point.depth,
+        point.threshold,
+        prior=np.array([prior, 1 - prior]),
+        multilabel="pairs",
+    ).fit(proba)

@@ -1,0 +1,1 @@
+"""How to choose the reference: which rows, how many, and how they count."""

@@ -1,0 +1,1 @@
+"""Ultra-fine entity typing: the paper's study with 10,331 types."""

@@ -1,0 +1,222 @@
+"""The study on relations in dialogues: its loader, its scores, its grid, and that it runs."""
+
+import csv
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import altnorm
+
+pytest.importorskip("matplotlib")
+
+from experiments.dialogre import __main__ as dialogre
+from experiments.dialogre import data, evaluation, grid, study, tables
+from experiments.dialogre.methods import METHODS
+
+DIALOGUE = [
+    "Speaker 1: Have you met Ada?",
+    "Speaker 2: She is my sister, and she moved to Oslo.",
+    "Speaker 10: Oslo is cold.",
+    "Speaker 1: Bring a coat.",
+]
+ENTRIES = [
+    {"x": "Speaker 2", "y": "Ada", "rid": [16, 30], "t": ["sister", ""]},
+    {"x": "Ada", "y": "Oslo", "rid": [18], "t": ["moved to"]},
+    {"x": "Speaker 10", "y": "Ada", "rid": [37], "t": [""]},
+    {"x": "Speaker 1", "y": "Bergen", "rid": [18], "t": ["coat"]},
+]
+
+
+def write_dialogues(folder, splits=("train", "dev", "test"), copies=1):
+    for split in splits:
+        text = json.dumps([[DIALOGUE, ENTRIES]] * copies)
+        (folder / f"{split}.json").write_text(text, encoding="utf-8")
+
+
+def write_predictions(path, seed, n=60, n_turns=4):
+    """A classifier that is right more often than not, and less so early in a dialogue."""
+    rng = np.random.default_rng(seed)
+    arrays = {"train_frequencies": np.full(36, 1 / 36)}
+    for split in ("val", "test"):
+        labels = np.eye(36, dtype=np.uint8)[rng.integers(5, size=n)]
+        rows, turns = np.repeat(np.arange(n), n_turns - 1), np.tile(np.arange(1, n_turns), n)
+        noise = rng.normal(size=(n, 36)), rng.normal(size=(rows.size, 36))
+        arrays |= {
+            f"{split}_logits": (4.0 * labels - 3.5 + noise[0]).round(1).astype(np.float16),
+            f"{split}_labels": labels,
+            f"{split}_evaluable": rng.integers(1, n_turns + 1, (n, 36)).astype(np.uint8),
+            f"{split}_prefix_rows": rows.astype(np.uint16),
+            f"{split}_prefix_turns": turns.astype(np.uint8),
+            f"{split}_prefix_logits": (2.0 * labels[rows] - 3 + noise[1]).astype(np.float16),
+        }
+    np.savez_compressed(path, **arrays)
+
+
+def test_pairs_labels_and_turns(tmp_path):
+    write_dialogues(tmp_path)
+    pairs = data.read_split(tmp_path, "dev")
+    assert [pair.relations for pair in pairs] == [(15, 29), (17,), (), (17,)]
+    assert data.label_matrix(pairs).sum(axis=1).tolist() == [2, 1, 0, 1]
+    first, second, third, missing = (pair.evaluable for pair in pairs)
+    assert first[15] == 2  # arguments and trigger
+    assert first[29] == 2  # no trigger: the arguments
+    assert second[17] == second[0] == 2
+    assert set(third) == {3}  # "Speaker 1" is not a mention of "Speaker 10"
+    assert set(missing) == {4}  # an argument that is never mentioned: the whole dialogue
+
+
+def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
+    write_dialogues(tmp_path, splits=["dev"])
+    plain = data.read_split(tmp_path, "dev")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    (packed / "dev.json.gz").write_bytes(gzip.compress((tmp_path / "dev.json").read_bytes()))
+    assert data.read_split(packed, "dev") == plain
+    with pytest.raises(
+        FileNotFoundError, match=r"neither test\.json nor test\.json\.gz .*Download"
+    ):
+        data.read_split(tmp_path, "test")
+
+
+def test_conversational_score_by_hand():
+    """Two rows, two relations, two turns; the sums are written out."""
+    labels = np.array([[1, 0], [0, 0]])
+    whole = np.array([[0.9, 0.1], [0.1, 0.8]])
+    prefixes = evaluation.Prefixes(
+        proba=np.array([[0.2, 0.7], [0.1, 0.9]]),
+        rows=np.array([0, 1]),
+        counts=np.array([[True, True], [True, False]]),
+    )
+    # Row 0 says relation 1 at turn 1 (wrong), relation 0 at turn 2 (right): precision 1/2, recall
+    # 1/2 (due at both turns). Row 1 says relation 1 at turn 2 (wrong; not evaluable at turn 1):
+    # precision 0, no recall.
+    found = evaluation.conversational_f1(labels, whole, prefixes, limit=0.5)
+    assert found == pytest.approx(2 * 0.25 * 0.5 / 0.75)
+
+
+def test_conversational_score_without_prefixes_is_loose_macro_f1():
+    rng = np.random.default_rng(0)
+    labels, proba = rng.integers(2, size=(20, 36)), rng.uniform(size=(20, 36))
+    none = evaluation.Prefixes(np.empty((0, 36)), np.empty(0, int), np.empty((0, 36), bool))
+    expected = altnorm.metrics.loose_macro_f1(labels, altnorm.metrics.decide(proba))
+    assert evaluation.conversational_f1(labels, proba, none, 0.5) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("threshold", [0.25, 0.75])
+def test_grid_is_the_normalizer(threshold):
+    rng = np.random.default_rng(1)
+    proba = rng.beta(0.3, 0.6, (40, 5)).round(2).clip(0.01, 0.99)
+    adjusted = []
+    points = grid.scan(
+        proba,
+        0.2,
+        lambda after: adjusted.append(after) or 0.0,
+        alphas=(0.5, 3.0),
+        depths=(1, 3),
+        thresholds=(threshold,),
+    )
+    assert [(p.alpha, p.depth) for p in points] == [(0.5, 1), (0.5, 3), (3.0, 1), (3.0, 3)]
+    for point, after in zip(points, adjusted, strict=True):
+        expected = grid.fit_point(point, proba, 0.2).transform(proba)
+        np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_equally_good_settings_take_the_fewest_iterations():
+    points = [grid.GridPoint(1.0, depth, 0.5, 0.6) for depth in (3, 1, 2)]
+    assert grid.best_point(points).depth == 1
+
+
+def test_interval_and_verdict_over_seeds():
+    def rows(method, values):
+        return [study.Measured("seed", method, "", 0.5, 0.0, v, 0.0, 0.0) for v in values]
+
+    both = rows("base", [50.0, 51.0, 52.0]) + rows("new", [51.0, 52.1, 52.9])
+    found = tables.gain(both, "new", "micro")
+    assert found.mean == pytest.approx(1.0)
+    assert found.low == pytest.approx(1 - 4.302653 * 0.1 / np.sqrt(3))
+    assert tables.verdict(found) == "agrees"
+    assert tables.verdict(tables.gain(both, "base", "micro", base="new")) == "disagrees"
+    assert tables.verdict(found._replace(low=-1.0)).startswith("same direction")
+    assert tables.verdict(tables.Gain(found.values, -0.1, -1.0, 1.0)) == "not seen"
+
+
+def test_quick_run_writes_everything_it_mentions(tmp_path):
+    folder, output = tmp_path / "predictions", tmp_path / "results"
+    folder.mkdir()
+    write_predictions(folder / "seed0.npz", 0)
+    write_predictions(tmp_path / "other.npz", 1)
+    other = str(tmp_path / "other.npz")
+    arguments = ["--predictions", str(folder), "--output", str(output), "--second-look", other]
+    dialogre.main(["--quick", "--jobs", "1", *arguments])
+    page = (output / "README.md").read_text(encoding="utf-8")
+    assert "(gains.png)" in page
+    assert all((output / f"gains.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+    for name in ("results", "second_look"):
+        assert f"({name}.csv)" in page
+        with (output / f"{name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [row["method"] for row in rows] == list(METHODS)
+        assert 0 < float(rows[0]["micro"]) <= 100
+
+
+def test_no_predictions_is_told(tmp_path):
+    with pytest.raises(SystemExit, match=r"no \.npz files .*--predictions"):
+        dialogre.main(["--predictions", str(tmp_path / "a" / "b"), "--output", str(tmp_path)])
+
+
+@pytest.fixture
+def train():
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from experiments.dialogre import train
+
+    return train
+
+
+def tiny_encoder(folder, texts):
+    """A random BERT of two narrow layers, and a tokenizer that knows the words of `texts`."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+    from transformers import BertConfig, BertModel
+
+    special = ["[PAD]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]"]
+    splitter = pre_tokenizers.BertPreTokenizer()
+    words = {w for t in texts for w, _ in splitter.pre_tokenize_str(t.lower())}
+    vocabulary = {word: i for i, word in enumerate([*special, *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), splitter
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    shape = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16)
+    BertModel(BertConfig(vocab_size=len(vocabulary), **shape)).save_pretrained(folder)
+
+
+@pytest.mark.heavy
+def test_speakers_are_marked_and_arguments_are_spans(train, tmp_path):
+    tiny_encoder(tmp_path / "encoder", DIALOGUE)
+    write_dialogues(tmp_path)
+    pairs = data.read_split(tmp_path, "train")
+    tokenizer = train.load_tokenizer(tmp_path / "encoder")
+    example = train.encode(tokenizer, pairs[2], 3)
+    words = [tokenizer.id_to_token(i) for i in example.ids]
+    assert words[0] == "[CLS]"
+    assert words[-5:] == ["[SEP]", "[unused1]", "[SEP]", "ada", "[SEP]"]
+    assert words.count("[unused1]") == 2  # where Speaker 10 speaks, and at the end
+    assert words.count("speaker") == 2  # Speakers 1 and 2; the fourth turn is cut off
+    assert [w for w, s in zip(words, example.spans, strict=True) if s] == ["[unused1]", "ada"]
+
+
+@pytest.mark.heavy
+def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
+    tiny_encoder(tmp_path / "encoder", DIALOGUE)
+    write_dialogues(tmp_path, copies=3)
+    paths = ["--data", ".", "--encoder", "encoder", "--output", "output"]
+    monkeypatch.chdir(tmp_path)
+    train.main([*paths, "--seeds", "1", "--quick", "--device", "cpu"])
+    found = evaluation.read_predictions(tmp_path / "output" / "dialogre_seed0.npz")
+    assert found.val.proba.shape == found.test.proba.shape == (12, 36)
+    np.testing.assert_array_equal(found.val.labels[:4].sum(axis=1), [2, 1, 0, 1])
+    # Prefixes begin where both arguments are known: turns 2 and 3 of four, then 3, then none.
+    np.testing.assert_array_equal(np.bincount(found.val.prefixes.rows)[:4], [2, 2, 1, 0])
+    assert found.val.prefixes.counts[0].all()

@@ -1,0 +1,180 @@
+"""The study on ultra-fine entity typing: its loader, its scores, its figure, and that it runs."""
+
+import csv
+import gzip
+import json
+
+import numpy as np
+import pytest
+from test_experiments_dialogre import tiny_encoder
+
+pytest.importorskip("matplotlib")
+
+from experiments.dialogre.grid import GridPoint
+from experiments.dialogre.methods import METHODS
+from experiments.ufet import __main__ as ufet
+from experiments.ufet import data, evaluation, figures
+
+TYPES = [*(f"type{i}" for i in range(130)), "baker", "night_watch"]
+ROWS = [
+    ("Yesterday", "the old baker", "closed his shop .", ["type0", "type20", "baker"]),
+    ("We saw", "it", "from the harbour .", ["type0", "type6"]),
+    ("", "Nobody", "answered .", []),
+]
+
+
+def write_mentions(folder, subfolders=False):
+    crowd, ontology = (folder / name if subfolders else folder for name in ("crowd", "ontology"))
+    for path in (crowd, ontology):
+        path.mkdir(parents=True, exist_ok=True)
+    (ontology / "types.txt").write_text("\n".join(TYPES) + "\n", encoding="utf-8")
+    names = ("left_context_token", "mention_span", "right_context_token", "y_str")
+    for split in ("train", "dev", "test"):
+        lines = [
+            json.dumps(dict(zip(names, (left.split(), mention, right.split(), y), strict=True)))
+            for left, mention, right, y in ROWS
+        ]
+        (crowd / f"{split}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_predictions(path, seed, n=50):
+    rng = np.random.default_rng(seed)
+    types = np.array([0, 1, 9, 12, 130, 200, 5000], np.uint16)
+    arrays = {"types": types, "train_frequencies": np.full(types.size, 0.3)}
+    for split in ("val", "test"):
+        labels = (rng.uniform(size=(n, types.size)) < 0.3).astype(np.uint8)
+        logits = 3.0 * labels - 2.0 + rng.normal(size=labels.shape)
+        arrays |= {f"{split}_labels": labels, f"{split}_logits": logits.round(1)}
+    np.savez_compressed(path, **arrays)
+
+
+@pytest.mark.parametrize("subfolders", [False, True])
+def test_mentions_and_types(tmp_path, subfolders):
+    write_mentions(tmp_path, subfolders)
+    assert data.read_types(tmp_path) == TYPES
+    rows = data.read_split(tmp_path, "dev")
+    assert rows[0] == ("Yesterday", "the old baker", "closed his shop .", tuple(ROWS[0][3]))
+    columns = {name: i for i, name in enumerate(TYPES)}
+    labels = data.label_matrix(rows, columns)
+    assert labels.sum(axis=1).tolist() == [3, 2, 0]
+    assert labels[0, [0, 20, 130]].all()
+    assert data.label_matrix(rows, {"type0": 0}).tolist() == [[1], [1], [0]]
+
+
+def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
+    write_mentions(tmp_path)
+    plain = tmp_path / "types.txt"
+    (tmp_path / "types.txt.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    assert data.read_types(tmp_path) == TYPES
+    with pytest.raises(FileNotFoundError, match=r"no absent\.json .*Unpack http"):
+        data.read_split(tmp_path, "absent")
+
+
+def test_levels_begin_where_the_list_says():
+    assert data.level_of(np.array([0, 8, 9, 129, 130, 10330])).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_scores_by_level():
+    labels = np.array([[1, 0, 1], [1, 1, 0]])
+    proba = np.array([[0.9, 0.2, 0.3], [0.2, 0.4, 0.1]])
+    scores = evaluation.type_scores(labels, proba, np.array([0, 1, 2]))
+    # Predicted: the first type, and (as the most probable) the second.
+    assert scores.macro == pytest.approx(100 * 2 * 1.0 * 0.5 / 1.5)
+    assert scores.micro == pytest.approx(100 * 2 * 2 / (2 + 4))
+    assert scores.coarse == pytest.approx(100 * 2 * 1.0 * 0.5 / 1.5)
+    assert scores.fine == pytest.approx(100)
+    assert scores.ultra_fine == 0
+
+
+def test_precision_and_recall_make_the_score():
+    rng = np.random.default_rng(0)
+    labels, proba = rng.integers(2, size=(30, 6)), rng.uniform(size=(30, 6))
+    labels[0] = 0
+    precision, recall = evaluation.macro_precision_recall(labels, proba)
+    expected = evaluation.macro_f1(labels, proba)
+    assert 2 * precision * recall / (precision + recall) == pytest.approx(expected)
+
+
+def test_curves_are_means_over_scans():
+    points = [GridPoint(a, 1, 0.5, s) for a, s in ((2.0, 10.0), (1.0, 4.0), (2.0, 20.0))]
+    curves = figures.tuning_curves(points)
+    assert list(curves) == [(0.5, 1)]
+    np.testing.assert_array_equal(curves[0.5, 1], [[1.0, 2.0], [4.0, 15.0]])
+
+
+def test_quick_run_writes_everything_it_mentions(tmp_path):
+    folder, output = tmp_path / "predictions", tmp_path / "results"
+    folder.mkdir()
+    write_predictions(folder / "seed0.npz", 0)
+    ufet.main(["--quick", "--predictions", str(folder), "--output", str(output)])
+    page = (output / "README.md").read_text(encoding="utf-8")
+    for name in ("gains", "tuning"):
+        assert f"({name}.png)" in page
+        assert all((output / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+    for name, n_rows in (("results", len(METHODS)), ("tuning", 4 * 2 * 3), ("shifted", 2)):
+        assert f"({name}.csv)" in page
+        with (output / f"{name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == n_rows
+        assert all(value != "nan" for row in rows for value in row.values())
+
+
+@pytest.fixture
+def train():
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from experiments.ufet import train
+
+    return train
+
+
+@pytest.mark.heavy
+def test_the_mention_is_marked_and_the_context_cut(train, tmp_path):
+    long = "far " * 200
+    tiny_encoder(tmp_path / "encoder", [" ".join(row[:3]) for row in ROWS])
+    tokenizer = train.load_tokenizer(tmp_path / "encoder")
+    example = train.encode(tokenizer, data.Mention(long, "the old baker", long, ()))
+    words = [tokenizer.id_to_token(i) for i in example.ids]
+    inside = [w for w, s in zip(words, example.spans, strict=True) if s]
+    assert inside == ["[unused1]", "the", "old", "baker", "[unused2]"]
+    assert words[-5:] == ["[SEP]", "the", "old", "baker", "[SEP]"]
+    assert len(words) == 1 + 2 * train.MAX_SIDE + 5 + 5
+
+
+@pytest.mark.heavy
+def test_a_level_without_true_types_does_not_count(train):
+    import torch
+
+    loss = train.level_loss(np.array([0, 1, 2, 2]), "cpu")
+    labels = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
+    zeros = torch.zeros(1, 4)
+    assert float(loss(zeros, labels)) == pytest.approx(3 * np.log(2))
+
+
+@pytest.mark.heavy
+def test_rounding_keeps_decisions_and_the_sum_of_probabilities(train):
+    from experiments._encoder import bin_far_logits, round_logits
+
+    logits = np.random.default_rng(0).normal(-9, 5, (200, 50))
+    for small in (
+        bin_far_logits(logits, fine=1 / 64, edges=(-4.5, -7.0, -40.0)),
+        round_logits(logits, fine=1 / 64, coarse=1 / 4, cut=-5.0),
+    ):
+        near = logits > -4.5
+        np.testing.assert_allclose(small[near], logits[near], atol=0.02)
+        before, after = (1 / (1 + np.exp(-z.astype(float))) for z in (logits, small))
+        assert after.sum() == pytest.approx(before.sum(), rel=1e-3)
+
+
+@pytest.mark.heavy
+def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
+    write_mentions(tmp_path)
+    tiny_encoder(tmp_path / "encoder", [" ".join(row[:3]) for row in ROWS])
+    paths = ["--data", ".", "--encoder", "encoder", "--output", "out"]
+    monkeypatch.chdir(tmp_path)
+    train.main([*paths, "--seeds", "1", "--quick", "--device", "cpu"])
+    found = evaluation.read_predictions(tmp_path / "out" / "ufet_seed0.npz")
+    assert found.val_proba.shape == found.test_labels.shape
+    np.testing.assert_array_equal(found.val_labels.sum(axis=1), [3, 2, 0])
+    assert set(found.levels) >= {0, 1, 2}
