@@ -38,9 +38,9 @@ def scale() -> list[Row]:
         with threadpool_limits(1):
             best = min(seconds(lambda p=proba, f=normalizer: f.transform(p)) for _ in range(3))
         rate = len(proba) / best
-        what = f"{m:,} classes, {n:,} references, depth {depth}"
-        told = (
-            f"{rate:,.0f} rows/s a core; a billion rows {N_PER_BILLION / rate / 3600:,.1f} core-h"
-        )
+        doubt = np.mean((normalizer.transform(proba) != proba).any(axis=1))
+        what = f"{m:,} classes, {n:,} references, depth {depth}, {doubt:.0%} in doubt"
+        hours = N_PER_BILLION / rate / 3600
+        told = f"{rate:,.0f} rows/s a core; a billion rows {hours:,.1f} core-hours"
         rows.append(Row("scale", what, told))
     return rows
