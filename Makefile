@@ -16,7 +16,7 @@ PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST_ARGS ?= -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench docs constraints clean
+.PHONY: help demo test test-all check format bench docs reproduce constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -45,6 +45,22 @@ bench: $(VENV)/.stamp-heavy  ## print the table of timings
 
 docs: $(VENV)/.stamp-docs  ## build the site into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+# Folders with the predictions of the suite (.npz) and with the data sets; see experiments/*/results.
+PREDICTIONS ?= predictions
+DATASETS    ?= datasets
+STUDY       := $(BIN)/python -m
+
+reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTIONS=folder DATASETS=folder
+	$(STUDY) experiments.simulation
+	$(STUDY) experiments.geometry
+	$(STUDY) experiments.last_layer
+	$(STUDY) experiments.dialogre
+	$(STUDY) experiments.ufet
+	$(STUDY) experiments.suite --data $(PREDICTIONS)
+	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)
+	$(STUDY) experiments.blur --data $(PREDICTIONS)
+	$(STUDY) experiments.corruption --data $(DATASETS)
 
 constraints:  ## resolve every extra and group afresh and pin what came out
 	requirements/refresh
