@@ -46,11 +46,12 @@ bench: $(VENV)/.stamp-heavy  ## print the table of timings
 docs: $(VENV)/.stamp-docs  ## build the site into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-# Folder with the predictions of the suite (.npz).
+# Folders with the predictions of the suite (.npz) and with the data sets.
 PREDICTIONS ?= predictions
+DATASETS    ?= datasets
 STUDY       := $(BIN)/python -m
 
-reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTIONS=folder
+reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTIONS=folder DATASETS=folder
 	$(STUDY) experiments.simulation
 	$(STUDY) experiments.geometry
 	$(STUDY) experiments.last_layer
@@ -58,6 +59,8 @@ reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTION
 	$(STUDY) experiments.ufet
 	$(STUDY) experiments.suite --data $(PREDICTIONS)
 	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)
+	$(STUDY) experiments.blur --data $(PREDICTIONS)
+	$(STUDY) experiments.corruption --data $(DATASETS)
 
 constraints:  ## resolve every extra and group afresh and pin what came out
 	requirements/refresh

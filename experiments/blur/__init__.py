@@ -1,0 +1,1 @@
+"""Blurred images: the gain against the share of rows in doubt."""

@@ -1,0 +1,1 @@
+"""Corrupted text: the blur study on language."""

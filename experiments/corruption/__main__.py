@@ -1,0 +1,65 @@
+"""``python -m experiments.corruption --data DIR [--quick] [--output DIR]``."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+
+from experiments._output import write_csv
+from experiments.blur.arguments import parse_with_data
+from experiments.blur.study import Grid
+from experiments.corruption import data, study
+from experiments.corruption.figures import draw_gains
+from experiments.corruption.page import write_page
+
+HOLDS = "the folders clinc150 and banking77"
+TENTHS = tuple(round(0.1 * i, 1) for i in range(1, 10))
+FULL = study.Design(
+    data.CORPORA,
+    {"typos": (0.05, 0.1, 0.2, 0.4), "dropped words": (0.2, 0.4, 0.6, 0.8)},
+    n_seeds=2,
+    grid=Grid((*TENTHS, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 16.0, 35.0), (0.7, 0.9, 1.0, 2.0), 3, {}),
+)
+QUICK = study.Design(
+    ("banking77",),
+    {"typos": (0.1, 0.3), "dropped words": (0.3, 0.7)},
+    n_seeds=1,
+    grid=Grid(
+        (0.5, 1.0, 2.0), (1.0,), 2, {"alphas": (0.5, 1.0, 2.0), "depths": (1,), "n_repeats": 1}
+    ),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = parse_with_data("corruption", "Gain against corruption.", argv, holds=HOLDS)
+    design = QUICK if arguments.quick else FULL
+    report(measure(arguments, design), design, arguments.output, quick=arguments.quick)
+    print(f"results in {arguments.output}")
+
+
+def measure(arguments: Namespace, design: study.Design) -> list[dict[str, Any]]:
+    """Measure all classifiers."""
+    parts = Parallel(n_jobs=arguments.jobs)(
+        delayed(study.measure)(arguments.data, corpus, model, design, arguments.seed)
+        for corpus, model in product(design.corpora, study.MODELS)
+    )
+    return list(chain(*parts))
+
+
+def report(
+    records: list[dict[str, Any]], design: study.Design, folder: Path, *, quick: bool
+) -> None:
+    """Write the table, the figure and the page."""
+    write_csv(folder / "gains.csv", {key: [r[key] for r in records] for key in records[0]})
+    for kind in design.rates:
+        draw_gains(records, design, kind, folder)
+    (folder / "README.md").write_text(write_page(records, design, quick=quick), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The blur study: what it counts, and that it runs."""
+
+import csv
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import altnorm
+from experiments.blur import __main__ as blur
+from experiments.blur import study
+from experiments.blur.page import rises_then_falls
+
+N_CLASSES = 6
+
+
+def tiny_logits(noise, seed=0, per_class=15):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(N_CLASSES), per_class)
+    logits = 3 * np.eye(N_CLASSES)[labels] + noise * rng.normal(size=(labels.size, N_CLASSES))
+    return logits.astype(np.float16), labels
+
+
+@pytest.fixture
+def folder(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for sigma in study.SIGMAS:
+        logits, labels = tiny_logits(1 + sigma / 8)
+        np.savez(data / f"imagenet5k_lite0_blur{sigma:02d}.npz", logits=logits, labels=labels)
+    return data
+
+
+def test_quick_run_writes_everything_it_mentions(folder, tmp_path):
+    blur.main(["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"])
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for figure in ("gains", "references"):
+        assert f"({figure}.png)" in page
+        assert (tmp_path / f"{figure}.png").stat().st_size > 1000
+        assert (tmp_path / f"{figure}.svg").stat().st_size > 1000
+    for table in ("gains", "references"):
+        assert f"({table}.csv)" in page
+        with (tmp_path / f"{table}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert {int(row["sigma"]) for row in rows} == set(study.SIGMAS)
+        assert all(value not in ("nan", "inf") for row in rows for value in row.values())
+
+
+def test_missing_data_is_told(folder, tmp_path):
+    with pytest.raises(SystemExit, match="--data DIR"):
+        blur.main(["--quick", "--output", str(tmp_path)])
+    (folder / "imagenet5k_lite0_blur08.npz").unlink()
+    with pytest.raises(SystemExit, match=r"blur08\.npz"):
+        blur.main(["--data", str(folder), "--quick", "--output", str(tmp_path)])
+
+
+def test_deals_are_disjoint_and_balanced():
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(4), 5))
+    first, second = study.deal_pairs(labels, np.random.default_rng(1))
+    assert not set(first) & set(second)
+    np.testing.assert_array_equal(np.bincount(labels[first]), [2, 2, 2, 2])
+    np.testing.assert_array_equal(np.bincount(labels[second]), [2, 2, 2, 2])
+
+
+def test_gains_are_counted_on_hard_rows_and_on_all():
+    before = np.array([True, False, False, True])
+    after = np.array([True, True, False, True])
+    hard = np.array([False, True, True, False])
+    record = study.gain_record(before, after, hard)
+    assert (record["base_hard"], record["gain_hard"]) == (0, 50)
+    assert (record["base"], record["gain"]) == (50, 25)
+    assert record["se_hard"] == pytest.approx(100 * 0.5 / np.sqrt(2))
+    assert record["n_hard"] == 2
+
+
+def test_the_bound_is_no_worse_than_any_setting_of_its_grid():
+    logits, labels = tiny_logits(3.0)
+    proba = np.exp(logits.astype(float))
+    proba /= proba.sum(axis=1, keepdims=True)
+    grid = study.Grid((0.5, 2.0), (1.0,), 3, {})
+    step, alpha, depth = study.best_setting(proba, labels, proba[::2], grid)
+    best = (step.argmax(axis=1) == labels).mean()
+    for setting in ({"alpha": 0.5}, {"alpha": 1.0, "depth": 3}, {"alpha": 2.0}):
+        other = altnorm.alternating_normalization(proba, proba[::2], **setting)
+        assert best >= (other.argmax(axis=1) == labels).mean()
+    assert alpha in (0.5, 1.0, 2.0)
+    assert depth == 1 or alpha == 1.0
+
+
+def test_shape_of_a_curve():
+    assert rises_then_falls(np.array([0.0, 1, 3, 2, 0]))
+    assert not rises_then_falls(np.array([3.0, 2, 1]))
+    assert not rises_then_falls(np.array([0.0, 2, 1, 3]))

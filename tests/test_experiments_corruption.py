@@ -1,0 +1,125 @@
+"""The corruption study: its data, its corruptions, and that it runs."""
+
+import csv
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import altnorm
+from experiments.corruption import __main__ as corruption
+from experiments.corruption import data, study
+from experiments.corruption.page import FALLS, GROWS, OPEN, Change
+
+WORDS = {
+    "card": ["card", "lost", "stolen", "plastic", "replace", "freeze"],
+    "rate": ["rate", "exchange", "currency", "euro", "dollar", "fee"],
+    "transfer": ["transfer", "money", "account", "send", "payment", "arrive"],
+    "app": ["app", "phone", "login", "password", "crash", "update"],
+}
+
+
+def tiny_pairs(n, seed):
+    """Short texts that mix words of their class with words of all classes."""
+    rng = np.random.default_rng(seed)
+    every = sorted({word for words in WORDS.values() for word in words})
+    return [
+        (" ".join([*rng.choice(words, 2), *rng.choice(every, 2)]), label)
+        for label, words in WORDS.items()
+        for _ in range(n)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Banking77 as plain files, CLINC150 as a compressed one."""
+    for name in ("banking77", "clinc150"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    for part, n in (("train", 20), ("test", 30)):
+        lines = ["text,category", *(f'"{t}",{y}' for t, y in tiny_pairs(n, seed=n))]
+        path = tmp_path / "data" / "banking77" / f"{part}.csv"
+        path.write_text("\n".join(lines), encoding="utf-8")
+    parts = {part: tiny_pairs(n, seed=n) for part, n in (("train", 9), ("val", 2), ("test", 3))}
+    packed = gzip.compress(json.dumps(parts).encode())
+    (tmp_path / "data" / "clinc150" / "data_full.json.gz").write_bytes(packed)
+    return tmp_path / "data"
+
+
+def test_quick_run_writes_everything_it_mentions(folder, tmp_path):
+    corruption.main(["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"])
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for figure in ("typos", "dropped_words"):
+        assert f"({figure}.png)" in page
+        assert (tmp_path / f"{figure}.png").stat().st_size > 1000
+        assert (tmp_path / f"{figure}.svg").stat().st_size > 1000
+    assert "(gains.csv)" in page
+    with (tmp_path / "gains.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["method"] for row in rows} == set(study.METHODS)
+    assert all(value not in ("", "nan", "inf") for row in rows for value in row.values())
+
+
+def test_banking_test_data_are_halved_class_by_class(folder):
+    corpus = data.read_corpus(folder, "banking77")
+    assert len(corpus.train.texts) == 80
+    np.testing.assert_array_equal(np.bincount(corpus.val.y), [15] * 4)
+    np.testing.assert_array_equal(np.bincount(corpus.test.y), [15] * 4)
+
+
+def test_clinc_keeps_its_parts(folder):
+    corpus = data.read_corpus(folder, "clinc150")
+    assert [len(part.y) for part in corpus[1:]] == [36, 8, 12]
+    with pytest.raises(SystemExit, match="data_imbalanced"):
+        data.read_corpus(folder, "clinc150 imbalanced")
+
+
+@pytest.mark.parametrize("kind", data.KINDS)
+def test_rate_zero_changes_nothing_and_seeds_repeat(kind):
+    texts = ["how do I send money abroad", "my card is lost"]
+    assert data.corrupt(texts, kind, 0.0, np.random.default_rng(0)) == texts
+    first, again = (data.corrupt(texts, kind, 0.5, np.random.default_rng(3)) for _ in range(2))
+    assert first == again != texts
+
+
+def test_typos_come_at_their_rate_and_leave_spaces():
+    text = "abcde fghij " * 500
+    (changed,) = data.corrupt([text], "typos", 0.3, np.random.default_rng(0))
+    # One edit in three deletes a letter.
+    assert len(changed) == pytest.approx(len(text) - 5000 * 0.3 / 3, rel=0.02)
+    assert changed.count(" ") == text.count(" ")
+
+
+def test_dropping_all_words_leaves_one():
+    (changed,) = data.corrupt(["one two three"], "dropped words", 1.0, np.random.default_rng(0))
+    assert changed in ("one", "two", "three")
+
+
+def test_renewed_reference_needs_no_labels():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=600)
+    scores = rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0]
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    options = {"alphas": (0.5, 1.0), "depths": (1,), "n_repeats": 1, "random_state": 0}
+    search = altnorm.AlternatingNormalizerCV(**options).fit(proba, y)
+    assert search.verdict_.adopted
+    same = study.renew(search, proba)
+    np.testing.assert_allclose(same.transform(proba), search.transform(proba), rtol=1e-12)
+    refused = altnorm.AlternatingNormalizerCV(**options, significance=1e-200).fit(proba, y)
+    np.testing.assert_array_equal(study.renew(refused, proba).transform(proba), proba)
+
+
+def test_a_change_needs_more_than_its_margin():
+    def change(clean, halved):
+        return Change("corpus", "model", "typos", 0.1, clean, halved, 1.0, (0.0, 0.0)).verdict
+
+    assert change(0.0, 2.0) == GROWS
+    assert change(2.0, 0.0) == FALLS
+    assert change(0.0, 0.5) == OPEN
+
+
+def test_bias_is_the_distance_of_the_mean_from_uniform():
+    assert study.measure_bias(np.array([[1.0, 0.0], [0.0, 1.0]])) == 0
+    assert study.measure_bias(np.array([[1.0, 0.0], [1.0, 0.0]])) == pytest.approx(50)
