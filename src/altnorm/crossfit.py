@@ -60,8 +60,6 @@ class ClassCrossFit:
         self.base = proba if keep_proba else proba.argmax(axis=1)
         self.weight = np.ones(folds.size) if weight is None else weight
         self.ambiguity = row_ambiguity(proba, k_max=k_max)
-        with quiet(np):
-            self.log_proba = np.log(proba)
 
     def serves(self, threshold: float, reference: str) -> np.ndarray:
         """Which rows serve as reference, whatever their fold."""
@@ -116,7 +114,7 @@ class ClassCrossFit:
             weight, log_q = self.weight[used], np.log(self.priors[fold])
             mass = setting.smoothing * weight.sum()
             path = reference_path(
-                self.log_proba[used],
+                np.log(self.proba[used]),
                 np.log(weight),
                 log_q,
                 setting.alpha,
@@ -155,7 +153,7 @@ class ClassCrossFit:
         log_s = np.full((groups.shape[0], m), -math.inf)
         with quiet(np):
             for rows in block_slices(n, 24 * m, self.proba, cached=True):
-                x = np.multiply(alpha, self.log_proba[rows], dtype=np.float64)
+                x = np.multiply(alpha, np.log(self.proba[rows]), dtype=np.float64)
                 top = np.maximum(x.max(axis=0), np.finfo(x.dtype).min)
                 log_s = log_add(log_s, top + np.log(groups[:, rows] @ np.exp(x - top)))
             self._repair(log_s, groups, alpha)
@@ -164,12 +162,12 @@ class ClassCrossFit:
 
     def _repair(self, log_s: np.ndarray, groups: np.ndarray, alpha: float) -> None:
         """Recompute, in place, the sums so far below the largest power that they underflowed."""
-        low = _LOG_SAFE + alpha * np.multiply(1, self.log_proba.max(axis=0), dtype=np.float64)
+        low = _LOG_SAFE + alpha * np.log(self.proba.max(axis=0).astype(np.float64))
         lost = log_s < low
         for group in np.flatnonzero(lost.any(axis=1)):
             used = np.flatnonzero(groups[group])
             if used.size:
-                log_a = self.log_proba[np.ix_(used, lost[group])].astype(np.float64, copy=False)
+                log_a = np.log(self.proba[np.ix_(used, lost[group])].astype(np.float64, copy=False))
                 log_w = np.log(groups[group, used])
                 log_s[group, lost[group]] = column_log_sums(log_a, log_w, alpha)
 

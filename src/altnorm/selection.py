@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
 
 from altnorm._array import quiet
 from altnorm._scores import Score
@@ -18,6 +19,7 @@ __all__ = ["Dealing", "Plan", "Validation", "make_plan"]
 
 COARSE = 3  # every third exponent is tried first
 BEST = 3  # near so many of the best exponents the others are tried
+WORKING_MEMORY = 256  # MiB: the validation data are in memory several times already
 DEEPER = 5  # so many of the best exponents are iterated further
 
 
@@ -96,8 +98,9 @@ class Dealing:
             if best.setting is not IDENTITY:
                 normalizer = data.normalizer(best.setting, prior)
                 weight = None if data.weight is None else data.weight[~inside]
-                normalizer.fit(data.proba[~inside], sample_weight=weight)
-                after[inside] = normalizer._transform(data.proba[inside])
+                with config_context(working_memory=WORKING_MEMORY):
+                    normalizer.fit(data.proba[~inside], sample_weight=weight)
+                    after[inside] = normalizer._transform(data.proba[inside])
         return after
 
     def biases(self) -> BiasCrossFit:
