@@ -93,10 +93,9 @@ class ClassCrossFit:
         rows = np.flatnonzero(self.ambiguity > setting.threshold)
         steps = [self._fold_path(setting, rows, k, depth) for k in range(len(self.priors))]
         for d in range(1, depth):
-            new = np.empty((rows.size, self.proba.shape[1]), self.proba.dtype)
+            new = self.base[rows]
             for k, path in enumerate(steps):
                 new[self.folds[rows] == k] = path[d]
-            new = new if self.keep_proba else new.argmax(axis=1)
             yield setting._replace(depth=d + 1), self._among_all(rows, new)
 
     def _among_all(self, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -108,7 +107,7 @@ class ClassCrossFit:
     def _fold_path(
         self, setting: Setting, rows: np.ndarray, fold: int, depth: int
     ) -> list[np.ndarray]:
-        """Rows of one fold after each iteration against the rows of the others."""
+        """Predictions of one fold's rows after each iteration against the rows of the others."""
         used = self.serves(setting.threshold, setting.reference) & (self.folds != fold)
         with quiet(np):
             weight, log_q = self.weight[used], np.log(self.priors[fold])
@@ -124,7 +123,7 @@ class ClassCrossFit:
             steps = []
             for _ in range(depth):
                 b = step_once(b, next(path), self.priors[fold], alpha=setting.alpha)
-                steps.append(b)
+                steps.append(b if self.keep_proba else b.argmax(axis=1))
         return steps
 
     def _step(
