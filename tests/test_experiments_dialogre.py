@@ -136,10 +136,13 @@ def test_interval_and_verdict_over_seeds():
     found = tables.gain(both, "new", "micro")
     assert found.mean == pytest.approx(1.0)
     assert found.low == pytest.approx(1 - 4.302653 * 0.1 / np.sqrt(3))
-    assert tables.verdict(found) == "agrees"
-    assert tables.verdict(tables.gain(both, "base", "micro", base="new")) == "disagrees"
-    assert tables.verdict(found._replace(low=-1.0)).startswith("same direction")
-    assert tables.verdict(tables.Gain(found.values, -0.1, -1.0, 1.0)) == "not seen"
+    assert tables.verdict(found, [0.5]) == "agrees"
+    fallen = tables.gain(both, "base", "micro", base="new")
+    assert tables.verdict(fallen, [0.5]) == "disagrees"
+    wide = found._replace(low=-1.0)
+    expected = "open, compatible with no gain and +0.50, not with +3.00"
+    assert tables.verdict(wide, [0.5, 3.0]) == expected
+    assert tables.verdict(wide, [3.0]).startswith("not reproduced, compatible with no gain, not")
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):

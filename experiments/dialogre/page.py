@@ -10,12 +10,12 @@ from experiments.dialogre.methods import ALWAYS, BASE, EACH, ONE, PUBLISHED
 from experiments.dialogre.study import Measured
 from experiments.dialogre.tables import (
     adopted_count,
+    claim,
     column,
     gain,
     gain_table,
     paper_table,
     score_table,
-    verdict,
 )
 
 __all__ = ["PAPER", "PAPER_GAINS", "write_page"]
@@ -121,12 +121,10 @@ def write_page(rows: Sequence[Measured], second: Sequence[Measured], *, quick: b
 
 
 def _claims(rows: Sequence[Measured]) -> str:
-    lines = []
-    for field, paper in (("micro", "+0.34 and +0.29"), ("macro", "+0.69 and +0.68")):
-        found = gain(rows, PUBLISHED, field)
-        better = f"{int((found.values > 0).sum())} of {found.values.size} seeds better"
-        claim = f"- **CAN raises {SCORES[field]}** (paper: {paper}): {verdict(found)}."
-        lines.append(f"{claim} {found}, {better}.")
+    lines = [
+        claim(rows, field, SCORES[field], PAPER_GAINS[SCORES[field]])
+        for field in ("micro", "macro")
+    ]
     against = gain(rows, PUBLISHED, "micro", base=ONE)
     return "\n".join(lines) + _WHY.format(
         against=against,

@@ -15,6 +15,7 @@ from experiments.dialogre.methods import BASE, METHODS, PUBLISHED
 __all__ = [
     "Gain",
     "adopted_count",
+    "claim",
     "column",
     "gain",
     "gain_table",
@@ -61,13 +62,26 @@ def mean_and_sd(values: np.ndarray) -> str:
     return f"{values.mean():.2f} ± {spread:.2f}"
 
 
-def verdict(found: Gain) -> str:
-    """Whether the seeds agree with a claimed improvement."""
+def verdict(found: Gain, claimed: Sequence[float]) -> str:
+    """What the interval over seeds says about the gains that the paper claims."""
     if found.low > 0:
         return "agrees"
     if found.high < 0:
         return "disagrees"
-    return "same direction, not beyond chance" if found.mean > 0 else "not seen"
+    inside = [f"{x:+.2f}" for x in claimed if found.low <= x <= found.high]
+    outside = [f"{x:+.2f}" for x in claimed if not found.low <= x <= found.high]
+    words = " and ".join(["no gain", *inside])
+    against = f", not with {' and '.join(outside)}" if outside else ""
+    return f"{'open' if inside else 'not reproduced'}, compatible with {words}{against}"
+
+
+def claim(rows: Sequence[Any], field: str, title: str, claimed: Sequence[float]) -> str:
+    """The claim that CAN as published raises a score, and what is found here."""
+    found = gain(rows, PUBLISHED, field)
+    better = f"{int((found.values > 0).sum())} of {found.values.size} seeds better"
+    paper = " and ".join(f"{x:+.2f}" for x in claimed)
+    told = f"(paper: {paper}): {verdict(found, claimed)}. Here {found}, {better}."
+    return f"- **CAN raises {title}** {told}"
 
 
 def score_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:

@@ -8,15 +8,15 @@ import numpy as np
 
 from experiments._output import markdown_table
 from experiments.dialogre.grid import ALPHAS, DEPTHS, THRESHOLDS, GridPoint
-from experiments.dialogre.methods import BASE, ONE, PUBLISHED
+from experiments.dialogre.methods import BASE, ONE
 from experiments.dialogre.tables import (
     adopted_count,
+    claim,
     column,
     gain,
     gain_table,
     paper_table,
     score_table,
-    verdict,
 )
 from experiments.ufet.figures import Curves, tuning_curves
 from experiments.ufet.study import Measured, Shifted
@@ -141,12 +141,10 @@ def write_page(
 
 
 def _claims(rows: Sequence[Measured]) -> str:
-    lines = []
-    for field, paper in (("macro", "+1.71 and +0.53"), ("micro", "+1.89 and +0.84")):
-        found = gain(rows, PUBLISHED, field)
-        better = f"{int((found.values > 0).sum())} of {found.values.size} seeds better"
-        claim = f"- **CAN raises {SCORES[field]}** (paper: {paper}): {verdict(found)}."
-        lines.append(f"{claim} {found}, {better}.")
+    lines = [
+        claim(rows, field, SCORES[field], PAPER_GAINS[SCORES[field]])
+        for field in ("macro", "micro")
+    ]
     lines.append(
         f"- **Evidence**: `AlternatingNormalizerCV` adopts an adjustment in "
         f"{adopted_count(rows, 'CAN, cross-fitted')} seeds."
