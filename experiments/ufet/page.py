@@ -85,7 +85,9 @@ it names fewer; test, mean over {n_seeds} seeds, CAN at depth 1, tuned as publis
 {shifted}
 
 CAN repairs a base whose precision is far above its recall, and so does a threshold. The
-Multitask classifier is one (precision 47.1, recall 24.2; Choi et al. 2018), the base here is not.
+Multitask classifier is one (low recall, as we recall Choi et al. 2018; not checked), the base
+here is not;
+that would explain the larger gain there, but we do not have its predictions to test it.
 
 ## Hyper-parameters: the paper's Figure 3
 
