@@ -55,7 +55,7 @@ reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTION
 	$(STUDY) experiments.simulation
 	$(STUDY) experiments.geometry
 	$(STUDY) experiments.last_layer
-	$(STUDY) experiments.dialogre
+	$(STUDY) experiments.dialogre --second-look $(PREDICTIONS)/dialogre_bert_testonly.npz
 	$(STUDY) experiments.ufet
 	$(STUDY) experiments.suite --data $(PREDICTIONS)
 	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)

@@ -11,13 +11,42 @@ from typing import Any
 __all__ = ["interval_labels", "markdown_table", "parse_arguments", "write_csv"]
 
 
-def parse_arguments(name: str, description: str, argv: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments(
+    name: str,
+    description: str | None,
+    argv: Sequence[str] | None,
+    *,
+    data: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> argparse.Namespace:
     """Arguments of a study.
 
     A quick run goes into ``results/quick``, which git ignores, and so leaves the committed results
     alone.
+
+    Parameters
+    ----------
+    name, description : str
+        Name of the study's folder, and what it does.
+    argv : sequence of str, optional
+        The command line.
+    data : str, optional
+        What the folder holds that the study reads: it must then be given with ``--data DIR``.
+    options : mapping, optional
+        Further options, with the keywords of :meth:`argparse.ArgumentParser.add_argument`.
+
+    Returns
+    -------
+    argparse.Namespace
+        With an `output` folder that exists.
     """
     parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=description)
+    if data is not None:
+        parser.add_argument(
+            "--data", type=_folder, metavar="DIR", required=True, help=f"folder with {data}"
+        )
+    for flag, keywords in (options or {}).items():
+        parser.add_argument(flag, **keywords)
     parser.add_argument("--quick", action="store_true", help="a small version, for a first look")
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
@@ -28,6 +57,14 @@ def parse_arguments(name: str, description: str, argv: Sequence[str] | None) -> 
         arguments.output = results / "quick" if arguments.quick else results
     arguments.output.mkdir(parents=True, exist_ok=True)
     return arguments
+
+
+def _folder(text: str) -> Path:
+    """A folder that exists, as a type for :mod:`argparse`."""
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text}")
+    return path
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:

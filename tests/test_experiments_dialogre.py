@@ -11,9 +11,10 @@ import altnorm
 
 pytest.importorskip("matplotlib")
 
+from experiments._multilabel import grid, tables
+from experiments._multilabel.methods import METHODS
 from experiments.dialogre import __main__ as dialogre
-from experiments.dialogre import data, evaluation, grid, study, tables
-from experiments.dialogre.methods import METHODS
+from experiments.dialogre import data, evaluation, study
 
 DIALOGUE = [
     "Speaker 1: Have you met Ada?",

@@ -10,8 +10,8 @@ from test_experiments_dialogre import tiny_encoder
 
 pytest.importorskip("matplotlib")
 
-from experiments.dialogre.grid import GridPoint
-from experiments.dialogre.methods import METHODS
+from experiments._multilabel.grid import GridPoint
+from experiments._multilabel.methods import METHODS
 from experiments.ufet import __main__ as ufet
 from experiments.ufet import data, evaluation, figures
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from experiments._output import write_csv
+from experiments._output import parse_arguments, write_csv
 from experiments.blur import study
-from experiments.blur.arguments import parse_with_data
 from experiments.blur.figures import draw_gains, draw_references
 from experiments.blur.page import write_page
 from experiments.blur.study import Measured
@@ -26,7 +25,7 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_with_data("blur", "Gain against blur.", argv, holds=HOLDS)
+    arguments = parse_arguments("blur", "Gain against blur.", argv, data=HOLDS)
     report(measure(arguments), arguments.output, quick=arguments.quick)
     print(f"results in {arguments.output}")
 

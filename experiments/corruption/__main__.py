@@ -10,8 +10,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from experiments._output import write_csv
-from experiments.blur.arguments import parse_with_data
+from experiments._output import parse_arguments, write_csv
 from experiments.blur.study import Grid
 from experiments.corruption import data, study
 from experiments.corruption.figures import draw_gains
@@ -36,7 +35,7 @@ QUICK = study.Design(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_with_data("corruption", "Gain against corruption.", argv, holds=HOLDS)
+    arguments = parse_arguments("corruption", "Gain against corruption.", argv, data=HOLDS)
     design = QUICK if arguments.quick else FULL
     report(measure(arguments, design), design, arguments.output, quick=arguments.quick)
     print(f"results in {arguments.output}")

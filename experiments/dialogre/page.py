@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from experiments._output import markdown_table
-from experiments.dialogre.grid import ALPHAS, DEPTHS, THRESHOLDS
-from experiments.dialogre.methods import ALWAYS, BASE, EACH, ONE, PUBLISHED
-from experiments.dialogre.study import Measured
-from experiments.dialogre.tables import (
+from experiments._multilabel.grid import ALPHAS, DEPTHS, THRESHOLDS
+from experiments._multilabel.methods import ALWAYS, BASE, EACH, ONE, PUBLISHED
+from experiments._multilabel.tables import (
     adopted_count,
     claim,
     column,
@@ -17,8 +15,10 @@ from experiments.dialogre.tables import (
     paper_table,
     score_table,
 )
+from experiments._output import markdown_table
+from experiments.dialogre.study import Measured
 
-__all__ = ["PAPER", "PAPER_GAINS", "write_page"]
+__all__ = ["PAPER", "PAPER_GAINS", "SCORES", "write_page"]
 
 # Table 1 of the paper: (base, CAN), test.
 PAPER = {

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm.metrics import Score, tune_none_threshold
+from experiments._multilabel.grid import GridPoint, scan
+from experiments._multilabel.methods import fit_methods
 from experiments.dialogre.evaluation import (
     Predictions,
     Split,
@@ -15,8 +17,6 @@ from experiments.dialogre.evaluation import (
     tune_conversational,
     tuned_f1,
 )
-from experiments.dialogre.grid import GridPoint, scan
-from experiments.dialogre.methods import fit_methods
 
 __all__ = ["Measured", "measure", "scan_validation"]
 
@@ -52,7 +52,7 @@ def scan_validation(data: Predictions, *, quick: bool = False) -> list[GridPoint
     )
 
 
-def measure(data: Predictions, *, quick: bool = False) -> list[Measured]:
+def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Measured]:
     """Fit and score all methods."""
     reduced: dict[str, Any] = dict(alphas=(0.5, 1.0, 4.0), depths=(1,), n_repeats=1)
     fitted = fit_methods(
@@ -61,6 +61,7 @@ def measure(data: Predictions, *, quick: bool = False) -> list[Measured]:
         scan_validation(data, quick=quick),
         float(data.frequencies.mean()),
         scoring=TUNED_F1,
+        random_state=seed,
         **(reduced if quick else {}),
     )
     rows = []

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from experiments._output import write_csv
-from experiments.blur.arguments import parse_with_data
+from experiments._output import parse_arguments, write_csv
 from experiments.reference_choice import study
 from experiments.reference_choice.figures import draw_sizes
 from experiments.reference_choice.page import write_page
@@ -38,7 +37,7 @@ QUICK = FULL._replace(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_with_data("reference_choice", "How to choose A0.", argv, holds=HOLDS)
+    arguments = parse_arguments("reference_choice", "How to choose A0.", argv, data=HOLDS)
     design = QUICK if arguments.quick else FULL
     report(measure(arguments, design), design, arguments.output, quick=arguments.quick)
     print(f"results in {arguments.output}")

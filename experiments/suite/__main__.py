@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,11 @@ from joblib import Parallel, delayed
 
 import altnorm
 from altnorm.comparison import default_methods
-from experiments._output import markdown_table, write_csv
+from experiments._output import markdown_table, parse_arguments, write_csv
 from experiments.suite.figure import draw_gains
 from experiments.suite.files import Classifier, read_classifier, suite_paths
 from experiments.suite.paper import PaperTuning
 
-RESULTS = Path(__file__).parent / "results"
 TIE = 0.05  # points: a smaller difference counts as none
 
 
@@ -86,7 +85,6 @@ def _cell(row: dict[str, Any]) -> str:
 
 def write_page(rows: list[dict[str, Any]], folder: Path) -> None:
     """Write the table as CSV and as Markdown."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "suite.csv", {name: [row[name] for row in rows] for name in rows[0]})
     text = f"""# Real classifiers
 
@@ -109,22 +107,15 @@ worse count differences of more than {TIE} points.
     (folder / "README.md").write_text(text, encoding="utf-8")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure all classifiers in a folder."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.suite", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the .npz files")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the tables")
-    parser.add_argument("--quick", action="store_true", help="a few small classifiers only")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0, help="of the split into halves")
-    arguments = parser.parse_args()
+    arguments = parse_arguments("suite", __doc__, argv, data="the predictions (.npz)")
     paths = suite_paths(arguments.data, quick=arguments.quick)
     parts = Parallel(n_jobs=arguments.jobs)(delayed(measure)(p, arguments.seed) for p in paths)
     rows = [row for part in parts for row in part]
-    folder = arguments.output / "quick" if arguments.quick else arguments.output
-    write_page(rows, folder)
-    draw_gains(rows, folder)
-    print((folder / "README.md").read_text(encoding="utf-8"))
+    write_page(rows, arguments.output)
+    draw_gains(rows, arguments.output)
+    print((arguments.output / "README.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -6,19 +6,18 @@ normalization and its peers, and draws the score over the paper's grid.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from joblib import Parallel, delayed
 
+from experiments._multilabel.arguments import parse_with_predictions, prediction_files
+from experiments._multilabel.figures import draw_gains
+from experiments._multilabel.grid import GridPoint
+from experiments._multilabel.methods import BASE, METHODS
+from experiments._multilabel.tables import column, gain
 from experiments._output import write_csv
-from experiments.dialogre.__main__ import prediction_files
-from experiments.dialogre.figures import draw_gains
-from experiments.dialogre.grid import GridPoint
-from experiments.dialogre.methods import BASE, METHODS
-from experiments.dialogre.tables import column, gain
 from experiments.ufet.evaluation import read_predictions
 from experiments.ufet.figures import draw_tuning, tuning_curves
 from experiments.ufet.page import PAPER_GAINS, SCORES, write_page
@@ -30,27 +29,7 @@ from experiments.ufet.study import (
     scan_validation,
 )
 
-RESULTS = Path(__file__).parent / "results"
 SHIFTS = (0.0, 1.0, 2.0, 3.0)
-
-
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Arguments of the study."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.ufet", description=__doc__)
-    parser.add_argument(
-        "--predictions",
-        type=Path,
-        default=RESULTS / "predictions",
-        help="folder with the files of experiments.ufet.train",
-    )
-    parser.add_argument("--output", type=Path, help="folder for the results")
-    parser.add_argument("--quick", action="store_true", help="one seed and a small grid")
-    parser.add_argument("--jobs", type=int, default=1, help="processes, of 2 GB each")
-    arguments = parser.parse_args(argv)
-    if arguments.output is None:
-        arguments.output = RESULTS / "quick" if arguments.quick else RESULTS
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    return arguments
 
 
 class Part(NamedTuple):
@@ -62,12 +41,12 @@ class Part(NamedTuple):
     n_types: int
 
 
-def measure_file(path: Path, quick: bool) -> Part:
+def measure_file(path: Path, quick: bool, seed: int) -> Part:
     """The grid, all methods, and the lowered logits, for the predictions in one file."""
     data = read_predictions(path)
     points = scan_validation(data, quick=quick)
     shifted = [measure_shifted(data, shift) for shift in (SHIFTS[:2] if quick else SHIFTS)]
-    rows = measure(data, points, quick=quick)
+    rows = measure(data, points, quick=quick, seed=seed)
     return Part(points, rows, shifted, data.levels.size)
 
 
@@ -105,10 +84,10 @@ def draw(rows: Sequence[Measured], points: Sequence[GridPoint], folder: Path) ->
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study and write its results."""
-    arguments = parse_arguments(argv)
+    arguments = parse_with_predictions("ufet", __doc__, argv)
     paths = prediction_files(arguments.predictions, quick=arguments.quick)
     parts = Parallel(n_jobs=arguments.jobs)(
-        delayed(measure_file)(path, arguments.quick) for path in paths
+        delayed(measure_file)(path, arguments.quick, arguments.seed) for path in paths
     )
     print(write_results(parts, arguments.output, quick=arguments.quick))
 

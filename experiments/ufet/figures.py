@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments._figures import GREY, INK, figure, ordered, save
-from experiments.dialogre.grid import GridPoint
+from experiments._multilabel.grid import GridPoint
 
 __all__ = ["Curves", "draw_tuning", "tuning_curves"]
 

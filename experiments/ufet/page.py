@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments._output import markdown_table
-from experiments.dialogre.grid import ALPHAS, DEPTHS, THRESHOLDS, GridPoint
-from experiments.dialogre.methods import BASE, ONE
-from experiments.dialogre.tables import (
+from experiments._multilabel.grid import ALPHAS, DEPTHS, THRESHOLDS, GridPoint
+from experiments._multilabel.methods import BASE, ONE
+from experiments._multilabel.tables import (
     adopted_count,
     claim,
     column,
@@ -18,6 +17,7 @@ from experiments.dialogre.tables import (
     paper_table,
     score_table,
 )
+from experiments._output import markdown_table
 from experiments.ufet.figures import Curves, tuning_curves
 from experiments.ufet.study import Measured, Shifted
 

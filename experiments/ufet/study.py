@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from scipy.special import expit, logit
 
 from altnorm.peers import GlobalThreshold
-from experiments.dialogre.grid import GridPoint, best_point, fit_point, scan
-from experiments.dialogre.methods import fit_methods
+from experiments._multilabel.grid import GridPoint, best_point, fit_point, scan
+from experiments._multilabel.methods import fit_methods
 from experiments.ufet.evaluation import (
     Predictions,
     macro_f1,
@@ -59,7 +59,7 @@ def scan_validation(data: Predictions, *, quick: bool = False) -> list[GridPoint
 
 
 def measure(
-    data: Predictions, points: Sequence[GridPoint], *, quick: bool = False
+    data: Predictions, points: Sequence[GridPoint], *, quick: bool = False, seed: int = 0
 ) -> list[Measured]:
     """Fit and score all methods; `points` is what `scan_validation` found."""
     fitted = fit_methods(
@@ -70,6 +70,7 @@ def measure(
         alphas=(1.0, 4.0) if quick else CV_ALPHAS,
         depths=(1,) if quick else (1, 2),
         n_repeats=1,
+        random_state=seed,
         scoring="loose_macro_f1",
         decision="argmax_or_threshold",
     )

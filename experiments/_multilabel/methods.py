@@ -9,7 +9,7 @@ import numpy as np
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import GlobalThreshold, Identity, LabelThresholds
-from experiments.dialogre.grid import GridPoint, best_point, fit_point
+from experiments._multilabel.grid import GridPoint, best_point, fit_point
 
 __all__ = ["BASE", "METHODS", "PUBLISHED", "Fitted", "fit_methods"]
 
@@ -68,7 +68,7 @@ def _cross_fitted(
     name: str, multilabel: str, proba: np.ndarray, labels: np.ndarray, options: dict[str, Any]
 ) -> Iterator[Fitted]:
     """Chosen by cross-fitting: adopted on evidence, and adopted whatever the evidence."""
-    method = AlternatingNormalizerCV(multilabel=multilabel, random_state=0, **options)
+    method = AlternatingNormalizerCV(multilabel=multilabel, **options)
     method.fit(proba, labels)
     words, verdict = _words(**method.best_params_), method.verdict_
     adopted = "adopted" if verdict.adopted else "not adopted"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t
 
+from experiments._multilabel.methods import BASE, METHODS, PUBLISHED
 from experiments._output import markdown_table
-from experiments.dialogre.methods import BASE, METHODS, PUBLISHED
 
 __all__ = [
     "Gain",

@@ -1,0 +1,1 @@
+"""What the two multi-label studies of the paper's Table 1 share: DialogRE and entity typing."""
