@@ -122,6 +122,21 @@ class TestKernelsAgree:
         assert_allclose(single, exact, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("spread", [0.1, 30.0, 3000.0])
+@pytest.mark.parametrize("share", [0.005, 0.9])
+def test_lost_entries_are_recomputed(spread, share):
+    """Whether few terms make up the sums (a large spread), all count (a small one), or some."""
+    rng = np.random.default_rng(8)
+    left, right = spread * rng.normal(size=(40, 200)), spread * rng.normal(size=(30, 200))
+    left[rng.random(left.shape) < 0.2] = right[rng.random(right.shape) < 0.2] = -np.inf
+    right[3, 1:] = -np.inf
+    wrong = rng.random((40, 30)) < share
+    with np.errstate(divide="ignore"):
+        found = scaling._repair(np.zeros(wrong.shape), wrong, left, right)
+    expected = scipy_logsumexp(left[:, None, :] + right[None, :, :], axis=2)
+    assert_allclose(found, np.where(wrong, expected, 0), rtol=1e-14, atol=1e-13)
+
+
 @pytest.mark.parametrize("megabytes", [1e-6, 0.01, 0.1])
 def test_blocks(megabytes, repaired):
     """Rows in blocks of any size, repairs included, give what one block gives."""

@@ -33,7 +33,9 @@ __all__ = [
     "is_array_api_obj",
     "quiet",
     "scatter",
+    "take_entries",
     "to_numpy",
+    "top_columns",
     "top_k",
 ]
 
@@ -83,6 +85,28 @@ def top_k(array: Array, k: int) -> Array:
     if is_numpy_namespace(xp) and k < array.shape[1]:
         array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
     return xp.sort(array, axis=1, descending=True)[:, :k]
+
+
+def top_columns(array: Array, k: int) -> Array:
+    """Return the columns of the `k` largest values of each row, the smallest of them last."""
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return xp.topk(array, k, dim=1).indices
+    if is_jax_namespace(xp):
+        from jax.lax import top_k as jax_top_k
+
+        return jax_top_k(array, k)[1]
+    if is_numpy_namespace(xp):
+        first = array.shape[1] - k
+        return np.argpartition(array, first, axis=1)[:, first:][:, ::-1]
+    return xp.argsort(array, axis=1, descending=True)[:, :k]
+
+
+def take_entries(array: Array, rows: Array, columns: Array) -> Array:
+    """Return ``array[rows[:, None], columns]``, without a copy of whole rows."""
+    xp = array_namespace(array)
+    flat = xp.reshape(rows[:, None] * array.shape[1] + columns, (-1,))
+    return xp.reshape(xp.take(xp.reshape(array, (-1,)), flat), columns.shape)
 
 
 def exp_in_place(array: Array) -> Array:

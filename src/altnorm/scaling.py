@@ -31,9 +31,12 @@ from altnorm._array import (
     array_namespace,
     block_slices,
     concat_blocks,
+    device,
     exp_in_place,
     quiet,
     scatter,
+    take_entries,
+    top_columns,
 )
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
 ]
 
 _NEG_INF = -math.inf
+_FEW = 32  # terms that are looked at first where a sum underflowed
 
 
 class Anchor(NamedTuple):
@@ -288,11 +292,44 @@ def _repair(log_product: Array, wrong: Array, left: Array, right: Array) -> Arra
     if not bool(xp.any(wrong)):
         return log_product
     i, j = xp.nonzero(wrong)
-    parts = []
+    if i.shape[0] <= right.shape[0] or right.shape[1] <= 2 * _FEW:
+        return scatter(log_product, wrong, _sum_all_terms(i, j, left, right))
+    values, settled = _sum_few_terms(i, j, left, right)
+    (rest,) = xp.nonzero(~settled)
+    all_terms = _sum_all_terms(xp.take(i, rest), xp.take(j, rest), left, right)
+    return scatter(log_product, wrong, scatter(values, ~settled, all_terms))
+
+
+def _sum_all_terms(i: Array, j: Array, left: Array, right: Array) -> Array:
+    """Entries (i, j) of the product, in the log domain."""
+    xp = array_namespace(left)
+    parts = [left[0, :0]]
     for part in block_slices(i.shape[0], 32 * left.shape[1], left, cached=False):
         terms = xp.take(left, i[part], axis=0) + xp.take(right, j[part], axis=0)
         parts.append(logsumexp(terms, axis=1)[:, 0])
-    return scatter(log_product, wrong, xp.concat(parts))
+    return xp.concat(parts)
+
+
+def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    """Entries (i, j) of the product from the largest of `right` alone, and whether that suffices.
+
+    What underflows spans hundreds of orders of magnitude, so that few terms make up the sum. The
+    others are bounded by the next largest of `right` and the largest of `left`.
+    """
+    xp = array_namespace(left)
+    columns = top_columns(right, _FEW + 1)
+    largest = take_entries(right, xp.arange(right.shape[0], device=device(right)), columns)
+    others = largest[:, _FEW] + math.log(right.shape[1])
+    columns, largest = columns[:, :_FEW], largest[:, :_FEW]
+    top = xp.max(left, axis=1)
+    negligible = math.log(float(xp.finfo(left.dtype).eps) / 8)
+    values, settled = [], []
+    for part in block_slices(i.shape[0], 40 * _FEW, left, cached=True):
+        a, b = i[part], j[part]
+        terms = take_entries(left, a, xp.take(columns, b, axis=0)) + xp.take(largest, b, axis=0)
+        values.append(logsumexp(terms, axis=1)[:, 0])
+        settled.append(xp.take(others, b) + xp.take(top, a) <= values[-1] + negligible)
+    return xp.concat(values), xp.concat(settled)
 
 
 def iterate_stacked(
