@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -16,7 +14,7 @@ import numpy as np
 
 from altnorm import AlternatingNormalizer
 from benchmarks.data import IN_DOUBT, SURE, classifier_rows
-from benchmarks.harness import Row, benchmark, seconds
+from benchmarks.harness import Row, benchmark, peak_gigabytes, run_alone, seconds
 
 N_ROWS = int(os.environ.get("ALTNORM_BENCH_ROWS", "5_000_000"))
 N_CLASSES, BLOCK = 100, 2**19
@@ -31,7 +29,7 @@ def command_apply() -> list[Row]:
         return [Row("altnorm apply", "Parquet to Parquet", "not installed")]
     with TemporaryDirectory() as folder:
         _prepare(Path(folder))
-        times = {name: _run(name, folder) for name in CONTENDERS}
+        times = {name: run_alone("bench_apply", name, folder) for name in CONTENDERS}
     time, gigabytes = times["apply"]
     what = f"{N_ROWS:,} rows, {N_CLASSES} classes, Parquet to Parquet"
     rows = [
@@ -73,13 +71,6 @@ def _prepare(folder: Path) -> None:
             writer.write_table(pa.table({"id": np.arange(start, start + n)} | columns, schema))
 
 
-def _run(name: str, folder: str) -> tuple[float, float]:
-    command = [sys.executable, "-m", "benchmarks.bench_apply", name, folder]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    time, gigabytes = json.loads(done.stdout.splitlines()[-1])
-    return time, gigabytes
-
-
 def apply(folder: Path) -> None:
     from altnorm.cli._run import run
 
@@ -100,19 +91,6 @@ def copy(folder: Path, *, use_dictionary: bool = True) -> None:
 
 def plain_copy(folder: Path) -> None:
     copy(folder, use_dictionary=False)
-
-
-def peak_gigabytes() -> float:
-    """Largest resident size of this process so far.
-
-    Linux counts a parent's memory at the time of the fork into ``ru_maxrss``, but not into VmHWM.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024 / 1e9
-    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 CONTENDERS: dict[str, Callable[[Path], None]] = {

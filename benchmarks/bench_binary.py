@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
 import sys
 
 import numpy as np
 from scipy.special import expit
 
 from altnorm import alternating_normalization
-from benchmarks.harness import Row, benchmark, seconds
+from benchmarks.harness import Row, benchmark, peak_gigabytes, run_alone, seconds
 
 N_REFERENCE, N_ROWS, DEPTH = 20_000_000, 20_000, 5
 LIMIT_SECONDS, LIMIT_GIGABYTES = 60, 3
@@ -22,9 +20,7 @@ def two_classes() -> list[Row]:
     """Time and memory of the two-class kernel."""
     rows = []
     for alpha in (1.0, 0.7, 5.0):
-        command = [sys.executable, "-m", "benchmarks.bench_binary", str(alpha)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        time, gigabytes = json.loads(done.stdout)
+        time, gigabytes = run_alone("bench_binary", alpha)
         rows.append(
             Row(
                 "two classes",
@@ -46,8 +42,7 @@ def measure(alpha: float) -> tuple[float, float]:
             proba, reference, prior=[0.1, 0.9], alpha=alpha, depth=DEPTH
         )
     )
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there, in KiB elsewhere
-    return time, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+    return time, peak_gigabytes()
 
 
 def _pairs(rng: np.random.Generator, n: int, spread: float) -> np.ndarray:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import benchmarks
 
@@ -50,6 +55,26 @@ def alternate(*contenders: Callable[[], object], repeats: int = 5) -> list[float
     """Shortest time of each contender, taking turns so that they share what the machine does."""
     times = [[seconds(contender) for contender in contenders] for _ in range(repeats)]
     return [min(column) for column in zip(*times, strict=True)]
+
+
+def run_alone(module: str, *arguments: object) -> Any:
+    """What ``python -m benchmarks.MODULE`` prints last, as JSON: a process has its own memory."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peak_gigabytes() -> float:
+    """Largest resident size of this process so far.
+
+    Linux counts a parent's memory at the time of the fork into ``ru_maxrss``, but not into VmHWM.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024 / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def at_most(name: str, what: str, ratio: float, limit: float, detail: str) -> Row:
