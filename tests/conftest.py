@@ -1,9 +1,13 @@
-"""Settings that every test shares."""
+"""Settings that every test shares, and fixtures that several files share."""
 
 import os
 import sys
 
+import pytest
 from hypothesis import settings
+
+# What fails in these modules is shown with its values, as in a test file.
+pytest.register_assert_rewrite("tests.commands", "tests.pages")
 
 # The same examples on every run; HYPOTHESIS_PROFILE=explore draws new ones.
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)
@@ -12,3 +16,45 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Spark's workers would otherwise run the first python3 on the path, outside the environment.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+# Ray and Spark. What needs an extra is imported by the fixture that uses it.
+
+
+@pytest.fixture(scope="module")
+def normalizer():
+    """For the classes that Ray and Spark are given."""
+    from tests.batches import CLUSTER_CLASSES, fit_drawn
+
+    return fit_drawn(CLUSTER_CLASSES, 300)
+
+
+@pytest.fixture(scope="module")
+def proba():
+    """The rows that Ray and Spark are given."""
+    from tests.batches import CLUSTER_CLASSES, CLUSTER_ROWS, draw
+
+    return draw(CLUSTER_ROWS, len(CLUSTER_CLASSES), seed=1)
+
+
+# The command line.
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with val.parquet and test.parquet in it."""
+    from tests.commands import table
+
+    monkeypatch.chdir(tmp_path)
+    table(600, 0).to_parquet("val.parquet", index=False)
+    table(900, 1)[["note", "cow", "id", "ant", "y", "bee"]].to_parquet("test.parquet", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    """Name of a model in `folder`, tuned on val.parquet."""
+    from tests.commands import QUICK, run
+
+    assert run(["tune", "val.parquet", "--label", "y", "-o", "model", *QUICK]) == 0
+    return "model"

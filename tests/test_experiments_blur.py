@@ -1,7 +1,5 @@
 """The blur study: what it counts, and that it runs."""
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ import altnorm
 from experiments.blur import __main__ as blur
 from experiments.blur import study
 from experiments.blur.page import rises_then_falls
+from tests.pages import check_figures, read_table
 
 N_CLASSES = 6
 
@@ -34,15 +33,9 @@ def folder(tmp_path):
 
 def test_quick_run_writes_everything_it_mentions(folder, tmp_path):
     blur.main(["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"])
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    for figure in ("gains", "references"):
-        assert f"({figure}.png)" in page
-        assert (tmp_path / f"{figure}.png").stat().st_size > 1000
-        assert (tmp_path / f"{figure}.svg").stat().st_size > 1000
+    check_figures(tmp_path, ("gains", "references"))
     for table in ("gains", "references"):
-        assert f"({table}.csv)" in page
-        with (tmp_path / f"{table}.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        rows = read_table(tmp_path, table)
         assert {int(row["sigma"]) for row in rows} == set(study.SIGMAS)
         assert all(value not in ("nan", "inf") for row in rows for value in row.values())
 

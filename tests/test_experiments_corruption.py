@@ -1,6 +1,5 @@
 """The corruption study: its data, its corruptions, and that it runs."""
 
-import csv
 import gzip
 import json
 
@@ -13,6 +12,7 @@ import altnorm
 from experiments.corruption import __main__ as corruption
 from experiments.corruption import data, study
 from experiments.corruption.page import FALLS, GROWS, OPEN, Change
+from tests.pages import check_figures, read_table
 
 WORDS = {
     "card": ["card", "lost", "stolen", "plastic", "replace", "freeze"],
@@ -50,14 +50,8 @@ def folder(tmp_path):
 
 def test_quick_run_writes_everything_it_mentions(folder, tmp_path):
     corruption.main(["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"])
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    for figure in ("typos", "dropped_words"):
-        assert f"({figure}.png)" in page
-        assert (tmp_path / f"{figure}.png").stat().st_size > 1000
-        assert (tmp_path / f"{figure}.svg").stat().st_size > 1000
-    assert "(gains.csv)" in page
-    with (tmp_path / "gains.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    check_figures(tmp_path, ("typos", "dropped_words"))
+    rows = read_table(tmp_path, "gains")
     assert {row["method"] for row in rows} == set(study.METHODS)
     assert all(value not in ("", "nan", "inf") for row in rows for value in row.values())
 

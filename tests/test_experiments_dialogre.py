@@ -1,6 +1,5 @@
 """The study on relations in dialogues: its loader, its scores, its grid, and that it runs."""
 
-import csv
 import gzip
 import json
 
@@ -15,6 +14,7 @@ from experiments._multilabel import grid, tables
 from experiments._multilabel.methods import METHODS
 from experiments.dialogre import __main__ as dialogre
 from experiments.dialogre import data, evaluation, study
+from tests.pages import check_figures, read_table
 
 DIALOGUE = [
     "Speaker 1: Have you met Ada?",
@@ -154,13 +154,9 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     other = str(tmp_path / "other.npz")
     arguments = ["--predictions", str(folder), "--output", str(output), "--second-look", other]
     dialogre.main(["--quick", "--jobs", "1", *arguments])
-    page = (output / "README.md").read_text(encoding="utf-8")
-    assert "(gains.png)" in page
-    assert all((output / f"gains.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+    check_figures(output, ["gains"])
     for name in ("results", "second_look"):
-        assert f"({name}.csv)" in page
-        with (output / f"{name}.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        rows = read_table(output, name)
         assert [row["method"] for row in rows] == list(METHODS)
         assert 0 < float(rows[0]["micro"]) <= 100
 

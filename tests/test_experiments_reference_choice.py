@@ -1,7 +1,5 @@
 """The study of references: its one iteration, its choices, and that it runs."""
 
-import csv
-
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -13,6 +11,7 @@ from experiments.reference_choice import __main__ as reference_choice
 from experiments.reference_choice import results, study
 from experiments.reference_choice.bench import Bench, find_neighbours, one_step
 from experiments.suite.files import Classifier
+from tests.pages import check_figures, read_table
 
 N_CLASSES = 5
 
@@ -41,14 +40,9 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
         np.savez(folder / f"{name}.npz", test_logits=test, test_labels=test_y, **arrays)
     arguments = ["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"]
     reference_choice.main(arguments)
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "(sizes.png)" in page
-    assert (tmp_path / "sizes.png").stat().st_size > 1000
-    assert (tmp_path / "sizes.svg").stat().st_size > 1000
+    check_figures(tmp_path, ["sizes"])
     for table, key in (("gains", "choice"), ("classifiers", "classifier")):
-        assert f"({table}.csv)" in page
-        with (tmp_path / f"{table}.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        rows = read_table(tmp_path, table)
         assert all(value not in ("nan", "inf") for row in rows for value in row.values())
         expected = (
             {*study.CHOICES, study.DEFAULTS} if table == "gains" else {"cifar10_a", "cifar10_b"}

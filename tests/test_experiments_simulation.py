@@ -1,7 +1,5 @@
 """The simulation and geometry studies: what they conclude, and that they run."""
 
-import csv
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from experiments.geometry import __main__ as geometry
 from experiments.geometry import study
 from experiments.simulation import __main__ as simulation
 from experiments.simulation import claims, extensions
+from tests.pages import check_figures, read_table
 
 FIGURES = {
     "simulation": ["heatmaps", "by_size", "by_alpha", "by_depth"],
@@ -35,15 +34,9 @@ def test_quick_run_writes_everything_it_mentions(name, module, tmp_path, monkeyp
     monkeypatch.setattr(simulation, "_designs", lambda quick, seed: (tiny, tiny, tiny))
     monkeypatch.setattr(geometry, "DEPTH", 12)
     module.main(["--quick", "--output", str(tmp_path), "--jobs", "1"])
-    page = (tmp_path / "README.md").read_text(encoding="utf-8")
-    for figure in FIGURES[name]:
-        assert f"({figure}.png)" in page
-        assert (tmp_path / f"{figure}.png").stat().st_size > 1000
-        assert (tmp_path / f"{figure}.svg").stat().st_size > 1000
+    check_figures(tmp_path, FIGURES[name])
     for table in TABLES[name]:
-        assert f"({table}.csv)" in page
-        with (tmp_path / f"{table}.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        rows = read_table(tmp_path, table)
         assert len(rows) > 5
         assert all(value not in ("", "nan", "inf") for row in rows for value in row.values())
 

@@ -1,6 +1,5 @@
 """The study on ultra-fine entity typing: its loader, its scores, its figure, and that it runs."""
 
-import csv
 import gzip
 import json
 
@@ -14,6 +13,7 @@ from experiments._multilabel.grid import GridPoint
 from experiments._multilabel.methods import METHODS
 from experiments.ufet import __main__ as ufet
 from experiments.ufet import data, evaluation, figures
+from tests.pages import check_figures, read_table
 
 TYPES = [*(f"type{i}" for i in range(130)), "baker", "night_watch"]
 ROWS = [
@@ -108,14 +108,9 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     folder.mkdir()
     write_predictions(folder / "seed0.npz", 0)
     ufet.main(["--quick", "--predictions", str(folder), "--output", str(output)])
-    page = (output / "README.md").read_text(encoding="utf-8")
-    for name in ("gains", "tuning"):
-        assert f"({name}.png)" in page
-        assert all((output / f"{name}.{kind}").stat().st_size > 1000 for kind in ("png", "svg"))
+    check_figures(output, ("gains", "tuning"))
     for name, n_rows in (("results", len(METHODS)), ("tuning", 4 * 2 * 3), ("shifted", 2)):
-        assert f"({name}.csv)" in page
-        with (output / f"{name}.csv").open() as file:
-            rows = list(csv.DictReader(file))
+        rows = read_table(output, name)
         assert len(rows) == n_rows
         assert all(value != "nan" for row in rows for value in row.values())
 

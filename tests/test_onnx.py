@@ -27,6 +27,7 @@ from altnorm.peers import (
     TemperatureScaling,
 )
 from altnorm.refine import PriorGuidedBias
+from tests.fitted import fit_case
 from tests.oracle import draw_cases
 
 FLOAT32_TOLERANCE = 1e-6  # the contract says 1e-5
@@ -98,15 +99,7 @@ def test_thousand_classes(path, alpha, depth):
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_everything_that_may_go_wrong(path, smoothing):
     for i, case in enumerate(draw_cases(7, 40, smoothing=smoothing)):
-        keywords = case.keywords
-        normalizer = AlternatingNormalizer(
-            keywords["alpha"],
-            keywords["depth"],
-            threshold=0.0,
-            prior="uniform" if keywords["prior"] is None else keywords["prior"],
-            reference="all",
-            smoothing=keywords["smoothing"],
-        ).fit(case.reference, sample_weight=keywords["reference_weight"])
+        keywords, normalizer = case.keywords, fit_case(case)
         m = case.proba.shape[1]
         x = np.concatenate([case.proba, np.full((1, m), 1 / m)])
         got = run(export(normalizer, path, dtype="float64", opset=OPSETS[i % len(OPSETS)]), x)

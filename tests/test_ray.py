@@ -8,6 +8,8 @@ import pytest
 
 from altnorm import AlternatingNormalizer
 from altnorm._validation import InputError
+from tests.batches import CLUSTER_CLASSES as CLASSES
+from tests.batches import CLUSTER_ROWS as N_ROWS
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
@@ -15,9 +17,6 @@ pa = pytest.importorskip("pyarrow")
 adapter = pytest.importorskip("altnorm.ray")
 
 pytestmark = pytest.mark.heavy
-
-CLASSES = np.array(["ant", "bee", "cat"])
-N_ROWS = 3000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,17 +26,6 @@ def cluster():
     context.enable_progress_bars = False
     yield
     ray.shutdown()
-
-
-@pytest.fixture(scope="module")
-def normalizer():
-    proba = np.random.default_rng(0).dirichlet(np.full(3, 0.4), size=300)
-    return AlternatingNormalizer(threshold=0.6).fit(proba, np.tile(CLASSES, 100))
-
-
-@pytest.fixture(scope="module")
-def proba():
-    return np.random.default_rng(1).dirichlet(np.full(3, 0.4), size=N_ROWS)
 
 
 @pytest.fixture(scope="module")

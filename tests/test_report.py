@@ -9,11 +9,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, compare
+from altnorm import AlternatingNormalizer, compare
 from altnorm._validation import InputError
 from altnorm.peers import Identity
 from altnorm.predictions import Predictions
 from altnorm.verdict import compare_predictions
+from tests.fitted import tune
+from tests.problems import multilabel, predictions
 
 pytest.importorskip("jinja2")
 
@@ -26,32 +28,6 @@ SINGLE = 1e-5  # relative rounding of a logarithm to single precision, with room
 LIMIT = 3_000_000  # bytes of a page
 TYPES = {"f4": "<f4", "u2": "<u2", "u4": "<u4", "i4": "<i4"}
 HOSTILE = ["<script>alert(1)</script>", "</script><b>", "\"' onload=alert(1) x=", "{{ 7 * 7 }}"]
-
-
-def predictions(n=600, m=4, seed=0, names=None, tilt=1.5):
-    """Predictions that favour the first class."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    scores = rng.normal(size=(n, m)) + 1.8 * np.eye(m)[y] + tilt * (np.arange(m) == 0)
-    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    classes = np.arange(m) if names is None else np.array(names)
-    return Predictions(proba, classes, classes[y])
-
-
-def multilabel(n=300, m=5, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.random((n, m)) < 0.25
-    proba = 1 / (1 + np.exp(-rng.normal(size=(n, m)) - 2.0 * (y - 0.3)))
-    return Predictions(proba, np.array([f"label {j}" for j in range(m)]), y.astype(int))
-
-
-def tune(validation, **options):
-    settings = {"alphas": (0.5, 1.0, 2.0), "depths": (1, 2), "smoothings": (0.0,), "n_repeats": 1}
-    tuned = AlternatingNormalizerCV(**settings, random_state=0, **options)
-    tuned.fit(validation.proba, validation.codes)
-    for fitted in (tuned, tuned.best_normalizer_):
-        fitted.classes_ = validation.classes
-    return tuned
 
 
 def unpack(packed):

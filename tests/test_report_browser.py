@@ -4,13 +4,14 @@ import json
 import shutil
 import time
 
-import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, compare
+from altnorm import AlternatingNormalizer, compare
 from altnorm.datasets import load_demo
 from altnorm.peers import Identity, PriorReweighting
 from altnorm.predictions import Predictions
+from tests.fitted import tune
+from tests.problems import multilabel, predictions
 
 pytest.importorskip("jinja2")
 pytest.importorskip("selenium")
@@ -28,28 +29,7 @@ HOSTILE = ["<script>document.title='broken in'</script>", "a & b", "</script>", 
 
 
 def synthetic(m=4, n=500, seed=0, names=None):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    scores = rng.normal(size=(n, m)) + 1.8 * np.eye(m)[y] + 1.5 * (np.arange(m) == 0)
-    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    classes = np.array([f"class {j}" for j in range(m)] if names is None else names)
-    return Predictions(proba, classes, classes[y])
-
-
-def tuned_on(validation, **options):
-    grid = {"alphas": (0.5, 1.0, 2.0), "depths": (1, 2), "smoothings": (0.0,), "n_repeats": 1}
-    tuned = AlternatingNormalizerCV(**grid, random_state=0, **options)
-    tuned.fit(validation.proba, validation.codes)
-    for fitted in (tuned, tuned.best_normalizer_):
-        fitted.classes_ = validation.classes
-    return tuned
-
-
-def labels(n=200, m=6, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.random((n, m)) < 0.25
-    proba = 1 / (1 + np.exp(-rng.normal(size=(n, m)) - 2.0 * (y - 0.3)))
-    return Predictions(proba, np.array([f"label {j}" for j in range(m)]), y.astype(int))
+    return predictions(n, m, seed, names or [f"class {j}" for j in range(m)])
 
 
 def write_demo(path):
@@ -62,28 +42,29 @@ def write_demo(path):
 
 
 def write_two(path):
-    tuned = tuned_on(synthetic(2, seed=1))
+    tuned = tune(synthetic(2, seed=1))
     write_report(tuned, synthetic(2, seed=2), path)
 
 
 def write_hostile(path):
-    tuned = tuned_on(synthetic(seed=1, names=HOSTILE))
+    tuned = tune(synthetic(seed=1, names=HOSTILE))
     write_report(tuned, synthetic(seed=2, names=HOSTILE), path, title=HOSTILE[0])
 
 
 def write_identity(path):
-    tuned = tuned_on(synthetic(10, seed=1), significance=1e-9)
+    tuned = tune(synthetic(10, seed=1), significance=1e-9)
     write_report(tuned, synthetic(10, seed=2), path)
 
 
 def write_unlabelled(path):
-    tuned = tuned_on(synthetic(10, seed=1))
+    tuned = tune(synthetic(10, seed=1))
     test = synthetic(10, seed=2)
     write_report(tuned, Predictions(test.proba, test.classes), path)
 
 
 def write_labelwise(path):
-    write_report(tuned_on(labels(seed=1), multilabel="labelwise"), labels(seed=2), path)
+    tuned = tune(multilabel(200, 6, seed=1), multilabel="labelwise")
+    write_report(tuned, multilabel(200, 6, seed=2), path)
 
 
 def write_thousand(path):
@@ -240,7 +221,7 @@ def test_the_sliders_move_numbers_and_chart(show):
 def test_the_browser_computes_what_the_library_computes(show):
     browser = show("two")
     validation, test = synthetic(2, seed=1), synthetic(2, seed=2)
-    inner = tuned_on(validation).best_normalizer_
+    inner = tune(validation).best_normalizer_
     kept = {name: getattr(inner, name) for name in ("threshold", "reference", "smoothing")}
     again = AlternatingNormalizer(2.0, prior=inner.prior_, **kept).fit(validation.proba)
     old, new = test.proba.argmax(axis=1), again.transform(test.proba).argmax(axis=1)

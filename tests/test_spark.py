@@ -8,15 +8,14 @@ import pytest
 
 from altnorm import AlternatingNormalizer
 from altnorm._validation import InputError
+from tests.batches import CLUSTER_CLASSES as CLASSES
+from tests.batches import CLUSTER_ROWS as N_ROWS
 
 pyspark = pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
 adapter = pytest.importorskip("altnorm.spark")
 
 pytestmark = pytest.mark.heavy
-
-CLASSES = np.array(["ant", "bee", "cat"])
-N_ROWS = 3000
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +35,6 @@ def spark():
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
-
-
-@pytest.fixture(scope="module")
-def normalizer():
-    proba = np.random.default_rng(0).dirichlet(np.full(3, 0.4), size=300)
-    return AlternatingNormalizer(threshold=0.6).fit(proba, np.tile(CLASSES, 100))
-
-
-@pytest.fixture(scope="module")
-def proba():
-    return np.random.default_rng(1).dirichlet(np.full(3, 0.4), size=N_ROWS)
 
 
 @pytest.fixture

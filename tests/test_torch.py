@@ -15,6 +15,7 @@ from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import Identity, TemperatureScaling
+from tests.fitted import fit_case
 from tests.oracle import draw_cases
 
 torch = pytest.importorskip("torch")
@@ -69,15 +70,7 @@ def test_equals_transform(m, alpha, depth):
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_everything_that_may_go_wrong(smoothing):
     for i, case in enumerate(draw_cases(8, 80, smoothing=smoothing)):
-        keywords = case.keywords
-        normalizer = AlternatingNormalizer(
-            keywords["alpha"],
-            keywords["depth"],
-            threshold=0.0,
-            prior="uniform" if keywords["prior"] is None else keywords["prior"],
-            reference="all",
-            smoothing=keywords["smoothing"],
-        ).fit(case.reference, sample_weight=keywords["reference_weight"])
+        keywords, normalizer = case.keywords, fit_case(case)
         x = torch.tensor(case.proba, requires_grad=True)
         got = AlternatingNorm.from_normalizer(normalizer)(x)
         with warnings.catch_warnings():

@@ -1,0 +1,40 @@
+"""What the tests of the command line run, on which files, and how they read what it says."""
+
+import numpy as np
+import pandas as pd
+
+from altnorm.cli._run import run
+
+CLASSES = np.array(["ant", "bee", "cow"])
+QUICK = ["--alphas", "0.5,1", "--depths", "1", "--jobs", "1"]  # few settings
+
+
+def draw(n, seed, bias=(2.0, 0.0, 0.0)):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(3, size=n)
+    scores = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes] + np.asarray(bias)
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    return proba, codes
+
+
+def table(n, seed, **options):
+    proba, codes = draw(n, seed, **options)
+    columns = dict(zip(CLASSES, proba.T, strict=True))
+    return pd.DataFrame({"id": np.arange(n), **columns, "y": CLASSES[codes], "note": "a, b"})
+
+
+def out(capsys):
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    """Run a command that must fail; return its one sentence."""
+    capsys.readouterr()
+    assert run([str(a) for a in arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("Error: ")
+    assert lines[0].endswith((".", "'"))
+    return lines[0]

@@ -1,0 +1,74 @@
+"""Predictions with labels that several test files draw, and the settings that they try on them."""
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from altnorm.predictions import Predictions
+
+MODES = ("pairs", "labelwise")
+# A grid for the search that is done in a moment.
+SMALL = {
+    "alphas": (0.3, 0.6, 1.0, 2.0, 4.0),
+    "depths": (1, 2),
+    "thresholds": (0.25, 0.75),
+    "smoothings": (0.0, 0.1),
+    "random_state": 0,
+}
+# Scores that the verdict tests in different ways.
+SCORES = ["accuracy", "f1_macro", "balanced_accuracy", "matthews_corrcoef", "neg_log_loss"]
+
+
+def draw(n=60, m=4, seed=0, scale=2.0):
+    """Predictions, some sure and some in doubt, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    y[:m] = np.arange(m)
+    return softmax(scale * (rng.normal(size=(n, m)) + np.eye(m)[y]), axis=1), y
+
+
+def planted(n=800, seed=0):
+    """A classifier that favours class 0 far beyond its frequency."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(4, size=n, p=[0.1, 0.2, 0.3, 0.4])
+    z = rng.normal(size=(n, 4)) + 1.8 * np.eye(4)[y] + [1.5, 0, 0, -0.5]
+    return softmax(z, axis=1), y
+
+
+def planted_labels(n=500, m=6, seed=0):
+    """A multi-label classifier that says yes too rarely, more so for some labels."""
+    rng = np.random.default_rng(seed)
+    z = 1.5 * rng.normal(size=(n, m)) - 1
+    y = rng.random((n, m)) < expit(2 * z + np.linspace(1.0, 3.0, m))
+    return expit(z), y.astype(int)
+
+
+def problem(seed=0, n=300, m=4, shift=0.5):
+    """Labels, biased probabilities, and the same without the bias."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, m, n)
+    logit = rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y]
+    pair = [np.exp(logit + b) for b in (shift * np.linspace(-1, 1, m), 0)]
+    return y, *(p / p.sum(axis=1, keepdims=True) for p in pair)
+
+
+def label_problem(seed=0, n=200, m=6):
+    rng = np.random.default_rng(seed)
+    after = rng.random((n, m))
+    return (rng.random((n, m)) < after).astype(int), after * 0.8, after
+
+
+def predictions(n=600, m=4, seed=0, names=None, tilt=1.5):
+    """Predictions that favour the first class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    scores = rng.normal(size=(n, m)) + 1.8 * np.eye(m)[y] + tilt * (np.arange(m) == 0)
+    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    classes = np.arange(m) if names is None else np.array(names)
+    return Predictions(proba, classes, classes[y])
+
+
+def multilabel(n=300, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.random((n, m)) < 0.25
+    proba = 1 / (1 + np.exp(-rng.normal(size=(n, m)) - 2.0 * (y - 0.3)))
+    return Predictions(proba, np.array([f"label {j}" for j in range(m)]), y.astype(int))

@@ -1,0 +1,216 @@
+"""AlternatingNormalizerCV finds what is there, leaves alone what is not, and is judged fairly."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm.metrics import decide, resolve_scoring
+from altnorm.peers import Identity
+from altnorm.search import assign_folds, choose
+from altnorm.selection import Dealing, Validation, make_plan
+from tests.problems import MODES, SMALL, planted
+
+
+def calibrated(n=300, m=4, seed=0):
+    """Labels drawn from the very probabilities: nothing can be gained."""
+    rng = np.random.default_rng(seed)
+    proba = rng.dirichlet(np.full(m, 0.5), n)
+    return proba, (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+
+
+def unrelated(n=300, m=4, seed=0):
+    """Predictions with a taste of their own, and labels that know nothing of them."""
+    rng = np.random.default_rng(seed)
+    proba = rng.dirichlet(0.5 * np.linspace(0.5, 2, m), n)
+    return proba, rng.permutation(np.arange(n) % m)
+
+
+def accuracy(normalizer, proba, y):
+    return (normalizer.predict(proba) == y).mean()
+
+
+# What is there is found.
+
+
+def test_a_planted_bias_is_found_and_pays_on_fresh_data():
+    normalizer = AlternatingNormalizerCV(**SMALL).fit(*planted())
+    proba, y = planted(4000, seed=1)
+    gain = accuracy(normalizer, proba, y) - (proba.argmax(axis=1) == y).mean()
+    verdict = normalizer.verdict_
+    assert verdict.adopted
+    assert verdict.gain > 0.05
+    assert gain > 0.05
+    assert verdict.ci_low - 0.03 < gain < verdict.ci_high + 0.03
+    assert verdict.n_fixed > verdict.n_broken
+    assert "Adopted: accuracy" in str(verdict)
+
+
+def test_the_best_normalizer_is_the_best_setting_fitted_on_all_rows():
+    proba, y = planted()
+    tuned = AlternatingNormalizerCV(**SMALL, prior=None).fit(proba, y)
+    best = tuned.best_normalizer_
+    assert isinstance(best, AlternatingNormalizer)
+    assert {name: getattr(best, name) for name in tuned.best_params_} == tuned.best_params_
+    by_hand = AlternatingNormalizer(**tuned.best_params_).fit(proba, y)
+    fresh, _ = planted(seed=1)
+    np.testing.assert_allclose(tuned.transform(fresh), by_hand.transform(fresh), rtol=1e-12)
+    np.testing.assert_array_equal(tuned.predict(fresh), by_hand.predict(fresh))
+
+
+def test_with_the_paper_grid():
+    proba, y = planted(400)
+    normalizer = AlternatingNormalizerCV(random_state=0).fit(proba, y)
+    fresh, truth = planted(2000, seed=1)
+    assert normalizer.verdict_.adopted
+    assert accuracy(normalizer, fresh, truth) > (fresh.argmax(axis=1) == truth).mean() + 0.05
+    assert set(normalizer.cv_results_["depth"]) == {1, 2, 3, 4, 5}
+    assert set(normalizer.cv_results_["alpha"]) <= set(normalizer.alphas)
+
+
+# What is not there is left alone.
+
+
+def test_calibrated_predictions_are_left_alone():
+    """The probabilities are right, so that every adjustment does harm, if any."""
+    adopted = 0
+    for seed in range(60):
+        proba, y = calibrated(200, seed=seed)
+        normalizer = AlternatingNormalizerCV(**SMALL, n_repeats=1).fit(proba, y)
+        adopted += normalizer.verdict_.adopted
+        if not normalizer.verdict_.adopted:
+            assert isinstance(normalizer.best_normalizer_, Identity)
+            np.testing.assert_array_equal(normalizer.transform(proba), proba)
+            np.testing.assert_array_equal(normalizer.predict(proba), proba.argmax(axis=1))
+    assert adopted <= 2
+
+
+@pytest.mark.parametrize("n_repeats", [1, 3])
+def test_labels_unrelated_to_the_predictions_are_no_evidence(n_repeats):
+    """Before and after are equally (and hopelessly) good: adopted at most at the level."""
+    p_values, gains = [], []
+    for seed in range(60):
+        normalizer = AlternatingNormalizerCV(**SMALL, n_repeats=n_repeats)
+        verdict = normalizer.fit(*unrelated(200, seed=seed)).verdict_
+        p_values.append(verdict.p_value if verdict.gain > 0 else 1.0)
+        gains.append(verdict.gain)
+    level = 0.05
+    slack = 2.5 * np.sqrt(level * (1 - level) / 60)
+    assert np.mean(np.array(p_values) < level) <= level + slack
+    assert abs(np.mean(gains)) < 0.01
+
+
+def test_significance_is_the_level():
+    proba, y = planted(250)
+    settings = {**SMALL, "n_repeats": 1}
+    verdict = AlternatingNormalizerCV(**settings).fit(proba, y).verdict_
+    assert 0 < verdict.p_value < 0.05
+    strict = AlternatingNormalizerCV(**settings, significance=verdict.p_value / 2).fit(proba, y)
+    assert not strict.verdict_.adopted
+    assert strict.verdict_.gain > 0
+    np.testing.assert_array_equal(strict.transform(proba), proba)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_without_evidence_predictions_come_back_bit_for_bit(mode, dtype):
+    rng = np.random.default_rng(0)
+    if mode is None:
+        proba, y = unrelated(100)
+    else:
+        proba, y = rng.random((100, 4)), rng.integers(2, size=(100, 4))
+    normalizer = AlternatingNormalizerCV(**SMALL, multilabel=mode, significance=1e-9)
+    normalizer.fit(proba.astype(dtype), y)
+    assert not normalizer.verdict_.adopted
+    fresh = proba[::-1].astype(dtype)
+    assert normalizer.transform(fresh).dtype == dtype
+    np.testing.assert_array_equal(normalizer.transform(fresh), fresh)
+
+
+# The choice and its evidence are apart.
+
+
+def deal(proba, y, folds, prior="uniform", scoring="accuracy"):
+    score = resolve_scoring(scoring)
+    return Dealing(Validation(proba, y, None, None, 10, prior, score, decide), folds)
+
+
+def score_all(dealing):
+    grid = SMALL["thresholds"], ("confident", "all"), SMALL["smoothings"]
+    found = [one for alpha in SMALL["alphas"] for one in dealing.first(alpha, grid)]
+    deeper = [one for each in found[::5] for one in dealing.deeper(each.setting, 2)]
+    return [*found, *deeper, dealing.identity()]
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss"])
+def test_labels_of_a_fold_have_no_part_in_what_is_chosen_for_it(scoring):
+    proba, y = planted(300)
+    folds = assign_folds(y, 5, np.random.RandomState(0))
+    clean = score_all(deal(proba, y, folds, scoring=scoring))
+    for k in range(5):
+        spoilt = y.copy()
+        spoilt[folds == k] = 0
+        found = score_all(deal(proba, spoilt, folds, scoring=scoring))
+        assert [one.scores[k] for one in found] == [one.scores[k] for one in clean]
+        assert choose(found, k).setting == choose(clean, k).setting
+        assert choose(found, k).scores[-1] != choose(clean, k).scores[-1]
+
+
+def test_with_a_counted_prior_only_the_counts_of_a_fold_matter_elsewhere():
+    proba, y = planted(300)
+    folds = assign_folds(y, 5, np.random.RandomState(0))
+    clean = score_all(deal(proba, y, folds, prior=None))
+    shuffled = y.copy()
+    shuffled[folds == 3] = np.random.default_rng(0).permutation(y[folds == 3])
+    found = score_all(deal(proba, shuffled, folds, prior=None))
+    assert [one.scores[3] for one in found] == [one.scores[3] for one in clean]
+    assert choose(found, 3).setting == choose(clean, 3).setting
+
+
+def test_each_fold_gets_exactly_what_was_best_on_the_others():
+    proba, y = planted(300)
+    folds = assign_folds(y, 4, np.random.RandomState(0))
+    dealing = deal(proba, y, folds, prior=None)
+    scored = score_all(dealing)
+    after = dealing.nested(scored)
+    for k in range(4):
+        inside = folds == k
+        setting = choose(scored, k).setting
+        by_hand = AlternatingNormalizer(**setting._asdict()).fit(proba[~inside], y[~inside])
+        np.testing.assert_allclose(after[inside], by_hand.transform(proba[inside]), rtol=1e-12)
+
+
+def test_the_verdict_compares_these_predictions():
+    proba, y = planted(300)
+    cv = KFold(4, shuffle=True, random_state=0)
+    normalizer = AlternatingNormalizerCV(**{**SMALL, "depths": (1,)}, cv=cv).fit(proba, y)
+    dealing = deal(proba, y, assign_folds(y, cv, np.random.RandomState(0)), prior="shrunk")
+    _, scored = make_plan(
+        SMALL["alphas"],
+        1,
+        lambda alphas: [
+            one
+            for alpha in alphas
+            for one in dealing.first(
+                alpha, (SMALL["thresholds"], ("confident", "all"), SMALL["smoothings"])
+            )
+        ],
+    )
+    after = dealing.nested([*scored, dealing.identity()]).argmax(axis=1)
+    before = proba.argmax(axis=1)
+    verdict = normalizer.verdict_
+    assert verdict.gain == pytest.approx((after == y).mean() - (before == y).mean())
+    assert verdict.n_fixed == ((after == y) & (before != y)).sum()
+    assert verdict.n_broken == ((after != y) & (before == y)).sum()
+    assert verdict.n_rows == 300
+
+
+def test_the_gain_is_not_the_maximum_over_the_grid():
+    """On labels that are noise the best setting looks better than it is; the verdict does not."""
+    looks, verdicts = [], []
+    for seed in range(20):
+        normalizer = AlternatingNormalizerCV(**SMALL, n_repeats=1).fit(*unrelated(150, seed=seed))
+        looks.append(normalizer.cv_results_["gain"].max())
+        verdicts.append(normalizer.verdict_.gain)
+    assert np.mean(looks) > 0.015
+    assert np.mean(verdicts) < np.mean(looks) - 0.01
