@@ -16,7 +16,7 @@ from altnorm._validation import InputError, check_choice, check_proba
 from altnorm.decisions import decide
 from altnorm.multilabel import check_label_matrix
 
-__all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
+__all__ = ["ProbabilityTransformer", "as_proba", "class_codes", "resolve_classes"]
 
 _LOGITS_REMEDY = (
     "If these are logits, pass input='logits'; if they were rounded, divide each row by its sum."
@@ -98,7 +98,9 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return checked, np.asarray(labels)
 
     def _codes(self, y: Any, n_rows: int) -> np.ndarray:
-        """Column index of each label in `y`."""
+        """Column index of each label in `y`; for multi-label problems `y` itself, a 0/1 matrix."""
+        if self.multilabel is not None:
+            return np.asarray(y)
         return class_codes(check_labels(y, n_rows), self.classes_)
 
     def _check_transform(self, proba: Any) -> np.ndarray:
@@ -107,16 +109,22 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     def _read(self, values: np.ndarray) -> np.ndarray:
         check_choice(self.input, "input", ("proba", "logits"))
-        if self.multilabel is not None:
-            return expit(values) if self.input == "logits" else check_label_proba(values)
-        if values.shape[1] < 2:
+        several = self.multilabel is not None
+        if not several and values.shape[1] < 2:
             raise InputError(
                 "`proba` must have one column a class and at least 2 classes; it has "
                 f"{values.shape[1]} feature(s). For one probability a row, pass [1 - p, p]."
             )
         if self.input == "logits":
-            return softmax(values, axis=1)
-        return check_proba(values, remedy=_LOGITS_REMEDY)
+            return as_proba(values, "logits", multilabel=several)
+        return check_label_proba(values) if several else check_proba(values, remedy=_LOGITS_REMEDY)
+
+
+def as_proba(values: np.ndarray, input: str, *, multilabel: bool) -> np.ndarray:
+    """Return probabilities: `values` themselves or, if these are logits, what they stand for."""
+    if input == "proba":
+        return values
+    return expit(values) if multilabel else softmax(values, axis=1)
 
 
 def _column_names(proba: Any) -> np.ndarray | None:

@@ -187,27 +187,25 @@ _ANY = [
 ]
 
 
-SINGLE_LABEL = {
-    score.name: score
-    for score in [
-        *_ANY,
-        Score("f1_micro", "labels", per_row=_correct),
-        Score("top_k_accuracy", "proba", per_row=_in_top_k),
-        Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1_present),
-        Score("balanced_accuracy", "labels", counts=_class_counts, of_counts=_balanced_accuracy),
-        Score("matthews_corrcoef", "labels", counts=_class_counts, of_counts=_matthews),
-    ]
-}
+def _by_name(*scores: Score) -> dict[str, Score]:
+    return {score.name: score for score in scores}
 
 
-MULTI_LABEL = {
-    score.name: score
-    for score in [
-        *_ANY,
-        Score("f1_micro", "labels", counts=row_counts, of_counts=micro_f1),
-        Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1),
-        Score("f1_samples", "labels", per_row=_row_f1),
-        Score("loose_micro_f1", "labels", counts=row_counts, of_counts=micro_f1),
-        Score("loose_macro_f1", "labels", counts=loose_counts, of_counts=loose_macro),
-    ]
-}
+SINGLE_LABEL = _by_name(
+    *_ANY,
+    Score("f1_micro", "labels", per_row=_correct),
+    Score("top_k_accuracy", "proba", per_row=_in_top_k),
+    Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1_present),
+    Score("balanced_accuracy", "labels", counts=_class_counts, of_counts=_balanced_accuracy),
+    Score("matthews_corrcoef", "labels", counts=_class_counts, of_counts=_matthews),
+)
+
+
+MULTI_LABEL = _by_name(
+    *_ANY,
+    Score("f1_micro", "labels", counts=row_counts, of_counts=micro_f1),
+    Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1),
+    Score("f1_samples", "labels", per_row=_row_f1),
+    Score("loose_micro_f1", "labels", counts=row_counts, of_counts=micro_f1),
+    Score("loose_macro_f1", "labels", counts=loose_counts, of_counts=loose_macro),
+)

@@ -119,9 +119,8 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             )
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self._copy_fitted(X)
-        normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
         codes = class_codes(y, self.classes_)
-        self.normalizer_ = clone(normalizer).fit(proba, codes, **normalizer_params)
+        self.normalizer_ = clone(self._unfitted_normalizer()).fit(proba, codes, **normalizer_params)
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -166,17 +165,19 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             The routing.
         """
         to_fit = MethodMapping().add(caller="fit", callee="fit")
-        normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
         return (
             MetadataRouter(owner=type(self).__name__)
             .add(estimator=self.estimator, method_mapping=to_fit)
-            .add(normalizer=normalizer, method_mapping=to_fit)
+            .add(normalizer=self._unfitted_normalizer(), method_mapping=to_fit)
         )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
+
+    def _unfitted_normalizer(self) -> Any:
+        return AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Metadata for the classifier and for the normalizer."""
@@ -185,10 +186,9 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
             return routed.estimator.fit, routed.normalizer.fit
-        normalizer = AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
         parts = [
             {name: value for name, value in params.items() if has_fit_parameter(part, name)}
-            for part in (self.estimator, normalizer)
+            for part in (self.estimator, self._unfitted_normalizer())
         ]
         unknown = sorted(params.keys() - parts[0].keys() - parts[1].keys())
         if unknown:

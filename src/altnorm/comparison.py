@@ -180,7 +180,7 @@ def compare(
     methods = default_methods(multilabel) if methods is None else methods
     identity = Identity(multilabel="pairs" if multilabel else None)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
-    truth = np.asarray(test_y) if multilabel else identity._codes(test_y, len(before))
+    truth = identity._codes(test_y, len(before))
     rows = []
     items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
     for name, method in items:

@@ -176,14 +176,10 @@ class YesCrossFit:
 
     Parameters
     ----------
-    proba : ndarray of shape (n, m)
-        Validation predictions.
-    folds : ndarray of shape (n,)
-        Fold of each row.
+    proba, folds, weight
+        As for :class:`ClassCrossFit`.
     priors : ndarray of shape (n_folds, 1) or (n_folds, m)
         Probability of yes for the rows of each fold: one for all labels ("pairs"), or one each.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows as reference.
     """
 
     def __init__(

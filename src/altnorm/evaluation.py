@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from altnorm._validation import InputError
-from altnorm.ambiguity import row_ambiguity
 from altnorm.explanation import ChangedRow, Explanation
 from altnorm.metrics import decide
-from altnorm.multilabel import binary_ambiguity
+from altnorm.multilabel import prediction_ambiguity
 from altnorm.peers import Identity
 from altnorm.predictions import Predictions
 from altnorm.verdict import Verdict, compare_predictions
@@ -121,7 +120,7 @@ def evaluate(
     ]
     wrong = [_n_wrong(codes, proba, rule) for proba in (before, after)]
     fixed, broken = np.flatnonzero(wrong[1] < wrong[0]), np.flatnonzero(wrong[1] > wrong[0])
-    doubt = binary_ambiguity(before) if multilabel else row_ambiguity(before, k_max=10)
+    doubt = prediction_ambiguity(before, multilabel=multilabel, k_max=10)
     explanation = Explanation.from_predictions(
         before, after, doubt, normalizer.classes_, multilabel
     )

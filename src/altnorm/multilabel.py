@@ -17,6 +17,7 @@ from scipy.special import entr, expit, logit
 from altnorm._array import quiet
 from altnorm._labels import check_indicator
 from altnorm._validation import InputError
+from altnorm.ambiguity import row_ambiguity
 from altnorm.binary import iterate_logits
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "binary_ambiguity",
     "check_label_matrix",
     "label_slices",
+    "prediction_ambiguity",
 ]
 
 
@@ -41,6 +43,11 @@ def check_label_matrix(y: Any, shape: tuple[int, ...]) -> np.ndarray:
 def binary_ambiguity(p: np.ndarray) -> np.ndarray:
     """Ambiguity of yes/no probabilities: their entropy in bits."""
     return (entr(p) + entr(1 - p)) / math.log(2)
+
+
+def prediction_ambiguity(proba: np.ndarray, *, multilabel: bool, k_max: int) -> np.ndarray:
+    """Ambiguity of each row, or of each entry in multi-label problems."""
+    return binary_ambiguity(proba) if multilabel else row_ambiguity(proba, k_max=k_max)
 
 
 def adjust_yes(

@@ -16,13 +16,14 @@ from altnorm._validation import (
     check_positive,
     check_prior,
 )
-from altnorm.ambiguity import in_doubt, row_ambiguity
+from altnorm.ambiguity import in_doubt
 from altnorm.drift import Drift, Usage, measure_drift
 from altnorm.explanation import Explanation
 from altnorm.multilabel import (
     adjust_yes,
     binary_ambiguity,
     label_slices,
+    prediction_ambiguity,
 )
 from altnorm.reference import (
     class_frequencies,
@@ -219,12 +220,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     def _usage(self, proba: np.ndarray) -> Usage:
         """How predictions use the classes; a confident yes counts in multi-label problems."""
+        doubt = self._in_doubt(proba)
         if self.multilabel is None:
-            doubt = in_doubt(proba, self.threshold, k_max=self.k_max)
             sure = proba[~doubt].argmax(axis=1)
             counts = np.bincount(sure, minlength=proba.shape[1])
         else:
-            doubt = binary_ambiguity(proba) > self.threshold
             counts = ((proba > 0.5) & ~doubt).sum(axis=0)
         return Usage(counts, int(doubt.sum()), doubt.size)
 
@@ -237,9 +237,14 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
 
     def _ambiguity(self, proba: np.ndarray) -> np.ndarray:
+        several = self.multilabel is not None
+        return prediction_ambiguity(proba, multilabel=several, k_max=self.k_max)
+
+    def _in_doubt(self, proba: np.ndarray) -> np.ndarray:
+        """Which rows are in doubt, or which entries in multi-label problems."""
         if self.multilabel is None:
-            return row_ambiguity(proba, k_max=self.k_max)
-        return binary_ambiguity(proba)
+            return in_doubt(proba, self.threshold, k_max=self.k_max)
+        return binary_ambiguity(proba) > self.threshold
 
     def _fit_prior(
         self, proba: np.ndarray, labels: np.ndarray | None, weight: np.ndarray | None
@@ -289,12 +294,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
     def _fit_yes(self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
         self._log_s = None
-        columns = [np.s_[:, j] for j in range(proba.shape[1])]
-        parts = [...] if self.multilabel == "pairs" else columns
         rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
         merged = [
             merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])
-            for at in parts
+            for at in self._parts(proba.shape[1])
         ]
         self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])
         self.reference_ = np.concatenate([values for values, _ in merged])
@@ -304,11 +307,12 @@ class AlternatingNormalizer(ProbabilityTransformer):
                 [np.ones(values.size) if w is None else w for values, w in merged]
             )
 
+    def _parts(self, n_labels: int) -> list[Any]:
+        """Which entries of a multi-label problem share a reference: all, or those of a label."""
+        return [...] if self.multilabel == "pairs" else [np.s_[:, j] for j in range(n_labels)]
+
     def _transform(self, proba: np.ndarray) -> np.ndarray:
-        if self.multilabel is None:
-            doubt = in_doubt(proba, self.threshold, k_max=self.k_max)
-        else:
-            doubt = binary_ambiguity(proba) > self.threshold
+        doubt = self._in_doubt(proba)
         out = proba.copy()
         if not doubt.any():
             return out
@@ -317,7 +321,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
             rows = proba[doubt].astype(np.float64, copy=False)
             out[doubt] = functional.solve(self._problem(rows, log_s=self._log_s))
             return out
-        parts = [...] if self.multilabel == "pairs" else [np.s_[:, j] for j in range(out.shape[1])]
+        parts = self._parts(out.shape[1])
         for j, span in label_slices(self.offsets_):
             at = doubt[parts[j]]
             values = proba[parts[j]][at].astype(np.float64, copy=False)

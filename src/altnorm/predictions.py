@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 
-from altnorm._estimator import class_codes
+from altnorm._estimator import as_proba, class_codes
 from altnorm._files import check_input, replacing
 from altnorm._validation import InputError, check_proba
 from altnorm.columns import (
@@ -87,9 +86,7 @@ class Predictions:
 
     def probabilities(self) -> np.ndarray:
         """Return probabilities, whatever the file held."""
-        if self.input == "proba":
-            return self.proba
-        return expit(self.proba) if self.multilabel else softmax(self.proba, axis=1)
+        return as_proba(self.proba, self.input, multilabel=self.multilabel)
 
     def select(self, classes: Any) -> Predictions:
         """Return the same predictions with one column for each of `classes`, in their order.

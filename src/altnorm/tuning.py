@@ -14,11 +14,10 @@ from sklearn.utils.validation import _check_sample_weight
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._progress import track
 from altnorm._validation import InputError, check_choice, check_integer, check_positive
-from altnorm.ambiguity import row_ambiguity
 from altnorm.decisions import decide
 from altnorm.explanation import Explanation
 from altnorm.metrics import resolve_scoring
-from altnorm.multilabel import binary_ambiguity
+from altnorm.multilabel import prediction_ambiguity
 from altnorm.peers import Identity
 from altnorm.reference import REFERENCES
 from altnorm.refine import BiasCrossFit, PriorGuidedBias, best_bias
@@ -216,7 +215,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         before = self._check_transform(proba)
         after = self._transform(before)
         several = self.multilabel is not None
-        doubt = binary_ambiguity(before) if several else row_ambiguity(before, k_max=self.k_max)
+        doubt = prediction_ambiguity(before, multilabel=several, k_max=self.k_max)
         return Explanation.from_predictions(before, after, doubt, self.classes_, several)
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:

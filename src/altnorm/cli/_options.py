@@ -26,11 +26,19 @@ __all__ = [
     "Seed",
     "Significance",
     "Strict",
+    "Test",
+    "Validation",
     "layout",
     "numbers",
 ]
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `tune` wrote.")]
+Validation = Annotated[
+    Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
+]
+Test = Annotated[
+    Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
+]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing output.")]
 Json = Annotated[

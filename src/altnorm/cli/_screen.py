@@ -13,16 +13,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from altnorm.comparison import MethodResult
 from altnorm.explanation import ChangedRow
 from altnorm.verdict import Verdict
 
 __all__ = [
     "changed_table",
     "errors",
-    "gain_style",
+    "gain_cells",
     "number",
     "out",
-    "p_text",
     "print_json",
     "progress",
     "score_table",
@@ -52,16 +52,11 @@ def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
     for name in ("before", "after", "gain", "95 % interval", "p-value"):
         table.add_column(name, justify="right")
     for one in verdicts:
-        gain, low, high = (
-            number(value, one.in_points, sign=True) for value in (one.gain, one.ci_low, one.ci_high)
-        )
         table.add_row(
             one.scoring,
             number(one.before, one.in_points),
             number(one.after, one.in_points),
-            Text(gain, style=gain_style(one.ci_low, one.ci_high)),
-            f"{low} to {high}",
-            p_text(one.p_value),
+            *gain_cells(one, one.in_points),
         )
     return table
 
@@ -90,6 +85,15 @@ def changed_table(rows: Sequence[tuple[str, Any, ChangedRow]], title: str) -> Ta
             f"{changed.ambiguity:.2f}",
         )
     return table
+
+
+def gain_cells(one: Verdict | MethodResult, in_points: bool) -> tuple[Text, str, str]:
+    """The gain, its interval and its p-value, as they are told in tables."""
+    gain, low, high = (
+        number(value, in_points, sign=True) for value in (one.gain, one.ci_low, one.ci_high)
+    )
+    style = gain_style(one.ci_low, one.ci_high)
+    return Text(gain, style=style), f"{low} to {high}", p_text(one.p_value)
 
 
 def number(value: float, in_points: bool, *, sign: bool = False) -> str:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
 from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from altnorm import compare as compare_methods
 from altnorm._validation import InputError
 from altnorm.cli import _options as options
-from altnorm.cli._screen import errors, gain_style, number, out, p_text, print_json
+from altnorm.cli._screen import errors, gain_cells, number, out, print_json
 from altnorm.comparison import Comparison, default_methods
 from altnorm.predictions import Predictions, read_predictions
 
@@ -21,12 +16,8 @@ EXAMPLE = "altnorm compare val.parquet test.parquet --label intent"
 
 
 def compare(
-    validation: Annotated[
-        Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
-    ],
-    test: Annotated[
-        Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
-    ],
+    validation: options.Validation,
+    test: options.Test,
     scoring: options.Scoring = None,
     label: options.Label = None,
     label_prefix: options.LabelPrefix = None,
@@ -76,16 +67,10 @@ def comparison_table(result: Comparison, title: str = "") -> Table:
     for name in (result.scoring, "gain", "95 % interval", "p-value", "fixed", "broken"):
         table.add_column(name, justify="right")
     for row in sorted(result, key=lambda row: -row.score):
-        gain, low, high = (
-            number(value, result.in_points, sign=True)
-            for value in (row.gain, row.ci_low, row.ci_high)
-        )
         table.add_row(
             row.method,
             number(row.score, result.in_points),
-            Text(gain, style=gain_style(row.ci_low, row.ci_high)),
-            f"{low} to {high}",
-            p_text(row.p_value),
+            *gain_cells(row, result.in_points),
             f"{row.n_fixed:,}",
             f"{row.n_broken:,}",
         )

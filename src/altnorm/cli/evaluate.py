@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -20,9 +19,7 @@ EXAMPLE = "altnorm evaluate model.safetensors test.parquet --label intent"
 
 def evaluate(
     model: options.Model,
-    test: Annotated[
-        Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
-    ],
+    test: options.Test,
     scoring: options.Scoring = None,
     label: options.Label = None,
     label_prefix: options.LabelPrefix = None,

@@ -20,9 +20,7 @@ EXAMPLE = "altnorm report model.safetensors test.parquet --label intent -o repor
 
 def report(
     model: options.Model,
-    test: Annotated[
-        Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
-    ],
+    test: options.Test,
     output: options.Output,
     validation: Annotated[
         Path | None,

@@ -22,9 +22,7 @@ PRIORS = {"shrunk": "shrunk", "frequencies": None, "uniform": "uniform"}
 
 
 def tune(
-    validation: Annotated[
-        Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
-    ],
+    validation: options.Validation,
     output: options.Output,
     scoring: options.Scoring = None,
     multilabel: options.MultiLabel = None,

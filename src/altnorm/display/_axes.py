@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._estimator import as_proba
 from altnorm.display.measures import doubt
 
 __all__ = ["AFTER", "BEFORE", "BROKEN", "DEPTHS", "FIXED", "INK", "before_and_after", "find_axes"]
@@ -31,14 +32,6 @@ def find_axes(ax: Any) -> Any:
 def before_and_after(normalizer: Any, proba: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Probabilities before and after a fitted normalizer, and the ambiguity before."""
     several = normalizer.multilabel is not None
-    before = _probabilities(normalizer, np.asarray(proba), several)
+    before = as_proba(np.asarray(proba), normalizer.input, multilabel=several)
     after = np.asarray(normalizer.transform(proba))
     return before, after, doubt(before, multilabel=several, k_max=getattr(normalizer, "k_max", 10))
-
-
-def _probabilities(normalizer: Any, values: np.ndarray, several: bool) -> np.ndarray:
-    from scipy.special import expit, softmax
-
-    if normalizer.input == "proba":
-        return values
-    return expit(values) if several else softmax(values, axis=1)

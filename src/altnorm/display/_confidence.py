@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,8 +13,34 @@ from altnorm.display.records import AmbiguityHistogram, Reliability
 __all__ = ["AmbiguityDisplay", "ReliabilityDisplay"]
 
 
-class AmbiguityDisplay:
+class _Display:
+    """Base of the two: `plot` finds the axes, `_draw` of a subclass draws on them."""
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+
+        Returns
+        -------
+        self : object
+            The display, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        self._draw(self.ax_)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+class AmbiguityDisplay(_Display):
     """How ambiguous predictions are, with the threshold above which they are in doubt.
+
+    What is in doubt is drawn in colour.
 
     Parameters
     ----------
@@ -98,36 +124,20 @@ class AmbiguityDisplay:
         threshold = getattr(inner, "threshold", None)
         return cls(ambiguity_histogram(ambiguity, threshold=threshold, bins=bins))
 
-    def plot(self, ax: Any = None) -> AmbiguityDisplay:
-        """Draw the histogram, what is in doubt in colour.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-
-        Returns
-        -------
-        AmbiguityDisplay
-            Itself, with `ax_`.
-        """
-        self.ax_ = find_axes(ax)
+    def _draw(self, ax: Any) -> None:
         edges, threshold = self.histogram.edges, self.histogram.threshold
         limit = np.inf if threshold is None else threshold
         colours = [AFTER if low >= limit - 1e-9 else BEFORE for low in edges[:-1]]
-        self.ax_.bar(
-            edges[:-1], self.histogram.count, np.diff(edges) * 0.9, align="edge", color=colours
-        )
+        ax.bar(edges[:-1], self.histogram.count, np.diff(edges) * 0.9, align="edge", color=colours)
         if threshold is not None:
-            self.ax_.axvline(threshold, color=INK, linestyle=":", linewidth=1)
+            ax.axvline(threshold, color=INK, linestyle=":", linewidth=1)
             share = self.histogram.count[edges[:-1] >= threshold - 1e-9].sum()
             share = share / max(1, self.histogram.count.sum())
-            self.ax_.set_title(f"{share:.0%} in doubt (τ = {threshold:g})", loc="left")
-        self.ax_.set(xlabel="ambiguity", ylabel="rows", xlim=(0, 1))
-        return self
+            ax.set_title(f"{share:.0%} in doubt (τ = {threshold:g})", loc="left")
+        ax.set(xlabel="ambiguity", ylabel="rows", xlim=(0, 1))
 
 
-class ReliabilityDisplay:
+class ReliabilityDisplay(_Display):
     """Confidence against the share that is right, before and after an adjustment.
 
     Parameters
@@ -209,31 +219,16 @@ class ReliabilityDisplay:
             Not yet drawn.
         """
         before, after, _ = before_and_after(normalizer, proba)
-        several = normalizer.multilabel is not None
-        truth = np.asarray(y) if several else normalizer._codes(y, before.shape[0])
+        truth = normalizer._codes(y, before.shape[0])
         return cls.from_predictions(truth, before, after, n_bins=n_bins)
 
-    def plot(self, ax: Any = None) -> ReliabilityDisplay:
-        """Draw the diagram.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Itself, with `ax_`.
-        """
-        self.ax_ = find_axes(ax)
-        self.ax_.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)
         for side, name, colour in ((self.before, "before", BEFORE), (self.after, "after", AFTER)):
             if side is not None:
                 label = f"{name}, error {side.error:.3f}"
-                self.ax_.plot(side.confidence, side.right, "o-", color=colour, label=label)
-        self.ax_.set(
+                ax.plot(side.confidence, side.right, "o-", color=colour, label=label)
+        ax.set(
             xlabel="confidence", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
         )
-        self.ax_.legend(frameon=False)
-        return self
+        ax.legend(frameon=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,8 +26,36 @@ __all__ = ["ClassUseDisplay", "FixedBrokenDisplay", "TuningDisplay"]
 _ALPHA_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
 
-class ClassUseDisplay:
+class _ClassDisplay:
+    """Base of the displays with one line a class: `plot` finds the axes, `_draw` draws on them."""
+
+    def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
+        """Draw the classes where there is most to see.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+        n_classes : int, default=20
+            How many classes to show.
+
+        Returns
+        -------
+        self : object
+            The display, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        self._draw(self.ax_, n_classes)
+        return self
+
+    def _draw(self, ax: Any, n_classes: int) -> None:
+        raise NotImplementedError
+
+
+class ClassUseDisplay(_ClassDisplay):
     """Class prior against what the reference rows use up; doubt is resolved between the two.
+
+    Drawn are the classes where prior and use differ most.
 
     Parameters
     ----------
@@ -128,34 +156,18 @@ class ClassUseDisplay:
             return cls(ClassUse(np.array(["yes"]), inner.prior_[:1], used))
         return cls(ClassUse(np.asarray(normalizer.classes_), inner.prior_, used))
 
-    def plot(self, ax: Any = None, *, n_classes: int = 20) -> ClassUseDisplay:
-        """Draw prior and use of the classes where they differ most.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-        n_classes : int, default=20
-            How many classes to show.
-
-        Returns
-        -------
-        ClassUseDisplay
-            Itself, with `ax_`.
-        """
-        self.ax_ = find_axes(ax)
+    def _draw(self, ax: Any, n_classes: int) -> None:
         prior, used = self.use.prior, self.use.used
         far = np.argsort(-np.abs(used - prior), kind="stable")[:n_classes]
         shown = far[np.argsort(used[far] - prior[far], kind="stable")]
         at = np.arange(shown.size)
         colours = [BROKEN if used[i] > prior[i] else FIXED for i in shown]
-        self.ax_.hlines(at, prior[shown], used[shown], color=colours, linewidth=2)
-        self.ax_.scatter(used[shown], at, color=colours, zorder=3, label="used by the reference")
-        self.ax_.scatter(prior[shown], at, color=INK, marker="|", s=120, zorder=4, label="prior")
-        self.ax_.set_yticks(at, [str(self.use.classes[i]) for i in shown])
-        self.ax_.set_xlabel("share")
-        self.ax_.legend(frameon=False)
-        return self
+        ax.hlines(at, prior[shown], used[shown], color=colours, linewidth=2)
+        ax.scatter(used[shown], at, color=colours, zorder=3, label="used by the reference")
+        ax.scatter(prior[shown], at, color=INK, marker="|", s=120, zorder=4, label="prior")
+        ax.set_yticks(at, [str(self.use.classes[i]) for i in shown])
+        ax.set_xlabel("share")
+        ax.legend(frameon=False)
 
 
 def _label_use(inner: AlternatingNormalizer) -> np.ndarray:
@@ -259,8 +271,10 @@ class TuningDisplay:
         return self
 
 
-class FixedBrokenDisplay:
+class FixedBrokenDisplay(_ClassDisplay):
     """Rows that became right and wrong, by true class (by label in multi-label problems).
+
+    Drawn are the classes that gain most, and those that lose most.
 
     Parameters
     ----------
@@ -337,26 +351,10 @@ class FixedBrokenDisplay:
             Not yet drawn.
         """
         before, after, _ = before_and_after(normalizer, proba)
-        several = normalizer.multilabel is not None
-        truth = np.asarray(y) if several else normalizer._codes(y, before.shape[0])
+        truth = normalizer._codes(y, before.shape[0])
         return cls.from_predictions(truth, before, after, classes=normalizer.classes_)
 
-    def plot(self, ax: Any = None, *, n_classes: int = 20) -> FixedBrokenDisplay:
-        """Draw the classes that gain most, and those that lose most.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-        n_classes : int, default=20
-            How many classes to show.
-
-        Returns
-        -------
-        FixedBrokenDisplay
-            Itself, with `ax_`.
-        """
-        self.ax_ = find_axes(ax)
+    def _draw(self, ax: Any, n_classes: int) -> None:
         assert self.changes.fixed is not None
         assert self.changes.broken is not None
         fixed, broken = self.changes.fixed, self.changes.broken
@@ -366,12 +364,11 @@ class FixedBrokenDisplay:
             n_worst = min(n_classes // 3, int((fixed < broken).sum()))
             order = np.concatenate([order[:n_worst], order[order.size - n_classes + n_worst :]])
         shown, at = order, np.arange(order.size)
-        self.ax_.barh(at, fixed[shown], color=FIXED, label="fixed")
-        self.ax_.barh(at, -broken[shown], color=BROKEN, label="broken")
-        self.ax_.axvline(0, color=INK, linewidth=1)
-        self.ax_.set_yticks(at, [str(self.classes[i]) for i in shown])
-        self.ax_.set_xlabel("rows broken and fixed")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        self.ax_.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-        self.ax_.legend(frameon=False)
-        return self
+        ax.barh(at, fixed[shown], color=FIXED, label="fixed")
+        ax.barh(at, -broken[shown], color=BROKEN, label="broken")
+        ax.axvline(0, color=INK, linewidth=1)
+        ax.set_yticks(at, [str(self.classes[i]) for i in shown])
+        ax.set_xlabel("rows broken and fixed")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+        ax.legend(frameon=False)

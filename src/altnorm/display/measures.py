@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from altnorm.ambiguity import row_ambiguity
 from altnorm.display.records import (
     AmbiguityHistogram,
     ClassChanges,
@@ -17,7 +16,7 @@ from altnorm.display.records import (
     Reliability,
     TuningCurves,
 )
-from altnorm.multilabel import binary_ambiguity
+from altnorm.multilabel import prediction_ambiguity
 
 __all__ = [
     "ambiguity_histogram",
@@ -35,7 +34,7 @@ __all__ = [
 
 def doubt(proba: np.ndarray, *, multilabel: bool = False, k_max: int = 10) -> np.ndarray:
     """Ambiguity of each row, or of each entry in multi-label problems."""
-    return binary_ambiguity(proba) if multilabel else np.asarray(row_ambiguity(proba, k_max=k_max))
+    return prediction_ambiguity(proba, multilabel=multilabel, k_max=k_max)
 
 
 def right_decisions(proba: np.ndarray, codes: np.ndarray) -> np.ndarray:

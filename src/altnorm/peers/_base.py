@@ -1,9 +1,9 @@
-"""What the single-label peers share: log-probabilities in, one tilt of them out."""
+"""What peers share: row weights and, for single labels, log-probabilities in, one tilt out."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -14,10 +14,12 @@ from altnorm._validation import InputError, check_choice, check_prior, check_wei
 __all__ = [
     "FitData",
     "LogProbabilityTransformer",
-    "class_frequencies",
+    "SingleLabelPeer",
     "mean_proba",
     "positive",
+    "positive_frequencies",
     "read_prior",
+    "row_weight",
     "tilt",
 ]
 
@@ -40,7 +42,7 @@ class FitData(NamedTuple):
 
 
 class LogProbabilityTransformer(ProbabilityTransformer):
-    """Base of the peers: subclasses' `_transform` receives log-probabilities.
+    """Base of what works on log-probabilities, which subclasses' `_transform` receives.
 
     Logits are turned into log-probabilities directly, which keeps what a softmax would round to
     zero. A probability of zero is ``-inf`` and stays zero.
@@ -51,9 +53,7 @@ class LogProbabilityTransformer(ProbabilityTransformer):
 
     def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> FitData:
         log_p, codes = self._check_fit(proba, y)
-        like = np.empty((log_p.shape[0], 0))
-        weight = check_weight(sample_weight, like, "sample_weight", "row")
-        return FitData(log_p, codes, np.ones(log_p.shape[0]) if weight is None else weight)
+        return FitData(log_p, codes, row_weight(sample_weight, log_p.shape[0]))
 
     def _read(self, values: np.ndarray) -> np.ndarray:
         check_choice(self.input, "input", ("proba", "logits"))
@@ -61,6 +61,38 @@ class LogProbabilityTransformer(ProbabilityTransformer):
             return log_softmax(values, axis=1)
         with np.errstate(divide="ignore"):
             return log_softmax(np.log(super()._read(values)), axis=1)
+
+
+class SingleLabelPeer(LogProbabilityTransformer):
+    """Base of the single-label peers: a subclass writes `_fit` and `_transform`."""
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the method to validation data.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Validation predictions.
+        y : array-like of shape (n_samples,), optional
+            Validation labels, required by methods that learn from them; classes may be missing.
+            For the others they only name the classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row; rows of weight 0 are as good as absent.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        self._check_params()
+        self._fit(self._read_fit(proba, y, sample_weight))
+        return self
+
+    def _check_params(self) -> None:
+        """Raise on bad settings, before any data are read."""
+
+    def _fit(self, data: FitData) -> None:
+        raise NotImplementedError
 
 
 def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = None) -> np.ndarray:
@@ -79,13 +111,19 @@ def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = Non
     return softmax(scores, axis=1)
 
 
+def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Return one weight a row; each counts once where none are given."""
+    weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
+    return np.ones(n_rows) if weight is None else weight
+
+
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Return the (weighted) mean probability of each class, without zeros."""
     mean = np.average(np.exp(log_p.astype(np.float64)), axis=0, weights=weight)
     return positive(mean)
 
 
-def class_frequencies(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
+def positive_frequencies(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the (weighted) frequency of each class, without zeros."""
     return positive(np.bincount(codes, weight, minlength=n_classes))
 

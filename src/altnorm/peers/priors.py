@@ -12,10 +12,10 @@ from sklearn.utils import Tags
 from altnorm._validation import check_choice, check_integer, check_positive
 from altnorm.peers._base import (
     FitData,
-    LogProbabilityTransformer,
-    class_frequencies,
+    SingleLabelPeer,
     mean_proba,
     positive,
+    positive_frequencies,
     read_prior,
     tilt,
 )
@@ -23,7 +23,7 @@ from altnorm.peers._base import (
 __all__ = ["BatchCalibration", "LabelShiftEM", "PriorReweighting"]
 
 
-class PriorReweighting(LogProbabilityTransformer):
+class PriorReweighting(SingleLabelPeer):
     r"""Replace the class prior that the classifier works with by the one that holds.
 
     .. math:: p'_{ij} \propto p_{ij} \, q_j / s_j
@@ -75,27 +75,10 @@ class PriorReweighting(LogProbabilityTransformer):
         self.source_prior = source_prior
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> PriorReweighting:
-        """Count the two priors, as far as they are not given.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,), optional
-            Validation labels, counted if `prior` is None.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in frequencies and means.
-
-        Returns
-        -------
-        PriorReweighting
-            The fitted transformer.
-        """
-        data = self._read_fit(proba, y, sample_weight)
+    def _fit(self, data: FitData) -> None:
         n_classes = self.classes_.size
         if self.prior is None and data.codes is not None:
-            self.prior_ = class_frequencies(data.codes, data.weight, n_classes)
+            self.prior_ = positive_frequencies(data.codes, data.weight, n_classes)
         else:
             prior = "uniform" if self.prior is None else self.prior
             self.prior_ = read_prior(prior, "prior", n_classes, "None")
@@ -104,13 +87,12 @@ class PriorReweighting(LogProbabilityTransformer):
         else:
             source = read_prior(self.source_prior, "source_prior", n_classes, "None")
             self.source_prior_ = positive(source)
-        return self
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         return tilt(log_p, bias=_log_ratio(self.prior_, self.source_prior_))
 
 
-class LabelShiftEM(LogProbabilityTransformer):
+class LabelShiftEM(SingleLabelPeer):
     r"""Estimate the class prior of the batch by expectation maximisation and adopt it [1]_.
 
     From :math:`\pi = s`, repeat until :math:`\pi` settles:
@@ -173,27 +155,12 @@ class LabelShiftEM(LogProbabilityTransformer):
         self.max_iter = max_iter
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> LabelShiftEM:
-        """Find the source prior.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,), optional
-            Validation labels, required if `source_prior` is "labels".
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in frequencies and means.
-
-        Returns
-        -------
-        LabelShiftEM
-            The fitted transformer.
-        """
+    def _check_params(self) -> None:
         check_positive(self.tol, "tol", zero=True)
         check_integer(self.max_iter, "max_iter", low=1)
-        self.source_prior_ = self._read_source(self._read_fit(proba, y, sample_weight))
-        return self
+
+    def _fit(self, data: FitData) -> None:
+        self.source_prior_ = self._read_source(data)
 
     def estimate_prior(self, proba: Any) -> np.ndarray:
         """Return the class prior of a batch, the maximum-likelihood estimate.
@@ -216,7 +183,7 @@ class LabelShiftEM(LogProbabilityTransformer):
             return positive(read_prior(self.source_prior, "source_prior", n_classes, ""))
         check_choice(self.source_prior, "source_prior", ("labels", "predictions"))
         if self.source_prior == "labels":
-            return class_frequencies(data.labels, data.weight, n_classes)
+            return positive_frequencies(data.labels, data.weight, n_classes)
         return mean_proba(data.log_p, data.weight)
 
     def _estimate(self, log_p: np.ndarray) -> np.ndarray:
@@ -238,7 +205,7 @@ class LabelShiftEM(LogProbabilityTransformer):
         return tags
 
 
-class BatchCalibration(LogProbabilityTransformer):
+class BatchCalibration(SingleLabelPeer):
     r"""Divide by the contextual prior, the mean prediction of a batch [1]_.
 
     .. math:: p'_{ij} \propto p_{ij} / \bar p_j^{\,\gamma}, \qquad
@@ -284,28 +251,12 @@ class BatchCalibration(LogProbabilityTransformer):
         self.gamma = gamma
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> BatchCalibration:
-        """Take the mean of the validation predictions.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,), optional
-            Validation labels; they only name the classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the mean.
-
-        Returns
-        -------
-        BatchCalibration
-            The fitted transformer.
-        """
+    def _check_params(self) -> None:
         check_choice(self.batch, "batch", ("fit", "transform"))
         check_positive(self.gamma, "gamma", zero=True)
-        data = self._read_fit(proba, y, sample_weight)
+
+    def _fit(self, data: FitData) -> None:
         self.contextual_prior_ = mean_proba(data.log_p, data.weight)
-        return self
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         prior = self.contextual_prior_ if self.batch == "fit" else mean_proba(log_p)

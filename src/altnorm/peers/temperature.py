@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import InputError, check_choice, check_integer, check_positive
-from altnorm.peers._base import FitData, LogProbabilityTransformer, tilt
+from altnorm.peers._base import FitData, SingleLabelPeer, tilt
 from altnorm.peers._likelihood import RIDGES, Likelihood, fit_bias, fit_slope, ridge_path
 
 __all__ = ["BiasCorrectedTemperature", "Identity", "TemperatureScaling"]
@@ -65,7 +65,7 @@ class Identity(ProbabilityTransformer):
         return proba
 
 
-class TemperatureScaling(LogProbabilityTransformer):
+class TemperatureScaling(SingleLabelPeer):
     r"""Temperature scaling: sharpen or flatten every row by the same exponent [1]_.
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T}
@@ -107,26 +107,8 @@ class TemperatureScaling(LogProbabilityTransformer):
     array([[0.75, 0.25]])
     """
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> TemperatureScaling:
-        """Find the temperature of least log-loss.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,)
-            Validation labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss.
-
-        Returns
-        -------
-        TemperatureScaling
-            The fitted transformer.
-        """
-        loss = _likelihood(self._read_fit(proba, y, sample_weight))
-        self.temperature_ = 1 / fit_slope(loss)
-        return self
+    def _fit(self, data: FitData) -> None:
+        self.temperature_ = 1 / fit_slope(_likelihood(data))
 
     def predict(self, proba: Any) -> np.ndarray:
         """Return the most probable class of each row, which no temperature changes.
@@ -152,7 +134,7 @@ class TemperatureScaling(LogProbabilityTransformer):
         return _labels_required(super().__sklearn_tags__())
 
 
-class BiasCorrectedTemperature(LogProbabilityTransformer):
+class BiasCorrectedTemperature(SingleLabelPeer):
     r"""Bias-corrected temperature scaling, BCTS: one temperature and a bias for each class [1]_.
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j)
@@ -215,29 +197,12 @@ class BiasCorrectedTemperature(LogProbabilityTransformer):
         self.cv = cv
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> BiasCorrectedTemperature:
-        """Choose the strength of the penalty, then fit temperature and biases.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,)
-            Validation labels; classes may be missing.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the loss; rows of weight 0 are as good as absent.
-
-        Returns
-        -------
-        BiasCorrectedTemperature
-            The fitted transformer.
-        """
-        loss = _likelihood(self._read_fit(proba, y, sample_weight))
+    def _fit(self, data: FitData) -> None:
+        loss = _likelihood(data)
         self.ridge_ = self._choose_ridge(loss)
         start = fit_slope(loss), np.zeros(self.classes_.size)
         slope, bias = fit_bias(loss, self.ridge_, start)
         self.temperature_, self.bias_ = 1 / slope, bias - bias.mean()
-        return self
 
     def _choose_ridge(self, loss: Likelihood) -> float:
         if not isinstance(self.ridge, str):

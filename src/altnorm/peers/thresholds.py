@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import Tags
 
 from altnorm._estimator import ProbabilityTransformer
-from altnorm._validation import check_choice, check_positive, check_weight
+from altnorm._validation import check_choice, check_positive
+from altnorm.peers._base import row_weight
 from altnorm.peers._f1 import (
     best_threshold,
     f1_at,
@@ -33,6 +34,27 @@ class _ThresholdTransformer(ProbabilityTransformer):
 
     multilabel = "labelwise"
 
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the threshold, or thresholds, of highest F1.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_labels)
+            Validation predictions, independent probabilities in [0, 1].
+        y : array-like or sparse matrix of shape (n_samples, n_labels)
+            Validation labels, a 0/1 matrix.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row in the scores and in the number of positive rows.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        self._check_params()
+        self._fit(self._read_fit(proba, y, sample_weight))
+        return self
+
     def predict(self, proba: Any) -> np.ndarray:
         """Return the labels whose probability exceeds their threshold.
 
@@ -52,6 +74,13 @@ class _ThresholdTransformer(ProbabilityTransformer):
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         return shift_threshold(proba, self._cut(proba.dtype))
 
+    def _check_params(self) -> None:
+        """Raise on bad settings, before any data are read."""
+        raise NotImplementedError
+
+    def _fit(self, data: _MultilabelData) -> None:
+        raise NotImplementedError
+
     def _fitted_thresholds(self) -> Any:
         raise NotImplementedError
 
@@ -63,9 +92,9 @@ class _ThresholdTransformer(ProbabilityTransformer):
 
     def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> _MultilabelData:
         p, labels = self._check_labelled(proba, y)
-        weight = check_weight(sample_weight, np.empty((p.shape[0], 0)), "sample_weight", "row")
-        if weight is None:
-            return _MultilabelData(p, labels, np.ones(p.shape[0]))
+        weight = row_weight(sample_weight, p.shape[0])
+        if sample_weight is None:
+            return _MultilabelData(p, labels, weight)
         used = weight > 0
         return _MultilabelData(p[used], labels[used], weight[used])
 
@@ -126,27 +155,11 @@ class GlobalThreshold(_ThresholdTransformer):
         self.scoring = scoring
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> GlobalThreshold:
-        """Find the threshold of highest F1.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_labels)
-            Validation predictions, independent probabilities in [0, 1].
-        y : array-like or sparse matrix of shape (n_samples, n_labels)
-            Validation labels, a 0/1 matrix.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the score.
-
-        Returns
-        -------
-        GlobalThreshold
-            The fitted transformer.
-        """
+    def _check_params(self) -> None:
         check_choice(self.scoring, "scoring", ("f1_micro", "f1_macro", "f1_samples"))
-        data = self._read_fit(proba, y, sample_weight)
+
+    def _fit(self, data: _MultilabelData) -> None:
         self.threshold_ = _common_threshold(data, self.scoring)
-        return self
 
     def _fitted_thresholds(self) -> float:
         return self.threshold_
@@ -205,32 +218,16 @@ class LabelThresholds(_ThresholdTransformer):
         self.shrinkage = shrinkage
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> LabelThresholds:
-        """Find the threshold of highest F1 for each label and for all, and combine them.
+    def _check_params(self) -> None:
+        check_positive(self.shrinkage, "shrinkage", zero=True)
 
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_labels)
-            Validation predictions, independent probabilities in [0, 1].
-        y : array-like or sparse matrix of shape (n_samples, n_labels)
-            Validation labels, a 0/1 matrix.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the scores and in the number of positive rows.
-
-        Returns
-        -------
-        LabelThresholds
-            The fitted transformer.
-        """
-        shrinkage = check_positive(self.shrinkage, "shrinkage", zero=True)
-        data = self._read_fit(proba, y, sample_weight)
+    def _fit(self, data: _MultilabelData) -> None:
         self.global_threshold_ = _common_threshold(data, "f1_micro")
         columns = zip(data.p.T, data.y.T, strict=True)
         own = np.array([_label_threshold(p, y, data.weight) for p, y in columns])
         n_positive = data.weight @ data.y
         common = np.full(own.size, self.global_threshold_)
-        self.thresholds_ = _shrink(own, common, n_positive, shrinkage)
-        return self
+        self.thresholds_ = _shrink(own, common, n_positive, float(self.shrinkage))
 
     def _fitted_thresholds(self) -> np.ndarray:
         return self.thresholds_

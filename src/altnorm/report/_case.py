@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 
+from altnorm._estimator import as_proba
 from altnorm.display.measures import doubt
 from altnorm.drift import Drift
 from altnorm.evaluation import Evaluation, check_kind, evaluate
@@ -104,7 +104,7 @@ def read_case(normalizer: Any, predictions: Predictions, *, scoring: Any = None)
     inner = getattr(normalizer, "best_normalizer_", normalizer)
     multilabel = normalizer.multilabel is not None
     k_max = getattr(normalizer, "k_max", 10)
-    before = _probabilities(predictions, multilabel)
+    before = as_proba(np.asarray(predictions.proba), predictions.input, multilabel=multilabel)
     evaluation = None
     if predictions.labels is not None:
         evaluation = evaluate(normalizer, predictions, scoring=scoring)
@@ -127,13 +127,6 @@ def read_case(normalizer: Any, predictions: Predictions, *, scoring: Any = None)
         explanation,
         evaluation,
     )
-
-
-def _probabilities(predictions: Predictions, multilabel: bool) -> np.ndarray:
-    values = np.asarray(predictions.proba)
-    if predictions.input == "proba":
-        return values
-    return expit(values) if multilabel else softmax(values, axis=1)
 
 
 def _threshold(normalizer: Any, inner: Any) -> float | None:
