@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer
+from altnorm import AlternatingNormalizer, ambiguity
 from altnorm._validation import InputError
 from altnorm.datasets import load_demo
 from altnorm.evaluation import evaluate, tuned_for
@@ -34,6 +34,15 @@ def test_single_label():
     assert [row.row for row in result.changed(result.fixed)] == result.fixed.tolist()
     assert "accuracy" not in [score.scoring for score in result.scores]
     assert set(result.to_dict()) == {"verdict", "scores", "fixed", "broken"}
+
+
+def test_ambiguities_are_those_of_the_normalizer():
+    demo = load_demo()
+    normalizer = AlternatingNormalizer(k_max=3).fit(demo.validation.proba)
+    found = evaluate(normalizer, demo.test).explanation
+    expected = ambiguity(demo.test.proba, k_max=3)[found.row]
+    np.testing.assert_array_equal(found.ambiguity, expected)
+    assert not np.array_equal(expected, ambiguity(demo.test.proba)[found.row])
 
 
 def test_multilabel():

@@ -6,12 +6,17 @@ from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm.explanation import Explanation
+from tests.problems import planted_labels
 
 
 def draw(n=80, m=3, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(m, size=n)
     return softmax(1.5 * (rng.normal(size=(n, m)) + np.eye(m)[y] + [1.5, 0, 0]), axis=1), y
+
+
+def argmax_or_threshold(proba):
+    return ((proba > 0.5) | (proba == proba.max(axis=1, keepdims=True))).astype(int)
 
 
 @pytest.fixture
@@ -101,6 +106,37 @@ def test_the_tuned_normalizer_explains_what_it_does():
     )
     np.testing.assert_array_equal(found.ambiguity, ambiguity(proba)[found.row])
     assert len(found) > 0
+
+
+def test_labels_that_another_label_overtakes_are_explained():
+    """With the rule "argmax, and all above 0.5" a label changes when it gains or loses the lead."""
+    before, after = np.array([[0.4, 0.3], [0.7, 0.6]]), np.array([[0.2, 0.3], [0.7, 0.4]])
+    found = Explanation.from_predictions(
+        before, after, np.ones((2, 2)), np.array(["x", "y"]), argmax_or_threshold
+    )
+    assert found.row.tolist() == [0, 0, 1]
+    assert found.label.tolist() == ["x", "y", "y"]
+    assert found.before.tolist() == [1, 0, 1]
+    assert found.after.tolist() == [0, 1, 0]
+    assert found[0].proba_before == pytest.approx(0.4)
+    assert found[1].proba_after == pytest.approx(0.3)
+
+
+def test_the_tuned_normalizer_explains_by_its_own_rule():
+    proba, y = planted_labels()
+    tuned = AlternatingNormalizerCV(
+        alphas=(1.0, 2.0),
+        depths=(1,),
+        multilabel="labelwise",
+        decision="argmax_or_threshold",
+        random_state=0,
+    ).fit(proba, y)
+    found = tuned.explain(proba)
+    row, column = np.nonzero(argmax_or_threshold(proba) != tuned.predict(proba))
+    assert len(found) == row.size > 3
+    assert not np.array_equal(row, np.nonzero((proba > 0.5) != (tuned.transform(proba) > 0.5))[0])
+    np.testing.assert_array_equal(found.row, row)
+    np.testing.assert_array_equal(found.label, column)
 
 
 def test_no_adjustment_has_nothing_to_explain():

@@ -120,11 +120,18 @@ def evaluate(
     ]
     wrong = [_n_wrong(codes, proba, rule) for proba in (before, after)]
     fixed, broken = np.flatnonzero(wrong[1] < wrong[0]), np.flatnonzero(wrong[1] > wrong[0])
-    doubt = prediction_ambiguity(before, multilabel=multilabel, k_max=10)
-    explanation = Explanation.from_predictions(
-        before, after, doubt, normalizer.classes_, multilabel
-    )
+    explanation = explain_change(normalizer, before, after)
     return Evaluation(verdict, scores, fixed, broken, explanation, before, after)
+
+
+def explain_change(normalizer: Any, before: np.ndarray, after: np.ndarray) -> Explanation:
+    """Say which decisions of a fitted transformer changed, and why."""
+    multilabel = normalizer.multilabel is not None
+    k_max = getattr(normalizer, "k_max", 10)
+    doubt = prediction_ambiguity(before, multilabel=multilabel, k_max=k_max)
+    return Explanation.from_predictions(
+        before, after, doubt, normalizer.classes_, normalizer._decide if multilabel else None
+    )
 
 
 def tuned_for(normalizer: Any) -> str:

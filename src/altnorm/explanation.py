@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,23 +71,23 @@ class Explanation:
         after: np.ndarray,
         ambiguity: np.ndarray,
         classes: np.ndarray,
-        multilabel: bool = False,
+        decide: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> Explanation:
-        """Compare probabilities before and after an adjustment."""
-        if multilabel:
-            row, column = np.nonzero((before > 0.5) != (after > 0.5))
-            doubt, label, names = ambiguity[row, column], classes[column], np.array([0, 1])
-            before, after = (_no_yes(p[row, column]) for p in (before, after))
+        """Compare probabilities before and after an adjustment.
+
+        In multi-label problems `decide` is the rule from probabilities to a 0/1 matrix.
+        """
+        if decide is None:
+            codes = np.stack([before.argmax(axis=1), after.argmax(axis=1)], axis=1)
+            row = np.flatnonzero(codes[:, 0] != codes[:, 1])
+            codes, doubt, label, names = codes[row], ambiguity[row], None, classes
+            before, after = before[row], after[row]
         else:
-            row = np.flatnonzero(before.argmax(axis=1) != after.argmax(axis=1))
-            before, after, doubt, label, names = (
-                before[row],
-                after[row],
-                ambiguity[row],
-                None,
-                classes,
-            )
-        codes = np.stack([before.argmax(axis=1), after.argmax(axis=1)], axis=1)
+            codes = np.stack([decide(before), decide(after)], axis=2).astype(int)
+            row, column = np.nonzero(codes[:, :, 0] != codes[:, :, 1])
+            codes, doubt, label = codes[row, column], ambiguity[row, column], classes[column]
+            names = np.array([0, 1])
+            before, after = (_no_yes(p[row, column]) for p in (before, after))
         factors = np.divide(after, before, out=np.ones_like(after), where=before > 0)
         return cls(
             row, doubt, names[codes[:, 0]], names[codes[:, 1]], before, after, factors, codes, label

@@ -180,8 +180,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """
         before = self._check_transform(proba)
         after = self._transform(before)
+        several = self.multilabel is not None
         return Explanation.from_predictions(
-            before, after, self._ambiguity(before), self.classes_, self.multilabel is not None
+            before, after, self._ambiguity(before), self.classes_, self._decide if several else None
         )
 
     def check(self, proba: Any) -> Drift:

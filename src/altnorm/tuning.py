@@ -63,7 +63,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         a stratified dealing share, passes for evidence.
     scoring : str or callable, default="accuracy"
         What to maximise; see :func:`altnorm.metrics.resolve_scoring`. For multi-label problems
-        the default stands for "f1_micro".
+        the default stands for "f1_micro" (ask for "subset_accuracy" to count rows with every
+        label right).
     cv : int or splitter, default=5
         Number of folds, or a scikit-learn splitter.
     n_repeats : int, default=3
@@ -216,7 +217,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         after = self._transform(before)
         several = self.multilabel is not None
         doubt = prediction_ambiguity(before, multilabel=several, k_max=self.k_max)
-        return Explanation.from_predictions(before, after, doubt, self.classes_, several)
+        rule = self._decide if several else None
+        return Explanation.from_predictions(before, after, doubt, self.classes_, rule)
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         inner = self.best_normalizer_

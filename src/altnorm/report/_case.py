@@ -10,7 +10,7 @@ import numpy as np
 from altnorm._estimator import as_proba
 from altnorm.display.measures import doubt
 from altnorm.drift import Drift
-from altnorm.evaluation import Evaluation, check_kind, evaluate
+from altnorm.evaluation import Evaluation, check_kind, evaluate, explain_change
 from altnorm.explanation import Explanation
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import Identity
@@ -112,9 +112,7 @@ def read_case(normalizer: Any, predictions: Predictions, *, scoring: Any = None)
     else:
         after = np.asarray(normalizer.transform(predictions.proba))
     ambiguity = doubt(before, multilabel=multilabel, k_max=k_max)
-    explanation = Explanation.from_predictions(
-        before, after, ambiguity, normalizer.classes_, multilabel
-    )
+    explanation = explain_change(normalizer, before, after)
     return Case(
         normalizer,
         inner,
