@@ -249,6 +249,7 @@ def average_f1(kind):
 
 MULTI = {
     "accuracy": lambda y, p, w: sk.accuracy_score(y, p > 0.5, sample_weight=w),
+    "subset_accuracy": lambda y, p, w: sk.accuracy_score(y, p > 0.5, sample_weight=w),
     **{f"f1_{kind}": average_f1(kind) for kind in ("macro", "micro", "weighted", "samples")},
     "loose_micro_f1": average_f1("micro"),
     "neg_log_loss": lambda y, p, w: (

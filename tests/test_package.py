@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def test_submodules_are_reached_by_name():
 
     assert altnorm.datasets.load_demo is not None
     assert "peers" in dir(altnorm)
+    assert altnorm.__version__ == metadata.version("altnorm")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = altnorm.nothing
 

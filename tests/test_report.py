@@ -253,11 +253,11 @@ def test_multilabel(mode):
     page = Page(render_report(tuned, test))
     assert page.data["multilabel"] == mode
     assert page.data["flows"] is None
-    if tuned.verdict_.adopted:
-        live = page.data["live"]
-        assert live["width"] == (2 if mode == "pairs" else 10)
-        said = live["outside"]["named"] + unpack(live["weight"]) @ (unpack(live["truth"]) % 2)
-        assert said >= test.labels.sum()
+    assert tuned.verdict_.adopted
+    live = page.data["live"]
+    assert live["width"] == (2 if mode == "pairs" else 10)
+    said = live["outside"]["named"] + unpack(live["weight"]) @ (unpack(live["truth"]) % 2)
+    assert said >= test.labels.sum()
     bare = Page(render_report(tuned, Predictions(test.proba, test.classes)))
     assert "no labels" in bare.text
 

@@ -193,7 +193,8 @@ def test_confident_rows_that_one_dealing_leaves_to_one_fold():
     proba[:2] = [[0.999, 0.001, 0.0], [0.0, 0.999, 0.001]]
     for seed in range(10):
         settings = {**SMALL, "random_state": seed, "significance": 0.99}
-        AlternatingNormalizerCV(**settings, n_repeats=5).fit(proba, y)
+        tuned = AlternatingNormalizerCV(**settings, n_repeats=5).fit(proba, y)
+        assert np.isfinite(tuned.transform(proba)).all()
 
 
 # Errors, by their text.

@@ -92,7 +92,7 @@ Gains over the untouched predictions on test data, in points, with 95 % interval
 nothing was changed. Every method was fitted on validation data alone. "CAN as published" takes
 the setting with the best score on the validation data themselves (depth 1); "CAN" is
 `AlternatingNormalizerCV` with its defaults, "CAN, refined" the same with `refine=True`. Better and
-worse count differences of more than {TIE} points.
+worse count differences of more than {TIE} points. All numbers: [suite.csv](suite.csv).
 
 ![Gains of each classifier, as published and ours](gains.png)
 

@@ -1,7 +1,7 @@
 """Classification with alternating normalization: better predictions without retraining."""
 
-from importlib import import_module
-from types import ModuleType
+from importlib import import_module, metadata
+from typing import Any
 
 from altnorm.ambiguity import ambiguity, topk_entropy
 from altnorm.classifier import AlternatingNormalizationClassifier
@@ -38,12 +38,14 @@ _SUBMODULES = (
 )
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Import a submodule when it is first used: some need libraries that are extras."""
     if name in _SUBMODULES:
         return import_module(f"altnorm.{name}")
+    if name == "__version__":
+        return metadata.version("altnorm")
     raise AttributeError(f"module 'altnorm' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBMODULES])
+    return sorted([*globals(), *_SUBMODULES, "__version__"])

@@ -203,6 +203,7 @@ SINGLE_LABEL = _by_name(
 
 MULTI_LABEL = _by_name(
     *_ANY,
+    Score("subset_accuracy", "labels", per_row=_correct),
     Score("f1_micro", "labels", counts=row_counts, of_counts=micro_f1),
     Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1),
     Score("f1_samples", "labels", per_row=_row_f1),

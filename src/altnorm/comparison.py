@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from altnorm._progress import track
+from altnorm._validation import InputError
 from altnorm.metrics import resolve_scoring
 from altnorm.peers import (
     BatchCalibration,
@@ -151,7 +152,8 @@ def compare(
         Estimators with fit(proba, y) and transform(proba). None takes the peers in
         :mod:`altnorm.peers` and :class:`AlternatingNormalizerCV`, plain and refined.
     scoring : str or callable, default="accuracy"
-        Score; for multi-label problems the default stands for "f1_micro".
+        Score; for multi-label problems the default stands for "f1_micro" (ask for
+        "subset_accuracy" to count rows with every label right).
     verbose : int, default=0
         Whether to show a progress bar (needs Rich).
 
@@ -178,6 +180,11 @@ def compare(
     if multilabel and scoring == "accuracy":
         scoring = "f1_micro"
     methods = default_methods(multilabel) if methods is None else methods
+    if not methods:
+        raise InputError(
+            "`methods` must name at least one estimator; it is empty. Pass for example "
+            "{'BCTS': BiasCorrectedTemperature()}, or None for all of them."
+        )
     identity = Identity(multilabel="pairs" if multilabel else None)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
     truth = identity._codes(test_y, len(before))
