@@ -12,6 +12,7 @@ from benchmarks.naive import naive
 
 N_REFERENCE, N_CLASSES, N_ROWS, DEPTH = 5_000, 1_000, 2_000, 5
 N_LOOP = 2  # rows that the loop is timed on
+N_FEW = 400
 N_WIDE = 50_000
 
 
@@ -65,6 +66,28 @@ def _depth_five(
             "loop", f"{what}: faster a row than the loop", loop_per_row / per_row, 400, detail
         ),
     ]
+
+
+@benchmark
+def large_exponents() -> list[Row]:
+    """Depth 5 with exponents at which most entries of the products underflow."""
+    rng = np.random.default_rng(0)
+    reference = classifier_rows(rng, N_REFERENCE, N_CLASSES, SURE)
+    proba = classifier_rows(rng, N_FEW, N_CLASSES, IN_DOUBT)
+    prior = class_prior(rng, N_CLASSES)
+    rows = []
+    for alpha in (5.0, 35.0):
+        options = {"alpha": alpha, "depth": DEPTH}
+        fast, slow = alternate(
+            lambda o=options: alternating_normalization(proba, reference, prior=prior, **o),
+            lambda o=options: naive(proba[:N_LOOP], reference, prior, **o),
+            repeats=2,
+        )
+        per_row, loop_per_row = fast / N_FEW, slow / N_LOOP
+        what = f"{N_FEW:,} rows, {N_REFERENCE:,} references, {N_CLASSES:,} classes, depth {DEPTH}"
+        told = f"{loop_per_row / per_row:,.0f}x ({1e3 * per_row:.1f} ms a row)"
+        rows.append(Row("loop", f"{what}, alpha {alpha:g}: faster a row than the loop", told))
+    return rows
 
 
 @benchmark

@@ -1,16 +1,13 @@
 """The first thing anyone runs."""
 
 import json
-import time
 
 from altnorm.cli._run import run
 
 
 def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    start = time.process_time()
     assert run(["demo"]) == 0
-    assert time.process_time() - start < 30
     text = " ".join(capsys.readouterr().out.split())  # whatever the terminal's width
     assert "Adopted: accuracy 0.696 -> 0.8" in text
     assert text.count("fixed “") == 3
