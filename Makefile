@@ -71,7 +71,7 @@ clean:  ## remove the environment and everything built
 $(VENV)/.stamp-venv: $(CONSTRAINTS)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "altnorm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) pip
+	$(PIP) "pip>=25.3"
 	touch $@
 
 $(VENV)/.stamp-demo: $(VENV)/.stamp-venv pyproject.toml

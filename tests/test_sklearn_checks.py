@@ -45,6 +45,6 @@ def _array_api(monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

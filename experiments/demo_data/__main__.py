@@ -57,7 +57,7 @@ def pack(data: dict[str, Split], path: Path) -> None:
         arrays[f"{split}_codes"] = codes
         arrays[f"{split}_labels"] = np.searchsorted(classes, data[split][1]).astype(np.uint8)
     arrays["test_queries"] = np.frombuffer("\n".join(data["test"][0]).encode(), np.uint8)
-    np.savez_compressed(path, allow_pickle=False, **arrays)
+    np.savez_compressed(path, **arrays)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A progress bar that says what remains, or silence."""
+"""A progress bar that says what remains; silence where nobody would see it."""
 
 from __future__ import annotations
 
@@ -22,4 +22,11 @@ def track(items: Iterable[T], total: int, what: str, *, enabled: bool) -> Iterat
         yield from items
         return
     console = Console(stderr=True)
-    yield from rich_track(items, description=what, total=total, console=console, transient=True)
+    yield from rich_track(
+        items,
+        description=what,
+        total=total,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

@@ -115,7 +115,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
                 y,
                 cv=check_cv(self.cv, y, classifier=True),
                 method="predict_proba",
-                params=fit_params or None,
+                params=fit_params,
             )
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self._copy_fitted(X)

@@ -210,7 +210,7 @@ def write_predictions(
         arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
         if predictions.labels is not None:
             arrays["labels"] = _plain(predictions.labels)
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        np.savez_compressed(file, **arrays)
 
 
 def _read_columns(source: Path, layout: Layout, classes: Any) -> Predictions:
