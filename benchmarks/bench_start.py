@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 
 from benchmarks.harness import Row, alternate, benchmark, seconds
 
@@ -40,4 +41,6 @@ def command_demo() -> list[Row]:
 
 
 def _python(code: str) -> None:
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    with TemporaryDirectory() as folder:  # the demonstration leaves a report behind
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
