@@ -11,6 +11,7 @@ import argparse
 import copy
 import json
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -243,9 +244,17 @@ def bin_far_logits(logits: np.ndarray, *, fine: float, edges: Sequence[float]) -
 
 
 def save_predictions(path: Path, meta: dict[str, Any], **arrays: np.ndarray) -> None:
-    """Write arrays and their description as compressed ``.npz``, readable without pickle."""
+    """Write arrays and their description as ``.npz``, readable without pickle.
+
+    Compressed as well as the format allows, which ``numpy.savez_compressed`` does not: the files
+    are committed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, meta=np.array(json.dumps(meta)), **arrays)
+    arrays = {"meta": np.array(json.dumps(meta)), **arrays}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
 
 
