@@ -22,11 +22,7 @@ def track(items: Iterable[T], total: int, what: str, *, enabled: bool) -> Iterat
         yield from items
         return
     console = Console(stderr=True)
-    yield from rich_track(
-        items,
-        description=what,
-        total=total,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    if not console.is_terminal:
+        yield from items
+        return
+    yield from rich_track(items, description=what, total=total, console=console, transient=True)

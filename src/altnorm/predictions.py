@@ -210,7 +210,8 @@ def write_predictions(
         arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
         if predictions.labels is not None:
             arrays["labels"] = _plain(predictions.labels)
-        np.savez_compressed(file, **arrays)
+        # Older NumPy would take `allow_pickle` for an array; `_plain` has left no objects.
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def _read_columns(source: Path, layout: Layout, classes: Any) -> Predictions:

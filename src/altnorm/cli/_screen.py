@@ -117,13 +117,16 @@ def gain_style(ci_low: float, ci_high: float) -> str:
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Any]:
     """Show a bar on the terminal, or nothing where there is none; yields ``advance(n)``."""
+    if not errors.is_terminal:
+        yield lambda _: None
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with Progress(*columns, console=errors, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda n: bar.advance(task, n)
 
