@@ -214,3 +214,14 @@ def test_the_gain_is_not_the_maximum_over_the_grid():
         verdicts.append(normalizer.verdict_.gain)
     assert np.mean(looks) > 0.015
     assert np.mean(verdicts) < np.mean(looks) - 0.01
+
+
+def test_folds_trust_the_counts_as_far_as_the_final_fit_does():
+    """Four fifths of every class have the balance of all rows, and so the same shrunk prior."""
+    y = np.repeat(np.arange(5), [30, 20, 20, 20, 10])
+    rows = np.arange(y.size) % 5 != 0
+    for weight in (None, np.full(y.size, 2.0)):
+        data = Validation(np.eye(5)[y], y, weight, None, 10, "shrunk", None, None)
+        whole = data.count_prior()
+        assert 0.2 < whole[0] < 0.3
+        np.testing.assert_allclose(data.count_prior(rows), whole)
