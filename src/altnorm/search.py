@@ -67,9 +67,10 @@ def choose(scored: Iterable[Scored], fold: int = -1) -> Scored:
 def assign_folds(labels: np.ndarray, cv: Any, random_state: np.random.RandomState) -> np.ndarray:
     """Number the fold of each row.
 
-    An integer `cv` deals the rows out class by class, which, unlike scikit-learn's stratified
-    splitter, also works for classes with fewer rows than folds. Splitters and lists of splits are
-    taken as they are; each row must be in the test part of one split.
+    An integer `cv` deals the rows out at random, not class by class: stratified folds share the
+    class balance that the sample has by chance, and a prior counted on some of them knows the
+    labels of the others. Splitters and lists of splits are taken as they are; each row must be in
+    the test part of one split.
     """
     n_rows = labels.shape[0]
     if n_rows < 2:
@@ -92,10 +93,8 @@ def assign_folds(labels: np.ndarray, cv: Any, random_state: np.random.RandomStat
             )
         return folds
     check_integer(cv, "cv", low=2)
-    keys = labels if labels.ndim == 1 else labels.sum(axis=1)
-    order = np.lexsort((random_state.permutation(n_rows), keys))
     folds = np.empty(n_rows, dtype=int)
-    folds[order] = np.arange(n_rows) % cv
+    folds[random_state.permutation(n_rows)] = np.arange(n_rows) % cv
     return folds
 
 

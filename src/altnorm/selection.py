@@ -36,16 +36,10 @@ class Validation(NamedTuple):
     decide: Callable[[np.ndarray], np.ndarray]
 
     def count_prior(self, rows: Any = slice(None)) -> np.ndarray:
-        """Class prior counted from some of the rows.
-
-        Folds are dealt class by class, so that the rows of some have the class balance of all, and
-        its noise is that of all: they stand for all where noise is judged. Else the folds would
-        work with a prior closer to uniform than the one that is fitted in the end.
-        """
+        """Class prior counted from some of the rows."""
         counting = AlternatingNormalizer(prior=self.prior, multilabel=self.multilabel)
-        weight = np.ones(len(self.proba)) if self.weight is None else self.weight
-        some = weight[rows] * (weight.sum() / weight[rows].sum())
-        return counting._fit_prior(self.proba[rows], self.labels[rows], some)
+        weight = None if self.weight is None else self.weight[rows]
+        return counting._fit_prior(self.proba[rows], self.labels[rows], weight)
 
     def normalizer(self, setting: Setting, prior: np.ndarray) -> AlternatingNormalizer:
         """Return the unfitted normalizer of a setting."""

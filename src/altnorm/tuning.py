@@ -59,8 +59,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         Smoothings to try.
     prior : None, "uniform", "shrunk" or array, default="shrunk"
         As for :class:`AlternatingNormalizer`. Class frequencies are shrunk towards uniform as far
-        as counting noise explains them; taken as counted (None), their noise, which all folds of
-        a stratified dealing share, passes for evidence.
+        as counting noise explains them.
     scoring : str or callable, default="accuracy"
         What to maximise; see :func:`altnorm.metrics.resolve_scoring`. For multi-label problems
         the default stands for "f1_micro" (ask for "subset_accuracy" to count rows with every
