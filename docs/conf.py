@@ -2,6 +2,7 @@
 
 import warnings
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "altnorm"
 copyright = "the altnorm developers"
@@ -42,4 +43,7 @@ warnings.filterwarnings("error", module="altnorm")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "altnorm"
+# Pages without pages below them have nothing to list at the side.
+_PAGES = {path.stem for path in Path(__file__).parent.glob("*.md")} - {"studies"}
+html_sidebars: dict[str, list[str]] = {page: [] for page in _PAGES}
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}

@@ -27,7 +27,7 @@ def predict(n):
     return softmax(2.5 * (np.eye(m)[y] + 0.8 * rng.normal(size=(n, m)) @ directions / 3), axis=1), y
 
 
-val_proba, val_y = predict(2000)
+val_proba, val_y = predict(1000)
 test_proba, test_y = predict(4000)
 
 # %%
