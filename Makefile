@@ -53,6 +53,7 @@ STUDY       := $(BIN)/python -m
 
 reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTIONS=folder DATASETS=folder
 	$(STUDY) experiments.simulation
+	$(STUDY) experiments.evidence
 	$(STUDY) experiments.geometry
 	$(STUDY) experiments.last_layer
 	$(STUDY) experiments.dialogre --second-look $(PREDICTIONS)/dialogre_bert_testonly.npz

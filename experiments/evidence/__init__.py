@@ -1,0 +1,1 @@
+"""Does the verdict keep its word? Simulated predictions whose truth is known."""
