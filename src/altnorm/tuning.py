@@ -65,7 +65,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         the default stands for "f1_micro" (ask for "subset_accuracy" to count rows with every
         label right).
     cv : int or splitter, default=5
-        Number of folds, or a scikit-learn splitter.
+        Number of folds, into which the rows are dealt at random, or a scikit-learn splitter. Folds
+        stratified by class would let labels leak through a counted prior.
     n_repeats : int, default=3
         How often the rows are dealt into folds anew. The p-value is twice the median over the
         repeats, which is valid however they depend on one another, and makes the verdict less a
