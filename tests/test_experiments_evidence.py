@@ -209,9 +209,9 @@ def test_harmful_adjustments_are_named():
     harmful = record(worlds.BIASED[0], adopted=True, reported=0.04, best=-0.1, gain=-0.1, room=0.1)
     fine = [record(worlds.BIASED[0], variant, room=0.1) for variant in (PLAIN, REFINED)]
     told = findings.text_biased([harmful, *fine])
-    assert "adopted in 1 of 2 data sets, 1 times with a true loss" in told
+    assert "adopted in 1 of 2 data sets, 1 of them with a true loss" in told
     assert "reported +4.00 (-1.00 to +1.00), true -10.00" in told
-    assert "adopted in 0 of 1 data sets, never with a true loss" in told
+    assert "adopted in 0 of 1 data sets, none of them with a true loss" in told
 
 
 # The runs.

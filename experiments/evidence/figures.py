@@ -22,9 +22,11 @@ def draw_evidence(records: Sequence[Record], folder: Path) -> None:
     """Adoption against the strength of the bias, and reported against true gains."""
     plain = select(records, variant=PLAIN)
     sizes = sorted({r.n_rows for r in plain})
-    with figure(2, (9.8, 4.3)) as (canvas, panels):
+    with figure(2, (11.4, 4.3)) as (canvas, panels):
         _draw_shares(panels[0], plain, sizes)
         _draw_gains(panels[1], select(plain, world=tuple(w.name for w in BIASED)), sizes)
+        entries = panels[1].get_legend_handles_labels()
+        canvas.legend(*entries, loc="outside right center", handletextpad=0.4)
         save(canvas, folder, "evidence")
 
 
@@ -50,7 +52,6 @@ def _draw_shares(panel: Axes, records: Sequence[Record], sizes: Sequence[int]) -
 
 
 def _draw_gains(panel: Axes, records: Sequence[Record], sizes: Sequence[int]) -> None:
-    ends = [f([100 * x for r in records for x in (r.best, r.reported)]) for f in (min, max)]
     panel.axline((0, 0), slope=1, color=GREY, lw=1, zorder=1, label="reported = true")
     panel.axhline(0, color=INK, lw=0.6)
     panel.axvline(0, color=INK, lw=0.6)
@@ -60,9 +61,6 @@ def _draw_gains(panel: Axes, records: Sequence[Record], sizes: Sequence[int]) ->
             told = f"{n:,} rows, {'adopted' if adopted else 'not adopted'}"
             x, y = ([100 * getattr(r, name) for r in chosen] for name in ("best", "reported"))
             panel.scatter(x, y, 16, facecolors=fill, edgecolors=colour, alpha=0.75, label=told)
-    margin = 0.04 * (ends[1] - ends[0])
-    panel.set(xlim=(ends[0] - margin, ends[1] + margin), ylim=(ends[0] - margin, ends[1] + margin))
     panel.set_xlabel("true gain of the best setting (points of accuracy)")
     panel.set_ylabel("gain that the verdict reports (points)")
     panel.set_title("Reported against true gain, biased classifiers")
-    panel.legend(loc="lower right", handletextpad=0.2)

@@ -101,7 +101,7 @@ def _first_found(records: Sequence[Record]) -> str:
         ]
         least = f"from a bias of {found[0]:g} on" if found else "at none of the strengths"
         told.append(f"with {n:,} rows {least}")
-    return f"it is adopted in at least half of the data sets {', '.join(told)}.".capitalize()
+    return f"at least half of the data sets see an adjustment {', '.join(told)}."
 
 
 def _honesty_line(records: Sequence[Record]) -> str:
@@ -167,8 +167,8 @@ def text_biased(records: Sequence[Record]) -> str:
         part = np.mean([r.gain for r in chosen]) / np.mean([r.room for r in chosen])
         told.append(
             f"{variant}: adopted in {sum(r.adopted for r in chosen)} of {len(chosen)} data sets, "
-            f"{len(harmful) or 'never'}{' times' if harmful else ''} with a true loss. Over all "
-            f"data sets {100 * part:.0f} % of what could be gained is gained."
+            f"{len(harmful) or 'none'} of them with a true loss. Over all data sets "
+            f"{100 * part:.0f} % of what could be gained is gained."
         )
         told += [f"  {_loss(r)}" for r in harmful[:SHOWN]]
     return "\n".join(line if line.startswith(" ") else f"- {line}" for line in told)
