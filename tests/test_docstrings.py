@@ -10,6 +10,7 @@ PUBLIC = {
         "AlternatingNormalizationClassifier",
         "AlternatingNormalizer",
         "AlternatingNormalizerCV",
+        "InputError",
         "alternating_normalization",
         "ambiguity",
         "compare",

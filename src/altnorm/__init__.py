@@ -3,6 +3,7 @@
 from importlib import import_module, metadata
 from typing import Any
 
+from altnorm._errors import InputError
 from altnorm.ambiguity import ambiguity, topk_entropy
 from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
@@ -14,6 +15,7 @@ __all__ = [
     "AlternatingNormalizationClassifier",
     "AlternatingNormalizer",
     "AlternatingNormalizerCV",
+    "InputError",
     "alternating_normalization",
     "ambiguity",
     "compare",

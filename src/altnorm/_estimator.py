@@ -91,8 +91,9 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """As `_check_fit`, for methods that cannot do without labels."""
         if y is None:
             raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Call "
-                "fit(proba, y) with validation labels."
+                f"{type(self).__name__} requires y to be passed, but the target y is None",
+                remedy="Call fit(proba, y) with validation labels.",
+                code="no_labels",
             )
         checked, labels = self._check_fit(proba, y)
         return checked, np.asarray(labels)
@@ -112,8 +113,11 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         several = self.multilabel is not None
         if not several and values.shape[1] < 2:
             raise InputError(
-                "`proba` must have one column a class and at least 2 classes; it has "
-                f"{values.shape[1]} feature(s). For one probability a row, pass [1 - p, p]."
+                "`proba` must have one column a class and at least 2 classes",
+                f"it has {values.shape[1]} feature(s)",
+                "For one probability a row, pass [1 - p, p].",
+                value=values.shape[1],
+                code="shape",
             )
         if self.input == "logits":
             return as_proba(values, "logits", multilabel=several)
@@ -140,13 +144,19 @@ def check_labels(y: Any, n_rows: int) -> np.ndarray:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise InputError(
-            f"`y` must hold one class label a row; it has shape {labels.shape}. For a 0/1 matrix "
-            "of several labels a row, pass multilabel='labelwise' or 'pairs'."
+            "`y` must hold one class label a row",
+            f"it has shape {labels.shape}",
+            "For a 0/1 matrix of several labels a row, pass multilabel='labelwise' or 'pairs'.",
+            value=labels.shape,
+            code="one_label_per_row",
         )
     if labels.shape[0] != n_rows:
         raise InputError(
-            f"`proba` and `y` must have the same number of rows; they have {n_rows} and "
-            f"{labels.shape[0]}. Pass one label for each row."
+            "`proba` and `y` must have the same number of rows",
+            f"they have {n_rows} and {labels.shape[0]}",
+            "Pass one label for each row.",
+            value=labels.shape[0],
+            code="shape",
         )
     assert_all_finite(labels, input_name="y")
     check_classification_targets(labels)
@@ -172,9 +182,12 @@ def resolve_classes(
         keep = present.dtype.kind != "b" or n_classes == 2
         return np.arange(n_classes).astype(present.dtype if keep else int)
     raise InputError(
-        f"The labels in `y` must match the {n_classes} columns of `proba`; there are "
-        f"{present.size} different labels, the first is {present[0]!r}. Use the class indices "
-        f"0 to {n_classes - 1}, or a data frame whose column names are the class names."
+        f"The labels in `y` must match the {n_classes} columns of `proba`",
+        f"there are {present.size} different labels, the first is {present[0]!r}",
+        f"Use the class indices 0 to {n_classes - 1}, or a data frame whose column names are the "
+        "class names.",
+        value=present[0],
+        code="unknown_class",
     )
 
 
@@ -186,7 +199,11 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     unknown = np.flatnonzero(classes[codes] != labels)
     if unknown.size:
         raise InputError(
-            f"Each label must be one of the classes; {unknown.size} of {labels.size} are not, the "
-            f"first is {labels[unknown[0]]!r} in row {unknown[0]}. Map the labels to {classes!r}."
+            "Each label must be one of the classes",
+            f"{unknown.size} of {labels.size} are not",
+            f"Map the labels to {classes!r}.",
+            value=labels[unknown[0]],
+            code="unknown_class",
+            place=f"{labels[unknown[0]]!r} in row {unknown[0]}",
         )
     return codes

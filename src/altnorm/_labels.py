@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from altnorm._array import is_array_api_obj, to_numpy
-from altnorm._validation import InputError, check_matrix
+from altnorm._validation import InputError, Place, check_matrix
 
 __all__ = ["check_indicator", "check_label_proba", "check_pair"]
 
@@ -18,11 +18,15 @@ def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
     array: np.ndarray = to_numpy(check_matrix(proba, name))
     if array.size and not (array.min() >= 0 and array.max() <= 1):
         outside = np.argwhere(~((array >= 0) & (array <= 1)))
-        row, column = outside[0]
+        row, column = map(int, outside[0])
+        value = float(array[row, column])
         raise InputError(
-            f"`{name}` must lie in [0, 1]; {len(outside)} of {array.size} entries do not, the "
-            f"first is row {row}, column {column} ({array[row, column]:.6g}). If these are "
-            "logits, pass input='logits' or apply the logistic function."
+            f"`{name}` must lie in [0, 1]",
+            f"{len(outside)} of {array.size} entries do not",
+            "If these are logits, pass input='logits' or apply the logistic function.",
+            value=value,
+            code="outside_unit",
+            place=Place(row, column, f"{value:.6g}"),
         )
     return array
 
@@ -36,14 +40,20 @@ def check_indicator(values: Any, name: str) -> Any:
         array = entries = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
-            f"`{name}` must be a 0/1 matrix, one column a label; it has shape {array.shape} and "
-            f"dtype {array.dtype}. Encode label sets with scikit-learn's MultiLabelBinarizer."
+            f"`{name}` must be a 0/1 matrix, one column a label",
+            f"it has shape {array.shape} and dtype {array.dtype}",
+            "Encode label sets with scikit-learn's MultiLabelBinarizer.",
+            value=array.shape,
+            code="label_matrix",
         )
     wrong = entries[(entries != 0) & (entries != 1)] if array.dtype.kind != "b" else entries[:0]
     if wrong.size:
         raise InputError(
-            f"`{name}` must hold only 0 and 1; {wrong.size} of {entries.size} entries do not, the "
-            f"first is {wrong[0]}. If these are probabilities, pass them through `decide` first."
+            f"`{name}` must hold only 0 and 1",
+            f"{wrong.size} of {entries.size} entries do not, the first is {wrong[0]}",
+            "If these are probabilities, pass them through `decide` first.",
+            value=wrong[0],
+            code="label_matrix",
         )
     return array.astype(bool)
 
@@ -53,7 +63,10 @@ def check_pair(y_true: Any, y_pred: Any, names: tuple[str, str] = ("y_true", "y_
     pair = [check_indicator(v, name) for v, name in zip((y_true, y_pred), names, strict=True)]
     if pair[0].shape != pair[1].shape:
         raise InputError(
-            f"`{names[0]}` and `{names[1]}` must have the same shape; they have {pair[0].shape} "
-            f"and {pair[1].shape}. Pass one row an example and one column a label in both."
+            f"`{names[0]}` and `{names[1]}` must have the same shape",
+            f"they have {pair[0].shape} and {pair[1].shape}",
+            "Pass one row an example and one column a label in both.",
+            value=pair[1].shape,
+            code="shape",
         )
     return [csr_array(v) for v in pair] if any(map(issparse, pair)) else pair

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 
 from altnorm._array import Array, array_namespace, as_array, is_array_api_obj, quiet, to_numpy
+from altnorm._errors import InputError, InputTypeError, Place
 
 __all__ = [
     "InputError",
     "InputTypeError",
+    "Place",
     "check_choice",
     "check_integer",
+    "check_level",
     "check_positive",
     "check_prior",
     "check_proba",
@@ -31,14 +34,6 @@ _PROBA_REMEDY = (
 )
 
 
-class InputError(ValueError):
-    """The input breaks a rule; the message says which, where, and what to do about it."""
-
-
-class InputTypeError(InputError, TypeError):
-    """The input has the wrong type or dtype."""
-
-
 def sum_tolerance(dtype_name: str) -> float:
     """How far the sum of a row of probabilities may be from 1."""
     return 1e-2 if "16" in dtype_name else 1e-4
@@ -49,8 +44,11 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
     array = check_matrix(proba, name)
     if array.shape[1] < 2:
         raise InputError(
-            f"`{name}` must have one column a class and at least 2 classes; it has shape "
-            f"{tuple(array.shape)}. For one probability a row, pass the columns [1 - p, p]."
+            f"`{name}` must have one column a class and at least 2 classes",
+            f"it has shape {tuple(array.shape)}",
+            "For one probability a row, pass the columns [1 - p, p].",
+            value=tuple(array.shape),
+            code="shape",
         )
     xp = array_namespace(array)
     with quiet(xp):
@@ -63,8 +61,10 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
             wrong,
             sums,
             f"Each row of `{name}` must sum to 1",
-            "rows do not, the first is {index} (sum {value:.6g})",
+            "rows do not",
             remedy,
+            code="row_sum",
+            note="sum {:.6g}",
         )
     return array
 
@@ -74,14 +74,21 @@ def check_matrix(values: Any, name: str) -> Array:
     array = values if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2:
         raise InputError(
-            f"`{name}` must be two-dimensional, one row an example and one column a class; it has "
-            f"shape {tuple(array.shape)}. Reshape a single row with `{name}[None, :]`."
+            f"`{name}` must be two-dimensional, one row an example and one column a class",
+            f"it has shape {tuple(array.shape)}",
+            f"Reshape a single row with `{name}[None, :]`.",
+            value=tuple(array.shape),
+            code="shape",
         )
     xp = array_namespace(array)
     if not _is_real_floating(xp, array.dtype):
         raise InputTypeError(
-            f"`{name}` must hold floating-point numbers; its dtype is {array.dtype}. Convert it, "
-            f"for example with `{name}.astype(float)`, if its values really are probabilities."
+            f"`{name}` must hold floating-point numbers",
+            f"its dtype is {array.dtype}",
+            f"Convert it, for example with `{name}.astype(float)`, if its values really are "
+            "probabilities.",
+            value=array.dtype,
+            code="dtype",
         )
     if "16" in str(array.dtype):  # half precision is a storage format, not one to compute in
         array = xp.astype(array, xp.float32)
@@ -95,15 +102,19 @@ def check_entries(array: Array, name: str) -> None:
         ~xp.isfinite(array),
         array,
         f"`{name}` must be finite",
-        "entries are not, the first is {index} ({value})",
+        "entries are not",
         "Drop or repair those rows.",
+        code="not_finite",
+        note="{}",
     )
     _raise_first(
         array < 0,
         array,
         f"`{name}` must not be negative",
-        "entries are, the first is {index} ({value:.6g})",
+        "entries are",
         "If these are logits, turn them into probabilities first (softmax).",
+        code="negative",
+        note="{:.6g}",
     )
 
 
@@ -113,19 +124,27 @@ def check_same_classes(proba: Array, reference: Array) -> None:
         array_namespace(proba, reference)
     except TypeError:
         raise InputTypeError(
-            f"`proba` and `reference` must come from one array library; they are "
-            f"{type(proba).__name__} and {type(reference).__name__}. Convert one of them."
+            "`proba` and `reference` must come from one array library",
+            f"they are {type(proba).__name__} and {type(reference).__name__}",
+            "Convert one of them.",
+            code="array_library",
         ) from None
     if proba.shape[1] != reference.shape[1]:
         raise InputError(
-            f"`proba` and `reference` must have the same classes; `proba` has {proba.shape[1]} "
-            f"columns and `reference` has {reference.shape[1]}. Pass the same classes in the "
-            "same order."
+            "`proba` and `reference` must have the same classes",
+            f"`proba` has {proba.shape[1]} columns and `reference` has {reference.shape[1]}",
+            "Pass the same classes in the same order.",
+            value=reference.shape[1],
+            code="classes",
         )
     if reference.shape[0] == 0:
         raise InputError(
-            "`reference` must have at least one row; it has none. Pass confident predictions, or "
-            "raise the ambiguity threshold so that some rows count as confident."
+            "`reference` must have at least one row",
+            "it has none",
+            "Pass confident predictions, or raise the ambiguity threshold so that some rows "
+            "count as confident.",
+            value=0,
+            code="no_reference",
         )
 
 
@@ -137,8 +156,11 @@ def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
     host = _check_vector(prior, n_classes, name, "class")
     if host.sum() <= 0:
         raise InputError(
-            f"`{name}` must give some class a positive weight; all {n_classes} entries are 0. "
-            "Pass class frequencies, or None for a uniform prior."
+            f"`{name}` must give some class a positive weight",
+            f"all {n_classes} entries are 0",
+            "Pass class frequencies, or None for a uniform prior.",
+            value=0.0,
+            code="no_weight",
         )
     return as_array(host / host.sum(), like)
 
@@ -152,8 +174,11 @@ def check_weight(
     host = _check_vector(weight, rows.shape[0], name, unit)
     if host.sum() <= 0:
         raise InputError(
-            f"`{name}` must give some row a positive weight; all {host.size} entries are 0. Pass "
-            "None to count every row once."
+            f"`{name}` must give some row a positive weight",
+            f"all {host.size} entries are 0",
+            "Pass None to count every row once.",
+            value=0.0,
+            code="no_weight",
         )
     return as_array(host, rows)
 
@@ -161,10 +186,16 @@ def check_weight(
 def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
     """Return a finite number that is positive (or zero, if allowed)."""
     rule = "a finite number, 0 or greater" if zero else "a finite number greater than 0"
-    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
-        raise InputError(f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}=1.0.")
-    if value < 0 or (value == 0 and not zero):
-        raise InputError(f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}=1.0.")
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0 or (value == 0 and not zero):
+        raise _parameter_error(name, rule, value, 1.0)
+    return float(value)
+
+
+def check_level(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded, such as a significance level."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise _parameter_error(name, "a number between 0 and 1", value, 0.05)
     return float(value)
 
 
@@ -173,9 +204,7 @@ def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -
     rule = f"an integer, {low} or greater" if high is None else f"an integer from {low} to {high}"
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or int(value) < low or (high is not None and int(value) > high):
-        raise InputError(
-            f"`{name}` must be {rule}; it is {value!r}. Pass for example {name}={low}."
-        )
+        raise _parameter_error(name, rule, value, low)
     return int(value)
 
 
@@ -184,29 +213,48 @@ def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
     if not any(
         value is choice or (isinstance(value, str) and value == choice) for choice in choices
     ):
-        told = " or ".join(repr(choice) for choice in choices)
-        raise InputError(
-            f"`{name}` must be {told}; it is {value!r}. Pass for example {name}={choices[0]!r}."
-        )
+        rule = " or ".join(repr(choice) for choice in choices)
+        raise _parameter_error(name, rule, value, choices[0])
+
+
+def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputError:
+    return InputError(
+        f"`{name}` must be {rule}",
+        f"it is {value!r}",
+        f"Pass for example {name}={example!r}.",
+        value=value,
+        code="parameter",
+    )
 
 
 def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
     host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     if host.shape != (length,):
         raise InputError(
-            f"`{name}` must have one entry a {unit}, shape ({length},); it has shape {host.shape}. "
-            f"Pass {length} numbers."
+            f"`{name}` must have one entry a {unit}, shape ({length},)",
+            f"it has shape {host.shape}",
+            f"Pass {length} numbers.",
+            value=host.shape,
+            code="shape",
         )
     if host.dtype.kind not in "fiu":
         raise InputTypeError(
-            f"`{name}` must hold numbers; its dtype is {host.dtype}. Pass {length} numbers."
+            f"`{name}` must hold numbers",
+            f"its dtype is {host.dtype}",
+            f"Pass {length} numbers.",
+            value=host.dtype,
+            code="dtype",
         )
     host = host.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(host) & (host >= 0)))
     if bad.size:
         raise InputError(
-            f"`{name}` must be finite and not negative; {bad.size} of {length} entries are not, "
-            f"the first is entry {bad[0]} ({host[bad[0]]:.6g}). Pass frequencies or counts."
+            f"`{name}` must be finite and not negative",
+            f"{bad.size} of {length} entries are not, the first is entry {bad[0]} "
+            f"({host[bad[0]]:.6g})",
+            "Pass frequencies or counts.",
+            value=float(host[bad[0]]),
+            code="weight",
         )
     return host
 
@@ -217,13 +265,21 @@ def _is_real_floating(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, "real floating"))
 
 
-def _raise_first(wrong: Array, values: Array, rule: str, offender: str, remedy: str) -> None:
+def _raise_first(
+    wrong: Array, values: Array, rule: str, offender: str, remedy: str, *, code: str, note: str
+) -> None:
     """Raise an error that counts the offenders in `wrong` and names the first; none, no error."""
     mask = to_numpy(wrong)
     found = np.flatnonzero(mask)
     if not found.size:
         return
     first = np.unravel_index(found[0], mask.shape)
-    index = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), first, strict=False))
-    told = offender.format(index=index, value=float(to_numpy(values)[first]))
-    raise InputError(f"{rule}; {found.size} of {mask.size} {told}. {remedy}")
+    value = float(to_numpy(values)[first])
+    raise InputError(
+        rule,
+        f"{found.size} of {mask.size} {offender}",
+        remedy,
+        value=value,
+        code=code,
+        place=Place(int(first[0]), int(first[1]) if len(first) > 1 else None, note.format(value)),
+    )

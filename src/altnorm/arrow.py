@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -17,7 +15,7 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm._estimator import ProbabilityTransformer, class_codes
-from altnorm._validation import InputError, sum_tolerance
+from altnorm._validation import InputError, Place, sum_tolerance
 from altnorm.columns import names_of
 
 try:
@@ -157,18 +155,6 @@ def output_schema(
     return _plan(normalizer, schema, **options).result
 
 
-@contextmanager
-def worker_errors(kind: type[Exception]) -> Iterator[None]:
-    """Turn an engine's exception, if a worker's InputError caused it, into that InputError."""
-    try:
-        yield
-    except kind as error:
-        sentences = re.findall(r"altnorm\S*\.Input(?:Type)?Error: (.*)", str(error))
-        if not sentences:
-            raise
-        raise InputError(sentences[-1]) from None
-
-
 class _Plan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
@@ -298,21 +284,30 @@ def _transform(plan: _Plan, values: np.ndarray, start: int) -> np.ndarray:
         return np.asarray(plan.normalizer.transform(values))
     except ValueError as error:
         names = names_of(plan.normalizer.classes_)
-        raise _located(str(error), values, start, names) from None
+        raise _located(error, values, start, names) from None
 
 
-def _located(told: str, values: np.ndarray, start: int, names: list[str]) -> InputError:
+def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]) -> InputError:
     """Say the same with rows counted over the stream and columns by the name of their class."""
     wrong = np.argwhere(~np.isfinite(values))
     if wrong.size:
         i, j = wrong[0]
         return InputError(
-            f"Probabilities must be finite; {len(wrong)} in this batch are not, the first is row "
-            f"{start + i}, class {names[j]!r} ({values[i, j]}). Drop or repair those rows."
+            "Probabilities must be finite",
+            f"{len(wrong)} in this batch are not",
+            "Drop or repair those rows.",
+            value=float(values[i, j]),
+            code="not_finite",
+            place=f"row {start + i}, class {names[j]!r} ({values[i, j]})",
         )
-    told = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + start}", told)
-    told = re.sub(r"\bcolumn (\d+)", lambda found: f"class {names[int(found[1])]!r}", told)
-    return InputError(f"In the batch that starts at row {start}: {told}" if start else told)
+    told = error if isinstance(error, InputError) else InputError(str(error))
+    if isinstance(told.place, Place):
+        row, column, note = told.place
+        where = "" if column is None else f", class {names[column]!r}"
+        told = told.replace(place=f"row {start + row}{where} ({note})")
+    return told.replace(
+        rule=f"In the batch that starts at row {start}: {told.rule}" if start else told.rule
+    )
 
 
 def _labels(plan: _Plan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:

@@ -223,8 +223,9 @@ def column_labels(column: Any, name: str) -> np.ndarray:
 
 def told_spare(error: InputError, spare: Sequence[str]) -> InputError:
     """Add to an error about sums that some columns may be classes the model does not know."""
-    if spare and "sum to 1" in str(error):
-        return InputError(f"{error} The model does not know the class column {listed(spare)}.")
+    if spare and error.code == "row_sum":
+        hint = f"The model does not know the class column {listed(spare)}."
+        return error.replace(remedy=hint, code="unknown_class")
     return error
 
 

@@ -56,7 +56,13 @@ def decide(
     """
     values = check_label_proba(proba)
     if rule not in RULES:
-        raise InputError(f"`rule` must be one of {RULES}; it is {rule!r}. Pass rule='threshold'.")
+        raise InputError(
+            f"`rule` must be one of {RULES}",
+            f"it is {rule!r}",
+            "Pass rule='threshold'.",
+            value=rule,
+            code="parameter",
+        )
     chosen = values > check_positive(threshold, "threshold", zero=True)
     if rule == "threshold":
         return chosen.astype(np.int8)
@@ -67,7 +73,10 @@ def decide(
         if none_threshold is None:
             raise InputError(
                 "rule='none_below' needs `none_threshold`, the probability that the best label "
-                "must exceed; it is None. Find one with `tune_none_threshold(proba, y)`."
+                "must exceed",
+                "it is None",
+                "Find one with `tune_none_threshold(proba, y)`.",
+                code="parameter",
             )
         limit = check_positive(none_threshold, "none_threshold", zero=True)
         chosen[rows, top] |= ~chosen.any(axis=1) & (values[rows, top] > limit)

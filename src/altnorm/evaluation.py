@@ -155,12 +155,16 @@ def check_kind(predictions: Predictions, normalizer: Any) -> None:
         fitted = "multi-label" if multilabel else "single-label"
         given = "a 0/1 matrix" if predictions.multilabel else "one class a row"
         raise InputError(
-            f"The model is for {fitted} problems, and the labels are {given}. Tune a model with or "
-            "without --multilabel, as the labels need."
+            f"The model is for {fitted} problems, and the labels are {given}",
+            remedy="Tune a model with or without --multilabel, as the labels need.",
+            value=given,
+            code="multilabel",
         )
     if predictions.input != kind:
         told = {"proba": "probabilities", "logits": "logits"}
         raise InputError(
-            f"The model was fitted on {told[kind]}, and the file holds {told[predictions.input]}. "
-            "Give it the same kind of file."
+            f"The model was fitted on {told[kind]}, and the file holds {told[predictions.input]}",
+            remedy="Give it the same kind of file.",
+            value=predictions.input,
+            code="input_kind",
         )

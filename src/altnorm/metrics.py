@@ -132,13 +132,19 @@ def resolve_scoring(
     if isinstance(scoring, str) and (scoring in other or not known):
         kind = "multi-label" if multilabel else "single-label"
         raise InputError(
-            f"`scoring` must be a score for {kind} predictions; it is {scoring!r}. Pass one of "
-            f"{sorted(table)}, a scikit-learn scorer, or a name scikit-learn knows."
+            f"`scoring` must be a score for {kind} predictions",
+            f"it is {scoring!r}",
+            f"Pass one of {sorted(table)}, a scikit-learn scorer, or a name scikit-learn knows.",
+            value=scoring,
+            code="parameter",
         )
     if not callable(scoring) and not known:
         raise InputError(
-            f"`scoring` must be a name or a scorer(estimator, X, y); it is {scoring!r}. Pass for "
-            "example scoring='accuracy'."
+            "`scoring` must be a name or a scorer(estimator, X, y)",
+            f"it is {scoring!r}",
+            "Pass for example scoring='accuracy'.",
+            value=scoring,
+            code="parameter",
         )
     name = scoring if known else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)

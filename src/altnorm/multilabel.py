@@ -34,8 +34,11 @@ def check_label_matrix(y: Any, shape: tuple[int, ...]) -> np.ndarray:
     labels = check_indicator(y, "y")
     if labels.shape != shape:
         raise InputError(
-            f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}; it has shape "
-            f"{labels.shape}. Use scikit-learn's MultiLabelBinarizer to make one."
+            f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}",
+            f"it has shape {labels.shape}",
+            "Use scikit-learn's MultiLabelBinarizer to make one.",
+            value=labels.shape,
+            code="label_matrix",
         )
     return labels.toarray() if hasattr(labels, "toarray") else labels
 

@@ -342,10 +342,13 @@ class AlternatingNormalizer(ProbabilityTransformer):
 def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
     if given.shape != (n_labels,) or not ((given >= 0) & (given <= 1)).all():
         raise InputError(
-            f"For multilabel='labelwise' `prior` must hold one probability of yes a label, "
-            f"{n_labels} numbers from 0 to 1; it has shape {given.shape} and spans "
-            f"{np.min(given, initial=np.inf):g} to {np.max(given, initial=-np.inf):g}. Pass the "
-            "frequency of each label."
+            "For multilabel='labelwise' `prior` must hold one probability of yes a label, "
+            f"{n_labels} numbers from 0 to 1",
+            f"it has shape {given.shape} and spans {np.min(given, initial=np.inf):g} to "
+            f"{np.max(given, initial=-np.inf):g}",
+            "Pass the frequency of each label.",
+            value=given,
+            code="parameter",
         )
     return given
 

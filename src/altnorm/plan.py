@@ -112,7 +112,10 @@ def chosen_normalizer(fitted: Any) -> Any:
     if not known or not hasattr(chosen, "classes_"):
         raise InputError(
             "`normalizer` must be a fitted AlternatingNormalizer, AlternatingNormalizerCV, "
-            f"Identity or temperature scaling; it is {chosen!r}. Fit one first."
+            "Identity or temperature scaling",
+            f"it is {chosen!r}",
+            "Fit one first.",
+            value=chosen,
         )
     return chosen
 

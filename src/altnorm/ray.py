@@ -17,7 +17,8 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._validation import InputError
-from altnorm.arrow import apply_batches, output_schema, worker_errors
+from altnorm._worker_errors import portable, worker_errors
+from altnorm.arrow import apply_batches, output_schema
 
 __all__ = ["input_errors", "transform"]
 
@@ -103,7 +104,6 @@ def _adjuster(shared: Any, options: dict[str, Any]) -> Callable[[pa.Table], pa.T
             batches = apply_batches(normalizer, table.to_batches(), **options)
             return pa.Table.from_batches(batches, schema)
         except InputError as error:
-            told = " ".join(str(error).split())  # one line, as `worker_errors` expects
-            raise InputError(f"In a block of {table.num_rows} rows: {told}") from None
+            raise portable(error, f"In a block of {table.num_rows} rows: ") from None
 
     return adjust

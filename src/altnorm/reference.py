@@ -30,17 +30,23 @@ def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> n
     """
     if reference not in REFERENCES:
         raise InputError(
-            f"`reference` must be one of {REFERENCES}; it is {reference!r}. Pass 'confident' for "
-            "the paper's choice."
+            f"`reference` must be one of {REFERENCES}",
+            f"it is {reference!r}",
+            "Pass 'confident' for the paper's choice.",
+            value=reference,
+            code="parameter",
         )
     if reference == "all":
         return np.ones(ambiguity.shape, dtype=bool)
     confident = ambiguity <= threshold
     if not confident.any():
         raise InputError(
-            f"The reference must have at least one row; none of {ambiguity.size} has an ambiguity "
-            f"of at most `threshold` {threshold:g}, the lowest is {ambiguity.min():.3g}. Raise "
-            "`threshold`, or pass reference='all'."
+            "The reference must have at least one row",
+            f"none of {ambiguity.size} has an ambiguity of at most `threshold` {threshold:g}, "
+            f"the lowest is {ambiguity.min():.3g}",
+            "Raise `threshold`, or pass reference='all'.",
+            value=float(ambiguity.min()),
+            code="no_reference",
         )
     return confident
 

@@ -18,7 +18,8 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._validation import InputError
-from altnorm.arrow import apply_batches, output_schema, worker_errors
+from altnorm._worker_errors import portable, worker_errors
+from altnorm.arrow import apply_batches, output_schema
 
 __all__ = ["input_errors", "transform"]
 
@@ -122,7 +123,7 @@ def _adjuster(shared: Any, options: dict[str, Any]) -> Callable[[Any], Iterator[
         except InputError as error:
             task = TaskContext.get()
             where = "" if task is None else f"In partition {task.partitionId()}: "
-            raise InputError(where + " ".join(str(error).split())) from None
+            raise portable(error, where) from None
 
     return adjust
 

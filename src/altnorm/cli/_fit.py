@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from altnorm._validation import InputError
+from altnorm.cli._remedies import REMEDIES
 from altnorm.columns import listed, names_of
 from altnorm.predictions import Predictions
 
@@ -35,8 +36,8 @@ def fit_named(estimator: Any, predictions: Predictions) -> Any:
 
 def _with_columns(error: InputError, predictions: Predictions) -> InputError:
     """Say which columns were taken for classes, where their sum is wrong."""
-    told = str(error)
-    if "sum to 1" in told:
-        names = names_of(predictions.classes)
-        told += f" The classes are {listed(names)}; name a column that is none with --other."
-    return InputError(told)
+    if error.code != "row_sum":
+        return error
+    names = listed(names_of(predictions.classes))
+    hint = f"The classes are {names}; name a column that is not a class with --other."
+    return error.replace(remedy=f"{REMEDIES['row_sum']} {hint}", code="class_columns")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -14,6 +13,7 @@ import typer
 
 from altnorm._validation import InputError
 from altnorm.cli._app import app
+from altnorm.cli._remedies import REMEDIES
 from altnorm.cli._screen import errors
 
 __all__ = ["run"]
@@ -24,12 +24,6 @@ DONE, SAYS_NO, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 ClickException: type[Any] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
-
-_WORDS = {
-    "pass input='logits'": "pass --logits when you tune",
-    "turn them into probabilities first (softmax)": "pass --logits when you tune",
-    "multilabel=": "--multilabel ",
-}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -82,10 +76,9 @@ def one_sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         where = f" ('{error.filename}')" if error.filename else ""
         return f"{error.strerror}{where}; nothing was written."
-    message = " ".join(str(error).split())
-    for python, shell in _WORDS.items():
-        message = message.replace(python, shell)
-    return message
+    if isinstance(error, InputError) and error.code in REMEDIES:
+        error = error.replace(remedy=REMEDIES[error.code])
+    return " ".join(str(error).split())
 
 
 def _interrupted() -> int:
@@ -95,13 +88,13 @@ def _interrupted() -> int:
 
 def _warning_printer() -> Callable[..., None]:
     """Tell each kind of warning once, on one line; numbers differ from batch to batch."""
-    told = set()
+    shown = set()
 
-    def show(message: Any, category: type[Warning], *details: Any, **more: Any) -> None:
-        text = " ".join(str(message).split())
-        kind = re.sub(r"\d+", "", text)
-        if issubclass(category, UserWarning) and kind not in told:
-            told.add(kind)
+    def show(message: Any, category: type[Warning], filename: str, line: int, *more: Any) -> None:
+        kind = (category, filename, line)
+        if issubclass(category, UserWarning) and kind not in shown:
+            shown.add(kind)
+            text = " ".join(str(message).split())
             errors.print(f"Warning: {text}", markup=False, soft_wrap=True)
 
     return show

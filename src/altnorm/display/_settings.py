@@ -121,7 +121,8 @@ class ClassUseDisplay(_ClassDisplay):
         sure = rows[doubt(rows, k_max=k_max) <= threshold]
         if not len(sure):
             raise InputError(
-                f"No row has an ambiguity of at most `threshold` {threshold:g}. Raise `threshold`."
+                f"No row has an ambiguity of at most `threshold` {threshold:g}",
+                remedy="Raise `threshold`.",
             )
         expected = np.full(m, 1 / m) if prior is None else np.asarray(prior, dtype=np.float64)
         names = np.arange(m) if classes is None else np.asarray(classes)
@@ -144,8 +145,10 @@ class ClassUseDisplay(_ClassDisplay):
         inner = getattr(normalizer, "best_normalizer_", normalizer)
         if not isinstance(inner, AlternatingNormalizer):
             raise InputError(
-                f"The normalizer must keep a reference; it applies {type(inner).__name__}. Use "
-                "ClassUseDisplay.from_predictions."
+                "The normalizer must keep a reference",
+                f"it applies {type(inner).__name__}",
+                "Use ClassUseDisplay.from_predictions.",
+                value=type(inner).__name__,
             )
         weight = inner.reference_weight_
         if inner.multilabel is None:

@@ -128,8 +128,11 @@ def _append(normalizer: Any, output_name: str, classifier: Any, wanted: str | No
     opset = next(s.version for s in classifier.opset_import if s.domain in ("", "ai.onnx"))
     if opset < _OLDEST_OPSET:
         raise InputError(
-            f"The classifier's operator set must be {_OLDEST_OPSET} or later; it is {opset}. "
-            "Convert it with onnx.version_converter, or with a later target opset."
+            f"The classifier's operator set must be {_OLDEST_OPSET} or later",
+            f"it is {opset}",
+            "Convert it with onnx.version_converter, or with a later target opset.",
+            value=opset,
+            code="onnx_opset",
         )
     tensor_type = output.type.tensor_type.elem_type
     ours = _build(normalizer, output_name, tensor_type, opset, classifier.ir_version)
@@ -156,10 +159,13 @@ def _proba_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
     if len(chosen) == 1:
         return chosen[0]
     raise InputError(
-        f"The classifier must have one output of floats with {n_classes} columns"
-        f"{'' if wanted is None else f' named {wanted!r}'}; its outputs are "
-        f"{[output.name for output in classifier.graph.output]}, of which {len(chosen)} fit. Pass "
-        "`append_output`; for scikit-learn, convert with zipmap=False."
+        f"The classifier must have one output of floats with {n_classes} "
+        f"columns{'' if wanted is None else f' named {wanted!r}'}",
+        f"its outputs are {[output.name for output in classifier.graph.output]}, of which "
+        f"{len(chosen)} fit",
+        "Pass `append_output`; for scikit-learn, convert with zipmap=False.",
+        value=len(chosen),
+        code="onnx_output",
     )
 
 
@@ -167,8 +173,11 @@ def _check_size(model: Any) -> None:
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if size > _LARGEST_FILE:
         raise InputError(
-            f"An ONNX file must stay below 2 GB; this one would hold {size / 1e9:.1f} GB, the "
-            "reference once an iteration. Use fewer reference rows, or depth=1."
+            "An ONNX file must stay below 2 GB",
+            f"this one would hold {size / 1e9:.1f} GB, the reference once an iteration",
+            "Use fewer reference rows, or depth=1.",
+            value=size,
+            code="too_large",
         )
 
 

@@ -36,7 +36,9 @@ class FitData(NamedTuple):
         """Class codes, where they are needed."""
         if self.codes is None:
             raise InputError(
-                "This method requires y to be passed, but the target y is None. Call fit(proba, y)."
+                "This method requires y to be passed, but the target y is None",
+                remedy="Call fit(proba, y).",
+                code="no_labels",
             )
         return self.codes
 
@@ -141,8 +143,11 @@ def read_prior(prior: Any, name: str, n_classes: int, otherwise: str) -> np.ndar
     """Return an explicit or "uniform" prior as weights that sum to 1."""
     if isinstance(prior, str) and prior != "uniform":
         raise InputError(
-            f"`{name}` must be {otherwise}, 'uniform' or one number a class; it is {prior!r}. "
-            f"Pass for example {name}='uniform'."
+            f"`{name}` must be {otherwise}, 'uniform' or one number a class",
+            f"it is {prior!r}",
+            f"Pass for example {name}='uniform'.",
+            value=prior,
+            code="parameter",
         )
     values = None if isinstance(prior, str) else prior
     return check_prior(values, np.empty((0, n_classes)), name)

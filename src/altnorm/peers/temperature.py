@@ -211,8 +211,9 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         n_folds = min(check_integer(self.cv, "cv", low=2), loss.codes.size)
         if n_folds < 2:
             raise InputError(
-                "ridge='cv' needs at least 2 rows of positive weight; there is only n_samples=1. "
-                "Pass a number, for example ridge=1.0."
+                "ridge='cv' needs at least 2 rows of positive weight",
+                "there is only n_samples=1",
+                "Pass a number, for example ridge=1.0.",
             )
         log_loss = ridge_path(loss, n_folds)
         self.cv_results_ = {"ridge": RIDGES.copy(), "log_loss": log_loss}

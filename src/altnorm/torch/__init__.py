@@ -165,8 +165,10 @@ class AlternatingNorm(Constants):
         chosen = chosen_normalizer(normalizer)
         if hasattr(chosen, "temperature_"):
             raise InputError(
-                "AlternatingNorm is made from an AlternatingNormalizer or Identity; this search "
-                f"chose {type(chosen).__name__}. Use softmax(log p / temperature_ + bias_) instead."
+                "AlternatingNorm is made from an AlternatingNormalizer or Identity",
+                f"this search chose {type(chosen).__name__}",
+                "Use softmax(log p / temperature_ + bias_) instead.",
+                value=type(chosen).__name__,
             )
         settings = {"multilabel": chosen.multilabel, "input": normalizer.input}
         if isinstance(chosen, Identity):  # no ambiguity exceeds 1
@@ -266,13 +268,16 @@ def _check_reference(
     if reference.ndim != 1 or offsets is None or offsets[-1] != reference.size:
         raise InputError(
             "For multi-label problems `reference` must have one column a label, or be a vector "
-            f"with `offsets` that end at its length; it has shape {reference.shape}. Pass "
-            "predictions of shape (n, m)."
+            "with `offsets` that end at its length",
+            f"it has shape {reference.shape}",
+            "Pass predictions of shape (n, m).",
+            value=reference.shape,
         )
     if not ((reference >= 0) & (reference <= 1)).all():
         raise InputError(
-            "For multi-label problems `reference` must hold probabilities from 0 to 1; it spans "
-            f"{reference.min():g} to {reference.max():g}. Apply a sigmoid to logits first."
+            "For multi-label problems `reference` must hold probabilities from 0 to 1",
+            f"it spans {reference.min():g} to {reference.max():g}",
+            "Apply a sigmoid to logits first.",
         )
     return reference, np.asarray(offsets, dtype=np.int64)
 
@@ -284,7 +289,9 @@ def _check_prior(prior: np.ndarray | None, n_labels: int, multilabel: str | None
     prior = np.full(n_labels, 0.5) if prior is None else prior
     if prior.shape != (n_labels,) or not ((prior >= 0) & (prior <= 1)).all():
         raise InputError(
-            f"For multilabel='labelwise' `prior` must hold {n_labels} probabilities of yes; it has "
-            f"shape {prior.shape}. Pass the frequency of each label."
+            f"For multilabel='labelwise' `prior` must hold {n_labels} probabilities of yes",
+            f"it has shape {prior.shape}",
+            "Pass the frequency of each label.",
+            value=prior.shape,
         )
     return prior

@@ -1,0 +1,95 @@
+"""The error that bad input raises: a sentence for people, fields for programs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+__all__ = ["InputError", "InputTypeError", "Place"]
+
+
+_FIELDS = ("rule", "offender", "remedy", "value", "code", "place")
+
+
+class Place(NamedTuple):
+    """Where in an array the first offender is."""
+
+    row: int
+    column: int | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f", column {self.column}"
+        return f"row {self.row}{column}" + (f" ({self.note})" if self.note else "")
+
+
+class InputError(ValueError):
+    """The input breaks a rule; the message says which, where, and what to do about it.
+
+    It is a :class:`ValueError`. The fields hold what the message is made of, so that a program
+    need not read the sentence.
+
+    Parameters
+    ----------
+    rule : str
+        What must hold, without a full stop; or the whole message, with one.
+    offender : str, default=""
+        What breaks the rule, without a full stop.
+    remedy : str, default=""
+        What to do about it, in whole sentences.
+    value : object, default=None
+        The value that breaks the rule; of the first offender, if there are several.
+    code : str, default="invalid"
+        A name for the rule that stays the same when the wording changes, such as "row_sum".
+    place : object, default=None
+        Where the first of several offenders is; the message tells it as text.
+
+    Attributes
+    ----------
+    rule, offender, remedy, value, code, place
+        The parameters.
+
+    Examples
+    --------
+    >>> import altnorm
+    >>> try:
+    ...     altnorm.ambiguity([[0.2, 0.8], [0.5, 0.8]])
+    ... except altnorm.InputError as error:
+    ...     print(error.code, error.value, error.place.row, "|", error.offender)
+    row_sum 1.3 1 | 1 of 2 rows do not
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        offender: str = "",
+        remedy: str = "",
+        *,
+        value: Any = None,
+        code: str = "invalid",
+        place: Any = None,
+    ) -> None:
+        message = f"{rule}; {offender}" if offender else rule
+        message += "" if place is None else f", the first is {place}"
+        # Pickling calls the class with this one sentence and then restores the fields.
+        super().__init__(message + (f". {remedy}" if remedy else "." if offender else ""))
+        self.rule, self.offender, self.remedy = rule, offender, remedy
+        self.value, self.code, self.place = value, code, place
+
+    def replace(self, **fields: Any) -> Self:
+        """Return the same error with some fields changed.
+
+        Parameters
+        ----------
+        **fields
+            New values of parameters.
+
+        Returns
+        -------
+        InputError
+            An error of the same class.
+        """
+        return type(self)(**{**{name: getattr(self, name) for name in _FIELDS}, **fields})
+
+
+class InputTypeError(InputError, TypeError):
+    """The input has the wrong type or dtype."""

@@ -1,0 +1,78 @@
+"""InputError: a sentence for people, fields for programs, also across processes."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import altnorm
+from altnorm._errors import InputTypeError, Place
+from altnorm._worker_errors import portable, worker_errors
+from altnorm.cli._run import one_sentence
+
+WHOLE = altnorm.InputError(
+    "Each row must sum to 1",
+    "2 of 9 rows do not",
+    "Divide.",
+    value=1.3,
+    code="row_sum",
+    place=Place(4, None, "sum 1.3"),
+)
+SENTENCE = "Each row must sum to 1; 2 of 9 rows do not, the first is row 4 (sum 1.3). Divide."
+FIELDS = ("rule", "offender", "remedy", "value", "code", "place")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (WHOLE, SENTENCE),
+        (altnorm.InputError("`k` must be 1", "it is 2"), "`k` must be 1; it is 2."),
+        (altnorm.InputError("No rows", remedy="Pass some."), "No rows. Pass some."),
+        (altnorm.InputError("A whole sentence."), "A whole sentence."),
+        (WHOLE.replace(place=None, remedy=""), "Each row must sum to 1; 2 of 9 rows do not."),
+    ],
+)
+def test_the_sentence_is_made_of_the_fields(error, sentence):
+    assert str(error) == sentence
+
+
+@pytest.mark.parametrize("kind", [altnorm.InputError, InputTypeError])
+def test_pickling_keeps_class_sentence_and_fields(kind):
+    error = kind(*(getattr(WHOLE, name) for name in FIELDS[:3]), value=[1], code="x")
+    back = pickle.loads(pickle.dumps(error))
+    assert type(back) is kind
+    assert str(back) == str(error)
+    assert [getattr(back, name) for name in FIELDS] == [getattr(error, name) for name in FIELDS]
+    assert isinstance(back, ValueError)
+
+
+def test_checks_fill_the_fields():
+    with pytest.raises(altnorm.InputError) as caught:
+        altnorm.ambiguity(np.array([[0.5, 0.5], [0.25, 0.875]]))
+    error = caught.value
+    assert (error.code, error.value, error.place[:2]) == ("row_sum", 1.125, (1, None))
+    with pytest.raises(altnorm.InputError) as caught:
+        altnorm.ambiguity(np.array([[0.5, 0.5], [1.25, -0.25]]))
+    assert (caught.value.code, caught.value.value) == ("negative", -0.25)
+    assert caught.value.place[:2] == (1, 1)
+    with pytest.raises(altnorm.InputError) as caught:
+        altnorm.AlternatingNormalizer(alpha=-2).fit(np.eye(2))
+    assert (caught.value.code, caught.value.value) == ("parameter", -2)
+
+
+def test_an_engine_that_passes_on_text_loses_no_field():
+    engine = RuntimeError(f"Job aborted:\n  trace\n{portable(WHOLE, 'In partition 3: ')}\n  more")
+    with pytest.raises(altnorm.InputError) as caught, worker_errors(RuntimeError):
+        raise engine
+    assert str(caught.value) == f"In partition 3: {SENTENCE}"
+    assert (caught.value.code, caught.value.value) == ("row_sum", 1.3)
+    with pytest.raises(RuntimeError, match="other"), worker_errors(RuntimeError):
+        raise RuntimeError("other")
+
+
+def test_the_command_line_gives_its_own_remedy():
+    assert one_sentence(WHOLE).endswith(
+        "(sum 1.3). If these are logits, pass --logits when you tune; if they were rounded, "
+        "divide each row by its sum."
+    )
+    assert one_sentence(WHOLE.replace(code="other")) == SENTENCE
