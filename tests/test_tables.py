@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -93,6 +94,56 @@ def test_csv_round_trip(rows, names, tmp_path_factory):
     back = read_table(path, text=["t"])
     assert back["t"].to_pylist() == [text for text, _ in rows]
     assert back["x"].cast(pa.float64()).to_pylist() == [x for _, x in rows]
+
+
+KINDS_OF_TEXT = [pa.large_string(), pa.binary(), pa.large_binary()]
+if hasattr(pa, "json_"):  # PyArrow 19; older ones cannot convert views either
+    KINDS_OF_TEXT += [pa.string_view(), pa.binary_view(), pa.json_()]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_TEXT, ids=str)
+def test_csv_quotes_text_of_every_type(tmp_path, kind):
+    texts = ["a,b", 'say "x"', "two\nlines", "plain", None]
+    table = pa.table({"t": pa.array(texts, kind), "x": [1.5] * 5})
+    with write_table(tmp_path / "t.csv", table.schema) as write:
+        write(table.to_batches()[0])
+    back = read_table(tmp_path / "t.csv", text=["t"])
+    assert back["t"].to_pylist() == [*texts[:-1], ""]
+    assert back["x"].to_pylist() == [1.5] * 5
+
+
+def test_csv_quotes_what_a_spreadsheet_would_compute(tmp_path):
+    names = ["=1+1", "+a", "-a", "@a", "-1+cmd()", "-1.5", "+2e-3", "a"]
+    table = pa.table({name: [name] for name in names})
+    with write_table(tmp_path / "t.csv", table.schema) as write:
+        write(table.to_batches()[0])
+    line = '"=1+1","+a","-a","@a","-1+cmd()",-1.5,+2e-3,a\n'
+    assert (tmp_path / "t.csv").read_text() == 2 * line
+
+
+def test_csv_refuses_what_is_not_text(tmp_path):
+    table = pa.table({"b": pa.array([b"\xff\xfe"])})
+    with (
+        pytest.raises(InputError, match=r"column 'b' \(binary\) cannot be written as text"),
+        write_table(tmp_path / "t.csv", table.schema) as write,
+    ):
+        write(table.to_batches()[0])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])
+def test_wrong_offsets_in_arrow_files_are_noticed(tmp_path, stream):
+    table = pa.table({"t": ["aaaa", "bbbb", "cccc"], "x": [0.1, 0.2, 0.3]})
+    opened = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with opened(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    whole = (tmp_path / "t.arrow").read_bytes()
+    offsets = np.array([0, 4, 8, 12], np.int32).tobytes()
+    assert whole.count(offsets) == 1
+    for wrong in ([0, 4, 2**30, 12], [0, -(2**30), 8, 12], [0, 8, 4, 12], [0, 4, 8, 2**31 - 1]):
+        damaged = whole.replace(offsets, np.array(wrong, np.int32).tobytes())
+        (tmp_path / "t.arrow").write_bytes(damaged)
+        with pytest.raises(InputError, match="cut off or damaged"):
+            read_table(tmp_path / "t.arrow")
 
 
 def test_csv_agrees_with_pyarrows_writer(tmp_path):

@@ -29,6 +29,8 @@ SUFFIXES = {
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
 _CSV_BLOCK = 2**23
+_FORMULA = r"^[=+\-@\t]"  # what a spreadsheet may take for the start of a formula
+_NUMBER = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,17 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
     else:
         reader = stack.enter_context(pa.ipc.open_stream(file))
         whole = iter(reader)
-    return TableSource(reader.schema, (part for batch in whole for part in _cut(batch)))
+    return TableSource(reader.schema, (part for batch in whole for part in _cut(_sound(batch))))
+
+
+def _sound(batch: Any) -> Any:
+    """The batch itself, once its offsets and indices are known to stay within its own memory.
+
+    PyArrow trusts what an IPC file says about itself: a wrong offset reads, or crashes on, memory
+    that is not the file's.
+    """
+    batch.validate(full=True)
+    return batch
 
 
 def _cut(batch: Any) -> Iterator[Any]:
@@ -318,18 +330,18 @@ def _csv_writer(path: Path, schema: Any, stack: ExitStack) -> Callable[[Any], No
         raise InputError(
             f"A CSV file cannot hold the nested column '{nested[0]}'. Write a .parquet file."
         )
-    header = [pa.array([name]) for name in schema.names]
-    file.write(_csv_lines(header))
+    file.write(_csv_lines([_quoted(pa.array([name], pa.large_string())) for name in schema.names]))
 
     def write(batch: Any) -> None:
         if batch.num_rows:
-            file.write(_csv_lines(batch.columns))
+            columns = zip(schema.names, batch.columns, strict=True)
+            file.write(_csv_lines([_csv_fields(name, column) for name, column in columns]))
 
     return write
 
 
 def _csv_lines(columns: list[Any]) -> Any:
-    """Lines of text for equally long arrays, as one buffer."""
+    """Lines for equally long arrays of text, as one buffer."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
@@ -337,10 +349,7 @@ def _csv_lines(columns: list[Any]) -> Any:
     text = pa.large_string()
     comma, newline, nothing = (pa.scalar(s, text) for s in (",", "\n", ""))
     lines = pc.binary_join_element_wise(
-        *(_csv_fields(column) for column in columns),
-        comma,
-        null_handling="replace",
-        null_replacement="",
+        *columns, comma, null_handling="replace", null_replacement=""
     )
     lines = pc.binary_join_element_wise(lines, nothing, newline)
     if isinstance(lines, pa.ChunkedArray):
@@ -348,17 +357,36 @@ def _csv_lines(columns: list[Any]) -> Any:
     return lines.buffers()[2]
 
 
-def _csv_fields(column: Any) -> Any:
+def _csv_fields(name: str, column: Any) -> Any:
+    """A column as text; only that of numbers and times is sure to need no quotes."""
+    import pyarrow as pa
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        text = column.cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise InputError(
+            f"A CSV file holds text; column '{name}' ({column.type}) cannot be written as text: "
+            f"{str(error).splitlines()[0].rstrip('.')}. Write a .parquet file."
+        ) from error
+    plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)
+    return text if plain else _quoted(text)
+
+
+def _quoted(text: Any) -> Any:
+    """Text in quotes where a reader or a spreadsheet would take it for something else."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    column = column.cast(pa.large_string())
-    if not is_text:
-        return column
     quote, nothing = (pa.scalar(s, pa.large_string()) for s in ('"', ""))
-    doubled = pc.replace_substring(column, '"', '""')
-    quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
-    return pc.if_else(pc.match_substring_regex(column, '[",\r\n]'), quoted, column)
+    quoted = pc.binary_join_element_wise(
+        quote, pc.replace_substring(text, '"', '""'), quote, nothing
+    )
+    formula = pc.and_not(
+        pc.match_substring_regex(text, _FORMULA), pc.match_substring_regex(text, _NUMBER)
+    )
+    special = pc.match_substring_regex(text, '[",\r\n]')
+    return pc.if_else(pc.or_(special, formula), quoted, text)
