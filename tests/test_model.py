@@ -65,15 +65,6 @@ def test_memory_layout_survives(tmp_path):
     np.testing.assert_array_equal(restored.transform(new), normalizer.transform(new))
 
 
-def test_reference_is_mapped_not_copied(tmp_path):
-    restored = round_trip(AlternatingNormalizer().fit(draw(500, 20)), tmp_path)
-    array = restored.reference_
-    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
-        array = array.base
-    assert isinstance(array, np.memmap)
-    assert not restored.reference_.flags.writeable
-
-
 @pytest.mark.parametrize(
     "classes",
     [
@@ -161,10 +152,10 @@ def test_metadata_tells_what_it_is(tmp_path):
 
 
 def test_digest_depends_on_the_content_only(tmp_path):
-    normalizer = AlternatingNormalizer().fit(draw(20, 3))
+    normalizer = AlternatingNormalizer(prior=[0.5, 0.3, 0.2]).fit(draw(20, 3))
     for name in ("a", "b", "c"):
         save_model(normalizer, tmp_path / name)
-        normalizer.prior_ = normalizer.prior_ * (0.5 if name == "b" else 1)
+        normalizer.prior_ = normalizer.prior_[::-1] if name == "b" else normalizer.prior_
     digests = [model_metadata(tmp_path / name)["digest"] for name in ("a", "b", "c")]
     assert digests[0] == digests[1] != digests[2]
 

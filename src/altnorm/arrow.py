@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._estimator import ProbabilityTransformer, class_codes
 from altnorm._validation import InputError, Place, sum_tolerance
-from altnorm.columns import names_of
+from altnorm.columns import check_adjusted, names_of
 
 try:
     import pyarrow as pa
@@ -281,10 +281,11 @@ def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
 
 def _transform(plan: _Plan, values: np.ndarray, start: int) -> np.ndarray:
     try:
-        return np.asarray(plan.normalizer.transform(values))
+        adjusted = np.asarray(plan.normalizer.transform(values))
     except ValueError as error:
         names = names_of(plan.normalizer.classes_)
         raise _located(error, values, start, names) from None
+    return check_adjusted(adjusted, start)
 
 
 def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]) -> InputError:

@@ -14,6 +14,7 @@ from altnorm._validation import InputError
 
 __all__ = [
     "Layout",
+    "check_adjusted",
     "check_no_spare",
     "check_same_names",
     "check_zero_one",
@@ -198,6 +199,17 @@ def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
             f"row {row}. Write 1 where the label applies."
         )
     return values.astype(np.uint8)
+
+
+def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
+    """Return what a model made of predictions; raise rather than let NaN or infinity be written."""
+    if not np.isfinite(values.sum()):
+        row = first_row + int(np.argmax(~np.isfinite(values).all(axis=1)))
+        raise InputError(
+            f"The model gives probabilities that are not finite, first in row {row}. It is damaged "
+            "or does not fit these predictions: tune it again."
+        )
+    return values
 
 
 def _candidates(schema: Any, layout: Layout) -> list[str]:

@@ -11,7 +11,9 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,6 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm import peers
 from altnorm._files import check_input, replacing
+from altnorm._model_rules import check_model
+from altnorm._tensor_file import read_tensors, write_tensors
 from altnorm._validation import InputError, InputTypeError
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.refine import PriorGuidedBias
@@ -45,20 +49,8 @@ KINDS: dict[str, type[BaseEstimator]] = {
 }
 """Every estimator that a model file may hold."""
 
-_DTYPES = {
-    "BOOL": "?",
-    "U8": "u1",
-    "I8": "i1",
-    "U16": "<u2",
-    "I16": "<i2",
-    "U32": "<u4",
-    "I32": "<i4",
-    "U64": "<u8",
-    "I64": "<i8",
-    "F16": "<f2",
-    "F32": "<f4",
-    "F64": "<f8",
-}
+_CLASS_DTYPE = re.compile(r"[<|](b1|[iuf][1248]|U([1-9]\d{0,4}|0))|O")
+_BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -95,8 +87,6 @@ def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = F
     ...     load_model(Path(folder) / "model.safetensors")
     AlternatingNormalizer(alpha=2.0)
     """
-    from safetensors.numpy import save_file
-
     kind = type(normalizer).__name__
     if KINDS.get(kind) is not type(normalizer):
         raise InputTypeError(
@@ -116,14 +106,17 @@ def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = F
         "versions": _to_json(versions()),
     }
     metadata["digest"] = _digest(metadata, tensors)
+    check_model(normalizer, "Fit it again, and save what `fit` leaves.")
     with replacing(path, force=force) as temporary:
-        save_file(tensors, temporary, metadata)
+        write_tensors(temporary, tensors, metadata)
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a normalizer that `save_model` wrote.
 
-    Large arrays are mapped into memory, not copied. A file that was changed or cut off is refused.
+    A file that was changed or cut off is refused, and so is one whose settings or arrays are not
+    such as `fit` leaves them. Arrays are copies, read-only; a file of more than 1 GB is mapped
+    into memory instead and must not be changed while the model is in use.
 
     Parameters
     ----------
@@ -136,17 +129,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         It transforms bit for bit as the one that was saved.
     """
     metadata, tensors = _read(path)
-    try:
+    with _understood(path):
         record = {
             "kind": metadata["kind"],
-            "settings": json.loads(metadata["settings"]),
-            "state": json.loads(metadata["state"]) | {"classes_": json.loads(metadata["classes"])},
+            "settings": _from_json(metadata["settings"]),
+            "state": _from_json(metadata["state"]) | {"classes_": _from_json(metadata["classes"])},
         }
         return _decode_estimator(record, tensors)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"'{path}' is no model this altnorm understands: {error!r}.") from error
 
 
 def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -163,17 +152,30 @@ def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
         "settings" and "versions" as dictionaries, "classes" as a list, the rest as text.
     """
     metadata, tensors = _read(path)
-    settings = {
-        name: _decode(value, tensors) for name, value in json.loads(metadata["settings"]).items()
-    }
-    return {
-        "kind": metadata["kind"],
-        "settings": settings,
-        "classes": json.loads(metadata["classes"])["values"],
-        "versions": json.loads(metadata["versions"]),
-        "format_version": int(metadata["format_version"]),
-        "digest": metadata["digest"],
-    }
+    with _understood(path):
+        settings = _from_json(metadata["settings"])
+        return {
+            "kind": metadata["kind"],
+            "settings": {name: _decode(value, tensors) for name, value in settings.items()},
+            "classes": _from_json(metadata["classes"])["values"],
+            "versions": _from_json(metadata["versions"]),
+            "format_version": int(metadata["format_version"]),
+            "digest": metadata["digest"],
+        }
+
+
+@contextmanager
+def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what a file of another making can cause into one sentence."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"'{path}' is not a sound model: {error}") from error
+    except _BROKEN as error:
+        raise InputError(
+            f"'{path}' is not a model that this altnorm understands ({error!r}). Save it again, "
+            "for example with `altnorm tune`."
+        ) from error
 
 
 def versions() -> dict[str, str]:
@@ -189,13 +191,12 @@ def versions() -> dict[str, str]:
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Check the file from the outside in; return its metadata and tensors."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
     source = check_input(path)
     try:
-        with safe_open(source, framework="numpy") as opened:
-            metadata = opened.metadata() or {}
-    except (SafetensorError, OSError) as error:
+        metadata, tensors = read_tensors(source)
+    except (SafetensorError, OSError, *_BROKEN) as error:
         raise InputError(
             f"'{source}' is not a model file, or it was cut off or damaged ({error}). Save it "
             "again, for example with `altnorm tune`."
@@ -206,7 +207,6 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, np.nd
             "tune` or save_model wrote."
         )
     _check_version(metadata, source)
-    tensors = _map_tensors(source)
     if metadata.get("digest") != _digest(metadata, tensors):
         raise InputError(
             f"'{source}' was changed after it was saved: its digest does not match. Save it again, "
@@ -217,27 +217,13 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, np.nd
 
 def _check_version(metadata: dict[str, str], source: Path) -> None:
     told = metadata.get("format_version", "")
-    if not told.isdecimal():
+    if not re.fullmatch(r"[0-9]{1,9}", told):
         raise InputError(f"'{source}' does not say its format version. Save it again.")
     if int(told) > FORMAT_VERSION:
         raise InputError(
             f"'{source}' has model format {told}, which is newer than format {FORMAT_VERSION} that "
             f"altnorm {versions()['altnorm']} reads. Upgrade altnorm."
         )
-
-
-def _map_tensors(source: Path) -> dict[str, np.ndarray]:
-    """Map the tensors of a file whose structure safetensors has found to be sound."""
-    content = np.memmap(source, np.uint8, "r")
-    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header = json.loads(content[8:start].tobytes())
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            low, high = (start + offset for offset in entry["data_offsets"])
-            flat = np.asarray(content[low:high]).view(_DTYPES[entry["dtype"]])
-            tensors[name] = flat.reshape(entry["shape"])
-    return tensors
 
 
 def _digest(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> str:
@@ -251,6 +237,13 @@ def _digest(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> str:
 
 def _to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False)
+
+
+def _from_json(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise InputError(f"JSON knows no {constant}. Save the model again.")
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def _encode_estimator(
@@ -322,7 +315,14 @@ def _decode_estimator(record: dict[str, Any], tensors: dict[str, np.ndarray]) ->
         if not name.strip("_").isidentifier() or hasattr(kind, name):
             raise InputError(f"A model cannot remember `{name}`. Save it again.")
         setattr(estimator, name, _decode(value, tensors))
+    check_model(estimator)
     return estimator
+
+
+def _decode_values(values: list[Any], dtype: str) -> np.ndarray:
+    if not _CLASS_DTYPE.fullmatch(dtype):  # a longer text would be a bomb: its width is allocated
+        raise InputError(f"Class labels cannot have dtype {dtype[:20]!r}. Save the model again.")
+    return np.array([_decode(v, {}) for v in values], dtype=dtype)
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
@@ -332,7 +332,7 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
         stored = tensors[value["tensor"]]
         return stored.T if value["fortran"] else stored
     if "values" in value:
-        return np.array([_decode(v, {}) for v in value["values"]], dtype=value["dtype"])
+        return _decode_values(value["values"], value["dtype"])
     if "verdict" in value:
         told = {k: _decode(v, {}) for k, v in value["verdict"].items()}
         return Verdict(**{f.name: told[f.name] for f in fields(Verdict) if f.name in told})
@@ -343,4 +343,4 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
     if "float" in value:
         return float(value["float"])
     sequence: Callable[[Any], Any] = tuple if "tuple" in value else list
-    return sequence(_decode(v, tensors) for v in next(iter(value.values())))
+    return sequence(_decode(v, tensors) for v in value[sequence.__name__])

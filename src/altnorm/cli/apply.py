@@ -17,6 +17,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._drift import DriftWatch
 from altnorm.cli._screen import errors, out, print_json, progress
 from altnorm.columns import (
+    check_adjusted,
     check_no_spare,
     class_columns,
     column_matrix,
@@ -148,7 +149,8 @@ def _whole(
     normalizer = watch.normalizer
     predictions = read_predictions(source, layout, classes=normalizer.classes_)
     check_kind(predictions, normalizer)
-    adjusted = replace(predictions, proba=normalizer.transform(predictions.proba), input="proba")
+    proba = check_adjusted(normalizer.transform(predictions.proba))
+    adjusted = replace(predictions, proba=proba, input="proba")
     watch.add(predictions.proba)
     write_predictions(adjusted, output, layout, force=force)
     return len(adjusted.proba)

@@ -1,0 +1,271 @@
+"""What a model file may say: one rule for each setting and for each fitted attribute.
+
+A file may come from anywhere, so nothing in it is believed. To let models of a new kind be saved,
+give the kind an entry in `FITTED`; for a setting that `transform` reads, add one to `SETTINGS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from altnorm._estimator import ProbabilityTransformer
+from altnorm._validation import InputError, sum_tolerance
+from altnorm.decisions import RULES
+from altnorm.reference import REFERENCES
+from altnorm.verdict import Verdict
+
+__all__ = ["FITTED", "SETTINGS", "Rule", "check_model"]
+
+
+class Rule(NamedTuple):
+    """What a value must be, in words and as a function of the value and its estimator."""
+
+    must: str
+    holds: Callable[[Any, Any], Any]
+    optional: bool = False
+
+
+def check_model(estimator: Any, remedy: str = "Save the model again.") -> None:
+    """Raise unless settings and fitted attributes are such as `fit` could have left."""
+    fault = _first_fault(estimator)
+    if fault:
+        raise InputError(f"{fault}. {remedy}")
+
+
+def _first_fault(estimator: Any) -> str:
+    kind = type(estimator).__name__
+    settings = estimator.get_params(deep=False)
+    for name, value in settings.items():
+        if name in SETTINGS and not SETTINGS[name].holds(value, estimator):
+            return _told(kind, name, SETTINGS[name], value)
+    state = {name: value for name, value in vars(estimator).items() if name not in settings}
+    rules = COMMON | FITTED.get(kind, {})
+    unknown = sorted(state.keys() - rules.keys())
+    if unknown:
+        return f"{kind} has no fitted attribute `{unknown[0]}`"
+    for name, rule in rules.items():  # in their order: later rules rely on earlier ones
+        if name not in state and not rule.optional:
+            return f"{kind} must have `{name}`; it is missing"
+        if name in state and not rule.holds(state[name], estimator):
+            return _told(kind, name, rule, state[name])
+    return ""
+
+
+def _told(kind: str, name: str, rule: Rule, value: Any) -> str:
+    shown = repr(value)
+    if isinstance(value, np.ndarray):
+        shown = f"{value.dtype} of shape {value.shape}, {value.reshape(-1)[:4]} .."
+    return f"`{name}` of {kind} must be {rule.must}; it is {' '.join(shown[:80].split())}"
+
+
+# Rules that are used more than once.
+
+
+def number(low: float, high: float = math.inf, *, above: bool = False) -> Rule:
+    """A finite number from `low` (or above it) to `high`."""
+    must = f"a finite number {'above' if above else 'from'} {low:g}"
+    must += f" to {high:g}" if math.isfinite(high) else " on"
+
+    def holds(value: Any, _: Any) -> bool:
+        if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+            return False
+        least = low < float(value) if above else low <= float(value)
+        return least and float(value) <= high
+
+    return Rule(must, holds)
+
+
+def integer(low: int, high: int) -> Rule:
+    """An integer from `low` to `high`."""
+
+    def holds(value: Any, _: Any) -> bool:
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        return whole and low <= value <= high
+
+    return Rule(f"an integer from {low} to {high}", holds)
+
+
+def one_of(choices: Collection[Any]) -> Rule:
+    """One of some words, or None."""
+    return Rule(f"one of {tuple(choices)}", lambda value, _: value in tuple(choices))
+
+
+def vector(low: float, high: float, *, total: float | None = None) -> Rule:
+    """One number per class, each from `low` to `high`, adding up to `total`."""
+    must = f"one number from {low:g} to {high:g} per class"
+    must += "" if total is None else f", adding up to {total:g}"
+
+    def holds(value: Any, estimator: Any) -> bool:
+        size = estimator.classes_.size
+        sums = total is None or abs(value.sum() - total) <= sum_tolerance("float64")
+        return _is_array(value, "f", (size,)) and _within(value, low, high) and sums
+
+    return Rule(must, holds)
+
+
+def _is_array(value: Any, kinds: str, shape: tuple[int, ...] | None = None) -> bool:
+    sound = isinstance(value, np.ndarray) and value.dtype.kind in kinds
+    return sound and (shape is None or value.shape == shape)
+
+
+def _within(value: np.ndarray, low: float, high: float) -> bool:
+    return bool(((value >= low) & (value <= high)).all())  # NaN is not within
+
+
+# Rules with a function of their own.
+
+
+def _are_classes(value: Any, estimator: Any) -> bool:
+    least = 2 if estimator.multilabel is None else 1
+    distinct = _is_array(value, "biufUO") and len({str(v) for v in value.tolist()})
+    return _is_array(value, "biufUO") and value.ndim == 1 and distinct == value.size >= least
+
+
+def _are_names(value: Any, estimator: Any) -> bool:
+    sound = _is_array(value, "UO", (estimator.classes_.size,))
+    return sound and all(isinstance(name, str) for name in value.tolist())
+
+
+def _is_prior(value: Any, estimator: Any) -> bool:
+    if estimator.multilabel == "labelwise":
+        return bool(vector(0, 1).holds(value, estimator))
+    size = 2 if estimator.multilabel == "pairs" else estimator.classes_.size
+    sound = _is_array(value, "f", (size,)) and _within(value, 0, 1)
+    return sound and abs(value.sum() - 1) <= sum_tolerance("float64")
+
+
+def _is_reference(value: Any, estimator: Any) -> bool:
+    if not (_is_array(value, "f") and _within(value, 0, 1)):
+        return False
+    if estimator.multilabel is not None:
+        return value.ndim == 1 and hasattr(estimator, "offsets_")
+    if value.ndim != 2 or value.shape[1] != estimator.classes_.size or not len(value):
+        return False
+    return bool((abs(value.sum(axis=1) - 1) <= sum_tolerance("float16")).all())
+
+
+def _is_weight(value: Any, estimator: Any) -> bool:
+    if value is None:
+        return True
+    sound = _is_array(value, "fiu", estimator.reference_.shape[:1])
+    return sound and _within(value, 0, 1e300) and math.isfinite(value.sum())
+
+
+def _are_offsets(value: Any, estimator: Any) -> bool:
+    if estimator.multilabel is None:
+        return False
+    size = 2 if estimator.multilabel == "pairs" else estimator.classes_.size + 1
+    ends = _is_array(value, "i", (size,)) and (value[0], value[-1])
+    return ends == (0, estimator.reference_.size) and bool((np.diff(value) >= 0).all())
+
+
+def _are_log_sums(value: Any, estimator: Any) -> bool:
+    if value is None:
+        return True
+    sound = _is_array(value, "f", (estimator.classes_.size,))
+    return sound and _within(value, -math.inf, math.log(np.finfo(np.float64).max))
+
+
+def _are_counts(value: Any, estimator: Any) -> bool:
+    return _is_array(value, "iu", (estimator.classes_.size,)) and bool((value >= 0).all())
+
+
+def _is_doubt(value: Any, _: Any) -> bool:
+    whole = isinstance(value, list) and all(type(v) is int for v in value)
+    return whole and len(value) == 2 and 0 <= value[0] <= value[1]
+
+
+_FIELDS: dict[str, Any] = {"float": Real, "int": Integral, "bool": bool, "str": str}
+
+
+def _is_verdict(value: Any, _: Any) -> bool:
+    return isinstance(value, Verdict) and all(
+        isinstance(getattr(value, field.name), _FIELDS.get(str(field.type), object))
+        for field in fields(Verdict)
+    )
+
+
+def _are_verdicts(value: Any, estimator: Any) -> bool:
+    return isinstance(value, dict) and all(_is_verdict(v, estimator) for v in value.values())
+
+
+def _is_table(value: Any, _: Any) -> bool:
+    sound = isinstance(value, dict) and all(_is_array(v, "biufUO") for v in value.values())
+    return sound and len({v.shape for v in value.values()}) <= 1
+
+
+def _is_inner(value: Any, estimator: Any) -> bool:
+    if not isinstance(value, ProbabilityTransformer):
+        return False
+    same = value.classes_.size == estimator.classes_.size
+    return same and value.multilabel == estimator.multilabel
+
+
+SETTINGS: dict[str, Rule] = {
+    "input": one_of(("proba", "logits")),
+    "multilabel": one_of((None, "pairs", "labelwise")),
+    "decision": one_of(RULES),
+    "alpha": number(0, 1e6, above=True),
+    "depth": integer(1, 10_000),
+    "threshold": number(0),
+    "k_max": integer(2, 2**31),
+    "reference": one_of(REFERENCES),
+    "smoothing": number(0, 1e300),
+    "tol": number(0),
+    "max_iter": integer(1, 10**6),
+}
+"""Settings that `transform` reads, whatever the kind; others are only remembered."""
+
+COMMON: dict[str, Rule] = {
+    "classes_": Rule("different class labels, at least 2", _are_classes),
+    "n_features_in_": Rule(
+        "the number of classes",
+        lambda value, est: type(value) is int and value == est.classes_.size,
+    ),
+    "feature_names_in_": Rule("one name per class", _are_names, optional=True),
+}
+
+_POSITIVE_PRIOR = vector(np.finfo(np.float64).tiny, 1, total=1)
+_TEMPERATURE = {"temperature_": number(1e-9, 1e9)}
+_BIAS = {**_TEMPERATURE, "bias_": vector(-1e9, 1e9)}
+_PRIOR = {"prior_": Rule("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior)}
+_TABLE = Rule("columns of one length", _is_table)
+
+FITTED: dict[str, dict[str, Rule]] = {
+    "AlternatingNormalizer": {
+        **_PRIOR,
+        "reference_": Rule("rows of probabilities, one column per class", _is_reference),
+        "reference_weight_": Rule("None or one weight per reference row", _is_weight),
+        "offsets_": Rule("where the labels' references start", _are_offsets, optional=True),
+        "_log_s": Rule("None or one logarithm per class, none infinite or NaN", _are_log_sums),
+        "usage_counts_": Rule("one count per class", _are_counts),
+        "usage_doubt_": Rule("two counts, the first not larger", _is_doubt),
+    },
+    "AlternatingNormalizerCV": {
+        "best_normalizer_": Rule("a model for the same classes", _is_inner),
+        "best_params_": Rule("a dictionary", lambda value, _: isinstance(value, dict)),
+        "verdict_": Rule("a verdict", _is_verdict),
+        "arms_": Rule("a dictionary of verdicts", _are_verdicts),
+        "cv_results_": _TABLE,
+    },
+    "PriorGuidedBias": _BIAS,
+    "BatchCalibration": {"contextual_prior_": _POSITIVE_PRIOR},
+    "BiasCorrectedTemperature": {
+        **_BIAS,
+        "ridge_": number(0),
+        "cv_results_": _TABLE._replace(optional=True),
+    },
+    "GlobalThreshold": {"threshold_": number(0, 1)},
+    "Identity": {},
+    "LabelShiftEM": {"source_prior_": _POSITIVE_PRIOR},
+    "LabelThresholds": {"global_threshold_": number(0, 1), "thresholds_": vector(0, 1)},
+    "PriorReweighting": {**_PRIOR, "source_prior_": _POSITIVE_PRIOR},
+    "TemperatureScaling": _TEMPERATURE,
+}
+"""Fitted attributes of each kind, beside those in `COMMON`."""
