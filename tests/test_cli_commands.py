@@ -246,7 +246,7 @@ def test_search_settings_reach_the_estimator(folder, monkeypatch):
         return original(self, *arguments)
 
     monkeypatch.setattr(AlternatingNormalizerCV, "fit", fit)
-    options = "--scoring f1_macro --prior frequencies --thresholds 0.4,0.6 --cv 3 --seed 7"
+    options = "--scoring f1_macro --prior counted --thresholds 0.4,0.6 --cv 3 --seed 7"
     options += " --significance 0.01 --refine"
     assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *QUICK, *options.split()]) == 0
     expected = {
@@ -254,7 +254,7 @@ def test_search_settings_reach_the_estimator(folder, monkeypatch):
         "depths": (1,),
         "thresholds": (0.4, 0.6),
         "scoring": "f1_macro",
-        "prior": None,
+        "prior": "counted",
         "cv": 3,
         "random_state": 7,
         "significance": 0.01,

@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
 from altnorm._validation import InputError
 from altnorm.multilabel import adjust_yes, binary_ambiguity
+from altnorm.reference import shrink_frequencies
 
 EXACT = 1e-12
 MODES = ("pairs", "labelwise")
@@ -205,7 +206,8 @@ def test_priors():
     np.testing.assert_array_equal(prior(None, "pairs", None), [0.5, 0.5])
     np.testing.assert_array_equal(prior("uniform", "labelwise"), np.full(5, 0.5))
     np.testing.assert_array_equal(prior("uniform", "pairs"), [0.5, 0.5])
-    np.testing.assert_allclose(prior("shrunk", "pairs"), [y.mean(), 1 - y.mean()])
+    pooled = shrink_frequencies(np.array([y.mean(), 1 - y.mean()]), y.size)
+    np.testing.assert_allclose(prior("shrunk", "pairs"), pooled)
     np.testing.assert_allclose(prior([3, 1], "pairs"), [0.75, 0.25])
     np.testing.assert_array_equal(prior(yes, "labelwise"), yes)
     y[:, 0] = 0
@@ -256,7 +258,7 @@ def test_errors(mode, settings, wrong, message):
 
 @pytest.mark.parametrize("prior", [[0.5, 0.5], [0.1, 0.2, 0.3, 0.4, 1.5], [-0.1, 0, 0, 0, 0]])
 def test_a_prior_that_is_not_one_probability_a_label(prior):
-    with pytest.raises(InputError, match="one probability of yes a label, 5 numbers from 0 to 1"):
+    with pytest.raises(InputError, match="one probability of yes per label, 5 numbers from 0 to 1"):
         AlternatingNormalizer(multilabel="labelwise", prior=prior).fit(draw()[0])
 
 

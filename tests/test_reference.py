@@ -6,9 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from altnorm import alternating_normalization
+from altnorm import AlternatingNormalizer, alternating_normalization
 from altnorm._validation import InputError
-from altnorm.reference import class_frequencies, merge_rows, reference_mask, shrink_frequencies
+from altnorm.peers import PriorReweighting
+from altnorm.reference import (
+    class_frequencies,
+    class_prior,
+    merge_rows,
+    reference_mask,
+    shrink_frequencies,
+)
+from altnorm.refine import PriorGuidedBias
 from tests.oracle import draw_rows
 
 EXACT = 1e-12
@@ -128,3 +136,43 @@ def test_mask():
         reference_mask(doubt, 0.05, "confident")
     with pytest.raises(InputError, match=r"`reference` must be .* it is 'best'"):
         reference_mask(doubt, 0.5, "best")
+
+
+CODES = np.repeat([0, 1, 2], [50, 30, 20])
+COUNTED = [0.5, 0.3, 0.2]
+SHRUNK = james_stein([50, 30, 20])
+PRIOR_WORDS = [
+    (None, COUNTED),
+    ("counted", COUNTED),
+    ("uniform", [1 / 3] * 3),
+    ("shrunk", SHRUNK),
+    ([6, 3, 1], [0.6, 0.3, 0.1]),
+]
+
+
+@pytest.mark.parametrize(("prior", "expected"), PRIOR_WORDS, ids=lambda case: str(case)[:20])
+def test_a_word_for_the_prior_means_the_same_to_every_estimator(prior, expected):
+    proba = np.random.default_rng(0).dirichlet([0.3] * 3, size=100)
+    np.testing.assert_allclose(class_prior(CODES, 3, prior), expected, rtol=EXACT)
+    for kind in (AlternatingNormalizer, PriorReweighting):
+        fitted = kind(prior=prior).fit(proba, CODES)
+        np.testing.assert_allclose(fitted.prior_, expected, rtol=EXACT)
+    word, numbers = (PriorGuidedBias(prior=q).fit(proba, CODES) for q in (prior, expected))
+    np.testing.assert_allclose(word.bias_, numbers.bias_, rtol=1e-9)
+
+
+def test_the_prior_without_labels():
+    for prior in (None, "uniform", "shrunk"):
+        np.testing.assert_allclose(class_prior(None, 4, prior), 0.25)
+    np.testing.assert_allclose(class_prior(None, 2, [3, 1]), [0.75, 0.25])
+    with pytest.raises(InputError, match=r"prior='counted' requires y") as caught:
+        AlternatingNormalizer(prior="counted").fit(np.eye(3))
+    assert caught.value.code == "no_labels"
+
+
+def test_a_weight_of_two_counts_a_row_twice():
+    weight = np.ones(100)
+    weight[:10] = 2
+    for prior in ("counted", "shrunk"):
+        twice = class_prior(np.append(CODES, CODES[:10]), 3, prior)
+        np.testing.assert_allclose(class_prior(CODES, 3, prior, sample_weight=weight), twice)

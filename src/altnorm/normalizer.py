@@ -9,13 +9,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from altnorm import functional
 from altnorm._estimator import ProbabilityTransformer
-from altnorm._validation import (
-    InputError,
-    check_choice,
-    check_integer,
-    check_positive,
-    check_prior,
-)
+from altnorm._validation import check_choice, check_integer, check_positive
 from altnorm.ambiguity import in_doubt
 from altnorm.drift import Drift, Usage, measure_drift
 from altnorm.explanation import Explanation
@@ -25,12 +19,7 @@ from altnorm.multilabel import (
     label_slices,
     prediction_ambiguity,
 )
-from altnorm.reference import (
-    class_frequencies,
-    merge_rows,
-    reference_mask,
-    shrink_frequencies,
-)
+from altnorm.reference import class_prior, label_prior, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]
 
@@ -55,11 +44,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
         Rows with an ambiguity above it are in doubt.
     k_max : int, default=10
         Largest number of classes that the ambiguity looks at.
-    prior : None, "uniform", "shrunk" or array of shape (n_classes,), default=None
-        Class prior. None counts the classes in `y` (uniform without `y`); "shrunk" shrinks these
-        counts towards uniform as far as counting noise explains them. For multi-label problems an
-        array holds the probability of "yes" for each label ("labelwise") or the probabilities of
-        yes and no ("pairs").
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default=None
+        Class prior. "counted" takes the class frequencies of `y`, None too if there is a `y` and
+        uniform otherwise; "shrunk" shrinks the frequencies towards uniform as far as counting
+        noise explains them. For multi-label problems an array holds the probability of "yes" for
+        each label ("labelwise") or the probabilities of yes and no ("pairs").
     reference : {"confident", "all"}, default="confident"
         Which validation rows serve as reference.
     smoothing : float, default=0.0
@@ -251,28 +240,14 @@ class AlternatingNormalizer(ProbabilityTransformer):
         self, proba: np.ndarray, labels: np.ndarray | None, weight: np.ndarray | None
     ) -> np.ndarray:
         """Class prior, for multi-label problems as described for `prior_`."""
-        counted = None
-        shape = (1, 2) if self.multilabel == "pairs" else (1, proba.shape[1])
-        n_rows = float(proba.shape[0] if weight is None else weight.sum())
-        if labels is not None and self.multilabel is None:
-            counted = class_frequencies(labels, proba.shape[1], weight)
-        elif labels is not None:
-            counted = np.average(labels, axis=0, weights=weight)
-            if self.multilabel == "pairs":
-                counted = np.array([counted.mean(), 1 - counted.mean()])
-        if isinstance(self.prior, str):
-            check_choice(self.prior, "prior", ("uniform", "shrunk"))
-            if self.prior == "shrunk" and counted is not None:
-                return _shrink(counted, n_rows, self.multilabel)
-            counted = None
-        elif self.prior is not None:
-            given = np.asarray(self.prior, dtype=np.float64)
-            if self.multilabel == "labelwise":
-                return _check_label_prior(given, proba.shape[1])
-            return check_prior(given, np.empty(shape))
-        if counted is not None:
-            return counted
-        return np.full(shape[1], 0.5 if self.multilabel == "labelwise" else 1 / shape[1])
+        if self.multilabel == "labelwise":
+            return label_prior(labels, proba.shape[1], self.prior, sample_weight=weight)
+        if self.multilabel is None:
+            return class_prior(labels, proba.shape[1], self.prior, sample_weight=weight)
+        if weight is not None:
+            weight = np.repeat(weight, proba.shape[1])
+        no = None if labels is None else 1 - labels.reshape(-1).astype(int)  # yes is class 0
+        return class_prior(no, 2, self.prior, sample_weight=weight)
 
     def _problem(self, p: np.ndarray, **known: Any) -> functional.Problem:
         return functional.problem(
@@ -337,26 +312,3 @@ class AlternatingNormalizer(ProbabilityTransformer):
                 smoothing=self.smoothing,
             )
         return out
-
-
-def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
-    if given.shape != (n_labels,) or not ((given >= 0) & (given <= 1)).all():
-        raise InputError(
-            "For multilabel='labelwise' `prior` must hold one probability of yes a label, "
-            f"{n_labels} numbers from 0 to 1",
-            f"it has shape {given.shape} and spans {np.min(given, initial=np.inf):g} to "
-            f"{np.max(given, initial=-np.inf):g}",
-            "Pass the frequency of each label.",
-            value=given,
-            code="parameter",
-        )
-    return given
-
-
-def _shrink(counted: np.ndarray, n_rows: float, multilabel: str | None) -> np.ndarray:
-    if multilabel is None:
-        return shrink_frequencies(counted, n_rows)
-    if multilabel == "pairs":
-        return counted
-    # One more row, of the average label: no label is impossible.
-    return (n_rows * counted + counted.mean()) / (n_rows + 1)

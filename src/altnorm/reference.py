@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from altnorm._validation import InputError
+from altnorm._validation import InputError, check_choice, check_prior
 
-__all__ = ["class_frequencies", "merge_rows", "reference_mask", "shrink_frequencies"]
+__all__ = [
+    "class_frequencies",
+    "class_prior",
+    "label_prior",
+    "merge_rows",
+    "reference_mask",
+    "shrink_frequencies",
+]
 
 REFERENCES = ("confident", "all")
+PRIORS = ("counted", "uniform", "shrunk")
 
 
 def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> np.ndarray:
@@ -84,6 +94,139 @@ def merge_rows(
         return rows, weight
     merged = np.bincount(inverse.reshape(-1), weights=weight, minlength=distinct.shape[0])
     return distinct, merged.astype(np.float64)
+
+
+def class_prior(
+    codes: np.ndarray | None,
+    n_classes: int,
+    prior: Any = None,
+    *,
+    sample_weight: np.ndarray | None = None,
+    name: str = "prior",
+) -> np.ndarray:
+    """Return the class prior that a setting stands for: the one place that says what it means.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,) or None
+        Class of each row, as a column number; None where there are no labels.
+    n_classes : int
+        Number of classes.
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default=None
+        "counted": the class frequencies of the labels, an error where there are none. "uniform":
+        every class alike. "shrunk": the class frequencies, shrunk towards uniform as far as
+        counting noise explains them (:func:`shrink_frequencies`); uniform without labels. None:
+        counted if there are labels, else uniform. An array is divided by its sum.
+    sample_weight : ndarray of shape (n,), optional
+        Weight of each row.
+    name : str, default="prior"
+        What the setting is called, for messages.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The prior; it sums to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.reference import class_prior
+    >>> codes = np.repeat([0, 1], [600, 400])
+    >>> class_prior(codes, 2)
+    array([0.6, 0.4])
+    >>> class_prior(codes, 2, "shrunk").round(3)
+    array([0.598, 0.402])
+    >>> class_prior(None, 2)
+    array([0.5, 0.5])
+    """
+    kind = _prior_kind(codes, prior, name)
+    if kind == "given":
+        return check_prior(prior, np.empty((0, n_classes)), name)
+    if codes is None or kind == "uniform":
+        return np.full(n_classes, 1.0 / n_classes)
+    frequencies = class_frequencies(codes, n_classes, sample_weight)
+    if kind == "counted":
+        return frequencies
+    return shrink_frequencies(frequencies, _total(codes, sample_weight))
+
+
+def label_prior(
+    labels: np.ndarray | None,
+    n_labels: int,
+    prior: Any = None,
+    *,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the prior probability of each of several labels, each on its own.
+
+    Parameters
+    ----------
+    labels : ndarray of bool of shape (n, n_labels) or None
+        Which labels each row has; None where that is not known.
+    n_labels : int
+        Number of labels.
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_labels,), default=None
+        As for :func:`class_prior`. "uniform" is 0.5; "shrunk" counts one more row, of the average
+        label, so that no label is impossible; an array holds probabilities.
+    sample_weight : ndarray of shape (n,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        The probability of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.reference import label_prior
+    >>> label_prior(np.array([[1, 0], [1, 0], [1, 0]], dtype=bool), 2, "shrunk")
+    array([0.875, 0.125])
+    """
+    kind = _prior_kind(labels, prior, "prior")
+    if kind == "given":
+        return _check_label_prior(np.asarray(prior, dtype=np.float64), n_labels)
+    if labels is None or kind == "uniform":
+        return np.full(n_labels, 0.5)
+    frequencies = np.average(labels, axis=0, weights=sample_weight)
+    if kind == "counted":
+        return frequencies
+    n_rows = _total(labels, sample_weight)
+    return (n_rows * frequencies + frequencies.mean()) / (n_rows + 1)
+
+
+def _prior_kind(labels: np.ndarray | None, prior: Any, name: str) -> str:
+    """One of `PRIORS`, or "given" for numbers."""
+    if prior is None:
+        return "uniform" if labels is None else "counted"
+    if not isinstance(prior, str):
+        return "given"
+    check_choice(prior, name, (None, *PRIORS))
+    if prior == "counted" and labels is None:
+        raise InputError(
+            f"{name}='counted' requires y to be passed, but the target y is None",
+            remedy=f"Call fit(proba, y), or pass {name}='uniform' or one number per class.",
+            code="no_labels",
+        )
+    return prior
+
+
+def _total(rows: np.ndarray, sample_weight: np.ndarray | None) -> float:
+    return float(rows.shape[0] if sample_weight is None else sample_weight.sum())
+
+
+def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
+    if given.shape != (n_labels,) or not ((given >= 0) & (given <= 1)).all():
+        raise InputError(
+            "For multilabel='labelwise' `prior` must hold one probability of yes per label, "
+            f"{n_labels} numbers from 0 to 1",
+            f"it has shape {given.shape} and spans {np.min(given, initial=np.inf):g} to "
+            f"{np.max(given, initial=-np.inf):g}",
+            "Pass the frequency of each label.",
+            value=given,
+            code="parameter",
+        )
+    return given
 
 
 def class_frequencies(

@@ -28,7 +28,7 @@ from sklearn.utils import Tags
 
 from altnorm.peers._base import LogProbabilityTransformer, positive, tilt
 from altnorm.peers._likelihood import Likelihood, fit_bias, fit_slope
-from altnorm.reference import class_frequencies, shrink_frequencies
+from altnorm.reference import class_prior
 
 __all__ = ["RIDGES", "BiasCrossFit", "BiasSetting", "PriorGuidedBias", "best_bias"]
 
@@ -57,8 +57,8 @@ class PriorGuidedBias(LogProbabilityTransformer):
         What the biases are shrunk towards and which counts they aim at.
     ridge : float, default=8.0
         Strength of the penalty; infinity leaves only what needs no labels.
-    prior : array of shape (n_classes,), optional
-        Class prior; None shrinks the class frequencies of `y` towards uniform.
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default="shrunk"
+        Class prior, as for :class:`~altnorm.AlternatingNormalizer`.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 
@@ -84,7 +84,7 @@ class PriorGuidedBias(LogProbabilityTransformer):
         member: str = "can",
         ridge: float = 8.0,
         *,
-        prior: Any = None,
+        prior: Any = "shrunk",
         input: str = "proba",
     ) -> None:
         self.member = member
@@ -110,10 +110,8 @@ class PriorGuidedBias(LogProbabilityTransformer):
             The fitted transformer.
         """
         data = self._read_fit(proba, y, sample_weight)
-        prior = self.prior
-        if prior is None:
-            counted = class_frequencies(data.labels, data.log_p.shape[1], data.weight)
-            prior = shrink_frequencies(counted, float(data.weight.sum()))
+        n_classes = data.log_p.shape[1]
+        prior = class_prior(data.labels, n_classes, self.prior, sample_weight=data.weight)
         ridges = [ridge for ridge in RIDGES if ridge > self.ridge] + [self.ridge]
         path = bias_path(self.member, ridges, data.log_p, data.labels, data.weight, prior)
         slope, self.bias_ = path[-1]

@@ -57,7 +57,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         References to try.
     smoothings : sequence of float, default=(0.0, 0.1, 1.0)
         Smoothings to try.
-    prior : None, "uniform", "shrunk" or array, default="shrunk"
+    prior : None, "counted", "uniform", "shrunk" or array, default="shrunk"
         As for :class:`AlternatingNormalizer`. Class frequencies are shrunk towards uniform as far
         as counting noise explains them.
     scoring : str or callable, default="accuracy"

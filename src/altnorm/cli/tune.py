@@ -15,10 +15,9 @@ from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import errors, out, print_json, show_verdict
 from altnorm.model import save_model
 from altnorm.predictions import Predictions, read_predictions
+from altnorm.reference import PRIORS
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
-
-PRIORS = {"shrunk": "shrunk", "frequencies": None, "uniform": "uniform"}
 
 
 def tune(
@@ -35,7 +34,7 @@ def tune(
         str,
         typer.Option(
             metavar="PRIOR",
-            help="Class prior: `frequencies` of the labels, these `shrunk` towards uniform, or "
+            help="Class prior: `counted` from the labels, counted and `shrunk` towards uniform, or "
             "`uniform`.",
         ),
     ] = "shrunk",
@@ -69,13 +68,14 @@ def tune(
     """
     check_output(output, force=force)
     if prior not in PRIORS:
-        raise InputError(f"--prior must be one of {', '.join(PRIORS)}; it is '{prior}'.")
+        rule = f"--prior must be one of {', '.join(PRIORS)}"
+        raise InputError(rule, f"it is '{prior}'", value=prior, code="parameter")
     predictions = read_predictions(
         validation, options.layout(label, label_prefix, prefix, other, logits)
     )
     tuned = AlternatingNormalizerCV(
         **_grid(alphas, depths, thresholds),
-        prior=PRIORS[prior],
+        prior=prior,
         scoring=scoring or "accuracy",
         multilabel=multilabel,
         refine=refine,

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from altnorm._estimator import ProbabilityTransformer
-from altnorm._validation import InputError, check_choice, check_prior, check_weight
+from altnorm._validation import InputError, check_choice, check_weight
+from altnorm.reference import PRIORS, class_prior
 
 __all__ = [
     "FitData",
@@ -17,9 +18,8 @@ __all__ = [
     "SingleLabelPeer",
     "mean_proba",
     "positive",
-    "positive_frequencies",
-    "read_prior",
     "row_weight",
+    "source_prior",
     "tilt",
 ]
 
@@ -125,11 +125,6 @@ def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarra
     return positive(mean)
 
 
-def positive_frequencies(codes: np.ndarray, weight: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the (weighted) frequency of each class, without zeros."""
-    return positive(np.bincount(codes, weight, minlength=n_classes))
-
-
 def positive(prior: np.ndarray) -> np.ndarray:
     """Normalise `prior`; where it is 0, count half of its smallest positive entry instead.
 
@@ -139,15 +134,14 @@ def positive(prior: np.ndarray) -> np.ndarray:
     return filled / filled.sum()
 
 
-def read_prior(prior: Any, name: str, n_classes: int, otherwise: str) -> np.ndarray:
-    """Return an explicit or "uniform" prior as weights that sum to 1."""
-    if isinstance(prior, str) and prior != "uniform":
-        raise InputError(
-            f"`{name}` must be {otherwise}, 'uniform' or one number a class",
-            f"it is {prior!r}",
-            f"Pass for example {name}='uniform'.",
-            value=prior,
-            code="parameter",
-        )
-    values = None if isinstance(prior, str) else prior
-    return check_prior(values, np.empty((0, n_classes)), name)
+def source_prior(prior: Any, data: FitData, n_classes: int) -> np.ndarray:
+    """Return the prior that a classifier works with, without zeros.
+
+    "predictions" stands for the mean prediction, all else is as for `class_prior`.
+    """
+    if isinstance(prior, str) and prior == "predictions":
+        return mean_proba(data.log_p, data.weight)
+    if isinstance(prior, str):
+        check_choice(prior, "source_prior", ("predictions", *PRIORS))
+    options: dict[str, Any] = {"sample_weight": data.weight, "name": "source_prior"}
+    return positive(class_prior(data.codes, n_classes, prior, **options))

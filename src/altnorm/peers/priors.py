@@ -15,10 +15,10 @@ from altnorm.peers._base import (
     SingleLabelPeer,
     mean_proba,
     positive,
-    positive_frequencies,
-    read_prior,
+    source_prior,
     tilt,
 )
+from altnorm.reference import class_prior
 
 __all__ = ["BatchCalibration", "LabelShiftEM", "PriorReweighting"]
 
@@ -33,11 +33,12 @@ class PriorReweighting(SingleLabelPeer):
 
     Parameters
     ----------
-    prior : None, "uniform" or array-like of shape (n_classes,), default=None
-        The target prior. None counts the class frequencies of `y` (uniform if there is no `y`).
-    source_prior : None or array-like of shape (n_classes,), default=None
-        The source prior, for example the class frequencies of the training data. None takes the
-        mean predicted probability on the validation set.
+    prior : None, "counted", "uniform", "shrunk" or array-like of shape (n_classes,), default=None
+        The target prior, as for :class:`~altnorm.AlternatingNormalizer`: None counts the class
+        frequencies of `y`, and is uniform if there is no `y`.
+    source_prior : "predictions" or as `prior`, default="predictions"
+        The source prior, for example the class frequencies of the training data. "predictions"
+        takes the mean predicted probability on the validation set.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 
@@ -69,7 +70,7 @@ class PriorReweighting(SingleLabelPeer):
     """
 
     def __init__(
-        self, prior: Any = None, *, source_prior: Any = None, input: str = "proba"
+        self, prior: Any = None, *, source_prior: Any = "predictions", input: str = "proba"
     ) -> None:
         self.prior = prior
         self.source_prior = source_prior
@@ -77,16 +78,11 @@ class PriorReweighting(SingleLabelPeer):
 
     def _fit(self, data: FitData) -> None:
         n_classes = self.classes_.size
-        if self.prior is None and data.codes is not None:
-            self.prior_ = positive_frequencies(data.codes, data.weight, n_classes)
-        else:
-            prior = "uniform" if self.prior is None else self.prior
-            self.prior_ = read_prior(prior, "prior", n_classes, "None")
-        if self.source_prior is None:
-            self.source_prior_ = mean_proba(data.log_p, data.weight)
-        else:
-            source = read_prior(self.source_prior, "source_prior", n_classes, "None")
-            self.source_prior_ = positive(source)
+        prior = class_prior(data.codes, n_classes, self.prior, sample_weight=data.weight)
+        # Zeros that were passed are meant; those that were counted only say "not seen".
+        given = self.prior is not None and not isinstance(self.prior, str)
+        self.prior_ = prior if given else positive(prior)
+        self.source_prior_ = source_prior(self.source_prior, data, n_classes)
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         return tilt(log_p, bias=_log_ratio(self.prior_, self.source_prior_))
@@ -111,7 +107,7 @@ class LabelShiftEM(SingleLabelPeer):
 
     Parameters
     ----------
-    source_prior : "labels", "predictions" or array-like of shape (n_classes,), default="labels"
+    source_prior : "predictions" or as `prior` of `PriorReweighting`, default="counted"
         The prior that the classifier works with: class frequencies of the validation labels,
         mean prediction on the validation set, or numbers.
     tol : float, default=1e-6
@@ -144,7 +140,7 @@ class LabelShiftEM(SingleLabelPeer):
 
     def __init__(
         self,
-        source_prior: Any = "labels",
+        source_prior: Any = "counted",
         *,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -160,7 +156,7 @@ class LabelShiftEM(SingleLabelPeer):
         check_integer(self.max_iter, "max_iter", low=1)
 
     def _fit(self, data: FitData) -> None:
-        self.source_prior_ = self._read_source(data)
+        self.source_prior_ = source_prior(self.source_prior, data, self.classes_.size)
 
     def estimate_prior(self, proba: Any) -> np.ndarray:
         """Return the class prior of a batch, the maximum-likelihood estimate.
@@ -177,15 +173,6 @@ class LabelShiftEM(SingleLabelPeer):
         """
         return self._estimate(self._check_transform(proba))
 
-    def _read_source(self, data: FitData) -> np.ndarray:
-        n_classes = self.classes_.size
-        if not isinstance(self.source_prior, str):
-            return positive(read_prior(self.source_prior, "source_prior", n_classes, ""))
-        check_choice(self.source_prior, "source_prior", ("labels", "predictions"))
-        if self.source_prior == "labels":
-            return positive_frequencies(data.labels, data.weight, n_classes)
-        return mean_proba(data.log_p, data.weight)
-
     def _estimate(self, log_p: np.ndarray) -> np.ndarray:
         return mixture_weights(
             log_p.astype(np.float64) - np.log(self.source_prior_),
@@ -200,7 +187,7 @@ class LabelShiftEM(SingleLabelPeer):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = isinstance(self.source_prior, str) and (
-            self.source_prior == "labels"
+            self.source_prior == "counted"
         )
         return tags
 

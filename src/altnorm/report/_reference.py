@@ -11,7 +11,7 @@ from altnorm._array import quiet
 from altnorm.display.measures import doubt
 from altnorm.multilabel import label_slices
 from altnorm.predictions import Predictions
-from altnorm.reference import class_frequencies, shrink_frequencies
+from altnorm.reference import class_prior, label_prior
 from altnorm.report._case import Case
 
 __all__ = ["Block", "Reference", "find_reference", "log_sums"]
@@ -135,14 +135,14 @@ def _own(case: Case) -> Reference:
 
 def _from_validation(case: Case, validation: Predictions) -> Reference:
     proba, codes = np.asarray(validation.probabilities()), validation.codes
-    n, m = proba.shape
+    m = proba.shape[1]
     if case.multilabel is None:
-        prior = shrink_frequencies(class_frequencies(codes, m), n)
+        prior = class_prior(codes, m, "shrunk")
         blocks = [_block(proba, None, prior, case)]
     elif case.multilabel == "pairs":
         blocks = [_block(_no_yes(proba), None, _no_yes(np.array([codes.mean()]))[0], case)]
     else:
-        yes = (codes.sum(axis=0) + codes.mean()) / (n + 1)
+        yes = label_prior(codes, m, "shrunk")
         blocks = [
             _block(_no_yes(proba[:, j]), None, _no_yes(yes[j : j + 1])[0], case) for j in range(m)
         ]
