@@ -5,6 +5,7 @@ from typing import Any
 
 from altnorm._errors import InputError
 from altnorm.ambiguity import ambiguity, topk_entropy
+from altnorm.asking import ask, judge
 from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
 from altnorm.functional import alternating_normalization, trajectory
@@ -18,7 +19,9 @@ __all__ = [
     "InputError",
     "alternating_normalization",
     "ambiguity",
+    "ask",
     "compare",
+    "judge",
     "topk_entropy",
     "trajectory",
 ]

@@ -1,0 +1,146 @@
+r"""Evidence that grows label by label, valid whenever one looks: bets on a finite pool.
+
+A pool has units :math:`i` (rows) with :math:`k_i` changed decisions, of which
+:math:`x_i \in [-k_i, k_i]` more were fixed than broken. Units are drawn without replacement, the
+next one with probability proportional to :math:`k_i` among those left. Let :math:`W = \sum k_i`
+and :math:`S = \sum x_i` over the pool. Given all earlier draws, the share
+:math:`z_t = x_t / k_t \in [-1, 1]` of the next one has the mean
+
+.. math:: m_t(S) = \frac{S - \sum_{u < t} x_u}{W - \sum_{u < t} k_u} .
+
+Who bets the part :math:`c \in (0, 1)` of the capital on a total above :math:`s` holds
+
+.. math:: E_t(s) = \prod_{u \le t} \Bigl(1 - c + c \, \frac{1 + z_u}{1 + m_u(s)}\Bigr) .
+
+It is a martingale that starts at 1 if :math:`S = s`, and can only do worse if :math:`S < s`, so it
+ever reaches :math:`1 / \alpha` with probability at most :math:`\alpha` (Ville). The same holds for
+the average over several :math:`c`. Each factor falls with :math:`s`, so the totals that are still
+in the running are an interval, found by bisection.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv, logsumexp
+
+__all__ = ["Draws", "expected_labels", "first_crossing", "log_capital", "possible", "total_limits"]
+
+# Equal bets on the middles of 32 equal intervals. Any choice is valid; this one, a uniform
+# mixture, needs nothing to be known about the share of fixed rows and is seldom far from the best.
+_PARTS = (np.arange(32) + 0.5) / 32
+
+
+class Draws(NamedTuple):
+    """What was drawn from the pool, in order."""
+
+    x: np.ndarray
+    """Decisions fixed minus broken, one integer for each drawn unit."""
+    k: np.ndarray
+    """Changed decisions of each drawn unit, positive integers."""
+    total: int
+    """Changed decisions in the whole pool."""
+    n_units: int
+    """Units in the whole pool."""
+
+    def mirrored(self) -> Draws:
+        """The same draws with fixed and broken exchanged."""
+        return self._replace(x=-self.x)
+
+
+def log_capital(draws: Draws, s: int) -> np.ndarray:
+    """Logarithm of the capital after 0, 1, .. draws, bet on the pool's total being above `s`."""
+    steps = np.cumsum(_log_factors(draws, s), axis=0)
+    return logsumexp(np.vstack([np.zeros(_PARTS.size), steps]), axis=1) - np.log(_PARTS.size)
+
+
+def _log_factors(draws: Draws, s: int) -> np.ndarray:
+    """Logarithm of the factor of each draw (rows) for each part of the capital (columns)."""
+    seen_x, seen_k = np.cumsum(draws.x) - draws.x, np.cumsum(draws.k) - draws.k
+    low = 1 + (s - seen_x) / (draws.total - seen_k)
+    # From `low` = 0 on all that is left must be broken, or `s` is impossible: nothing to bet on.
+    share = draws.x / draws.k
+    ratio = np.divide(1 + share, low, out=np.ones(low.shape), where=low > 0)
+    return np.log1p(_PARTS * (ratio[:, None] - 1))
+
+
+def possible(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest and largest total that the pool can still have after 0, 1, .. draws."""
+    seen = np.append(0, np.cumsum(draws.x))
+    left = draws.total - np.append(0, np.cumsum(draws.k))
+    return seen - left, seen + left
+
+
+def first_crossing(draws: Draws, s: int, significance: float) -> int | None:
+    """Number of draws after which the total is taken to be above `s`; None if it never is."""
+    known = possible(draws)[0] > s
+    found = np.flatnonzero(known | (log_capital(draws, s) >= -np.log(significance)))
+    return int(found[0]) if found.size else None
+
+
+def total_limits(draws: Draws, significance: float) -> tuple[int, int]:
+    """Confidence sequence for the pool's total, both limits the tightest since the first draw.
+
+    The two sides share `significance` evenly.
+    """
+    low = _lower_limit(draws, significance / 2)
+    high = -_lower_limit(draws.mirrored(), significance / 2)
+    lowest, highest = (int(bound[-1]) for bound in possible(draws))
+    # Labels of (nearly) all units can contradict earlier evidence; then only they count.
+    return (low, high) if low <= high else (lowest, highest)
+
+
+def _lower_limit(draws: Draws, significance: float) -> int:
+    """Smallest total that was never rejected as too small."""
+    low, high = (int(bound[-1]) for bound in possible(draws))
+    while low < high:
+        middle = (low + high) // 2
+        if log_capital(draws, middle).max() >= -np.log(significance):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def expected_labels(draws: Draws, significance: float) -> int:
+    """About how many further units until a decision, if the others are like those drawn.
+
+    The share of fixed among fixed and broken takes nine quantiles of its posterior (uniform
+    prior); for each, evidence is followed along the mean path. The median is returned.
+    """
+    left = draws.n_units - draws.x.size
+    if left <= 1:
+        return left
+    share = draws.x / draws.k
+    fixed, broken = np.clip(share, 0, 1).sum(), np.clip(-share, 0, 1).sum()
+    neither = (share.size - fixed - broken + 0.5) / (share.size + 1.5)
+    quantiles = betaincinv(fixed + 1, broken + 1, np.arange(1, 10) / 10)
+    found = [_path_length(draws, p, neither, left, significance) for p in quantiles]
+    return int(np.median(found))
+
+
+def _path_length(draws: Draws, p: float, neither: float, left: int, significance: float) -> int:
+    """Further draws until a decision along the mean path, with a share `p` of fixed units."""
+    ends = np.unique(np.geomspace(1, left, 200).round().astype(int))
+    shares = (1 - neither) * np.array([p, 1 - p])
+    # Evidence for a total above 0, and the mirrored evidence for a total below 1.
+    up = _path(draws, 0, shares, neither, ends)
+    down = _path(draws.mirrored(), -1, shares[::-1], neither, ends)
+    reached = np.maximum(up, down) >= -np.log(significance)
+    return int(ends[reached][0]) if reached.any() else left
+
+
+def _path(draws: Draws, s: int, shares: np.ndarray, neither: float, ends: np.ndarray) -> np.ndarray:
+    """Logarithm of the capital at `ends` further draws that all go as expected."""
+    starts = np.append(0, ends[:-1])
+    seen_x, left = draws.x.sum(), draws.total - draws.k.sum()
+    per_unit = left / (draws.n_units - draws.x.size)
+    middle = (starts + ends - 1) / 2 * per_unit
+    low = 1 + (s - seen_x - middle * (shares[0] - shares[1])) / (left - middle)
+    low = np.maximum(low, np.finfo(float).eps)[:, None]
+    outcomes = zip((2.0, 1.0, 0.0), (shares[0], neither, shares[1]), strict=True)
+    growth = sum(q * np.log1p(_PARTS * (gain / low - 1)) for gain, q in outcomes)
+    now = _log_factors(draws, s).sum(axis=0)
+    steps = now + np.cumsum((ends - starts)[:, None] * growth, axis=0)
+    return logsumexp(steps, axis=1) - np.log(_PARTS.size)
