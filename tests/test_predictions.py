@@ -135,7 +135,7 @@ def test_npy(tmp_path):
     np.save(tmp_path / "a.npy", PROBA)
     read = read_predictions(tmp_path / "a.npy", classes=[0, 1, 2])
     np.testing.assert_array_equal(read.proba, PROBA)
-    with pytest.raises(InputError, match="the first is 'cat'"):
+    with pytest.raises(InputError, match=r"3 columns without names.*'cat'.*array `classes`"):
         read_predictions(tmp_path / "a.npy", classes=CLASSES)
     write_predictions(read, tmp_path / "b.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), PROBA)
@@ -157,7 +157,7 @@ def test_missing_renamed_and_extra_classes_are_named(tmp_path, prefix):
         read_predictions(path, Layout(prefix=prefix), classes=CLASSES)
     renamed = data.rename(columns={prefix + "dog": prefix + "dogs"})
     path = write_frame(renamed, tmp_path / "renamed.parquet")
-    with pytest.raises(InputError, match=f"'{prefix}dog'; '{prefix}dogs' is there"):
+    with pytest.raises(InputError, match=f"'{prefix}dogs': did you mean '{prefix}dog'"):
         read_predictions(path, Layout(prefix=prefix), classes=CLASSES)
     data[prefix + "fox"] = 0.1
     path = write_frame(data, tmp_path / "extra.parquet")
@@ -218,7 +218,7 @@ def test_bad_arrays_are_told(tmp_path):
     refused("it is int64 of shape", proba=np.eye(3, dtype=int))
     refused(r"it is float64 of shape \(4,\)", proba=PROBA[:, 0])
     refused("must name each of the 3 columns once", proba=PROBA, classes=["a", "a", "b"])
-    refused("one entry a row", proba=PROBA, labels=[0, 1])
+    refused("one entry per row", proba=PROBA, labels=[0, 1])
     refused("row 0 has 'x'", proba=PROBA, labels=["x"] * 4)
     (tmp_path / "a.txt").touch()
     with pytest.raises(InputError, match="none of them"):

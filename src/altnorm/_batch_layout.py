@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -31,8 +32,9 @@ def find_layout(
     wanted = [columns] if isinstance(columns, str) else [prefix + name for name in names]
     if not lists:
         _check_names(schema, wanted, columns, prefix)
+    count = Counter(schema.names)
     for name in wanted:
-        _check_once(schema, name)
+        _check_once(name, count)
     positions = [schema.get_field_index(name) for name in wanted]
     fields = [schema.field(i) for i in positions]
     for field in fields:
@@ -76,12 +78,11 @@ def _check_names(
         check_same_names(wanted, schema.names, extra=False)
 
 
-def _check_once(schema: pa.Schema, name: str) -> None:
-    count = schema.names.count(name)
-    if count != 1:
+def _check_once(name: str, count: Counter[str]) -> None:
+    if count[name] != 1:
         raise InputError(
-            f"Column {name!r} must be there once; it is there {count} times among the "
-            f"{len(schema.names)} columns. Rename the columns, or pass another name."
+            f"Column {name!r} must be there once; it is there {count[name]} times among the "
+            f"{count.total()} columns. Rename the columns, or pass another name."
         )
 
 

@@ -208,14 +208,15 @@ def _class_values(normalizer: Any) -> pa.Array:
 
 
 def _append(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
+    present = set(schema.names)
     for field in added:
-        if field.name in schema.names:
+        if field.name in present:
             raise InputError(
                 f"An appended column must have a new name; there is a column {field.name!r} "
                 "already. Pass another `output` or `prediction`."
             )
-        schema = schema.append(field)
-    return schema
+        present.add(field.name)
+    return pa.schema([*schema, *added], schema.metadata)
 
 
 def _in_order(

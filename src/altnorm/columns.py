@@ -15,8 +15,11 @@ from altnorm._validation import InputError
 __all__ = [
     "Layout",
     "check_adjusted",
+    "check_labelled",
     "check_no_spare",
     "check_same_names",
+    "check_text",
+    "check_whole_columns",
     "check_zero_one",
     "class_columns",
     "column_labels",
@@ -72,7 +75,8 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     list of str
         Column names, in the order of `classes`, or of the file where these are unknown.
     """
-    unknown = [name for name in (layout.label, *layout.other) if name and name not in schema.names]
+    present = set(schema.names)
+    unknown = [name for name in (layout.label, *layout.other) if name and name not in present]
     if unknown:
         raise InputError(
             f"The table has no column '{unknown[0]}'. Its columns are {listed(schema.names)}."
@@ -81,9 +85,9 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     if classes is None:
         if len(found) < 2:
             raise InputError(
-                f"The table must have one column a class and at least 2; {len(found)} were found "
-                f"among {listed(schema.names)}. Class columns are floating-point, or start with "
-                "what --prefix says."
+                f"The table must have one column per class and at least 2; {len(found)} were found "
+                f"among {listed(schema.names)}. Class columns hold numbers with a decimal point; "
+                "for whole numbers, start their names alike and pass --prefix."
             )
         return found
     wanted = [layout.prefix + name for name in names_of(classes)]
@@ -117,7 +121,7 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
     out = np.empty((table.num_rows, len(names)), np.float32 if single else np.float64)
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         kind = column.type
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        if not (_is_fraction(kind) or pa.types.is_integer(kind)):
             raise InputError(f"Class columns must hold numbers; '{name}' holds {kind}. Convert it.")
         if column.null_count:
             row = first_row + column.is_null().to_pylist().index(True)
@@ -125,19 +129,22 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
                 f"Class columns must have no gaps; '{name}' is empty in row {row}, and "
                 f"{column.null_count} times in all. Drop or repair those rows."
             )
+        if pa.types.is_decimal(kind):
+            column = column.cast(pa.float64())
         out[:, j] = column.to_numpy()
     return out
 
 
 def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool = True) -> None:
     """Raise unless `found` has every wanted name and, if `extra` names are an error, no other."""
-    missing = [name for name in wanted if name not in set(found)]
-    others = [name for name in found if name not in set(wanted)]
+    known, present = set(wanted), set(found)
+    missing = [name for name in wanted if name not in present]
+    others = [name for name in found if name not in known]
     if missing:
         told = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
-        near = get_close_matches(missing[0], others, 1) or (others[:1] if extra else [])
+        near = get_close_matches(missing[0], others[:1000], 1) or (others[:1] if extra else [])
         if near:
-            told += f"; '{near[0]}' is there and is none of them"
+            told += f"; unknown column '{near[0]}': did you mean '{missing[0]}'"
         raise InputError(f"There must be one column for each class; {told}. Rename the columns.")
     if others and extra:
         raise InputError(
@@ -149,34 +156,78 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
 def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool = False) -> Any:
     """Return labels, given as class names or as column indices, as classes.
 
-    Names win. Indices are understood only where no class name is a number and where the columns
-    have not been `reordered`, so that there is nothing to guess.
+    Names win; 3, 3.0 and "3.0" are one name, and so are 1 and True. Indices are understood only
+    where no class name is a number and where the columns have not been `reordered`, so that there
+    is nothing to guess.
     """
-    names = {name: j for j, name in enumerate(names_of(classes))}
-    told = names_of(values)
-    if values.dtype.kind == "f" and not set(told) <= set(names) and (values % 1 == 0).all():
-        told = names_of(values.astype(np.int64))  # whole numbers that a gap once made floats
-    if all(name in names for name in told):
-        return classes[[names[name] for name in told]] if told else classes[:0]
-    numbers = all(re.fullmatch(r"\d+", name) for name in told)
+    names = names_of(classes)
+    labels = names_of(values)
+    for spelled in (str, _as_integer):
+        codes = {spelled(name): j for j, name in enumerate(names)}
+        labels = [spelled(label) for label in labels]
+        if len(codes) == len(names) and all(label in codes for label in labels):
+            return classes[[codes[label] for label in labels]] if labels else classes[:0]
+    numbers = all(re.fullmatch(r"[0-9]{1,9}", label) for label in labels)
     numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
-    if numbers and not numeric_names and max(map(int, told)) < len(names):
+    if numbers and not numeric_names and max(map(int, labels)) < len(names):
         if reordered:
             raise InputError(
                 "Labels that are column indices are ambiguous where the columns are in another "
                 "order than the model's classes. Use class names as labels."
             )
-        return classes[[int(name) for name in told]]
-    row, name = next((i, name) for i, name in enumerate(told) if name not in names)
+        return classes[[int(label) for label in labels]]
+    row, label = next((i, label) for i, label in enumerate(labels) if label not in codes)
     raise InputError(
         f"Each label must be a class name or a column index from 0 to {len(names) - 1}; row {row} "
-        f"has '{name}'. The classes are {listed(list(names))}."
+        f"has '{label}'. The classes are {listed(names)}."
     )
+
+
+def _as_integer(text: str) -> str:
+    """A whole number or truth value as an integer: a gap in a column may have made it another."""
+    if text.lower() in ("true", "false"):
+        return str(int(text.lower() == "true"))
+    return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
+
+
+def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
+    """Raise if no label names a column of logits, which may then be no class at all.
+
+    Probabilities would not sum to 1 with a column too many; logits tell nothing.
+    """
+    unused = np.flatnonzero(np.bincount(codes, minlength=len(columns)) == 0)
+    if unused.size:
+        name = columns[unused[0]]
+        raise InputError(
+            f"Every column of logits must be a class; {unused.size} of {len(columns)} are no row's "
+            f"label, the first is '{name}'. If it is not a class, pass --other '{name}'; if it is, "
+            "start the names of all class columns alike and pass --prefix."
+        )
+
+
+def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> None:
+    """Raise if a column of nothing but zeros, read as integers, may be one more class."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    taken = {layout.label, *layout.other, *columns}
+    for field in table.schema:
+        is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
+        if field.name in taken or is_label or not pa.types.is_integer(field.type):
+            continue
+        ends = pc.min_max(table.column(field.name)).as_py()
+        if ends["min"] == ends["max"] == 0:
+            raise InputError(
+                f"Column '{field.name}' holds only 0 and may be a class. If it is, write 0.0, or "
+                "start the names of all class columns alike and pass --prefix; if it is not, pass "
+                f"--other '{field.name}'."
+            )
 
 
 def spare_columns(schema: Any, layout: Layout, columns: Sequence[str]) -> list[str]:
     """Return the columns that look like classes and are none of `columns`."""
-    return [name for name in _candidates(schema, layout) if name not in set(columns)]
+    known = set(columns)
+    return [name for name in _candidates(schema, layout) if name not in known]
 
 
 def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
@@ -201,6 +252,13 @@ def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     return values.astype(np.uint8)
 
 
+def check_text(names: Sequence[str]) -> None:
+    """Raise if a name is not valid text, which no file of columns could hold."""
+    for name in names:
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise InputError(f"Class names must be valid text; {name!r} is not. Rename the class.")
+
+
 def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
     """Return what a model made of predictions; raise rather than let NaN or infinity be written."""
     if not np.isfinite(values.sum()):
@@ -214,15 +272,20 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
 
 def _candidates(schema: Any, layout: Layout) -> list[str]:
     """Columns that may stand for classes, judged by prefix and type."""
+    taken = {layout.label, *layout.other}
+    fields = [field for field in schema if field.name not in taken]
+    if layout.label_prefix:
+        fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]
+    if layout.prefix:
+        return [field.name for field in fields if field.name.startswith(layout.prefix)]
+    return [field.name for field in fields if _is_fraction(field.type)]
+
+
+def _is_fraction(kind: Any) -> bool:
+    """Whether a column of this type holds numbers that need not be whole."""
     import pyarrow as pa
 
-    taken = {layout.label, *layout.other}
-    names = [field.name for field in schema if field.name not in taken]
-    if layout.label_prefix:
-        names = [name for name in names if not name.startswith(layout.label_prefix)]
-    if layout.prefix:
-        return [name for name in names if name.startswith(layout.prefix)]
-    return [name for name in names if pa.types.is_floating(schema.field(name).type)]
+    return pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def column_labels(column: Any, name: str) -> np.ndarray:

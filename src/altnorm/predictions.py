@@ -6,7 +6,6 @@ Columns are matched to classes by name, never by position alone, and logits are 
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,14 @@ import numpy as np
 from altnorm._estimator import as_proba, class_codes
 from altnorm._files import check_input, replacing
 from altnorm._validation import InputError, check_proba
+from altnorm.array_files import Header, open_arrays
 from altnorm.columns import (
     Layout,
+    check_labelled,
     check_no_spare,
     check_same_names,
+    check_text,
+    check_whole_columns,
     check_zero_one,
     class_columns,
     column_labels,
@@ -30,7 +33,7 @@ from altnorm.columns import (
     spare_columns,
     told_spare,
 )
-from altnorm.tables import SUFFIXES, is_table, read_table, write_table
+from altnorm.tables import SUFFIXES, is_table, is_text, read_table, write_table
 
 __all__ = ["Layout", "Predictions", "read_predictions", "read_texts", "write_predictions"]
 
@@ -141,11 +144,11 @@ def read_predictions(
     layout = Layout() if layout is None else layout
     source = check_input(path)
     if is_table(source):
-        return _check_finite(_read_columns(source, layout, classes))
+        return _check_values(_read_columns(source, layout, classes))
     if source.suffix.lower() not in (".npz", ".npy"):
         known = ", ".join([".npz", ".npy", *SUFFIXES])
         raise InputError(f"Predictions must be in one of {known}; '{source.name}' is none of them.")
-    predictions = _check_finite(_read_arrays(source, layout))
+    predictions = _check_values(_read_arrays(source, layout, classes))
     return predictions if classes is None else predictions.select(classes)
 
 
@@ -217,6 +220,9 @@ def write_predictions(
 def _read_columns(source: Path, layout: Layout, classes: Any) -> Predictions:
     table = read_table(source, text=[layout.label] if layout.label else [])
     columns = class_columns(table.schema, layout, classes)
+    guessed = classes is None and not layout.prefix
+    if guessed and is_text(source):
+        check_whole_columns(table, layout, columns)
     if classes is not None and (layout.logits or layout.label_prefix):
         check_no_spare(table.schema, layout, columns)
     found = np.array([name[len(layout.prefix) :] for name in columns])
@@ -228,9 +234,12 @@ def _read_columns(source: Path, layout: Layout, classes: Any) -> Predictions:
         check_same_names(wanted, given)
         labels = check_zero_one(column_matrix(table, wanted), wanted)
     elif layout.label is not None:
-        in_file = [name for name in table.schema.names if name in set(columns)]
+        known = set(columns)
+        in_file = [name for name in table.schema.names if name in known]
         values = column_labels(table.column(layout.label), layout.label)
         labels = resolve_labels(values, names, reordered=in_file != columns)
+        if guessed and layout.logits:
+            check_labelled(columns, class_codes(labels, names))
     proba = column_matrix(table, columns)
     if classes is not None and not layout.logits and layout.label_prefix is None:
         _check_sums(proba, spare_columns(table.schema, layout, columns))
@@ -246,48 +255,76 @@ def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
             raise told_spare(error, spare) from error
 
 
-def _read_arrays(source: Path, layout: Layout) -> Predictions:
-    arrays = _load_arrays(source)
-    key = "logits" if layout.logits else "proba"
-    if source.suffix.lower() == ".npy":
-        values = arrays[""]
-    else:
-        key = _array_key(arrays, layout, source)
-        values = arrays[key]
-    if values.ndim != 2 or values.dtype.kind != "f":
-        raise InputError(
-            f"`{key}` in '{source}' must be a floating-point array with one row an example and one "
-            f"column a class; it is {values.dtype} of shape {values.shape}."
-        )
-    classes = arrays.get("classes", np.arange(values.shape[1]))
-    n_names = len(set(names_of(classes)))
-    if classes.shape != (values.shape[1],) or n_names != classes.size:
-        raise InputError(
-            f"`classes` in '{source}' must name each of the {values.shape[1]} columns once; it has "
-            f"shape {classes.shape} and {n_names} different names."
-        )
-    labels = arrays.get(layout.label or "labels")
-    if labels is None and layout.label:
-        raise InputError(f"'{source}' has no `{layout.label}`; it has {listed(list(arrays))}.")
+def _read_arrays(source: Path, layout: Layout, wanted: Any) -> Predictions:
+    """Read what is needed, after the sizes that the arrays announce are known to fit together."""
+    with open_arrays(source) as file:
+        name = "" if file.names == [""] else _array_key(file.names, layout, source)
+        key = name or ("logits" if layout.logits else "proba")
+        shape = _check_matrix(file.header(name), key, source)
+        label = layout.label or "labels"
+        if layout.label and label not in file.names:
+            raise InputError(f"'{source}' has no `{label}`; it has {listed(file.names)}.")
+        has_labels, has_classes = label in file.names, "classes" in file.names
+        if has_labels:
+            _check_label_shape(file.header(label).shape, shape)
+        if has_classes:
+            _check_class_shape(file.header("classes").shape, shape, source)
+        elif wanted is not None:
+            _check_unnamed(names_of(wanted), shape[1], source)
+        values = _as_floats(file.read(name))
+        classes = file.read("classes") if has_classes else np.arange(shape[1])
+        labels = file.read(label) if has_labels else None
+    _check_distinct(classes, source)
     return Predictions(values, classes, _array_labels(labels, values, classes), key)
 
 
-def _load_arrays(source: Path) -> dict[str, np.ndarray]:
-    """All arrays of the file by name; that of an .npy file has none."""
-    try:
-        with source.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            found = {"": loaded} if isinstance(loaded, np.ndarray) else loaded
-            return {name: found[name] for name in found}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
+def _check_matrix(header: Header, key: str, source: Path) -> tuple[int, ...]:
+    if len(header.shape) != 2 or header.dtype.kind != "f":
         raise InputError(
-            f"'{source}' cannot be read as {source.suffix}, it may be cut off, damaged or hold "
-            f"pickled objects: {reason}."
-        ) from error
+            f"`{key}` in '{source}' must be a floating-point array with one row per example and "
+            f"one column per class; it is {header.dtype} of shape {header.shape}. Convert it, for "
+            "example with astype(float), if it holds predictions."
+        )
+    return header.shape
 
 
-def _check_finite(predictions: Predictions) -> Predictions:
+def _check_class_shape(found: tuple[int, ...], shape: tuple[int, ...], source: Path) -> None:
+    if found != shape[1:]:
+        raise InputError(
+            f"`classes` in '{source}' must name each of the {shape[1]} columns once; it has shape "
+            f"{found}."
+        )
+
+
+def _check_unnamed(wanted: list[str], n_columns: int, source: Path) -> None:
+    """Raise if columns without names would have to be matched to named classes by position."""
+    if sorted(wanted) != sorted(names_of(np.arange(n_columns))):
+        raise InputError(
+            f"Columns are matched by class name, never by position alone; '{source}' has "
+            f"{n_columns} columns without names, the model knows {listed(wanted)}. Write an .npz "
+            "file with an array `classes`, one name per column in the file's order."
+        )
+
+
+def _check_distinct(classes: np.ndarray, source: Path) -> None:
+    n_names = len(set(names_of(classes)))
+    if n_names != classes.size:
+        raise InputError(
+            f"`classes` in '{source}' must name each of the {classes.size} columns once; it has "
+            f"{n_names} different names."
+        )
+
+
+def _as_floats(values: np.ndarray) -> np.ndarray:
+    """Single, double or half precision, which are what the library computes with or widens."""
+    return values if values.dtype.itemsize <= 8 else values.astype(np.float64)
+
+
+def _check_values(predictions: Predictions) -> Predictions:
+    """Raise unless there are rows, names that can be written, and finite numbers."""
+    if not len(predictions.proba):
+        raise InputError("The file must have at least one row; it has none. Write predictions.")
+    check_text(names_of(predictions.classes))
     wrong = ~np.isfinite(predictions.proba)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
@@ -299,24 +336,29 @@ def _check_finite(predictions: Predictions) -> Predictions:
     return predictions
 
 
-def _array_key(arrays: dict[str, np.ndarray], layout: Layout, source: Path) -> str:
-    key = "logits" if layout.logits or "proba" not in arrays else "proba"
-    if key not in arrays:
+def _array_key(names: list[str], layout: Layout, source: Path) -> str:
+    key = "logits" if layout.logits or "proba" not in names else "proba"
+    if key not in names:
         wanted = "`logits`" if layout.logits else "`proba` or `logits`"
-        raise InputError(f"'{source}' must hold {wanted}; it holds {listed(list(arrays))}.")
+        raise InputError(f"'{source}' must hold {wanted}; it holds {listed(names)}.")
     return key
 
 
-def _array_labels(labels: Any, values: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+def _check_label_shape(found: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    if found not in (shape, shape[:1]):
+        raise InputError(
+            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of shape "
+            f"{shape}; it has shape {found}."
+        )
+
+
+def _array_labels(
+    labels: np.ndarray | None, values: np.ndarray, classes: np.ndarray
+) -> np.ndarray | None:
     if labels is None:
         return None
-    if labels.shape == values.shape:
+    if labels.ndim == 2:
         return check_zero_one(labels, names_of(classes))
-    if labels.shape != values.shape[:1]:
-        raise InputError(
-            f"`labels` must have one entry a row, shape {values.shape[:1]}, or be a 0/1 matrix of "
-            f"shape {values.shape}; it has shape {labels.shape}."
-        )
     return resolve_labels(labels, classes)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from altnorm._files import check_input, replacing
 from altnorm._validation import InputError
 
-__all__ = ["TableSource", "is_table", "open_table", "read_table", "write_table"]
+__all__ = ["TableSource", "is_table", "is_text", "open_table", "read_table", "write_table"]
 
 SUFFIXES = {
     ".csv": "CSV",
@@ -60,6 +60,11 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix.lower() in SUFFIXES
 
 
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether the types of the columns are not in the file but read from how values look."""
+    return SUFFIXES.get(Path(path).suffix.lower()) == "CSV"
+
+
 @contextmanager
 def open_table(
     path: str | os.PathLike[str], *, numbers: Collection[str] = ()
@@ -83,12 +88,12 @@ def open_table(
     with ExitStack() as stack:
         with _told(source, kind):
             if kind == "CSV":
-                table = _open_csv(source, numbers)
+                table = _open_csv(source, set(numbers))
             elif kind == "Parquet":
                 table = _open_parquet(source, stack)
             else:
                 table = _open_arrow(source, stack)
-        _check_names(table.schema.names, source)
+            _check_names(table.schema.names, source)
         batches = _guarded(table.batches, source, kind)
         yield TableSource(table.schema, batches, table.n_rows, table.codec)
 
@@ -122,7 +127,7 @@ def read_table(path: str | os.PathLike[str], *, text: Collection[str] = ()) -> A
                 parse_options=csv.ParseOptions(newlines_in_values=True),
                 convert_options=convert,
             )
-        _check_names(table.schema.names, source)
+            _check_names(table.schema.names, source)
         return table
     with open_table(source) as opened:
         return pa.Table.from_batches(opened.batches, opened.schema)
@@ -162,7 +167,7 @@ def write_table(
         if kind == "CSV":
             yield _csv_writer(temporary, schema, stack)
         elif kind == "Parquet":
-            yield _parquet_writer(temporary, schema, stack, numbers, codec)
+            yield _parquet_writer(temporary, schema, stack, set(numbers), codec)
         else:
             compressed = Path(path).suffix.lower() == ".feather"
             yield _arrow_writer(temporary, schema, stack, compressed)
@@ -197,10 +202,10 @@ def _told(source: Path, kind: str) -> Iterator[None]:
 
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, InputError):
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(". ")
+    except (pa.ArrowException, OSError, UnicodeError, OverflowError, MemoryError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         raise InputError(
             f"'{source}' cannot be read as {kind}, it may be cut off or damaged: {reason}."
         ) from error
