@@ -8,7 +8,18 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from altnorm.cli import apply, compare, demo, evaluate, export, report, simulate, tune
+from altnorm.cli import (
+    apply,
+    ask,
+    compare,
+    demo,
+    evaluate,
+    export,
+    judge,
+    report,
+    simulate,
+    tune,
+)
 from altnorm.cli._screen import out
 from altnorm.cli._version import short_version, version_lines
 
@@ -59,6 +70,8 @@ _add(demo.demo, demo.EXAMPLE)
 _add(tune.tune, tune.EXAMPLE)
 _add(apply.apply, apply.EXAMPLE)
 _add(evaluate.evaluate, evaluate.EXAMPLE)
+_add(ask.ask, ask.EXAMPLE)
+_add(judge.judge, judge.EXAMPLE)
 _add(compare.compare, compare.EXAMPLE)
 _add(report.report, report.EXAMPLE)
 _add(export.export, export.EXAMPLE)

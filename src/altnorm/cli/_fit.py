@@ -12,8 +12,20 @@ from altnorm.predictions import Predictions
 __all__ = ["fit_named"]
 
 
-def fit_named(estimator: Any, predictions: Predictions) -> Any:
+def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
     """Fit on column indices, then name the classes: some of them may have no row."""
+    codes = _check_labels(estimator, predictions) if labelled else None
+    try:
+        estimator.fit(predictions.proba, codes)
+    except InputError as error:
+        raise _with_columns(error, predictions) from error
+    for fitted in (estimator, getattr(estimator, "best_normalizer_", estimator)):
+        fitted.classes_ = predictions.classes
+    return estimator
+
+
+def _check_labels(estimator: Any, predictions: Predictions) -> Any:
+    """Return the labels as column indices, if they are of the estimator's kind."""
     codes = predictions.codes
     if predictions.multilabel and estimator.multilabel is None:
         raise InputError(
@@ -25,13 +37,7 @@ def fit_named(estimator: Any, predictions: Predictions) -> Any:
             "For --multilabel each label needs a 0/1 column; the labels are one class a row. Pass "
             "--label-prefix, or leave --multilabel out."
         )
-    try:
-        estimator.fit(predictions.proba, codes)
-    except InputError as error:
-        raise _with_columns(error, predictions) from error
-    for fitted in (estimator, getattr(estimator, "best_normalizer_", estimator)):
-        fitted.classes_ = predictions.classes
-    return estimator
+    return codes
 
 
 def _with_columns(error: InputError, predictions: Predictions) -> InputError:

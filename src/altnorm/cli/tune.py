@@ -9,15 +9,15 @@ import typer
 
 from altnorm import AlternatingNormalizerCV
 from altnorm._files import check_output
-from altnorm._validation import InputError
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import errors, out, print_json, show_verdict
+from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
 from altnorm.model import save_model
 from altnorm.predictions import Predictions, read_predictions
-from altnorm.reference import PRIORS
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
+DEPTHS, THRESHOLDS = "1,2,3,4,5", "0.25,0.5,0.75"
 
 
 def tune(
@@ -34,8 +34,8 @@ def tune(
         str,
         typer.Option(
             metavar="PRIOR",
-            help="Class prior: `counted` from the labels, counted and `shrunk` towards uniform, or "
-            "`uniform`.",
+            help="Class prior: `counted` from the labels, counted and `shrunk` towards uniform, "
+            "`uniform`, or a CSV file with a class and a number per line.",
         ),
     ] = "shrunk",
     alphas: Annotated[
@@ -44,10 +44,18 @@ def tune(
     ] = None,
     depths: Annotated[
         str, typer.Option(metavar="LIST", help="Numbers of iterations to try.")
-    ] = "1,2,3,4,5",
+    ] = DEPTHS,
     thresholds: Annotated[
         str, typer.Option(metavar="LIST", help="Ambiguity thresholds to try.")
-    ] = "0.25,0.5,0.75",
+    ] = THRESHOLDS,
+    no_labels: Annotated[
+        bool,
+        typer.Option(
+            "--no-labels",
+            metavar="",
+            help="Use no labels: nothing is chosen or judged. `altnorm ask` says which to get.",
+        ),
+    ] = False,
     refine: Annotated[
         bool,
         typer.Option(
@@ -67,15 +75,18 @@ def tune(
     Without enough evidence for a gain the model changes nothing, and says so.
     """
     check_output(output, force=force)
-    if prior not in PRIORS:
-        rule = f"--prior must be one of {', '.join(PRIORS)}"
-        raise InputError(rule, f"it is '{prior}'", value=prior, code="parameter")
     predictions = read_predictions(
         validation, options.layout(label, label_prefix, prefix, other, logits)
     )
+    known = resolve_prior(prior, predictions, multilabel)
+    if no_labels:
+        grid = _grid(alphas, _unless(depths, DEPTHS), _unless(thresholds, THRESHOLDS))
+        fitted = fit_unlabelled(predictions, known, multilabel, grid)
+        save_unlabelled(fitted, output, force=force, json=json)
+        return 0
     tuned = AlternatingNormalizerCV(
         **_grid(alphas, depths, thresholds),
-        prior=prior,
+        prior=known,
         scoring=scoring or "accuracy",
         multilabel=multilabel,
         refine=refine,
@@ -95,15 +106,22 @@ def tune(
     return int(strict and not tuned.verdict_.adopted)
 
 
-def _grid(alphas: str | None, depths: str, thresholds: str) -> dict[str, Any]:
-    """Settings to try, as the estimator takes them."""
-    grid: dict[str, Any] = {
-        "depths": options.numbers(depths, "--depths", int),
-        "thresholds": options.numbers(thresholds, "--thresholds"),
+def _grid(alphas: str | None, depths: str | None, thresholds: str | None) -> dict[str, Any]:
+    """Settings to try, as the estimator takes them; what is None has its default."""
+    given = {
+        "alphas": (alphas, float),
+        "depths": (depths, int),
+        "thresholds": (thresholds, float),
     }
-    if alphas is not None:
-        grid["alphas"] = options.numbers(alphas, "--alphas")
-    return grid
+    return {
+        name: options.numbers(text, f"--{name}", kind)
+        for name, (text, kind) in given.items()
+        if text is not None
+    }
+
+
+def _unless(text: str, default: str) -> str | None:
+    return None if text == default else text
 
 
 def _record(tuned: AlternatingNormalizerCV, output: Path) -> dict[str, object]:

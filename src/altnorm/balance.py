@@ -1,0 +1,76 @@
+"""Read the class balance that a user knows from elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from altnorm._files import check_input
+from altnorm._validation import InputError
+from altnorm.columns import check_same_names
+
+__all__ = ["read_balance"]
+
+
+def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarray:
+    r"""Read one number per class from a CSV file of two columns: class, number.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. Its first line is a header unless its second field is a number.
+    names : sequence of str
+        The classes; each must be there once, in any order.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The numbers, in the order of `names`; they need not sum to 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from altnorm.balance import read_balance
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "balance.csv"
+    ...     _ = file.write_text("class,share\ncat,0.3\ndog,0.7\n")
+    ...     read_balance(file, ["dog", "cat"])
+    array([0.7, 0.3])
+    """
+    source = check_input(path)
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"'{source}' must be a CSV file in UTF-8", str(error), "Save it as 'CSV UTF-8'."
+        ) from error
+    if lines and (len(lines[0]) != 2 or not _is_number(lines[0][1])):
+        lines = lines[1:]
+    for line in lines:
+        if len(line) != 2 or not _is_number(line[1]):
+            raise InputError(
+                f"Each line of '{source}' must hold a class and a number, 0 or greater",
+                f"one is '{','.join(line)}'",
+                "Write for example 'cat,0.3'.",
+            )
+    check_same_names(names, [line[0] for line in lines])
+    if len(lines) > len(names):
+        raise InputError(
+            f"'{source}' must name each class once",
+            f"it has {len(lines)} lines for {len(names)} classes",
+            "Drop those that repeat one.",
+        )
+    values = {line[0]: float(line[1]) for line in lines}
+    return np.array([values[name] for name in names])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text) < np.inf
+    except ValueError:
+        return False

@@ -1,0 +1,64 @@
+"""A model from predictions alone: settings are given, not chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from altnorm import AlternatingNormalizer
+from altnorm._validation import InputError
+from altnorm.balance import read_balance
+from altnorm.cli._fit import fit_named
+from altnorm.cli._screen import out, print_json
+from altnorm.columns import names_of
+from altnorm.model import save_model
+from altnorm.predictions import Predictions
+from altnorm.reference import PRIORS
+
+__all__ = ["fit_unlabelled", "resolve_prior", "save_unlabelled"]
+
+
+def resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:
+    """The prior that --prior names: a kind of prior, or a file with one number per class."""
+    if prior in PRIORS:
+        return prior
+    if not Path(prior).is_file():
+        raise InputError(
+            f"--prior must be one of {', '.join(PRIORS)}, or a CSV file with a number per class",
+            f"it is '{prior}'",
+            value=prior,
+            code="parameter",
+        )
+    names = ["yes", "no"] if multilabel == "pairs" else names_of(predictions.classes)
+    return read_balance(prior, names)
+
+
+def fit_unlabelled(
+    predictions: Predictions, prior: Any, multilabel: str | None, grid: dict[str, Any]
+) -> AlternatingNormalizer:
+    """Fit the one setting that `grid` holds; what it leaves out has its default."""
+    for name, values in grid.items():
+        if len(values) > 1:
+            raise InputError(
+                f"Without labels no setting can be chosen: --{name} must be one value",
+                f"it is {', '.join(f'{value:g}' for value in values)}",
+                f"Pass for example --{name} {values[0]:g}.",
+            )
+    settings = {name.removesuffix("s"): values[0] for name, values in grid.items()}
+    known = "uniform" if isinstance(prior, str) else prior
+    normalizer = AlternatingNormalizer(
+        **settings, prior=known, multilabel=multilabel, input=predictions.input
+    )
+    return fit_named(normalizer, predictions, labelled=False)
+
+
+def save_unlabelled(
+    fitted: AlternatingNormalizer, output: Path, *, force: bool, json: bool
+) -> None:
+    """Write a model that was fitted without labels, and say what to do next."""
+    save_model(fitted, output, force=force)
+    if json:
+        print_json({"model": str(output), "verdict": None})
+        return
+    out.print(f"Model: {output} (no labels used: whether it helps is open)", soft_wrap=True)
+    out.print(f"Next: altnorm ask {output} POOL -o ask.csv", soft_wrap=True)

@@ -1,0 +1,385 @@
+"""Rows to label <-> a CSV file that a person fills in.
+
+One line per question, in the order in which to answer them. All that is needed to judge the
+answers travels in the file: the column `pool` says how large the pool is, how many decisions
+change in it, and the seed, from which it also follows which of the two candidates is the new one.
+The person who labels cannot see that, and is not led.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import count, takewhile
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from altnorm._files import check_input, replacing
+from altnorm._validation import InputError
+from altnorm.asking import Changes
+from altnorm.columns import listed, names_of
+from altnorm.judgement import Judgement, Pool, weigh_labels
+from altnorm.tables import is_table, open_table
+
+__all__ = [
+    "NEITHER",
+    "Questions",
+    "Source",
+    "make_questions",
+    "other_columns",
+    "read_questions",
+    "short_digest",
+]
+
+NEITHER = "neither"
+NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"
+CANDIDATES = ("candidate_1", "candidate_2")
+OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
+_YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
+
+
+class Source(NamedTuple):
+    """Where questions come from: what the column `pool` says."""
+
+    n_rows: int
+    n_changed: int
+    n_changes: int
+    seed: int
+    model: str
+    """The first digits of the model's digest."""
+
+    def __str__(self) -> str:
+        return (
+            f"rows={self.n_rows} changed={self.n_changed} changes={self.n_changes} "
+            f"seed={self.seed} model={self.model}"
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """The way back; None if it is some other text."""
+        pattern = r"rows=(\d+) changed=(\d+) changes=(\d+) seed=(\d+) model=(\w+)"
+        if (found := re.match(pattern, text)) is None:
+            return None
+        n_rows, n_changed, n_changes, seed = (int(number) for number in found.groups()[:4])
+        return cls(n_rows, n_changed, n_changes, seed, found.group(5))
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Lines of the file, each a mapping from column names to text."""
+
+    source: Source
+    columns: Sequence[str]
+    lines: Sequence[Mapping[str, str]]
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a question is about one label of a row."""
+        return ABOUT in self.columns
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the pool that are asked for, in multi-label problems in one line or more each."""
+        return len({line[NUMBER] for line in self.lines})
+
+    def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the file, complete or not at all.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The CSV file.
+        force : bool, default=False
+            Whether an existing file may be replaced.
+        """
+        with (
+            replacing(path, force=force) as temporary,
+            temporary.open("w", newline="", encoding="utf-8") as file,
+        ):
+            options: dict[str, Any] = {"lineterminator": "\n", "extrasaction": "ignore"}
+            writer = csv.DictWriter(file, self.columns, **options)
+            writer.writeheader()
+            writer.writerows(self.lines)
+
+    def extended(self, longer: Questions) -> Questions:
+        """Return these questions, with their answers, and those of `longer` that are not here.
+
+        Parameters
+        ----------
+        longer : Questions
+            Questions about the same pool.
+
+        Returns
+        -------
+        Questions
+            These first.
+        """
+        if self.source != longer.source:
+            raise InputError(
+                "Questions can be added only to a file of the same model, pool and seed",
+                f"the file says '{self.source}', and now it is '{longer.source}'",
+                "Name another file, or replace this one with --force.",
+            )
+        asked = {line[NUMBER] for line in self.lines}
+        more = [line for line in longer.lines if line[NUMBER] not in asked]
+        return replace(self, lines=[*self.lines, *more])
+
+    def check_model(self, digest: str) -> None:
+        """Raise if the questions were asked about another model.
+
+        Parameters
+        ----------
+        digest : str
+            The digest of the model file.
+        """
+        if short_digest(digest) != self.source.model:
+            raise InputError(
+                "The questions must be those of this model",
+                f"they are about {self.source.model}, and the model is {short_digest(digest)}",
+                "Name the model that `altnorm ask` was given.",
+            )
+
+    def judge(self, classes: Any, *, significance: float = 0.05) -> Judgement:
+        """Weigh the answers given so far; the first row without an answer ends them.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,)
+            The classes of the model.
+        significance : float, default=0.05
+            Largest probability of a wrong answer.
+
+        Returns
+        -------
+        Judgement
+            As :func:`altnorm.judge` gives it.
+        """
+        names = names_of(classes)
+        answers = {
+            number: np.array(row)
+            for number, row in _answers(self, names).items()
+            if None not in row
+        }
+        numbers = takewhile(answers.__contains__, count(1))
+        rows = [answers[number] for number in numbers]
+        n_decisions = len(names) if self.multilabel else 1
+        return weigh_labels(
+            Pool(*self.source[:3], n_decisions, self.multilabel),
+            np.array([np.count_nonzero(row > 0) for row in rows], dtype=int),
+            np.array([np.count_nonzero(row < 0) for row in rows], dtype=int),
+            np.array([row.size for row in rows], dtype=int),
+            significance=significance,
+            n_waiting=len(answers) - len(rows),
+        )
+
+
+def short_digest(digest: str) -> str:
+    """The first eight digits of a digest such as "sha256:0416..."; enough to tell models apart."""
+    return digest.rpartition(":")[2][:8]
+
+
+def make_questions(
+    changes: Changes,
+    classes: Any,
+    source: Source,
+    *,
+    n: int | None = None,
+    others: Mapping[str, Sequence[str]] | None = None,
+) -> Questions:
+    """Put changed rows of a pool into questions, in the random order of the seed.
+
+    Parameters
+    ----------
+    changes : Changes
+        The changed rows.
+    classes : array-like of shape (n_classes,)
+        The classes of the model.
+    source : Source
+        What the file has to say about the pool.
+    n : int, optional
+        Number of rows; by default all that change.
+    others : mapping of str to sequence of str, optional
+        Other columns of the pool, to show with each row.
+
+    Returns
+    -------
+    Questions
+        One for each changed decision.
+    """
+    names, shown = names_of(classes), {} if others is None else others
+    lines = []
+    for number, position in enumerate(changes.order(source.seed)[:n], 1):
+        row = int(changes.rows[position])
+        start = {NUMBER: str(number), ROW: str(row)} | {k: v[row] for k, v in shown.items()}
+        pairs = _candidates(changes, int(position), names)
+        size = f" size={len(pairs)}" if changes.multilabel else ""
+        for about, pair in pairs.items():
+            new = _place_of_new(source.seed, row, about)
+            asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
+            lines.append(start | asked | {LABEL: "", POOL: f"{source}{size}"})
+    columns = [NUMBER, ROW, *shown, ABOUT, *CANDIDATES, LABEL, POOL]
+    if not changes.multilabel:
+        columns.remove(ABOUT)
+    return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
+
+
+def read_questions(path: str | os.PathLike[str]) -> Questions:
+    """Read a file of questions, with the answers that it has.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The CSV file, as it was written or saved by a spreadsheet program (in UTF-8).
+
+    Returns
+    -------
+    Questions
+        Its lines.
+    """
+    target = check_input(path)
+    try:
+        with target.open(newline="", encoding="utf-8-sig") as file:
+            header = file.readline()
+            file.seek(0)
+            # Spreadsheet programs write semicolons where the decimal separator is a comma.
+            delimiter = ";" if header.count(";") > header.count(",") else ","
+            reader = csv.DictReader(file, delimiter=delimiter, restval="")
+            lines, columns = list(reader), list(reader.fieldnames or ())
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"'{target}' must be a CSV file in UTF-8", str(error), "Save it as 'CSV UTF-8'."
+        ) from error
+    missing = [name for name in OWN_COLUMNS if name not in (*columns, ABOUT)]
+    if missing or not lines:
+        what = f"it has no column '{missing[0]}'" if missing else "it has no lines"
+        remedy = "Pass the file that `altnorm ask` wrote, with all its columns."
+        raise InputError(f"'{target}' must be a file of questions", what, remedy)
+    return Questions(_read_source(lines), columns, lines)
+
+
+def other_columns(
+    path: str | os.PathLike[str], class_names: Sequence[str], hidden: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """Read the columns of a pool that are not classes, as text; none of a file of arrays.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    class_names : sequence of str
+        The columns of the classes.
+    hidden : sequence of str
+        Further columns to leave out. Those that have the name of a column of questions, and
+        those that are not text or numbers, are left out as well.
+
+    Returns
+    -------
+    dict of str to list of str
+        The columns, in the order of the file.
+    """
+    if not is_table(path):
+        return {}
+    import pyarrow as pa
+
+    without = {*class_names, *hidden, *OWN_COLUMNS}
+    with open_table(path, numbers=class_names) as opened:
+        table = pa.Table.from_batches(opened.batches, opened.schema)
+    return {
+        field.name: [
+            "" if value is None else str(value) for value in table.column(field.name).to_pylist()
+        ]
+        for field in table.schema
+        if field.name not in without
+        and not pa.types.is_nested(field.type)
+        and not pa.types.is_binary(field.type)
+    }
+
+
+def _read_source(lines: Sequence[Mapping[str, str]]) -> Source:
+    """What the lines say about the pool, which must be the same in all of them."""
+    found = {Source.parse(line[POOL]) for line in lines}
+    source = found.pop()
+    if source is None or found:
+        raise InputError(
+            f"The column '{POOL}' must say the same in each line",
+            f"the first line has '{lines[0][POOL]}'",
+            "Copy it from the file that `altnorm ask` wrote; do not mix questions of two pools.",
+        )
+    return source
+
+
+def _candidates(
+    changes: Changes, position: int, names: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Old and new answer of each changed decision of a row, by the label that it is about."""
+    old, new = changes.before[position], changes.after[position]
+    if not changes.multilabel:
+        return {"": (names[int(old[0])], names[int(new[0])])}
+    columns = np.flatnonzero(old != new).tolist()
+    return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}
+
+
+def _place_of_new(seed: int, row: int, about: str) -> int:
+    """Which candidate is the new one, 0 or 1: random to the eye, and found again by `judge`."""
+    return hashlib.sha256(f"{seed} {row} {about}".encode()).digest()[0] % 2
+
+
+def _answers(questions: Questions, names: Sequence[str]) -> dict[int, list[int | None]]:
+    """For each row, by number: 1, -1 or 0 for each decision fixed, broken or neither; or None."""
+    rows: dict[int, list[int | None]] = {}
+    sizes: dict[int, int] = {}
+    for line in questions.lines:
+        number = int(line[NUMBER]) if line[NUMBER].isdecimal() else 0
+        rows.setdefault(number, []).append(_answer(line, names, questions))
+        size = re.search(r" size=(\d+)$", line[POOL])
+        sizes[number] = int(size.group(1)) if size else 1
+    for number, found in rows.items():
+        if number == 0 or len(found) > sizes[number]:
+            raise InputError(
+                f"The column '{NUMBER}' must number the questions, each once",
+                f"'{number}' is there {len(found)} times",
+                "Keep the lines of `altnorm ask` as they are; fill in the labels only.",
+            )
+        if len(found) < sizes[number]:  # a line was deleted: the row is not fully labelled
+            found.append(None)
+    return rows
+
+
+def _answer(line: Mapping[str, str], names: Sequence[str], questions: Questions) -> int | None:
+    """1 if the label is the new candidate, -1 if it is the old one, 0 if neither; None if empty."""
+    pair, known = [line[name] for name in CANDIDATES], ["yes", "no"]
+    if not questions.multilabel:
+        known = list(names)
+    label = line[LABEL] if line[LABEL] in known else line[LABEL].strip()
+    if pair[0] == pair[1] or not set(pair) <= set(known) or not line[ROW].isdecimal():
+        raise InputError(
+            "Row and candidates of a question must be as `altnorm ask` wrote them",
+            f"question {line[NUMBER]} has row '{line[ROW]}', '{pair[0]}' and '{pair[1]}'",
+            "Restore them, and write the answer into the column 'label'.",
+        )
+    if not label:
+        return None
+    if questions.multilabel:
+        label = _YES_NO.get(label.lower(), label)
+    elif label == NEITHER and NEITHER not in names:
+        return 0
+    if label not in known:
+        raise _unknown_label(line[NUMBER], label, known, questions.multilabel)
+    new = pair[_place_of_new(questions.source.seed, int(line[ROW]), line.get(ABOUT, ""))]
+    return 1 if label == new else -1 if label in pair else 0
+
+
+def _unknown_label(number: str, label: str, known: Sequence[str], multilabel: bool) -> InputError:
+    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, known, 1)]
+    return InputError(
+        f"A label must be one of {listed(known)}" + ("" if multilabel else f", or '{NEITHER}'"),
+        f"question {number} has '{label}'",
+        " ".join([*near, "Correct it, or leave it empty."]),
+        value=label,
+    )
