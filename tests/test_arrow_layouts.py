@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm._validation import InputError, InputTypeError
 from altnorm.peers import GlobalThreshold, Identity, TemperatureScaling
 from tests.batches import (
@@ -60,7 +60,7 @@ class TestColumns:
     def test_confident_rows_keep_every_bit(self, normalizer):
         proba = draw(50, seed=3, dtype=np.float32)
         (out,) = arrow.apply_batches(normalizer, [class_batch(proba)])
-        kept = normalizer._ambiguity(proba) <= normalizer.threshold
+        kept = ambiguity(proba) <= normalizer.threshold
         assert 0 < kept.sum() < 50
         assert out["ant"].type == pa.float32()
         np.testing.assert_array_equal(matrix(out)[kept], proba[kept])
@@ -176,7 +176,7 @@ class TestLists:
         found = list_matrix(out)
         assert found.dtype == np.float16
         np.testing.assert_allclose(found, normalizer.transform(wide), atol=1e-3)
-        kept = normalizer._ambiguity(wide) < normalizer.threshold - 1e-3
+        kept = ambiguity(wide) < normalizer.threshold - 1e-3
         np.testing.assert_array_equal(found[kept], proba[kept])
 
     def test_wrong_length_names_the_row(self, normalizer):

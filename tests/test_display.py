@@ -1,9 +1,12 @@
 """The numbers behind the figures, against naive counts; and that every display draws them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
+from altnorm._kinds import resolve_kind
 from altnorm._validation import InputError
 from altnorm.display import measures
 
@@ -17,6 +20,8 @@ from altnorm.display import (  # noqa: E402
     ReliabilityDisplay,
     TuningDisplay,
 )
+from tests.fitted import tune  # noqa: E402
+from tests.problems import multilabel  # noqa: E402
 
 EXACT = 1e-12  # sums of a few hundred numbers
 
@@ -33,6 +38,11 @@ def adjusted():
     proba, y = predictions()
     normalizer = AlternatingNormalizer(threshold=0.5).fit(proba[:200], y[:200])
     return normalizer, proba[200:], normalizer.transform(proba[200:]), y[200:]
+
+
+def decided(*probabilities, decision="threshold"):
+    multilabel = None if np.allclose(probabilities[0].sum(axis=1), 1) else "labelwise"
+    return [resolve_kind(multilabel, decision).decide(proba) for proba in probabilities]
 
 
 @pytest.fixture
@@ -55,7 +65,7 @@ def test_flows_and_changes_equal_naive_counts(adjusted):
         assert broken == sum(y[i] == source for i in rows)
     assert found.count.sum() == (old != new).sum()
     assert (np.diff(found.count) <= 0).all()
-    changes = measures.class_changes(before, after, y)
+    changes = measures.class_changes(*decided(before, after), before.shape[1], y)
     assert changes.fixed.sum() == ((old != y) & (new == y)).sum() == found.fixed.sum()
     assert changes.broken.sum() == ((old == y) & (new != y)).sum() == found.broken.sum()
     net = np.bincount(new, minlength=4) - np.bincount(old, minlength=4)
@@ -66,21 +76,21 @@ def test_label_changes_count_decisions():
     before = np.array([[0.6, 0.2], [0.4, 0.9], [0.4, 0.1]])
     after = np.array([[0.4, 0.2], [0.7, 0.9], [0.4, 0.8]])
     y = np.array([[0, 0], [1, 1], [0, 0]])
-    changes = measures.class_changes(before, after, y)
+    changes = measures.class_changes(*decided(before, after), before.shape[1], y)
     assert changes.fixed.tolist() == [2, 0]
     assert changes.broken.tolist() == [0, 1]
-    assert (
-        changes.gained.tolist() == measures.label_changes(before, after).gained.tolist() == [1, 1]
-    )
-    assert changes.lost.tolist() == [1, 0]
+    bare = measures.class_changes(*decided(before, after), 2)
+    assert changes.gained.tolist() == bare.gained.tolist() == [1, 1]
+    assert changes.lost.tolist() == bare.lost.tolist() == [1, 0]
+    assert bare.fixed is bare.broken is None
 
 
 def test_permuting_classes_permutes_changes_use_and_factors(adjusted):
     normalizer, before, after, y = adjusted
     order = np.array([2, 0, 3, 1])
     codes = np.argsort(order)[y]
-    changes = measures.class_changes(before, after, y)
-    permuted = measures.class_changes(before[:, order], after[:, order], codes)
+    changes = measures.class_changes(*decided(before, after), before.shape[1], y)
+    permuted = measures.class_changes(*decided(before[:, order], after[:, order]), 4, codes)
     assert (permuted.fixed == changes.fixed[order]).all()
     factors = measures.class_factors(before, after, relative=True)
     np.testing.assert_allclose(
@@ -108,9 +118,13 @@ def test_factors_of_a_constant_tilt_are_that_tilt():
 
 def test_histogram_counts_every_row_once(adjusted):
     _, before, after, y = adjusted
-    ambiguity = measures.doubt(before)
-    right = [measures.right_decisions(p, y) for p in (before, after)]
-    histogram = measures.ambiguity_histogram(ambiguity, *right, threshold=0.5, bins=7)
+    doubt = ambiguity(before)
+    right = [p.argmax(axis=1) == y for p in (before, after)]
+    histogram = measures.ambiguity_histogram(doubt, *right, threshold=0.5, bins=7)
+    for i, (low, high) in enumerate(pairwise(np.linspace(0, 1, 8))):
+        inside = [k for k in range(len(y)) if low <= doubt[k] < high or doubt[k] == high == 1]
+        assert histogram.count[i] == len(inside)
+        assert histogram.right_after[i] == sum(right[1][k] for k in inside)
     assert histogram.count.sum() == len(y)
     assert histogram.right_before.sum() == right[0].sum()
     assert histogram.right_after.sum() == right[1].sum()
@@ -150,32 +164,111 @@ def test_tuning_curves_hold_the_best_score_of_each_exponent():
             assert score == max(here)
 
 
-def test_displays_draw_on_the_axes_given(adjusted, axes):
-    normalizer, before, _, y = adjusted
-    drawn = [
-        AmbiguityDisplay.from_estimator(normalizer, before),
-        AmbiguityDisplay.from_predictions(before, threshold=None),
-        ClassUseDisplay.from_estimator(normalizer),
-        ClassUseDisplay.from_predictions(before, threshold=0.5, prior=[4, 3, 2, 1]),
-        FixedBrokenDisplay.from_estimator(normalizer, before, y),
-        ReliabilityDisplay.from_estimator(normalizer, before, y),
-        ReliabilityDisplay.from_predictions(y, before),
-    ]
-    for display in drawn:
-        axes.clear()
+def drawn_points(axes):
+    return {label: np.asarray(found.get_offsets()) for found, label in labelled(axes.collections)}
+
+
+def labelled(artists):
+    return [(found, found.get_label()) for found in artists if found.get_label()[0] != "_"]
+
+
+class TestWhatIsDrawn:
+    """The figures show the numbers, on the axes given."""
+
+    def test_ambiguity(self, adjusted, axes):
+        normalizer, before, _, _ = adjusted
+        display = AmbiguityDisplay.from_estimator(normalizer, before, bins=10)
         assert display.plot(axes) is display
         assert display.ax_ is axes
-        assert axes.get_xlabel()
+        heights = [bar.get_height() for bar in axes.patches]
+        assert heights == np.histogram(ambiguity(before), bins=10, range=(0, 1))[0].tolist()
+        assert axes.lines[0].get_xdata()[0] == normalizer.threshold
+        axes.clear()
+        AmbiguityDisplay.from_predictions(before, threshold=None).plot(axes)
+        assert not axes.lines
+
+    def test_class_use(self, adjusted, axes):
+        normalizer, before, _, _ = adjusted
+        ClassUseDisplay.from_estimator(normalizer).plot(axes)
+        names = [int(tick.get_text()) for tick in axes.get_yticklabels()]
+        points = drawn_points(axes)
+        used = points["used by the reference"][:, 0]
+        np.testing.assert_allclose(used, normalizer.reference_.mean(axis=0)[names], rtol=EXACT)
+        np.testing.assert_allclose(points["prior"][:, 0], normalizer.prior_[names], rtol=EXACT)
+        given = ClassUseDisplay.from_predictions(before, threshold=0.5, prior=[4, 3, 2, 1]).use
+        sure = before[ambiguity(before) <= 0.5]
+        np.testing.assert_allclose(given.used, sure.mean(axis=0), rtol=EXACT)
+        assert given.prior.tolist() == [0.4, 0.3, 0.2, 0.1]
+
+    def test_fixed_and_broken(self, adjusted, axes):
+        normalizer, before, after, y = adjusted
+        FixedBrokenDisplay.from_estimator(normalizer, before, y).plot(axes)
+        old, new = before.argmax(axis=1), after.argmax(axis=1)
+        names = [int(tick.get_text()) for tick in axes.get_yticklabels()]
+        fixed, broken = ([bar.get_width() for bar in part] for part in axes.containers)
+        assert fixed == [int(((y == j) & (old != j) & (new == j)).sum()) for j in names]
+        assert broken == [-int(((y == j) & (old == j) & (new != j)).sum()) for j in names]
+
+    def test_reliability(self, adjusted, axes):
+        normalizer, before, after, y = adjusted
+        ReliabilityDisplay.from_estimator(normalizer, before, y, n_bins=1).plot(axes)
+        for line, proba in zip(axes.lines[1:], (before, after), strict=True):
+            (confidence,), (share,) = line.get_data()
+            assert confidence == pytest.approx(proba.max(axis=1).mean())
+            assert share == pytest.approx((proba.argmax(axis=1) == y).mean())
+
+    def test_new_axes_where_none_are_given(self):
+        from matplotlib import pyplot as plt
+
+        before = plt.get_fignums()
+        display = AmbiguityDisplay.from_predictions(predictions(m=3)[0]).plot()
+        (number,) = set(plt.get_fignums()) - set(before)
+        assert plt.figure(number).axes == [display.ax_]
+        plt.close(number)
 
 
-def test_estimator_and_predictions_agree(adjusted):
-    normalizer, before, after, y = adjusted
-    one = FixedBrokenDisplay.from_estimator(normalizer, before, y)
-    two = FixedBrokenDisplay.from_predictions(y, before, after, classes=normalizer.classes_)
-    assert (one.changes.fixed == two.changes.fixed).all()
-    left = ReliabilityDisplay.from_estimator(normalizer, before, y)
-    right = ReliabilityDisplay.from_predictions(y, before, after)
-    assert left.after.error == right.after.error
+def test_logits_are_read_as_the_estimator_reads_them():
+    proba, y = predictions()
+    one, two = (
+        AlternatingNormalizer(threshold=0.5, input=kind).fit(values, y)
+        for kind, values in (("proba", proba), ("logits", np.log(proba)))
+    )
+    for display in (FixedBrokenDisplay, ReliabilityDisplay):
+        left, right = (
+            display.from_estimator(one, proba, y),
+            display.from_estimator(two, np.log(proba), y),
+        )
+        for name in ("changes", "after"):
+            for value, other in zip(
+                vars(getattr(left, name, left)).values(),
+                vars(getattr(right, name, right)).values(),
+                strict=True,
+            ):
+                if isinstance(value, np.ndarray):
+                    np.testing.assert_allclose(value, other, rtol=1e-9)
+
+
+def test_a_rule_of_decision_is_honoured():
+    """A rule that leaves no row empty decides otherwise than a threshold of one half."""
+    found = multilabel(seed=1)
+    tuned = tune(found, multilabel="labelwise", decision="argmax_or_threshold")
+    proba, y = found.proba, found.labels
+    n, m = proba.shape
+    after = tuned.transform(proba)
+    before_rows, after_rows = (
+        [{j for j in range(m) if p[j] > 0.5} | {int(np.argmax(p))} for p in side]
+        for side in (proba, after)
+    )
+    changes = FixedBrokenDisplay.from_estimator(tuned, proba, y).changes
+    for j in range(m):
+        old, new = ([j in row for row in rows] for rows in (before_rows, after_rows))
+        moved = [i for i in range(n) if old[i] != new[i]]
+        assert changes.fixed[j] == sum(new[i] == y[i, j] for i in moved)
+        assert changes.broken[j] == sum(old[i] == y[i, j] for i in moved)
+    usual = FixedBrokenDisplay.from_predictions(y, proba, after).changes
+    assert changes.fixed.sum() != usual.fixed.sum()
+    with pytest.raises(InputError, match="`decision` must be 'threshold' or"):
+        FixedBrokenDisplay.from_predictions(y, proba, after, decision="nonsense")
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])
@@ -198,14 +291,6 @@ def test_tuning_display_draws_each_threshold(axes):
         axes.clear()
         assert axes is display.plot(axes, threshold=threshold).ax_
         assert "τ" in axes.get_title(loc="left")
-
-
-def test_a_display_without_axes_makes_its_own():
-    from matplotlib import pyplot as plt
-
-    proba, _ = predictions(m=3)
-    display = AmbiguityDisplay.from_predictions(proba).plot()
-    plt.close(display.ax_.figure)
 
 
 def test_class_use_needs_a_reference():

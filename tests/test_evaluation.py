@@ -10,19 +10,19 @@ from altnorm.evaluation import evaluate, tuned_for
 from altnorm.peers import Identity, PriorReweighting
 from altnorm.predictions import Predictions
 
-RNG = np.random.default_rng(0)
 CLASSES = np.array(["a", "b", "c"])
 
 
-def draw(n):
-    codes = RNG.integers(3, size=n)
-    scores = RNG.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes] + [2, 0, 0]
+def draw(n, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(3, size=n)
+    scores = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes] + [2, 0, 0]
     proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     return Predictions(proba, CLASSES, CLASSES[codes])
 
 
 def test_single_label():
-    val, test = draw(500), draw(500)
+    val, test = draw(500, seed=1), draw(500, seed=2)
     normalizer = AlternatingNormalizer().fit(val.proba, val.labels)
     result = evaluate(normalizer, test)
     right = [test.proba.argmax(1) == test.codes, normalizer.predict(test.proba) == test.labels]
@@ -46,8 +46,9 @@ def test_ambiguities_are_those_of_the_normalizer():
 
 
 def test_multilabel():
-    truth = (RNG.random((300, 3)) < 0.3).astype(np.uint8)
-    proba = 1 / (1 + np.exp(-(RNG.normal(size=(300, 3)) + 2 * truth - 2)))
+    rng = np.random.default_rng(0)
+    truth = (rng.random((300, 3)) < 0.3).astype(np.uint8)
+    proba = 1 / (1 + np.exp(-(rng.normal(size=(300, 3)) + 2 * truth - 2)))
     normalizer = AlternatingNormalizer(multilabel="labelwise").fit(proba, truth)
     result = evaluate(normalizer, Predictions(proba, normalizer.classes_, truth))
     wrong = [((p > 0.5) != truth).sum(axis=1) for p in (proba, normalizer.transform(proba))]

@@ -49,14 +49,21 @@ def test_the_factor_of_the_new_class_is_the_larger(fitted):
         assert entry.before != entry.after
 
 
-def test_in_a_sentence(fitted):
-    proba, _ = draw(seed=1)
-    found = fitted.explain(proba)
-    entry, text = found[0], str(found[0])
-    assert text.startswith(f"Row {entry.row} was in doubt (ambiguity {entry.ambiguity:.2f}): ")
-    assert f"{entry.before} ({entry.proba_before:.2f} before)" in text
-    assert text.endswith(f"so {entry.after} leads with {entry.proba_after:.2f}.")
-    assert str(found).splitlines() == [str(one) for one in found]
+def argmax(proba):
+    return proba.argmax(axis=1)
+
+
+def test_in_a_sentence():
+    before = np.array([[0.9, 0.1], [0.6, 0.4], [0.52, 0.48]])
+    after = np.array([[0.9, 0.1], [0.3, 0.7], [0.39, 0.61]])
+    doubt, names = np.array([0.47, 0.971, 0.999]), np.array(["cat", "dog"])
+    found = Explanation.from_predictions(before, after, doubt, names, argmax)
+    assert str(found) == (
+        "Row 1 was in doubt (ambiguity 0.97): cat (0.60 before) was multiplied by 0.50, "
+        "dog by 1.75, so dog leads with 0.70.\n"
+        "Row 2 was in doubt (ambiguity 1.00): cat (0.52 before) was multiplied by 0.75, "
+        "dog by 1.27, so dog leads with 0.61."
+    )
 
 
 def test_nothing_changed(fitted):
@@ -69,7 +76,7 @@ def test_nothing_changed(fitted):
 
 def test_classes_that_stay_at_zero_have_factor_one():
     before, after = np.array([[0.6, 0.4, 0.0]]), np.array([[0.3, 0.7, 0.0]])
-    found = Explanation.from_predictions(before, after, np.array([0.9]), np.arange(3))
+    found = Explanation.from_predictions(before, after, np.array([0.9]), np.arange(3), argmax)
     np.testing.assert_allclose(found.factors, [[0.5, 1.75, 1.0]])
 
 

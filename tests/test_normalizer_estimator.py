@@ -258,7 +258,7 @@ def test_rows_that_do_not_sum_to_one():
         (np.zeros(59, dtype=int), "same number of rows; they have 60 and 59"),
         (
             np.zeros((60, 4), dtype=int),
-            r"one class label a row; it has shape \(60, 4\).*multilabel=",
+            r"one class label per row; it has shape \(60, 4\).*multilabel=",
         ),
         (np.full(60, "a"), "must match the 4 columns of `proba`; there are 1 different labels"),
         (np.arange(60) % 5, "must match the 4 columns of `proba`; there are 5 different labels"),

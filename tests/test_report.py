@@ -11,6 +11,7 @@ import pytest
 
 from altnorm import AlternatingNormalizer, compare
 from altnorm._validation import InputError
+from altnorm.metrics import decide
 from altnorm.peers import Identity
 from altnorm.predictions import Predictions
 from altnorm.verdict import compare_predictions
@@ -77,13 +78,13 @@ def tuned():
 
 
 @pytest.fixture(scope="module")
-def test_rows():
+def tested():
     return predictions(seed=2, names=HOSTILE)
 
 
 @pytest.fixture(scope="module")
-def html(tuned, test_rows):
-    return render_report(tuned, test_rows, title="<i>A title</i>")
+def html(tuned, tested):
+    return render_report(tuned, tested, title="<i>A title</i>")
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +137,8 @@ def test_class_names_and_title_cannot_act(html, page):
     assert "alert(1)" not in re.sub(r"\\u003cscript|<script type.*?</script>", "", html, flags=re.S)
 
 
-def test_the_same_input_gives_the_same_page(tuned, test_rows, html):
-    assert render_report(tuned, test_rows, title="<i>A title</i>") == html
+def test_the_same_input_gives_the_same_page(tuned, tested, html):
+    assert render_report(tuned, tested, title="<i>A title</i>") == html
 
 
 def test_every_chart_has_its_place(page):
@@ -147,7 +148,7 @@ def test_every_chart_has_its_place(page):
     assert {"flows", "changes", "ambiguity", "use", "tuning", "reliability", "live"} <= places
 
 
-def test_live_numbers_equal_the_normalizer(page, test_rows):
+def test_live_numbers_equal_the_normalizer(page, tested):
     """One iteration from what the page carries, in plain NumPy, against the estimator."""
     live = page.data["live"]
     sums = unpack(live["sums"]).reshape(-1, len(live["alphas"]), live["width"]).astype(float)
@@ -170,23 +171,23 @@ def test_live_numbers_equal_the_normalizer(page, test_rows):
             reference="all",
             smoothing=inner.smoothing,
         ).fit(inner.reference_)
-        expected = direct.transform(test_rows.proba[unpack(live["row"])])
+        expected = direct.transform(tested.proba[unpack(live["row"])])
         np.testing.assert_allclose(
             found, np.take_along_axis(expected, index.astype(int), axis=1), atol=SINGLE
         )
 
 
-def test_live_counts_are_complete(page, test_rows):
+def test_live_counts_are_complete(page, tested):
     live = page.data["live"]
     weight = unpack(live["weight"])
     truth, index = unpack(live["truth"]), unpack(live["index"]).reshape(live["n"], -1)
     right = live["outside"]["right"] + (weight * (index[:, 0] == truth)).sum()
-    assert right == (test_rows.proba.argmax(axis=1) == test_rows.codes).sum()
+    assert right == (tested.proba.argmax(axis=1) == tested.codes).sum()
     assert live["n"] == live["of"] <= live["total"] == 600
 
 
-def test_changed_rows_know_their_classes(page, tuned, test_rows):
-    rows, explained = page.data["rows"], tuned.explain(test_rows.proba)
+def test_changed_rows_know_their_classes(page, tuned, tested):
+    rows, explained = page.data["rows"], tuned.explain(tested.proba)
     assert rows["n"] == rows["of"] == len(explained)
     index = np.array(rows["index"]).reshape(rows["n"], rows["top"])
     for i, one in enumerate(explained):
@@ -197,15 +198,15 @@ def test_changed_rows_know_their_classes(page, tuned, test_rows):
         assert new in index[i]
 
 
-def test_without_labels_there_are_changes_but_no_scores(tuned, test_rows):
-    bare = Predictions(test_rows.proba, test_rows.classes)
+def test_without_labels_there_are_changes_but_no_scores(tuned, tested):
+    bare = Predictions(tested.proba, tested.classes)
     page = Page(render_report(tuned, bare))
     assert "Yes, as far as validation tells." in page.text
     assert "no labels, so there are no scores" in page.text
     assert page.data["reliability"] is None
     assert page.data["live"]["outside"] is None
-    plain = AlternatingNormalizer().fit(test_rows.proba)
-    plain.classes_ = test_rows.classes
+    plain = AlternatingNormalizer().fit(tested.proba)
+    plain.classes_ = tested.classes
     assert "Open: there are no labels." in Page(render_report(plain, bare)).text
 
 
@@ -262,6 +263,25 @@ def test_multilabel(mode):
     assert "no labels" in bare.text
 
 
+def test_a_rule_of_decision_is_honoured():
+    """The page charts and lists the changes that `predict` makes, and counts them once."""
+    validation, test = multilabel(seed=1), multilabel(seed=2)
+    tuned = tune(validation, multilabel="labelwise", decision="argmax_or_threshold")
+    assert tuned.verdict_.adopted
+    page = Page(render_report(tuned, test))
+    old = Identity(multilabel="labelwise").fit(test.proba).transform(test.proba)
+    rows, labels = np.nonzero(decide(old, rule="argmax_or_threshold") != tuned.predict(test.proba))
+    changes, usual = page.data["changes"], (test.proba > 0.5) != (tuned.transform(test.proba) > 0.5)
+    assert rows.size != usual.sum()
+    assert page.data["rows"]["of"] == rows.size == sum(changes["gained"]) + sum(changes["lost"])
+    right = tuned.predict(test.proba)[rows, labels] == test.labels[rows, labels]
+    assert sum(changes["fixed"]) == right.sum()
+    assert sum(changes["broken"]) == (~right).sum()
+    after = tuned.predict(test.proba) == test.labels
+    assert sum(page.data["ambiguity"]["right_after"]) == after.sum()
+    assert page.data["live"] is None  # its sliders decide entry by entry
+
+
 def test_a_thousand_classes_stay_small():
     m = 1000
     rng = np.random.default_rng(0)
@@ -273,20 +293,20 @@ def test_a_thousand_classes_stay_small():
     assert len(text.encode()) < LIMIT
 
 
-def test_files_are_kept_unless_forced(tuned, test_rows, tmp_path):
+def test_files_are_kept_unless_forced(tuned, tested, tmp_path):
     target = tmp_path / "report.html"
-    write_report(tuned, test_rows, target)
+    write_report(tuned, tested, target)
     with pytest.raises(InputError, match="exists already"):
-        write_report(tuned, test_rows, target)
-    write_report(tuned, test_rows, target, force=True)
+        write_report(tuned, tested, target)
+    write_report(tuned, tested, target, force=True)
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_texts_must_match_the_rows(tuned, test_rows):
+def test_texts_must_match_the_rows(tuned, tested):
     with pytest.raises(InputError, match="`texts` must have one entry a row, 600; it has 1"):
-        render_report(tuned, test_rows, texts=["one"])
+        render_report(tuned, tested, texts=["one"])
     texts = [f"text <{i}>" for i in range(600)]
-    rows = Page(render_report(tuned, test_rows, texts=texts)).data["rows"]
+    rows = Page(render_report(tuned, tested, texts=texts)).data["rows"]
     assert rows["text"] == [texts[i] for i in rows["row"]]
 
 
@@ -299,14 +319,14 @@ def test_losses_are_told_as_losses():
     assert line.better == "better"
 
 
-def test_harm_is_called_harm(test_rows):
+def test_harm_is_called_harm(tested):
     class Upside(Identity):
         def _transform(self, proba):
             return proba[:, ::-1]
 
-    backwards = Upside().fit(test_rows.proba)
-    backwards.classes_ = test_rows.classes
-    told = answer(read_case(backwards, test_rows))
+    backwards = Upside().fit(tested.proba)
+    backwards.classes_ = tested.classes
+    told = answer(read_case(backwards, tested))
     assert told.tone == "no"
     assert told.headline == "No. It does harm here."
 

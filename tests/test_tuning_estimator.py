@@ -215,7 +215,8 @@ def test_confident_rows_that_one_dealing_leaves_to_one_fold():
         ({"scoring": "f2"}, "`scoring` must be a score for single-label predictions; it is 'f2'"),
         ({"multilabel": "many"}, "`multilabel` must be .* it is 'many'"),
         ({"cv": 1}, "`cv` must be an integer, 2 or greater"),
-        ({"significance": 0.0}, "`significance` must lie between 0 and 1; it is 0.0"),
+        ({"significance": 0.0}, "`significance` must be a number between 0 and 1; it is 0.0"),
+        ({"decision": "nonsense"}, "`decision` must be .* it is 'nonsense'"),
         ({"n_repeats": 0}, "`n_repeats` must be an integer, 1 or greater"),
         ({"input": "scores"}, "`input` must be .* it is 'scores'"),
     ],
@@ -239,7 +240,7 @@ def test_no_confident_row():
 
 def test_label_matrices_need_the_option():
     proba, y = planted(60)
-    with pytest.raises(InputError, match=r"one class label a row.*multilabel='labelwise'"):
+    with pytest.raises(InputError, match=r"one class label per row.*multilabel='labelwise'"):
         AlternatingNormalizerCV(**SMALL).fit(proba, np.eye(4, dtype=int)[y])
     with pytest.raises(InputError, match=r"shape \(60,\)"):
         AlternatingNormalizerCV(**SMALL, multilabel="pairs").fit(proba, y)

@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from altnorm._labels import check_label_proba
-from altnorm._validation import InputError, check_choice, check_proba
-from altnorm.decisions import decide
-from altnorm.multilabel import check_label_matrix
+from altnorm._kinds import kind_of
+from altnorm._labels import class_codes
+from altnorm._validation import InputError
 
-__all__ = ["ProbabilityTransformer", "as_proba", "class_codes", "resolve_classes"]
-
-_LOGITS_REMEDY = (
-    "If these are logits, pass input='logits'; if they were rounded, divide each row by its sum."
-)
+__all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
 
 
 class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -62,16 +54,12 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             Class labels, out of `classes_`; for multi-label problems the 0/1 matrix of decisions.
         """
         adjusted = self._transform(self._check_transform(proba))
-        if self.multilabel is not None:
-            return self._decide(adjusted)
-        return self.classes_[np.argmax(adjusted, axis=1)]
+        kind = kind_of(self)
+        decided = kind.decide(adjusted)
+        return decided if kind.is_multilabel else self.classes_[decided]
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         raise NotImplementedError
-
-    def _decide(self, proba: np.ndarray) -> np.ndarray:
-        """Labels of a multi-label problem."""
-        return decide(proba)
 
     def _check_fit(self, proba: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
         """Set `classes_`; return clean probabilities and, if `y` is given, class codes.
@@ -80,12 +68,11 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         checked = self._read(validate_data(self, proba, dtype=[np.float64, np.float32]))
         names = getattr(self, "feature_names_in_", _column_names(proba))
-        if self.multilabel is not None:
-            self.classes_ = resolve_classes(None, checked.shape[1], names)
-            return checked, None if y is None else check_label_matrix(y, checked.shape)
-        labels = None if y is None else check_labels(y, checked.shape[0])
-        self.classes_ = resolve_classes(labels, checked.shape[1], names)
-        return checked, None if labels is None else class_codes(labels, self.classes_)
+        kind = kind_of(self)
+        labels = None if y is None else kind.check_labels(y, checked.shape)
+        known = None if kind.is_multilabel else labels
+        self.classes_ = resolve_classes(known, checked.shape[1], names)
+        return checked, None if labels is None else kind.encode(labels, self.classes_)
 
     def _check_labelled(self, proba: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """As `_check_fit`, for methods that cannot do without labels."""
@@ -98,69 +85,18 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         checked, labels = self._check_fit(proba, y)
         return checked, np.asarray(labels)
 
-    def _codes(self, y: Any, n_rows: int) -> np.ndarray:
-        """Column index of each label in `y`; for multi-label problems `y` itself, a 0/1 matrix."""
-        if self.multilabel is not None:
-            return np.asarray(y)
-        return class_codes(check_labels(y, n_rows), self.classes_)
-
     def _check_transform(self, proba: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._read(validate_data(self, proba, dtype=[np.float64, np.float32], reset=False))
 
     def _read(self, values: np.ndarray) -> np.ndarray:
-        check_choice(self.input, "input", ("proba", "logits"))
-        several = self.multilabel is not None
-        if not several and values.shape[1] < 2:
-            raise InputError(
-                "`proba` must have one column a class and at least 2 classes",
-                f"it has {values.shape[1]} feature(s)",
-                "For one probability a row, pass [1 - p, p].",
-                value=values.shape[1],
-                code="shape",
-            )
-        if self.input == "logits":
-            return as_proba(values, "logits", multilabel=several)
-        return check_label_proba(values) if several else check_proba(values, remedy=_LOGITS_REMEDY)
-
-
-def as_proba(values: np.ndarray, input: str, *, multilabel: bool) -> np.ndarray:
-    """Return probabilities: `values` themselves or, if these are logits, what they stand for."""
-    if input == "proba":
-        return values
-    return expit(values) if multilabel else softmax(values, axis=1)
+        return kind_of(self).read(values, self.input)
 
 
 def _column_names(proba: Any) -> np.ndarray | None:
     """Column names of a data frame that are not strings, which is all that scikit-learn keeps."""
     columns = np.asarray(getattr(proba, "columns", None))
     return columns if columns.ndim == 1 else None
-
-
-def check_labels(y: Any, n_rows: int) -> np.ndarray:
-    """Return `y` as a one-dimensional array of `n_rows` class labels."""
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise InputError(
-            "`y` must hold one class label a row",
-            f"it has shape {labels.shape}",
-            "For a 0/1 matrix of several labels a row, pass multilabel='labelwise' or 'pairs'.",
-            value=labels.shape,
-            code="one_label_per_row",
-        )
-    if labels.shape[0] != n_rows:
-        raise InputError(
-            "`proba` and `y` must have the same number of rows",
-            f"they have {n_rows} and {labels.shape[0]}",
-            "Pass one label for each row.",
-            value=labels.shape[0],
-            code="shape",
-        )
-    assert_all_finite(labels, input_name="y")
-    check_classification_targets(labels)
-    return labels
 
 
 def resolve_classes(
@@ -189,21 +125,3 @@ def resolve_classes(
         value=present[0],
         code="unknown_class",
     )
-
-
-def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the column index of each label."""
-    order = np.argsort(classes)
-    position = np.searchsorted(classes, labels, sorter=order)
-    codes = order[np.minimum(position, classes.size - 1)]
-    unknown = np.flatnonzero(classes[codes] != labels)
-    if unknown.size:
-        raise InputError(
-            "Each label must be one of the classes",
-            f"{unknown.size} of {labels.size} are not",
-            f"Map the labels to {classes!r}.",
-            value=labels[unknown[0]],
-            code="unknown_class",
-            place=f"{labels[unknown[0]]!r} in row {unknown[0]}",
-        )
-    return codes

@@ -1,4 +1,4 @@
-"""Checks of multi-label input: independent probabilities and 0/1 matrices."""
+"""Checks of labels: class names, 0/1 matrices, and the probabilities of their entries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 from altnorm._array import is_array_api_obj, to_numpy
 from altnorm._validation import InputError, Place, check_matrix
 
-__all__ = ["check_indicator", "check_label_proba", "check_pair"]
+__all__ = ["check_indicator", "check_label_proba", "check_pair", "class_codes"]
 
 
 def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
@@ -70,3 +70,21 @@ def check_pair(y_true: Any, y_pred: Any, names: tuple[str, str] = ("y_true", "y_
             code="shape",
         )
     return [csr_array(v) for v in pair] if any(map(issparse, pair)) else pair
+
+
+def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the column index of each label."""
+    order = np.argsort(classes)
+    position = np.searchsorted(classes, labels, sorter=order)
+    codes = order[np.minimum(position, classes.size - 1)]
+    unknown = np.flatnonzero(classes[codes] != labels)
+    if unknown.size:
+        raise InputError(
+            "Each label must be one of the classes",
+            f"{unknown.size} of {labels.size} are not",
+            f"Map the labels to {classes!r}.",
+            value=labels[unknown[0]],
+            code="unknown_class",
+            place=f"{labels[unknown[0]]!r} in row {unknown[0]}",
+        )
+    return codes

@@ -14,7 +14,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._estimator import ProbabilityTransformer, class_codes
+from altnorm._estimator import ProbabilityTransformer
+from altnorm._kinds import kind_of
 from altnorm._validation import InputError, Place, sum_tolerance
 from altnorm.columns import check_adjusted, names_of
 
@@ -274,7 +275,7 @@ def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
     if stored.dtype != np.float16:
         return stored
     wide = stored.astype(np.float32)
-    if getattr(normalizer, "multilabel", None) or getattr(normalizer, "input", "") == "logits":
+    if kind_of(normalizer).is_multilabel or getattr(normalizer, "input", "") == "logits":
         return wide
     sums = wide.sum(axis=1, keepdims=True)
     return wide / np.where(np.abs(sums - 1) <= sum_tolerance("float16"), sums, 1)
@@ -325,11 +326,8 @@ def _labels(plan: _Plan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
 
 def _decide(plan: _Plan, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
     """Index of the predicted class of each row, or the 0/1 matrix of its labels."""
-    several = pa.types.is_list(plan.labels)
+    kind = kind_of(plan.normalizer)
     usual = getattr(type(plan.normalizer), "predict", None) is ProbabilityTransformer.predict
-    if not len(values):
-        return adjusted > 0 if several else np.argmax(adjusted, axis=1)
-    if usual:  # the rows need not be adjusted once more
-        return plan.normalizer._decide(adjusted) if several else np.argmax(adjusted, axis=1)
-    decision = np.asarray(plan.normalizer.predict(values))
-    return decision if several else class_codes(decision, plan.normalizer.classes_)
+    if usual or not len(values):  # the rows need not be adjusted once more
+        return kind.decide(adjusted)
+    return kind.encode(np.asarray(plan.normalizer.predict(values)), plan.normalizer.classes_)

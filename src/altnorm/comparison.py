@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from altnorm._kinds import kind_of
 from altnorm._progress import track
 from altnorm._validation import InputError
 from altnorm.metrics import resolve_scoring
@@ -187,7 +188,8 @@ def compare(
         )
     identity = Identity(multilabel="pairs" if multilabel else None)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
-    truth = identity._codes(test_y, len(before))
+    kind = kind_of(identity)
+    truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
     rows = []
     items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
     for name, method in items:

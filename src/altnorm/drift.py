@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Drift", "Usage", "measure_drift"]
+from altnorm._kinds import kind_of
+
+__all__ = ["Drift", "Usage", "count_usage", "fitted_usage", "measure_drift"]
 
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does
@@ -20,6 +22,14 @@ class Usage(NamedTuple):
     counts: np.ndarray  # (m,) confident predictions of each class
     n_doubtful: int
     n_total: int  # rows, or entries of a multi-label problem
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the counts of both batches together."""
+        return Usage(
+            self.counts + other.counts,
+            self.n_doubtful + other.n_doubtful,
+            self.n_total + other.n_total,
+        )
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,18 @@ class Drift:
         if self.drifted:
             return f"The reference no longer fits: {told}. Fit again on current validation data."
         return f"The reference fits: {told}."
+
+
+def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:
+    """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
+    kind = kind_of(normalizer)
+    doubt = kind.in_doubt(proba, normalizer.threshold, k_max=normalizer.k_max)
+    return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
+
+
+def fitted_usage(normalizer: Any) -> Usage:
+    """Return what a normalizer saw at `fit`."""
+    return Usage(normalizer.usage_counts_, *normalizer.usage_doubt_)
 
 
 def measure_drift(before: Usage, now: Usage, *, seed: int = 0) -> Drift:

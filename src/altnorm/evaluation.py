@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._kinds import kind_of
 from altnorm._validation import InputError
 from altnorm.explanation import ChangedRow, Explanation
-from altnorm.metrics import decide
-from altnorm.multilabel import prediction_ambiguity
-from altnorm.peers import Identity
 from altnorm.predictions import Predictions
 from altnorm.verdict import Verdict, compare_predictions
 
-__all__ = ["Evaluation", "check_kind", "evaluate", "tuned_for"]
-
-SINGLE_SCORES = ("accuracy", "f1_macro", "neg_log_loss", "neg_brier_score")
-MULTILABEL_SCORES = ("f1_micro", "f1_macro", "accuracy", "neg_log_loss")
+__all__ = ["Evaluation", "before_and_after", "check_kind", "evaluate", "tuned_for"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +97,19 @@ def evaluate(
     >>> evaluate(normalizer, demo.test).verdict.adopted
     True
     """
-    multilabel = normalizer.multilabel is not None
+    kind, codes = kind_of(normalizer), predictions.codes
     check_kind(predictions, normalizer)
-    codes = predictions.codes
-    identity = Identity(input=normalizer.input, multilabel=normalizer.multilabel)
-    before = identity.fit(predictions.proba)._check_transform(predictions.proba)
-    after = normalizer._transform(normalizer._check_transform(predictions.proba))
-    rule = getattr(normalizer, "decision", "threshold") if multilabel else "threshold"
-    options = {"significance": significance, "random_state": random_state, "rule": rule}
-    names = MULTILABEL_SCORES if multilabel else SINGLE_SCORES
+    before, after = before_and_after(normalizer, predictions.proba)
+    options: dict[str, Any] = {"significance": significance, "random_state": random_state}
+    options["rule"] = kind.decision
     asked = scoring if scoring is not None else tuned_for(normalizer)
     verdict = compare_predictions(codes, before, after, scoring=asked, **options)
     scores = [
         compare_predictions(codes, before, after, scoring=name, **options)
-        for name in names
+        for name in kind.scores
         if name != verdict.scoring
     ]
-    wrong = [_n_wrong(codes, proba, rule) for proba in (before, after)]
+    wrong = [_n_wrong(codes, kind.decide(proba)) for proba in (before, after)]
     fixed, broken = np.flatnonzero(wrong[1] < wrong[0]), np.flatnonzero(wrong[1] > wrong[0])
     explanation = explain_change(normalizer, before, after)
     return Evaluation(verdict, scores, fixed, broken, explanation, before, after)
@@ -126,33 +117,33 @@ def evaluate(
 
 def explain_change(normalizer: Any, before: np.ndarray, after: np.ndarray) -> Explanation:
     """Say which decisions of a fitted transformer changed, and why."""
-    multilabel = normalizer.multilabel is not None
-    k_max = getattr(normalizer, "k_max", 10)
-    doubt = prediction_ambiguity(before, multilabel=multilabel, k_max=k_max)
-    return Explanation.from_predictions(
-        before, after, doubt, normalizer.classes_, normalizer._decide if multilabel else None
-    )
+    kind = kind_of(normalizer)
+    ambiguity = kind.ambiguity(before, k_max=getattr(normalizer, "k_max", 10))
+    return Explanation.from_predictions(before, after, ambiguity, normalizer.classes_, kind.decide)
+
+
+def before_and_after(normalizer: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities before and after a fitted transformer, given what its `transform` takes."""
+    before = kind_of(normalizer).read(np.asarray(proba), normalizer.input)
+    return before, np.asarray(normalizer.transform(proba))
 
 
 def tuned_for(normalizer: Any) -> str:
     """Return the name of the score that a normalizer was tuned for, or a usual one."""
     verdict = getattr(normalizer, "verdict_", None)
-    usual = SINGLE_SCORES if normalizer.multilabel is None else MULTILABEL_SCORES
-    return usual[0] if verdict is None else str(verdict.scoring)
+    return kind_of(normalizer).scores[0] if verdict is None else str(verdict.scoring)
 
 
-def _n_wrong(codes: np.ndarray, proba: np.ndarray, rule: str) -> np.ndarray:
+def _n_wrong(codes: np.ndarray, decided: np.ndarray) -> np.ndarray:
     """Number of wrong decisions in each row."""
-    if codes.ndim == 2:
-        return np.count_nonzero(decide(proba, rule=rule) != codes, axis=1)
-    return (proba.argmax(axis=1) != codes).astype(int)
+    return np.count_nonzero((decided != codes).reshape(len(codes), -1), axis=1)
 
 
 def check_kind(predictions: Predictions, normalizer: Any) -> None:
     """Raise unless the predictions are of the kind that the normalizer was fitted on."""
-    multilabel, kind = normalizer.multilabel is not None, normalizer.input
-    if predictions.labels is not None and predictions.multilabel != multilabel:
-        fitted = "multi-label" if multilabel else "single-label"
+    is_multilabel, kind = kind_of(normalizer).is_multilabel, normalizer.input
+    if predictions.labels is not None and predictions.multilabel != is_multilabel:
+        fitted = "multi-label" if is_multilabel else "single-label"
         given = "a 0/1 matrix" if predictions.multilabel else "one class a row"
         raise InputError(
             f"The model is for {fitted} problems, and the labels are {given}",
@@ -161,9 +152,9 @@ def check_kind(predictions: Predictions, normalizer: Any) -> None:
             code="multilabel",
         )
     if predictions.input != kind:
-        told = {"proba": "probabilities", "logits": "logits"}
+        words = {"proba": "probabilities", "logits": "logits"}
         raise InputError(
-            f"The model was fitted on {told[kind]}, and the file holds {told[predictions.input]}",
+            f"The model was fitted on {words[kind]}, and the file holds {words[predictions.input]}",
             remedy="Give it the same kind of file.",
             value=predictions.input,
             code="input_kind",

@@ -71,19 +71,18 @@ class Explanation:
         after: np.ndarray,
         ambiguity: np.ndarray,
         classes: np.ndarray,
-        decide: Callable[[np.ndarray], np.ndarray] | None = None,
+        decide: Callable[[np.ndarray], np.ndarray],
     ) -> Explanation:
         """Compare probabilities before and after an adjustment.
 
-        In multi-label problems `decide` is the rule from probabilities to a 0/1 matrix.
+        `decide` is the rule from probabilities to class codes, or to a 0/1 matrix.
         """
-        if decide is None:
-            codes = np.stack([before.argmax(axis=1), after.argmax(axis=1)], axis=1)
+        codes = np.stack([decide(before), decide(after)], axis=-1).astype(int)
+        if codes.ndim == 2:
             row = np.flatnonzero(codes[:, 0] != codes[:, 1])
             codes, doubt, label, names = codes[row], ambiguity[row], None, classes
             before, after = before[row], after[row]
         else:
-            codes = np.stack([decide(before), decide(after)], axis=2).astype(int)
             row, column = np.nonzero(codes[:, :, 0] != codes[:, :, 1])
             codes, doubt, label = codes[row, column], ambiguity[row, column], classes[column]
             names = np.array([0, 1])

@@ -9,48 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.special import entr, expit, logit
 
 from altnorm._array import quiet
-from altnorm._labels import check_indicator
-from altnorm._validation import InputError
-from altnorm.ambiguity import row_ambiguity
 from altnorm.binary import iterate_logits
 
-__all__ = [
-    "adjust_yes",
-    "binary_ambiguity",
-    "check_label_matrix",
-    "label_slices",
-    "prediction_ambiguity",
-]
-
-
-def check_label_matrix(y: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the 0/1 label matrix as booleans."""
-    labels = check_indicator(y, "y")
-    if labels.shape != shape:
-        raise InputError(
-            f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}",
-            f"it has shape {labels.shape}",
-            "Use scikit-learn's MultiLabelBinarizer to make one.",
-            value=labels.shape,
-            code="label_matrix",
-        )
-    return labels.toarray() if hasattr(labels, "toarray") else labels
+__all__ = ["adjust_yes", "binary_ambiguity", "label_slices"]
 
 
 def binary_ambiguity(p: np.ndarray) -> np.ndarray:
     """Ambiguity of yes/no probabilities: their entropy in bits."""
     return (entr(p) + entr(1 - p)) / math.log(2)
-
-
-def prediction_ambiguity(proba: np.ndarray, *, multilabel: bool, k_max: int) -> np.ndarray:
-    """Ambiguity of each row, or of each entry in multi-label problems."""
-    return binary_ambiguity(proba) if multilabel else row_ambiguity(proba, k_max=k_max)
 
 
 def adjust_yes(

@@ -9,17 +9,12 @@ from sklearn.utils.validation import _check_sample_weight
 
 from altnorm import functional
 from altnorm._estimator import ProbabilityTransformer
+from altnorm._kinds import kind_of
 from altnorm._validation import check_choice, check_integer, check_positive
-from altnorm.ambiguity import in_doubt
-from altnorm.drift import Drift, Usage, measure_drift
+from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.explanation import Explanation
-from altnorm.multilabel import (
-    adjust_yes,
-    binary_ambiguity,
-    label_slices,
-    prediction_ambiguity,
-)
-from altnorm.reference import class_prior, label_prior, merge_rows, reference_mask
+from altnorm.multilabel import adjust_yes, label_slices
+from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]
 
@@ -136,20 +131,21 @@ class AlternatingNormalizer(ProbabilityTransformer):
             The fitted normalizer.
         """
         self._check_params()
+        kind = kind_of(self)
         checked, labels = self._check_fit(proba, y)
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)
-        self.prior_ = self._fit_prior(checked, labels, weight)
-        self.usage_counts_, *self.usage_doubt_ = self._usage(checked)
-        doubt = self._ambiguity(checked)
-        serves = reference_mask(doubt, self.threshold, self.reference)
-        if self.multilabel is None:
+        self.prior_ = kind.count_prior(labels, checked.shape[1], self.prior, weight)
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, checked)
+        ambiguity = kind.ambiguity(checked, k_max=self.k_max)
+        serves = reference_mask(ambiguity, self.threshold, self.reference)
+        if kind.is_multilabel:
+            self._keep_entries(checked, serves, weight)
+        else:
             self.reference_ = checked[serves]
             self.reference_weight_ = None if weight is None else weight[serves]
             self._log_s = self._column_sums() if self.depth == 1 else None
-        else:
-            self._fit_yes(checked, serves, weight)
         return self
 
     def explain(self, proba: Any) -> Explanation:
@@ -168,11 +164,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
             which each class was multiplied.
         """
         before = self._check_transform(proba)
+        kind = kind_of(self)
+        ambiguity = kind.ambiguity(before, k_max=self.k_max)
         after = self._transform(before)
-        several = self.multilabel is not None
-        return Explanation.from_predictions(
-            before, after, self._ambiguity(before), self.classes_, self._decide if several else None
-        )
+        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
     def check(self, proba: Any) -> Drift:
         """Say whether the reference still fits incoming predictions.
@@ -202,21 +197,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
         >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
-        return self._drift(self._check_transform(proba))
-
-    def _drift(self, proba: np.ndarray) -> Drift:
-        before = Usage(self.usage_counts_, *self.usage_doubt_)
-        return measure_drift(before, self._usage(proba))
-
-    def _usage(self, proba: np.ndarray) -> Usage:
-        """How predictions use the classes; a confident yes counts in multi-label problems."""
-        doubt = self._in_doubt(proba)
-        if self.multilabel is None:
-            sure = proba[~doubt].argmax(axis=1)
-            counts = np.bincount(sure, minlength=proba.shape[1])
-        else:
-            counts = ((proba > 0.5) & ~doubt).sum(axis=0)
-        return Usage(counts, int(doubt.sum()), doubt.size)
+        now = count_usage(self, self._check_transform(proba))
+        return measure_drift(fitted_usage(self), now)
 
     def _check_params(self) -> None:
         check_positive(self.alpha, "alpha")
@@ -224,30 +206,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)
-        check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
-
-    def _ambiguity(self, proba: np.ndarray) -> np.ndarray:
-        several = self.multilabel is not None
-        return prediction_ambiguity(proba, multilabel=several, k_max=self.k_max)
+        check_choice(self.reference, "reference", REFERENCES)
 
     def _in_doubt(self, proba: np.ndarray) -> np.ndarray:
         """Which rows are in doubt, or which entries in multi-label problems."""
-        if self.multilabel is None:
-            return in_doubt(proba, self.threshold, k_max=self.k_max)
-        return binary_ambiguity(proba) > self.threshold
-
-    def _fit_prior(
-        self, proba: np.ndarray, labels: np.ndarray | None, weight: np.ndarray | None
-    ) -> np.ndarray:
-        """Class prior, for multi-label problems as described for `prior_`."""
-        if self.multilabel == "labelwise":
-            return label_prior(labels, proba.shape[1], self.prior, sample_weight=weight)
-        if self.multilabel is None:
-            return class_prior(labels, proba.shape[1], self.prior, sample_weight=weight)
-        if weight is not None:
-            weight = np.repeat(weight, proba.shape[1])
-        no = None if labels is None else 1 - labels.reshape(-1).astype(int)  # yes is class 0
-        return class_prior(no, 2, self.prior, sample_weight=weight)
+        return kind_of(self).in_doubt(proba, self.threshold, k_max=self.k_max)
 
     def _problem(self, p: np.ndarray, **known: Any) -> functional.Problem:
         return functional.problem(
@@ -267,13 +230,15 @@ class AlternatingNormalizer(ProbabilityTransformer):
             return None
         return functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
 
-    def _fit_yes(self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None) -> None:
+    def _keep_entries(
+        self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
+    ) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
         self._log_s = None
         rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
         merged = [
             merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])
-            for at in self._parts(proba.shape[1])
+            for at in kind_of(self).parts(proba.shape[1])
         ]
         self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])
         self.reference_ = np.concatenate([values for values, _ in merged])
@@ -283,21 +248,18 @@ class AlternatingNormalizer(ProbabilityTransformer):
                 [np.ones(values.size) if w is None else w for values, w in merged]
             )
 
-    def _parts(self, n_labels: int) -> list[Any]:
-        """Which entries of a multi-label problem share a reference: all, or those of a label."""
-        return [...] if self.multilabel == "pairs" else [np.s_[:, j] for j in range(n_labels)]
-
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         doubt = self._in_doubt(proba)
         out = proba.copy()
         if not doubt.any():
             return out
-        if self.multilabel is None:
+        kind = kind_of(self)
+        if not kind.is_multilabel:
             # In double precision whatever came in: large exponents magnify rounding.
             rows = proba[doubt].astype(np.float64, copy=False)
             out[doubt] = functional.solve(self._problem(rows, log_s=self._log_s))
             return out
-        parts = self._parts(out.shape[1])
+        parts = kind.parts(out.shape[1])
         for j, span in label_slices(self.offsets_):
             at = doubt[parts[j]]
             values = proba[parts[j]][at].astype(np.float64, copy=False)

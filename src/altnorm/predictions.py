@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._estimator import as_proba, class_codes
 from altnorm._files import check_input, replacing
+from altnorm._kinds import resolve_kind
+from altnorm._labels import class_codes
 from altnorm._validation import InputError, check_proba
 from altnorm.array_files import Header, open_arrays
 from altnorm.columns import (
@@ -89,7 +90,9 @@ class Predictions:
 
     def probabilities(self) -> np.ndarray:
         """Return probabilities, whatever the file held."""
-        return as_proba(self.proba, self.input, multilabel=self.multilabel)
+        if self.input == "proba":
+            return self.proba
+        return resolve_kind("labelwise" if self.multilabel else None).from_logits(self.proba)
 
     def select(self, classes: Any) -> Predictions:
         """Return the same predictions with one column for each of `classes`, in their order.

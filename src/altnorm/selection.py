@@ -9,6 +9,7 @@ import numpy as np
 from sklearn import config_context
 
 from altnorm._array import quiet
+from altnorm._kinds import resolve_kind
 from altnorm._scores import Score
 from altnorm.crossfit import ClassCrossFit, Grid, YesCrossFit
 from altnorm.normalizer import AlternatingNormalizer
@@ -37,9 +38,9 @@ class Validation(NamedTuple):
 
     def count_prior(self, rows: Any = slice(None)) -> np.ndarray:
         """Class prior counted from some of the rows."""
-        counting = AlternatingNormalizer(prior=self.prior, multilabel=self.multilabel)
         weight = None if self.weight is None else self.weight[rows]
-        return counting._fit_prior(self.proba[rows], self.labels[rows], weight)
+        kind = resolve_kind(self.multilabel)
+        return kind.count_prior(self.labels[rows], self.proba.shape[1], self.prior, weight)
 
     def normalizer(self, setting: Setting, prior: np.ndarray) -> AlternatingNormalizer:
         """Return the unfitted normalizer of a setting."""
@@ -100,7 +101,7 @@ class Dealing:
                 weight = None if data.weight is None else data.weight[~inside]
                 with config_context(working_memory=WORKING_MEMORY):
                     normalizer.fit(data.proba[~inside], sample_weight=weight)
-                    after[inside] = normalizer._transform(data.proba[inside])
+                    after[inside] = normalizer.transform(data.proba[inside])
         return after
 
     def biases(self) -> BiasCrossFit:

@@ -12,12 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from altnorm._estimator import ProbabilityTransformer
+from altnorm._kinds import kind_of
 from altnorm._progress import track
-from altnorm._validation import InputError, check_choice, check_integer, check_positive
-from altnorm.decisions import decide
+from altnorm._validation import InputError, check_choice, check_integer, check_level, check_positive
 from altnorm.explanation import Explanation
 from altnorm.metrics import resolve_scoring
-from altnorm.multilabel import prediction_ambiguity
 from altnorm.peers import Identity
 from altnorm.reference import REFERENCES
 from altnorm.refine import BiasCrossFit, PriorGuidedBias, best_bias
@@ -215,17 +214,12 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         """
         before = self._check_transform(proba)
         after = self._transform(before)
-        several = self.multilabel is not None
-        doubt = prediction_ambiguity(before, multilabel=several, k_max=self.k_max)
-        rule = self._decide if several else None
-        return Explanation.from_predictions(before, after, doubt, self.classes_, rule)
+        kind = kind_of(self)
+        ambiguity = kind.ambiguity(before, k_max=self.k_max)
+        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
-        inner = self.best_normalizer_
-        return inner._transform(inner._read(proba))
-
-    def _decide(self, proba: np.ndarray) -> np.ndarray:
-        return decide(proba, rule=self.decision)
+        return np.asarray(self.best_normalizer_.transform(proba))
 
     def _read_validation(self, proba: Any, y: Any, sample_weight: Any) -> Validation:
         self._check_grid()
@@ -240,8 +234,9 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         scoring = self.scoring
         if self.multilabel is not None and scoring == "accuracy":
             scoring = "f1_micro"
+        kind = kind_of(self)
         score = resolve_scoring(
-            scoring, self.multilabel is not None, classes=self.classes_, decision=self._decide
+            scoring, kind.is_multilabel, classes=self.classes_, decision=kind.decide
         )
         return Validation(
             checked,
@@ -251,12 +246,13 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             self.k_max,
             self.prior,
             score,
-            self._decide,
+            kind.decide,
         )
 
     def _check_grid(self) -> None:
         """Raise unless every setting of the grid is one that AlternatingNormalizer takes."""
-        check_choice(self.multilabel, "multilabel", (None, "pairs", "labelwise"))
+        kind_of(self)
+        check_level(self.significance, "significance")
         for name in ("alphas", "depths", "thresholds", "references", "smoothings"):
             if not len(getattr(self, name)):
                 raise InputError(f"`{name}` must hold at least one value; it is empty. Pass some.")

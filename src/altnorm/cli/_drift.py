@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from altnorm.drift import Drift, Usage, measure_drift
+from altnorm._kinds import kind_of
+from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 
 __all__ = ["DriftWatch"]
 
@@ -35,13 +36,12 @@ class DriftWatch:
     def add(self, values: np.ndarray) -> None:
         """Count predictions as the file holds them, known to be sound."""
         if self.active and len(values):
-            now = self.chosen._usage(self.normalizer._check_transform(values))
-            before = self.usage or Usage(np.zeros_like(now.counts), 0, 0)
-            self.usage = Usage(*(a + b for a, b in zip(before, now, strict=True)))
+            proba = kind_of(self.normalizer).read(np.asarray(values), self.normalizer.input)
+            now = count_usage(self.chosen, proba)
+            self.usage = now if self.usage is None else self.usage.plus(now)
 
     def result(self) -> Drift | None:
         """Return the comparison with what was seen at fit, if there is anything to compare."""
         if self.usage is None:
             return None
-        fitted = Usage(self.chosen.usage_counts_, *self.chosen.usage_doubt_)
-        return measure_drift(fitted, self.usage)
+        return measure_drift(fitted_usage(self.chosen), self.usage)

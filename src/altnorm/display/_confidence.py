@@ -6,9 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from altnorm.display._axes import AFTER, BEFORE, INK, before_and_after, find_axes
-from altnorm.display.measures import ambiguity_histogram, doubt, reliability
+from altnorm._kinds import kind_of, resolve_kind
+from altnorm.display._axes import AFTER, BEFORE, INK, find_axes
+from altnorm.display.measures import ambiguity_histogram, reliability
 from altnorm.display.records import AmbiguityHistogram, Reliability
+from altnorm.evaluation import before_and_after
 
 __all__ = ["AmbiguityDisplay", "ReliabilityDisplay"]
 
@@ -75,7 +77,7 @@ class AmbiguityDisplay(_Display):
         *,
         threshold: float | None = 0.75,
         k_max: int = 10,
-        multilabel: bool = False,
+        multilabel: str | None = None,
         bins: int = 40,
     ) -> AmbiguityDisplay:
         """Compute the ambiguity of each row.
@@ -88,8 +90,8 @@ class AmbiguityDisplay(_Display):
             Where doubt begins.
         k_max : int, default=10
             As for :func:`altnorm.ambiguity`.
-        multilabel : bool, default=False
-            Whether the columns are independent yes/no probabilities.
+        multilabel : None, "pairs" or "labelwise", default=None
+            As for :class:`~altnorm.AlternatingNormalizer`; None if rows sum to 1.
         bins : int, default=40
             Number of bins.
 
@@ -98,7 +100,7 @@ class AmbiguityDisplay(_Display):
         AmbiguityDisplay
             Not yet drawn.
         """
-        ambiguity = doubt(np.asarray(proba), multilabel=multilabel, k_max=k_max)
+        ambiguity = resolve_kind(multilabel).ambiguity(np.asarray(proba), k_max=k_max)
         return cls(ambiguity_histogram(ambiguity, threshold=threshold, bins=bins))
 
     @classmethod
@@ -120,7 +122,9 @@ class AmbiguityDisplay(_Display):
             Not yet drawn.
         """
         inner = getattr(normalizer, "best_normalizer_", normalizer)
-        _, _, ambiguity = before_and_after(normalizer, proba)
+        kind = kind_of(normalizer)
+        before = kind.read(np.asarray(proba), normalizer.input)
+        ambiguity = kind.ambiguity(before, k_max=getattr(normalizer, "k_max", 10))
         threshold = getattr(inner, "threshold", None)
         return cls(ambiguity_histogram(ambiguity, threshold=threshold, bins=bins))
 
@@ -218,8 +222,9 @@ class ReliabilityDisplay(_Display):
         ReliabilityDisplay
             Not yet drawn.
         """
-        before, after, _ = before_and_after(normalizer, proba)
-        truth = normalizer._codes(y, before.shape[0])
+        before, after = before_and_after(normalizer, proba)
+        kind = kind_of(normalizer)
+        truth = kind.encode(kind.check_labels(y, before.shape), normalizer.classes_)
         return cls.from_predictions(truth, before, after, n_bins=n_bins)
 
     def _draw(self, ax: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from altnorm._kinds import SingleLabel, kind_of, resolve_kind
 from altnorm._validation import InputError
 from altnorm.display._axes import (
     BEFORE,
@@ -13,11 +14,11 @@ from altnorm.display._axes import (
     DEPTHS,
     FIXED,
     INK,
-    before_and_after,
     find_axes,
 )
-from altnorm.display.measures import class_changes, class_use, doubt, tuning_curves
+from altnorm.display.measures import class_changes, class_use, tuning_curves
 from altnorm.display.records import ClassChanges, ClassUse, TuningCurves
+from altnorm.evaluation import before_and_after
 from altnorm.multilabel import label_slices
 from altnorm.normalizer import AlternatingNormalizer
 
@@ -118,7 +119,7 @@ class ClassUseDisplay(_ClassDisplay):
         """
         rows = np.asarray(proba)
         m = rows.shape[1]
-        sure = rows[doubt(rows, k_max=k_max) <= threshold]
+        sure = rows[SingleLabel().ambiguity(rows, k_max=k_max) <= threshold]
         if not len(sure):
             raise InputError(
                 f"No row has an ambiguity of at most `threshold` {threshold:g}",
@@ -151,13 +152,13 @@ class ClassUseDisplay(_ClassDisplay):
                 value=type(inner).__name__,
             )
         weight = inner.reference_weight_
-        if inner.multilabel is None:
-            use = class_use(inner.reference_, inner.prior_, normalizer.classes_, weight)
-            return cls(use)
+        names = np.asarray(normalizer.classes_)
+        if not kind_of(inner).is_multilabel:
+            return cls(class_use(inner.reference_, inner.prior_, names, weight))
         used = _label_use(inner)
-        if inner.multilabel == "pairs":
-            return cls(ClassUse(np.array(["yes"]), inner.prior_[:1], used))
-        return cls(ClassUse(np.asarray(normalizer.classes_), inner.prior_, used))
+        if used.size == 1 < names.size:  # one reference for all labels
+            names = np.array(["yes"])
+        return cls(ClassUse(names, inner.prior_[: used.size], used))
 
     def _draw(self, ax: Any, n_classes: int) -> None:
         prior, used = self.use.prior, self.use.used
@@ -313,7 +314,13 @@ class FixedBrokenDisplay(_ClassDisplay):
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, before: Any, after: Any, *, classes: Any = None
+        cls,
+        y_true: Any,
+        before: Any,
+        after: Any,
+        *,
+        classes: Any = None,
+        decision: str = "threshold",
     ) -> FixedBrokenDisplay:
         """Count the rows.
 
@@ -325,15 +332,19 @@ class FixedBrokenDisplay(_ClassDisplay):
             Probabilities.
         classes : array-like of shape (n_classes,), optional
             Names.
+        decision : {"threshold", "argmax_or_threshold"}, default="threshold"
+            For a 0/1 matrix, the rule of :func:`altnorm.metrics.decide`.
 
         Returns
         -------
         FixedBrokenDisplay
             Not yet drawn.
         """
-        old, new = np.asarray(before), np.asarray(after)
-        names = np.arange(old.shape[1]) if classes is None else np.asarray(classes)
-        return cls(class_changes(old, new, np.asarray(y_true)), names)
+        truth, m = np.asarray(y_true), np.shape(before)[1]
+        kind = resolve_kind("labelwise" if truth.ndim == 2 else None, decision)
+        old, new = (kind.decide(np.asarray(proba)) for proba in (before, after))
+        names = np.arange(m) if classes is None else np.asarray(classes)
+        return cls(class_changes(old, new, m, truth), names)
 
     @classmethod
     def from_estimator(cls, normalizer: Any, proba: Any, y: Any) -> FixedBrokenDisplay:
@@ -353,9 +364,11 @@ class FixedBrokenDisplay(_ClassDisplay):
         FixedBrokenDisplay
             Not yet drawn.
         """
-        before, after, _ = before_and_after(normalizer, proba)
-        truth = normalizer._codes(y, before.shape[0])
-        return cls.from_predictions(truth, before, after, classes=normalizer.classes_)
+        before, after = before_and_after(normalizer, proba)
+        kind, classes = kind_of(normalizer), normalizer.classes_
+        truth = kind.encode(kind.check_labels(y, before.shape), classes)
+        rule = kind.decision
+        return cls.from_predictions(truth, before, after, classes=classes, decision=rule)
 
     def _draw(self, ax: Any, n_classes: int) -> None:
         assert self.changes.fixed is not None

@@ -16,32 +16,16 @@ from altnorm.display.records import (
     Reliability,
     TuningCurves,
 )
-from altnorm.multilabel import prediction_ambiguity
 
 __all__ = [
     "ambiguity_histogram",
     "class_changes",
     "class_factors",
     "class_use",
-    "doubt",
     "flows",
-    "label_changes",
     "reliability",
-    "right_decisions",
     "tuning_curves",
 ]
-
-
-def doubt(proba: np.ndarray, *, multilabel: bool = False, k_max: int = 10) -> np.ndarray:
-    """Ambiguity of each row, or of each entry in multi-label problems."""
-    return prediction_ambiguity(proba, multilabel=multilabel, k_max=k_max)
-
-
-def right_decisions(proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Say which rows are right; with a 0/1 matrix of labels, which entries are."""
-    if codes.ndim == 2:
-        return (proba > 0.5) == codes.astype(bool)
-    return proba.argmax(axis=1) == codes
 
 
 def ambiguity_histogram(
@@ -59,7 +43,7 @@ def ambiguity_histogram(
     ambiguity : ndarray
         Ambiguity of each row, from 0 to 1.
     right_before, right_after : ndarray of bool, shaped like `ambiguity`, optional
-        Which rows are right; see :func:`right_decisions`.
+        Which rows, or which decisions of multi-label problems, are right.
     threshold : float, optional
         Rows above it are in doubt.
     bins : int, default=40
@@ -159,26 +143,34 @@ def class_factors(before: np.ndarray, after: np.ndarray, *, relative: bool = Fal
 
 
 def class_changes(
-    before: np.ndarray, after: np.ndarray, codes: np.ndarray | None = None
+    old: np.ndarray, new: np.ndarray, m: int, codes: np.ndarray | None = None
 ) -> ClassChanges:
     """Count changed decisions by class.
 
     Parameters
     ----------
-    before, after : ndarray of shape (n, m)
-        Probabilities.
+    old, new : ndarray of int, shape (n,) or (n, m)
+        Decisions before and after: class codes, or 0/1 matrices for multi-label problems.
+    m : int
+        Number of classes.
     codes : ndarray of shape (n,) or (n, m), optional
-        True class codes, or a 0/1 matrix for multi-label problems.
+        The truth, like the decisions.
 
     Returns
     -------
     ClassChanges
         Rows gained, lost, fixed and broken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.display.measures import class_changes
+    >>> changes = class_changes(np.array([0, 0, 1]), np.array([1, 0, 0]), 2, np.array([1, 0, 1]))
+    >>> changes.fixed, changes.broken
+    (array([0, 1]), array([0, 1]))
     """
-    if codes is not None and codes.ndim == 2:
-        return _label_changes(before > 0.5, after > 0.5, codes.astype(bool))
-    m = before.shape[1]
-    old, new = before.argmax(axis=1), after.argmax(axis=1)
+    if old.ndim == 2:
+        return _label_changes(old > 0, new > 0, codes)
     moved = old != new
     gained, lost = (np.bincount(c[moved], minlength=m) for c in (new, old))
     if codes is None:
@@ -187,20 +179,13 @@ def class_changes(
     return ClassChanges(gained, lost, fixed, broken)
 
 
-def label_changes(before: np.ndarray, after: np.ndarray) -> ClassChanges:
-    """As :func:`class_changes`, for multi-label problems without labels."""
-    old, new = before > 0.5, after > 0.5
-    return ClassChanges((new & ~old).sum(axis=0), (old & ~new).sum(axis=0))
-
-
-def _label_changes(old: np.ndarray, new: np.ndarray, truth: np.ndarray) -> ClassChanges:
+def _label_changes(old: np.ndarray, new: np.ndarray, codes: np.ndarray | None) -> ClassChanges:
+    gained, lost = (new & ~old).sum(axis=0), (old & ~new).sum(axis=0)
+    if codes is None:
+        return ClassChanges(gained, lost)
+    truth = codes > 0
     fixed, broken = ((old != new) & (side == truth) for side in (new, old))
-    return ClassChanges(
-        (new & ~old).sum(axis=0),
-        (old & ~new).sum(axis=0),
-        fixed.sum(axis=0),
-        broken.sum(axis=0),
-    )
+    return ClassChanges(gained, lost, fixed.sum(axis=0), broken.sum(axis=0))
 
 
 def flows(old: np.ndarray, new: np.ndarray, codes: np.ndarray | None = None) -> Flows:

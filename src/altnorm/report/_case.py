@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from altnorm._estimator import as_proba
-from altnorm.display.measures import doubt
-from altnorm.drift import Drift
-from altnorm.evaluation import Evaluation, check_kind, evaluate, explain_change
+from altnorm._kinds import LabelKind, kind_of
+from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.evaluation import Evaluation, before_and_after, check_kind, evaluate, explain_change
 from altnorm.explanation import Explanation
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import Identity
@@ -28,6 +28,8 @@ class Case:
     ----------
     normalizer, inner : estimator
         What was given, and what it applies (the same unless it was tuned).
+    kind : LabelKind
+        Of labels: one class per row, or several labels.
     classes : ndarray of shape (n_classes,)
         Names.
     before, after : ndarray of shape (n, m)
@@ -46,6 +48,7 @@ class Case:
 
     normalizer: Any
     inner: Any
+    kind: LabelKind
     classes: np.ndarray
     before: np.ndarray
     after: np.ndarray
@@ -55,11 +58,10 @@ class Case:
     explanation: Explanation
     evaluation: Evaluation | None
 
-    @property
-    def multilabel(self) -> str | None:
-        """None, "pairs" or "labelwise"."""
-        mode: str | None = self.normalizer.multilabel
-        return mode
+    @cached_property
+    def decided(self) -> tuple[np.ndarray, np.ndarray]:
+        """Decisions before and after: class codes (n,), or 0/1 matrices (n, m)."""
+        return self.kind.decide(self.before), self.kind.decide(self.after)
 
     @property
     def tuned(self) -> Verdict | None:
@@ -73,7 +75,7 @@ class Case:
         return None if self.evaluation is None else self.evaluation.verdict
 
     @property
-    def kind(self) -> str:
+    def family(self) -> str:
         """What is applied: "alternating", "identity" or "other" (biases, a peer)."""
         if isinstance(self.inner, AlternatingNormalizer):
             return "alternating"
@@ -84,7 +86,7 @@ class Case:
         """Whether these predictions look like those the reference is from."""
         if not isinstance(self.inner, AlternatingNormalizer):
             return None
-        return self.inner._drift(self.before)
+        return measure_drift(fitted_usage(self.inner), count_usage(self.inner, self.before))
 
     @property
     def method(self) -> str:
@@ -102,20 +104,19 @@ def read_case(normalizer: Any, predictions: Predictions, *, scoring: Any = None)
     """Apply the normalizer; evaluate it where there are labels."""
     check_kind(predictions, normalizer)
     inner = getattr(normalizer, "best_normalizer_", normalizer)
-    multilabel = normalizer.multilabel is not None
-    k_max = getattr(normalizer, "k_max", 10)
-    before = as_proba(np.asarray(predictions.proba), predictions.input, multilabel=multilabel)
+    kind = kind_of(normalizer)
     evaluation = None
     if predictions.labels is not None:
         evaluation = evaluate(normalizer, predictions, scoring=scoring)
         before, after = evaluation.before, evaluation.after
     else:
-        after = np.asarray(normalizer.transform(predictions.proba))
-    ambiguity = doubt(before, multilabel=multilabel, k_max=k_max)
+        before, after = before_and_after(normalizer, predictions.proba)
+    ambiguity = kind.ambiguity(before, k_max=getattr(normalizer, "k_max", 10))
     explanation = explain_change(normalizer, before, after)
     return Case(
         normalizer,
         inner,
+        kind,
         np.asarray(normalizer.classes_),
         before,
         after,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._kinds import Labelwise, Pairs
 from altnorm.comparison import Comparison
 from altnorm.display import measures
 from altnorm.display.records import ClassUse
@@ -33,8 +34,8 @@ def chart_data(
     reference = find_reference(case, validation)
     data = {
         "classes": [str(name) for name in case.classes.tolist()],
-        "multilabel": case.multilabel,
-        "kind": case.kind,
+        "multilabel": case.kind.multilabel,
+        "kind": case.family,
         "n_rows": case.before.shape[0],
         "labelled": case.codes is not None,
         "threshold": case.threshold,
@@ -53,10 +54,9 @@ def chart_data(
 
 
 def _flows(case: Case) -> dict[str, Any] | None:
-    if case.multilabel is not None or not len(case.explanation):
+    if case.kind.is_multilabel or not len(case.explanation):
         return None
-    old, new = case.before.argmax(axis=1), case.after.argmax(axis=1)
-    found = measures.flows(old, new, case.codes)
+    found = measures.flows(*case.decided, case.codes)
     flows = {name: v if v is None else v[:MAX_FLOWS] for name, v in vars(found).items()}
     return {**flows, "n": found.count.size, "rows": int(found.count.sum())}
 
@@ -64,15 +64,13 @@ def _flows(case: Case) -> dict[str, Any] | None:
 def _changes(case: Case) -> dict[str, Any] | None:
     if not len(case.explanation):
         return None
-    if case.multilabel is not None and case.codes is None:
-        return vars(measures.label_changes(case.before, case.after))
-    return vars(measures.class_changes(case.before, case.after, case.codes))
+    return vars(measures.class_changes(*case.decided, case.classes.size, case.codes))
 
 
 def _ambiguity(case: Case) -> dict[str, Any]:
     right: list[np.ndarray | None] = [None, None]
     if case.codes is not None:
-        right = [measures.right_decisions(p, case.codes) for p in (case.before, case.after)]
+        right = [decided == case.codes for decided in case.decided]
     histogram = measures.ambiguity_histogram(case.ambiguity, *right, threshold=case.threshold)
     return vars(histogram)
 
@@ -81,17 +79,15 @@ def _use(case: Case, reference: Reference | None) -> dict[str, Any] | None:
     """Prior, what the reference uses up, and the factor of each class or label."""
     if reference is None:
         return None
-    names = case.classes
     chosen = [_serving(block, case, reference.confident) for block in reference.blocks]
-    if case.multilabel is None or case.multilabel == "pairs":
-        block, (rows, weight) = reference.blocks[0], chosen[0]
-        if case.multilabel == "pairs":
-            names = np.array(["no", "yes"])
-        use = measures.class_use(rows, block.prior, names, weight)
-    else:
+    if isinstance(case.kind, Labelwise):
         prior = np.array([block.prior[1] for block in reference.blocks])
         used = np.array([np.average(rows[:, 1], weights=weight) for rows, weight in chosen])
-        use = ClassUse(names, prior, used)
+        use = ClassUse(case.classes, prior, used)
+    else:
+        block, (rows, weight) = reference.blocks[0], chosen[0]
+        names = np.array(["no", "yes"]) if case.kind.is_multilabel else case.classes
+        use = measures.class_use(rows, block.prior, names, weight)
     return {
         "classes": [str(name) for name in use.classes.tolist()],
         "prior": use.prior,
@@ -113,16 +109,15 @@ def _serving(block: Any, case: Case, confident: bool) -> tuple[np.ndarray, np.nd
 
 
 def _factors(case: Case) -> np.ndarray | None:
-    if case.kind == "identity":
+    if case.family == "identity":
         return None
-    if case.multilabel is None:
-        rows = (case.before != case.after).any(axis=1)
+    moved = case.before != case.after
+    if not case.kind.is_multilabel:
+        rows = moved.any(axis=1)
         return measures.class_factors(case.before[rows], case.after[rows], relative=True)
-    if case.multilabel == "pairs":
-        moved = case.before != case.after
+    if isinstance(case.kind, Pairs):
         pairs = [np.stack([1 - p[moved], p[moved]], axis=1) for p in (case.before, case.after)]
         return measures.class_factors(*pairs)
-    moved = case.before != case.after
     return measures.class_factors(
         np.where(moved, case.before, 0.0), np.where(moved, case.after, 0.0)
     )

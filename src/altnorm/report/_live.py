@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from altnorm._array import quiet
-from altnorm.display.measures import right_decisions
 from altnorm.report._case import Case
 from altnorm.report._reference import Reference, log_sums
 from altnorm.report._rows import clip
@@ -40,7 +39,8 @@ def live_data(
     case: Case, reference: Reference | None, texts: Sequence[str] | None = None
 ) -> dict[str, Any] | None:
     """Return what the sliders need, or None where there is no reference to compute with."""
-    if reference is None:
+    # The sliders decide entry by entry, which a rule that looks at whole rows cannot do.
+    if reference is None or (case.kind.is_multilabel and case.kind.decision != "threshold"):
         return None
     settings = case.settings
     width = sum(block.rows.shape[1] for block in reference.blocks)
@@ -83,9 +83,9 @@ def _sample(
     flat = case.ambiguity.reshape(-1)
     doubtful = np.flatnonzero(flat > lowest)
     chosen, weight = _draw(doubtful, _telling(case).reshape(-1)[doubtful])
-    described = (_rows if case.multilabel is None else _entries)(case, chosen, n_blocks)
+    described = (_entries if case.kind.is_multilabel else _rows)(case, chosen, n_blocks)
     if texts is not None:
-        rows = chosen // (1 if case.multilabel is None else case.before.shape[1])
+        rows = chosen // (case.before.shape[1] if case.kind.is_multilabel else 1)
         described["text"] = [clip(str(texts[row])) for row in rows.tolist()]
     return {
         **described,
@@ -100,7 +100,7 @@ def _sample(
 
 def _telling(case: Case) -> np.ndarray:
     """Decisions that F1 depends on; rare among yes/no decisions, and sampled more densely."""
-    if case.multilabel is None:
+    if not case.kind.is_multilabel:
         return np.ones(case.ambiguity.shape, dtype=bool)
     near = case.before > 0.2
     return near if case.codes is None else near | (case.codes > 0)
@@ -156,12 +156,13 @@ def _outside(case: Case, doubtful: np.ndarray) -> dict[str, int] | None:
     """What is known of the rows that no position of the slider touches."""
     if case.codes is None:
         return None
-    right = right_decisions(case.before, case.codes).reshape(-1)
+    decided = case.decided[0]
+    right = (decided == case.codes).reshape(-1)
     others = np.ones(right.size, dtype=bool)
     others[doubtful] = False
     counts = {"right": int(right[others].sum())}
-    if case.multilabel is not None:
-        truth, said = (x.reshape(-1)[others] for x in (case.codes > 0, case.before > 0.5))
+    if case.kind.is_multilabel:
+        truth, said = (x.reshape(-1)[others] for x in (case.codes > 0, decided > 0))
         counts |= {
             "hits": int((truth & said).sum()),
             "named": int(truth.sum() + said.sum()),

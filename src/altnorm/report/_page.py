@@ -88,18 +88,15 @@ def _facts(case: Case) -> dict[str, Any]:
         "share_doubt": None if in_doubt is None else in_doubt / max(1, case.ambiguity.size),
         "n_changed": int(np.unique(case.explanation.row).size),
         "n_entries": len(case.explanation),
-        "noun": "row" if case.multilabel is None else "decision",
-        "class_noun": "class" if case.multilabel is None else "label",
-        "classes_noun": "classes" if case.multilabel is None else "labels",
+        **dict(zip(("noun", "class_noun", "classes_noun"), case.kind.nouns, strict=True)),
     }
 
 
 def _scores(case: Case) -> list[Any]:
     if case.evaluation is None:
         return []
-    multilabel = case.multilabel is not None
     shown = (case.evaluation.verdict, *case.evaluation.scores)
-    return [score_line(one, multilabel) for one in shown]
+    return [score_line(one, case.kind.is_multilabel) for one in shown]
 
 
 def _arms(case: Case) -> list[tuple[str, Any, str]]:

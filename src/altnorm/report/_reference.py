@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from altnorm._array import quiet
-from altnorm.display.measures import doubt
+from altnorm._kinds import SingleLabel
 from altnorm.multilabel import label_slices
 from altnorm.predictions import Predictions
-from altnorm.reference import class_prior, label_prior
 from altnorm.report._case import Case
 
 __all__ = ["Block", "Reference", "find_reference", "log_sums"]
@@ -69,11 +68,11 @@ class Reference:
 
 def find_reference(case: Case, validation: Predictions | None) -> Reference | None:
     """Return the model's reference; else one made of validation, or of these predictions."""
-    if case.kind == "alternating":
+    if case.family == "alternating":
         return _own(case)
     if validation is not None and validation.labels is not None:
         return _from_validation(case, validation)
-    if case.multilabel is not None:
+    if case.kind.is_multilabel:
         return None
     m = case.before.shape[1]
     return Reference([_block(case.before, None, np.full(m, 1 / m), case)], True, 0.0, THESE)
@@ -122,7 +121,7 @@ def log_sums(
 def _own(case: Case) -> Reference:
     inner = case.inner
     stored, weight, prior = inner.reference_, inner.reference_weight_, inner.prior_
-    if case.multilabel is None:
+    if not case.kind.is_multilabel:
         blocks = [_block(stored, weight, prior, case)]
     else:
         weights = np.ones(stored.size) if weight is None else np.asarray(weight)
@@ -135,16 +134,13 @@ def _own(case: Case) -> Reference:
 
 def _from_validation(case: Case, validation: Predictions) -> Reference:
     proba, codes = np.asarray(validation.probabilities()), validation.codes
-    m = proba.shape[1]
-    if case.multilabel is None:
-        prior = class_prior(codes, m, "shrunk")
+    prior = case.kind.count_prior(codes, proba.shape[1], "shrunk", None)
+    if not case.kind.is_multilabel:
         blocks = [_block(proba, None, prior, case)]
-    elif case.multilabel == "pairs":
-        blocks = [_block(_no_yes(proba), None, _no_yes(np.array([codes.mean()]))[0], case)]
     else:
-        yes = label_prior(codes, m, "shrunk")
         blocks = [
-            _block(_no_yes(proba[:, j]), None, _no_yes(yes[j : j + 1])[0], case) for j in range(m)
+            _block(_no_yes(proba[at]), None, _no_yes(prior[j])[0], case)
+            for j, at in enumerate(case.kind.parts(proba.shape[1]))
         ]
     settings = case.settings
     confident = settings.get("reference", "confident") == "confident"
@@ -160,7 +156,7 @@ def _block(rows: np.ndarray, weight: Any, prior: np.ndarray, case: Case) -> Bloc
         chosen = np.sort(np.random.default_rng(0).choice(rows.shape[0], most, replace=False))
         scale = weight.sum() / weight[chosen].sum()
         rows, weight = rows[chosen], weight[chosen] * scale
-    ambiguity = doubt(rows, k_max=getattr(case.normalizer, "k_max", 10))
+    ambiguity = SingleLabel().ambiguity(rows, k_max=getattr(case.normalizer, "k_max", 10))
     return Block(rows, weight, np.asarray(prior, dtype=np.float64), ambiguity)
 
 

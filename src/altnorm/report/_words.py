@@ -149,7 +149,7 @@ def caution(case: Case) -> str:
     worse = [one for one in case.evaluation.scores if one.ci_high < 0]
     if not worse:
         return ""
-    lines = [score_line(one, case.multilabel is not None) for one in worse]
+    lines = [score_line(one, case.kind.is_multilabel) for one in worse]
     told = " and ".join(
         f"{line.name} {'rises' if line.lower else 'falls'} from {line.before} to {line.after}"
         for line in lines

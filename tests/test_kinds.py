@@ -1,0 +1,75 @@
+"""What kind of labels a problem has, resolved once."""
+
+import numpy as np
+import pytest
+
+from altnorm import InputError, ambiguity
+from altnorm._kinds import Labelwise, Pairs, SingleLabel, kind_of, resolve_kind
+from altnorm.peers import GlobalThreshold, Identity
+
+ROWS = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
+ENTRIES = np.array([[0.7, 0.6, 0.1], [0.3, 0.4, 0.2]])
+
+
+@pytest.mark.parametrize(
+    ("multilabel", "kind"), [(None, SingleLabel), ("pairs", Pairs), ("labelwise", Labelwise)]
+)
+def test_settings_name_a_kind(multilabel, kind):
+    found = resolve_kind(multilabel)
+    assert type(found) is kind
+    assert found.multilabel == multilabel
+    assert found.is_multilabel == (multilabel is not None)
+    assert kind_of(Identity(multilabel=multilabel)) == found
+
+
+def test_settings_that_name_none():
+    with pytest.raises(InputError, match="`multilabel` must be None or 'pairs' or 'labelwise'"):
+        resolve_kind("several")
+    with pytest.raises(InputError, match="`decision` must be 'threshold' or 'argmax_or_threshold'"):
+        resolve_kind("pairs", "none_below")
+    assert kind_of(GlobalThreshold()) == Labelwise()
+
+
+def test_decisions():
+    assert SingleLabel().decide(ROWS).tolist() == [0, 1]
+    assert Pairs().decide(ENTRIES).tolist() == [[1, 1, 0], [0, 0, 0]]
+    never_empty = Labelwise("argmax_or_threshold").decide(ENTRIES)
+    assert never_empty.tolist() == [[1, 1, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("kind", [Pairs(), Labelwise()])
+def test_an_entry_is_as_ambiguous_as_the_row_of_its_yes_and_no(kind):
+    both = np.stack([1 - ENTRIES.ravel(), ENTRIES.ravel()], axis=1)
+    found = kind.ambiguity(ENTRIES)
+    np.testing.assert_allclose(found.ravel(), ambiguity(both), rtol=1e-12)
+    assert (kind.in_doubt(ENTRIES, 0.9) == (found > 0.9)).all()
+
+
+def test_priors():
+    y = np.array([[1, 1, 0], [0, 1, 0]], dtype=bool)
+    assert Pairs().count_prior(y, 3, None, None).tolist() == [0.5, 0.5]
+    weighted = Pairs().count_prior(y, 3, None, np.array([3.0, 1.0]))
+    np.testing.assert_allclose(weighted, [7 / 12, 5 / 12])
+    assert Labelwise().count_prior(y, 3, None, None).tolist() == [0.5, 1.0, 0.0]
+    assert SingleLabel().count_prior(np.array([0, 0, 2, 1]), 3, None, None).tolist() == [
+        0.5,
+        0.25,
+        0.25,
+    ]
+
+
+@pytest.mark.parametrize("kind", [SingleLabel(), Pairs(), Labelwise()])
+def test_parts_cover_every_entry_once(kind):
+    seen = np.zeros((4, 3), dtype=int)
+    for part in kind.parts(3):
+        seen[part] += 1
+    assert (seen == 1).all()
+
+
+def test_logits_are_never_guessed():
+    with pytest.raises(InputError, match="`input` must be 'proba' or 'logits'"):
+        SingleLabel().read(ROWS, "odds")
+    np.testing.assert_allclose(SingleLabel().read(np.log(ROWS), "logits"), ROWS)
+    np.testing.assert_allclose(Pairs().read(np.log(ENTRIES / (1 - ENTRIES)), "logits"), ENTRIES)
+    with pytest.raises(InputError, match="pass input='logits'"):
+        SingleLabel().read(np.log(ROWS) + 5, "proba")
