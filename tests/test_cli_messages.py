@@ -10,7 +10,7 @@ import pytest
 from altnorm import AlternatingNormalizer
 from altnorm.cli._run import run
 from altnorm.model import save_model
-from tests.commands import CLASSES, draw, out, refused
+from tests.commands import CLASSES, QUICK, draw, out, refused
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,12 @@ from tests.commands import CLASSES, draw, out, refused
         ("apply model test.parquet -o test.parquet", "exists already"),
         ("compare val.parquet test.parquet", "Labels are needed"),
         ("export model -o m.onnx --dtype int8", "int8"),
+        ("export model -o m.onnx --append-to val.parquet", "must be an ONNX model"),
+        ("export model -o m.onnx --append-to model", "must be an ONNX model"),
+        ("apply model test.parquet -o x.parquet -j 0", "--jobs must be a number of threads"),
+        ("apply model test.parquet -o x.parquet -j 1000000", "it is 1000000"),
+        ("tune val.parquet --label y -o m --seed -1", "--seed"),
+        ("compare val.parquet test.parquet --label y --seed 99999999999", "--seed"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
@@ -133,3 +139,82 @@ def test_closed_pipe_gives_no_traceback():
     code += "from altnorm.cli import main; sys.argv = ['altnorm', '--help']; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert b"Traceback" not in done.stderr
+
+
+def shell(command, **options):
+    """Run a shell command in which altnorm is ours."""
+    program = f"{sys.executable} -c 'from altnorm.cli import main; main()'"
+    return subprocess.run(
+        command.replace("altnorm", program), shell=True, capture_output=True, check=False, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("altnorm --version >&-", b"Error: Standard output is closed."),
+        ("altnorm --help > /dev/full", b"Error: No space left on device"),
+    ],
+)
+def test_nowhere_to_print_to(command, message):
+    done = shell(command)
+    assert done.returncode == 2
+    assert done.stderr.startswith(message)
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_streams_that_know_only_ascii(folder, model):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = shell(f"altnorm evaluate {model} test.parquet --label y", env=environment)
+    assert done.returncode == 0, done.stderr
+    assert b"rows fixed" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_file_names_that_are_not_utf8(folder, model):
+    os.rename("test.parquet", b"\xff.parquet")
+    done = shell(f"altnorm apply {model} $'\\xff.parquet' -o out.parquet", executable="/bin/bash")
+    assert done.returncode in (0, 2)
+    assert b"Traceback" not in done.stderr
+    done = shell(f"altnorm apply {model} val.parquet -o $'\\xfe.csv'", executable="/bin/bash")
+    assert done.returncode in (0, 2)
+    assert b"Traceback" not in done.stderr
+
+
+NAMES = ["[other]", "[/]", ":smile:", "a\nb", "\x1b[31mred", "\u202eevil"]
+
+
+def test_names_are_text_not_markup(folder, capsys):
+    proba, codes = draw(300, 0)
+    frame = pd.DataFrame(proba, columns=NAMES[:3])
+    frame["y"] = [NAMES[code] for code in codes]
+    frame.to_parquet("odd.parquet")
+    model = "odd [red].model"
+    assert run(["tune", "odd.parquet", "--label", "y", "-o", model, *QUICK]) == 0
+    assert model in out(capsys)
+    assert run(["evaluate", model, "odd.parquet", "--label", "y"]) == 0
+    shown = out(capsys)
+    for name in NAMES[:3]:
+        assert name in shown
+    assert "no column '[/]x'" in refused(
+        capsys, "evaluate", model, "odd.parquet", "--label", "[/]x"
+    )
+
+
+def test_control_characters_are_shown_escaped(folder, capsys):
+    proba, codes = draw(300, 0)
+    names = NAMES[3:]
+    frame = pd.DataFrame(proba, columns=names)
+    frame["y"] = [names[code] for code in codes]
+    frame.to_parquet("odd.parquet")
+    assert run(["tune", "odd.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
+    out(capsys)
+    assert run(["evaluate", "m", "odd.parquet", "--label", "y"]) == 0
+    shown = out(capsys)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    for name in ("a\\nb", "\\x1b[31mred", "\\u202eevil"):
+        assert name in shown
+    frame.drop(columns=names[1]).to_parquet("bad.parquet")
+    message = refused(capsys, "apply", "m", "bad.parquet", "-o", "x.parquet")
+    assert "'\\x1b[31mred'" in message

@@ -32,6 +32,18 @@ __all__ = [
     "numbers",
 ]
 
+_MOST_JOBS = 4096
+
+
+def _check_jobs(jobs: int) -> int:
+    if jobs == 0 or abs(jobs) > _MOST_JOBS:
+        raise InputError(
+            f"--jobs must be a number of threads, or -1 for all cores; it is {jobs}. Pass for "
+            "example --jobs 4."
+        )
+    return jobs
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `tune` wrote.")]
 Validation = Annotated[
     Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
@@ -47,8 +59,16 @@ Json = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", metavar="", help="Exit status 1 if the verdict says no.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", help="Threads; -1 is all cores.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same result.")]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs", "-j", metavar="N", help="Threads; -1 is all cores.", callback=_check_jobs
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Same seed, same result."),
+]
 Scoring = Annotated[
     str | None,
     typer.Option(

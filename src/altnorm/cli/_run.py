@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -43,16 +44,31 @@ def run(arguments: Sequence[str]) -> int:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
+            _check_streams()
             status = app(list(arguments), standalone_mode=False, prog_name="altnorm")
             sys.stdout.flush()
         except BrokenPipeError:  # the reader of our output has left: nothing more to say
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence_stdout()
             return DONE
         except Exception as error:
             return _tell(error)
         except KeyboardInterrupt:
             return _interrupted()
     return status if isinstance(status, int) else DONE
+
+
+def _check_streams() -> None:
+    """Raise if there is nowhere to print to; let no character be one that cannot be printed."""
+    if sys.stdout is None:
+        raise InputError("Standard output is closed. Redirect it to a file or to /dev/null.")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence_stdout() -> None:
+    """Print no more: Python would try again at the end, and fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: Exception) -> int:
@@ -63,7 +79,9 @@ def _tell(error: Exception) -> int:
         sentence = " ".join(error.format_message().split()).rstrip(".") + "."
         errors.print(f"Error: {sentence} See --help.", markup=False, soft_wrap=True)
         return BAD_INPUT
-    if isinstance(error, (InputError, OSError, ImportError)):
+    if isinstance(error, OSError) and error.filename is None and _stdout_fails():
+        _silence_stdout()
+    if isinstance(error, (InputError, OSError, ImportError, MemoryError)) or _is_arrow(error):
         errors.print(f"Error: {one_sentence(error)}", markup=False, soft_wrap=True)
         return BAD_INPUT
     traceback.print_exception(error)
@@ -71,11 +89,27 @@ def _tell(error: Exception) -> int:
     return INTERNAL
 
 
+def _stdout_fails() -> bool:
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        return True
+    return False
+
+
+def _is_arrow(error: Exception) -> bool:
+    """Whether PyArrow could not do what a file asked for, or the file was not sound."""
+    arrow = sys.modules.get("pyarrow")
+    return arrow is not None and isinstance(error, arrow.ArrowException)
+
+
 def one_sentence(error: Exception) -> str:
     """Return the message of an error in the words of the command line, on one line."""
     if isinstance(error, OSError) and error.strerror:
         where = f" ('{error.filename}')" if error.filename else ""
         return f"{error.strerror}{where}; nothing was written."
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory ({error or 'no more was given'}); nothing was written."
     if isinstance(error, InputError) and error.code in REMEDIES:
         error = error.replace(remedy=REMEDIES[error.code])
     return " ".join(str(error).split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,8 +30,35 @@ __all__ = [
     "show_verdict",
 ]
 
-out = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+# What could move the cursor, end a line or turn the direction of writing.
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class _TextConsole(Console):
+    """A console to which strings are text: names of classes and files may look like anything.
+
+    No markup, no emoji codes, and control characters are shown escaped.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(escaped(text), **options)
+
+
+def escaped(text: str) -> str:
+    """Text with its control characters, except newlines, as escape sequences."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def name_cell(name: Any) -> str:
+    """A class name as a table shows it, on one line."""
+    return str(name).replace("\n", "\\n")
+
+
+out = _TextConsole()
+errors = _TextConsole(stderr=True)
 
 
 def print_json(record: dict[str, Any]) -> None:
@@ -75,11 +103,11 @@ def changed_table(rows: Sequence[tuple[str, Any, ChangedRow]], title: str) -> Ta
     for name, truth, changed in rows:
         table.add_row(
             name,
-            str(truth),
-            str(changed.before),
+            name_cell(truth),
+            name_cell(changed.before),
             f"{changed.proba_before:.2f}",
             f"{changed.factor_before:.2f}",
-            str(changed.after),
+            name_cell(changed.after),
             f"{changed.proba_after:.2f}",
             f"{changed.factor_after:.2f}",
             f"{changed.ambiguity:.2f}",

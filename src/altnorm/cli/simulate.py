@@ -75,9 +75,9 @@ def _show(result: Simulation, output: Path) -> None:
     )
     shown.add_column("reference \\ row")
     for name in names:
-        shown.add_column(name.replace("[", "\\["), justify="right")
+        shown.add_column(name, justify="right")
     for name, gains, shares in zip(names, gain, switched, strict=True):
         cells = (f"{g:.2f}  {s:.1%}" for g, s in zip(gains, shares, strict=True))
-        shown.add_row(name.replace("[", "\\["), *cells)
+        shown.add_row(name, *cells)
     out.print(shown)
     out.print(f"{result.design.n_adjusted:,} rows adjusted; table and figure in {output}")

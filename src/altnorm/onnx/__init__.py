@@ -113,7 +113,7 @@ def export(
         model = _build(normalizer, output_name, tensor_type, opset, ir_version=8)
     else:
         if not isinstance(append_to, onnx.ModelProto):
-            append_to = onnx.load(check_input(append_to))
+            append_to = _load(append_to)
         model = _append(normalizer, output_name, append_to, append_output)
     _check_size(model)
     onnx.checker.check_model(model, full_check=True)
@@ -122,10 +122,30 @@ def export(
     return model
 
 
+def _load(path: str | PathLike[str]) -> Any:
+    """Read a classifier; a file that holds something else is bad input."""
+    source = check_input(path)
+    try:
+        model = onnx.load(source)
+        onnx.checker.check_model(model)
+    except OSError:
+        raise
+    except Exception as error:  # the parser's own, which protocol buffers do not document
+        raise InputError(
+            "`append_to` must be an ONNX model",
+            f"'{source}' is not, or it is damaged ({' '.join(str(error).split())[:200]})",
+            "Name the file that your converter wrote.",
+            value=str(source),
+            code="onnx_file",
+        ) from error
+    return model
+
+
 def _append(normalizer: Any, output_name: str, classifier: Any, wanted: str | None) -> Any:
     """Merge a classifier and the normalizer into one model."""
     output = _proba_output(classifier, len(normalizer.classes_), wanted)
-    opset = next(s.version for s in classifier.opset_import if s.domain in ("", "ai.onnx"))
+    standard = (s.version for s in classifier.opset_import if s.domain in ("", "ai.onnx"))
+    opset = next(standard, 0)
     if opset < _OLDEST_OPSET:
         raise InputError(
             f"The classifier's operator set must be {_OLDEST_OPSET} or later",
