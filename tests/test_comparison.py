@@ -87,8 +87,10 @@ def test_several_labels():
     result = compare(*data, methods=methods)
     assert result.scoring == "f1_micro"
     assert result.base == pytest.approx(f1_score(data[3], data[2] > 0.5, average="micro"))
-    whole = compare(*data, methods=methods, scoring="subset_accuracy")
-    assert whole.base == pytest.approx(accuracy_score(data[3], data[2] > 0.5))
+    for name in ("accuracy", "subset_accuracy"):
+        whole = compare(*data, methods=methods, scoring=name)
+        assert whole.scoring == name
+        assert whole.base == pytest.approx(accuracy_score(data[3], data[2] > 0.5))
 
 
 def test_no_methods(data):

@@ -358,7 +358,6 @@ def test_plain_callables_are_scorers_too():
         ("loose_macro_f1", False, "for single-label predictions; it is 'loose_macro_f1'"),
         ("top_k_accuracy", True, "for multi-label predictions; it is 'top_k_accuracy'"),
         (3, False, r"name or a scorer\(estimator, X, y\); it is 3"),
-        (None, False, "it is None"),
     ],
 )
 def test_unknown_scores_are_told(scoring, multilabel, message):
@@ -369,3 +368,9 @@ def test_unknown_scores_are_told(scoring, multilabel, message):
 def test_a_score_without_formula_is_told():
     with pytest.raises(InputError, match="'mine' has no formula"):
         Score("mine", "labels")(np.array([0]), np.array([0]))
+
+
+def test_no_name_is_the_natural_score():
+    assert resolve_scoring(None).name == "accuracy"
+    assert resolve_scoring(None, multilabel=True).name == "f1_micro"
+    assert resolve_scoring("accuracy", multilabel=True).name == "accuracy"

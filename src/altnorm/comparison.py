@@ -136,7 +136,7 @@ def compare(
     test_y: Any,
     *,
     methods: Mapping[str, Any] | None = None,
-    scoring: Any = "accuracy",
+    scoring: Any = None,
     verbose: int = 0,
 ) -> Comparison:
     """Fit each method on validation data and compare it with doing nothing on test data.
@@ -152,9 +152,9 @@ def compare(
     methods : mapping of str to estimator, optional
         Estimators with fit(proba, y) and transform(proba). None takes the peers in
         :mod:`altnorm.peers` and :class:`AlternatingNormalizerCV`, plain and refined.
-    scoring : str or callable, default="accuracy"
-        Score; for multi-label problems the default stands for "f1_micro" (ask for
-        "subset_accuracy" to count rows with every label right).
+    scoring : str or callable, optional
+        As for :func:`altnorm.metrics.resolve_scoring`; None is the accuracy, or micro-F1 for
+        multi-label problems.
     verbose : int, default=0
         Whether to show a progress bar (needs Rich).
 
@@ -178,8 +178,6 @@ def compare(
     ['BCTS']
     """
     multilabel = np.ndim(val_y) == 2
-    if multilabel and scoring == "accuracy":
-        scoring = "f1_micro"
     methods = default_methods(multilabel) if methods is None else methods
     if not methods:
         raise InputError(
@@ -190,12 +188,12 @@ def compare(
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
     kind = kind_of(identity)
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
+    score = resolve_scoring(scoring, multilabel)
     rows = []
     items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
     for name, method in items:
         after = np.asarray(clone(method).fit(val_proba, val_y).transform(test_proba))
-        verdict = compare_predictions(truth, before, after, scoring=scoring)
+        verdict = compare_predictions(truth, before, after, scoring=score)
         rows.append(MethodResult.from_verdict(name, verdict))
-    score = resolve_scoring(scoring, multilabel)
     base = rows[0].score - rows[0].gain
     return Comparison(score.name, base, tuple(rows), score.in_points)

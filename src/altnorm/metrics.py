@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from altnorm._kinds import resolve_kind
 from altnorm._labels import check_pair
 from altnorm._scores import (
     MULTI_LABEL,
@@ -98,9 +99,11 @@ def resolve_scoring(
 
     Parameters
     ----------
-    scoring : str, callable or Score
+    scoring : str, callable, Score or None
         A name, such as "accuracy", "f1_macro", "neg_log_loss" or "loose_macro_f1"; any other
-        name scikit-learn knows; or a scorer ``scorer(estimator, X, y)``.
+        name scikit-learn knows; or a scorer ``scorer(estimator, X, y)``. None is the natural
+        score: "accuracy", or "f1_micro" for multi-label problems, where "accuracy" would count
+        only the rows with every label right.
     multilabel : bool, default=False
         Whether labels are 0/1 matrices; otherwise they are class codes 0 .. m-1. Log-loss and
         Brier score of a multi-label row are averages over its labels.
@@ -125,6 +128,8 @@ def resolve_scoring(
     """
     if isinstance(scoring, Score):
         return scoring
+    if scoring is None:
+        scoring = resolve_kind("labelwise" if multilabel else None).scores[0]
     table, other = (MULTI_LABEL, SINGLE_LABEL) if multilabel else (SINGLE_LABEL, MULTI_LABEL)
     if isinstance(scoring, str) and scoring in table:
         return table[scoring]

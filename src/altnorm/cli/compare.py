@@ -34,7 +34,7 @@ def compare(
     tested = read_predictions(test, layout, classes=val.classes)
     if val.labels is not None and tested.labels is not None and val.multilabel != tested.multilabel:
         raise InputError("Both files must have the same kind of labels. Check their label columns.")
-    result = compare_all(val, tested, scoring or "accuracy", seed=seed, jobs=jobs)
+    result = compare_all(val, tested, scoring, seed=seed, jobs=jobs)
     if json:
         print_json({"scoring": result.scoring, "base": result.base, "methods": result.to_dicts()})
     else:
@@ -42,7 +42,7 @@ def compare(
 
 
 def compare_all(
-    val: Predictions, test: Predictions, scoring: str, *, seed: int = 0, jobs: int = -1
+    val: Predictions, test: Predictions, scoring: str | None, *, seed: int = 0, jobs: int = -1
 ) -> Comparison:
     """Compare all methods, with a progress bar on a terminal."""
     methods = default_methods(val.multilabel, random_state=seed)

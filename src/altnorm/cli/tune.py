@@ -87,7 +87,7 @@ def tune(
     tuned = AlternatingNormalizerCV(
         **_grid(alphas, depths, thresholds),
         prior=known,
-        scoring=scoring or "accuracy",
+        scoring=scoring,
         multilabel=multilabel,
         refine=refine,
         cv=cv,
