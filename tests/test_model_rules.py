@@ -101,6 +101,8 @@ STATE = [
     ("_log_s", NAN),
     ("_log_s", np.full(3, np.inf)),
     ("_log_s", np.zeros(4)),
+    ("_log_s_of", [1.0]),
+    ("_log_s_of", "all"),
     ("classes_", np.array(["a", "a", "b"])),
     ("classes_", np.array(["a", "b"])),
     ("n_features_in_", 7),

@@ -296,3 +296,29 @@ def test_rows_with_only_impossible_classes_are_left_and_counted():
         adjusted = normalizer.transform(proba)
     np.testing.assert_array_equal(adjusted[0], proba[0])
     assert (adjusted[1, 2:] == 0).all()
+
+
+@pytest.mark.parametrize("mode", [None, "pairs", "labelwise"])
+@pytest.mark.parametrize("start", [{}, {"depth": 2}], ids=["depth 1", "depth 2"])
+@pytest.mark.parametrize(
+    "change",
+    [{"alpha": 3.0}, {"smoothing": 0.5}, {"depth": 3}, {"depth": 1, "alpha": 0.4}],
+    ids=str,
+)
+def test_settings_that_change_after_fit_hold(mode, start, change):
+    proba, y = draw(n=80)
+    y = np.eye(4, dtype=int)[y] if mode else y
+    changed = AlternatingNormalizer(threshold=0.5, multilabel=mode, **start).fit(proba, y)
+    changed.set_params(**change)
+    fresh = AlternatingNormalizer(threshold=0.5, multilabel=mode).set_params(**start)
+    fresh.set_params(**change).fit(proba, y)
+    np.testing.assert_array_equal(changed.transform(proba), fresh.transform(proba))
+
+
+def test_fitting_again_forgets_the_first_problem():
+    proba, y = draw()
+    again = AlternatingNormalizer(multilabel="labelwise").fit(proba, np.eye(4, dtype=int)[y])
+    again.set_params(multilabel=None).fit(proba, y)
+    once = AlternatingNormalizer().fit(proba, y)
+    assert vars(again).keys() == vars(once).keys()
+    np.testing.assert_array_equal(again.transform(proba), once.transform(proba))

@@ -172,6 +172,11 @@ def _are_log_sums(value: Any, estimator: Any) -> bool:
     return sound and _within(value, -math.inf, math.log(np.finfo(np.float64).max))
 
 
+def _are_three_numbers(value: Any, _: Any) -> bool:
+    numbers = isinstance(value, list) and all(isinstance(v, Real) for v in value)
+    return numbers and len(value) == 3
+
+
 def _are_counts(value: Any, estimator: Any) -> bool:
     return _is_array(value, "iu", (estimator.classes_.size,)) and bool((value >= 0).all())
 
@@ -244,6 +249,7 @@ FITTED: dict[str, dict[str, Rule]] = {
         "reference_weight_": Rule("None or one weight per reference row", _is_weight),
         "offsets_": Rule("where the labels' references start", _are_offsets, optional=True),
         "_log_s": Rule("None or one logarithm per class, none infinite or NaN", _are_log_sums),
+        "_log_s_of": Rule("three numbers", _are_three_numbers),
         "usage_counts_": Rule("one count per class", _are_counts),
         "usage_doubt_": Rule("two counts, the first not larger", _is_doubt),
     },

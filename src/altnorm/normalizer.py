@@ -143,9 +143,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if kind.is_multilabel:
             self._keep_entries(checked, serves, weight)
         else:
+            self.__dict__.pop("offsets_", None)  # of an earlier fit to several labels
             self.reference_ = checked[serves]
             self.reference_weight_ = None if weight is None else weight[serves]
-            self._log_s = self._column_sums() if self.depth == 1 else None
+            self._log_s = self._column_sums()
+        self._log_s_of = self._sums_settings()
         return self
 
     def explain(self, proba: Any) -> Explanation:
@@ -226,9 +228,12 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     def _column_sums(self) -> np.ndarray | None:
         """Column sums of the reference: all that one iteration needs of it."""
-        if (self.prior_ == 0).any():
+        if self.depth != 1 or (self.prior_ == 0).any():
             return None
         return functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
+
+    def _sums_settings(self) -> list[Any]:
+        return [self.alpha, self.depth, self.smoothing]
 
     def _keep_entries(
         self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
@@ -257,7 +262,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if not kind.is_multilabel:
             # In double precision whatever came in: large exponents magnify rounding.
             rows = proba[doubt].astype(np.float64, copy=False)
-            out[doubt] = functional.solve(self._problem(rows, log_s=self._log_s))
+            # Settings may have changed since `fit`; the sums are for those it saw.
+            fresh = self._log_s_of == self._sums_settings()
+            log_s = self._log_s if fresh else self._column_sums()
+            out[doubt] = functional.solve(self._problem(rows, log_s=log_s))
             return out
         parts = kind.parts(out.shape[1])
         for j, span in label_slices(self.offsets_):
