@@ -19,7 +19,9 @@ def general(logit_b, logit_a, weight, prior, **keywords):
     stack = [np.stack([log_expit(z), log_expit(-z)], axis=1) for z in (logit_b, logit_a)]
     log_w = None if weight is None else np.log(weight)
     with np.errstate(all="ignore"):
-        steps = list(scaling.iterate(*stack, log_w, np.log(prior), **keywords))
+        alpha, depth = keywords.pop("alpha"), keywords.pop("depth")
+        reference = scaling.LogReference(stack[1], log_w, np.log(prior), alpha, **keywords)
+        steps = list(scaling.iterate(stack[0], reference, depth=depth))
     return np.exp([np.concatenate(blocks)[:, 0] for blocks in steps])
 
 

@@ -19,16 +19,12 @@ def logs(array):
         return np.log(array)
 
 
-def run(kernel, proba, reference, prior, *, weight=None, **keywords):
+def run(kernel, proba, reference, prior, *, alpha, depth, weight=None, log_mass=None):
     """All iterations of `kernel` as probabilities, shape (depth, t, m)."""
     with np.errstate(all="ignore"):
-        steps = kernel(
-            logs(proba),
-            logs(reference),
-            None if weight is None else logs(weight),
-            logs(prior),
-            **keywords,
-        )
+        log_w = None if weight is None else logs(weight)
+        met = scaling.LogReference(logs(reference), log_w, logs(prior), alpha, log_mass)
+        steps = kernel(logs(proba), met, depth=depth)
         return np.exp([np.concatenate(blocks) for blocks in steps])
 
 

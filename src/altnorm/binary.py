@@ -159,13 +159,13 @@ def _chebyshev(function: Callable[[Array], tuple[Array, Array]], part: Array) ->
     for degree in _DEGREES:
         if degree >= part.shape[0]:
             break
-        nodes = np.cos(np.pi * np.arange(degree + 1) / degree)
+        nodes = chebyshev_nodes(degree)
         new = nodes if values.size == 0 else nodes[1::2]
         at = function(as_array(0.5 * (low + high) + 0.5 * (high - low) * new, part))
         fresh = np.stack([to_numpy(v).astype(np.float64) for v in at], axis=1)
         values = fresh if values.size == 0 else _interleave(values, fresh)
         finite = np.isfinite(values).all(axis=0)  # a class no reference row has gives -inf
-        coefficients = _coefficients(np.where(finite, values, 0.0))
+        coefficients = chebyshev_series(np.where(finite, values, 0.0))
         scale = max(1.0, float(np.abs(values[:, finite]).max(initial=0.0)))
         tolerance = 16 * float(np.finfo(str(to_numpy(part[:1]).dtype)).eps) * scale
         if np.abs(coefficients[-2:]).max() <= tolerance:
@@ -180,7 +180,12 @@ def _interleave(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return merged
 
 
-def _coefficients(values: np.ndarray) -> np.ndarray:
+def chebyshev_nodes(degree: int) -> np.ndarray:
+    """Extrema of the Chebyshev polynomial of that degree, from 1 down to -1."""
+    return np.cos(np.pi * np.arange(degree + 1) / degree)
+
+
+def chebyshev_series(values: np.ndarray) -> np.ndarray:
     """Chebyshev coefficients from values at the extrema cos(pi k / N), k = 0 .. N."""
     degree = values.shape[0] - 1
     k = np.arange(degree + 1)

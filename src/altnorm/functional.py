@@ -38,6 +38,13 @@ class Problem(NamedTuple):
     whole: bool = True  # no class was left out, so rows sum to 1
     log_s: Array | None = None  # (m,) log column sums of the reference, where they are known
 
+    def logs(self) -> scaling.LogReference:
+        """Reference and prior as the kernels take them."""
+        xp = array_namespace(self.p)
+        log_w = None if self.weight is None else xp.log(self.weight)
+        log_a, log_q = xp.log(self.reference), xp.log(self.q)
+        return scaling.LogReference(log_a, log_w, log_q, self.alpha, self.log_mass)
+
 
 def alternating_normalization(
     proba: Any,
@@ -287,15 +294,7 @@ def _steps(problem: Problem) -> Iterator[Array]:
 
 def _log_steps(problem: Problem, iterate: Callable[..., Iterator[list[Array]]]) -> Iterator[Array]:
     xp = array_namespace(problem.p)
-    steps = iterate(
-        xp.log(problem.p),
-        xp.log(problem.reference),
-        None if problem.weight is None else xp.log(problem.weight),
-        xp.log(problem.q),
-        alpha=problem.alpha,
-        depth=problem.depth,
-        log_mass=problem.log_mass,
-    )
+    steps = iterate(xp.log(problem.p), problem.logs(), depth=problem.depth)
     for blocks in steps:
         yield concat_blocks((scaling.normalized_exp(block) for block in blocks), problem.p)
 
@@ -324,13 +323,5 @@ def _first(problem: Problem) -> Array:
 
 def reference_log_sums(problem: Problem) -> Array:
     """Log of what the reference and the smoothing put into each column of the first iteration."""
-    xp = array_namespace(problem.p)
-    with quiet(xp):
-        log_w = None if problem.weight is None else xp.log(problem.weight)
-        if problem.reference.shape[0]:
-            log_s = scaling.column_log_sums(xp.log(problem.reference), log_w, problem.alpha)
-        else:
-            log_s = xp.full_like(problem.q, -math.inf)
-        if problem.log_mass is not None:
-            log_s = scaling.log_add(log_s, problem.log_mass + xp.log(problem.q))
-    return log_s
+    with quiet(array_namespace(problem.p)):
+        return scaling.log_sums(problem.logs())

@@ -6,9 +6,9 @@ There are two kinds:
 `RowPlan`, for rows over several classes. One iteration only needs the reference's column sums;
 more of them need the anchors of :mod:`altnorm.scaling`, which do not depend on the row.
 
-`YesPlan`, for two classes and for every label of a multi-label problem. There a row is one logit,
-so the whole adjustment, whatever its depth and however large the reference, is one function of one
-number: closed at depth 1, and else tabulated as a `Curve`.
+`BinaryPlan`, for two classes and for every label of a multi-label problem. There a row is one
+logit, so the whole adjustment, whatever its depth and however large the reference, is one function
+of one number: closed at depth 1, and else tabulated as a `Curve`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from scipy.special import logit
 from altnorm import functional
 from altnorm._array import quiet
 from altnorm._validation import InputError
-from altnorm.binary import iterate_logits, log_sigmoids
+from altnorm.binary import chebyshev_nodes, chebyshev_series, iterate_logits, log_sigmoids
 from altnorm.multilabel import label_slices
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import Identity
-from altnorm.scaling import Anchor, next_anchor
+from altnorm.scaling import Anchor, LogReference, log_sums, next_anchor
 
-__all__ = ["Curve", "RowPlan", "Settings", "YesPlan", "chosen_normalizer", "make_plan"]
+__all__ = ["BinaryPlan", "Curve", "RowPlan", "Settings", "chosen_normalizer", "make_plan"]
 
 _DEGREE = 13
 _PIECES = 8  # at the start
@@ -77,7 +77,7 @@ class Curve(NamedTuple):
     coefficients: np.ndarray  # (degree + 1, pieces), constant term first
 
 
-class YesPlan(NamedTuple):
+class BinaryPlan(NamedTuple):
     """Constants that adjust yes/no probabilities: one function a label, or one for all."""
 
     active: np.ndarray  # (f,) whether the label is adjusted at all
@@ -88,7 +88,7 @@ class YesPlan(NamedTuple):
     reach: float  # the curve covers logits from -reach to reach
 
 
-class Yes(NamedTuple):
+class BinaryPart(NamedTuple):
     """One two-class problem: logits and weights of the reference, prior of yes."""
 
     logit: np.ndarray
@@ -131,7 +131,7 @@ def make_plan(
     offsets: np.ndarray | None,
     prior: Any,
     settings: Settings,
-) -> RowPlan | YesPlan:
+) -> RowPlan | BinaryPlan:
     """Work out what any row needs, in double precision.
 
     Parameters
@@ -149,7 +149,7 @@ def make_plan(
 
     Returns
     -------
-    RowPlan or YesPlan
+    RowPlan or BinaryPlan
         The latter for multi-label problems, and for two classes at a depth above 1.
     """
     reference = reference.astype(np.float64)
@@ -161,12 +161,12 @@ def make_plan(
                 _two_classes(logit(reference[at]), weight, at, float(prior[label]))
                 for label, at in label_slices(offsets)
             ]
-            return _plan_yes(parts, settings)
+            return _plan_binary(parts, settings)
         problem = _problem(reference, weight, prior, settings)
         if settings.depth > 1 and reference.shape[1] == 2 and (problem.q > 0).all():
             z = np.log(reference[:, 0]) - np.log(reference[:, 1])
             part = _two_classes(z, weight, slice(None), float(problem.q[0]))
-            return _plan_yes([part], settings)
+            return _plan_binary([part], settings)
         return _plan_rows(problem)
 
 
@@ -217,23 +217,22 @@ def _positive_prior(problem: functional.Problem) -> tuple[np.ndarray | None, fun
 
 def _anchors(problem: functional.Problem) -> Iterator[Anchor]:
     """Yield the reference after each iteration on its own."""
-    log_w = None if problem.weight is None else np.log(problem.weight)
-    log_a, log_q = np.log(problem.reference), np.log(problem.q)
+    reference = problem.logs()
     for _ in range(problem.depth):
-        anchor = next_anchor(log_a, log_w, log_q, problem.alpha, problem.log_mass)
-        log_a = anchor.log_a
+        anchor = next_anchor(reference)
+        reference = reference._replace(log_a=anchor.log_a)
         yield anchor
 
 
-def _two_classes(z: np.ndarray, weight: np.ndarray | None, at: slice, prior: float) -> Yes:
+def _two_classes(z: np.ndarray, weight: np.ndarray | None, at: slice, prior: float) -> BinaryPart:
     """One two-class problem, without reference entries that do not count."""
     if weight is None:
-        return Yes(z, None, prior)
+        return BinaryPart(z, None, prior)
     counts = weight[at] > 0
-    return Yes(z[counts], weight[at][counts], prior)
+    return BinaryPart(z[counts], weight[at][counts], prior)
 
 
-def _plan_yes(parts: list[Yes], settings: Settings) -> YesPlan:
+def _plan_binary(parts: list[BinaryPart], settings: Settings) -> BinaryPlan:
     alpha, depth, smoothing = float(settings.alpha), settings.depth, settings.smoothing
     reach = largest_logit(settings.threshold)
     prior = np.array([part.prior if part.active else 0.5 for part in parts])
@@ -244,7 +243,7 @@ def _plan_yes(parts: list[Yes], settings: Settings) -> YesPlan:
         functions = [_adjustment(part, alpha, depth, smoothing) for part in parts]
         tolerance = _TOLERANCE * max(1.0, alpha ** (depth - 1))  # rounding leaves no more
         curve = _curve(functions, reach, tolerance)
-    return YesPlan(np.array([p.active for p in parts]), alpha, log_q, log_s, curve, reach)
+    return BinaryPlan(np.array([p.active for p in parts]), alpha, log_q, log_s, curve, reach)
 
 
 def largest_logit(threshold: float) -> float:
@@ -261,27 +260,24 @@ def largest_logit(threshold: float) -> float:
     return min(_LARGEST_LOGIT, 1e-3 + brentq(excess, 0.0, _LARGEST_LOGIT))
 
 
-def _log_mass(part: Yes, smoothing: float) -> float | None:
+def _log_mass(part: BinaryPart, smoothing: float) -> float | None:
     total = part.logit.size if part.weight is None else float(part.weight.sum())
     return math.log(smoothing * total) if smoothing else None
 
 
-def _log_sums(part: Yes, alpha: float, smoothing: float) -> np.ndarray:
+def _log_sums(part: BinaryPart, alpha: float, smoothing: float) -> np.ndarray:
     """Log column sums of yes and no, smoothing included."""
     if not part.active:
         return np.zeros(2)
-    terms = alpha * np.stack(log_sigmoids(part.logit))
-    if part.weight is not None:
-        terms = terms + np.log(part.weight)
-    sums = np.logaddexp.reduce(terms, axis=1)
+    log_a = np.stack(log_sigmoids(part.logit), axis=1)
+    log_w = None if part.weight is None else np.log(part.weight)
+    log_q = np.log([part.prior, 1 - part.prior])
     log_mass = _log_mass(part, smoothing)
-    if log_mass is not None:
-        sums = np.logaddexp(sums, log_mass + np.log([part.prior, 1 - part.prior]))
-    return sums
+    return np.asarray(log_sums(LogReference(log_a, log_w, log_q, alpha, log_mass)))
 
 
 def _adjustment(
-    part: Yes, alpha: float, depth: int, smoothing: float
+    part: BinaryPart, alpha: float, depth: int, smoothing: float
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return the function from the logit of a row in doubt to its adjusted logit."""
     if not part.active:
@@ -350,11 +346,11 @@ def _fit_pieces(
     tolerance: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Interpolate on each piece; say where the result holds between the nodes, too."""
-    nodes = chebyshev.chebpts1(_DEGREE + 1)
-    between = np.concatenate([[-1.0], 0.5 * (nodes[1:] + nodes[:-1]), [1.0]])
+    nodes = chebyshev_nodes(_DEGREE)
+    between = 0.5 * (nodes[1:] + nodes[:-1])
     points = center + half * np.concatenate([nodes, between])[:, None]
     values = function(points.reshape(-1)).reshape(points.shape)
-    series = np.linalg.solve(chebyshev.chebvander(nodes, _DEGREE), values[: nodes.size])
+    series = chebyshev_series(values[: nodes.size])
     to_powers = np.stack([_powers(k) for k in range(_DEGREE + 1)], axis=1)
     coefficients = to_powers @ series
     found = np.vander(between, _DEGREE + 1, increasing=True) @ coefficients

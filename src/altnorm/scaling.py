@@ -16,8 +16,8 @@ gets, and rounding errors are removed by the next normalization instead of being
 alpha. Zeros travel as ``-inf`` in the log domain. What the linear products still cannot represent
 is recomputed in the log domain, entry by entry.
 
-Names: `log_b` (t, m), `log_a` (n, m), `log_q` (m,), `log_w` (n,) or None; `t` rows in doubt, `n`
-reference rows, `m` classes; `log_mass` is the log of the smoothing's total weight, or None.
+Names: `log_b` (t, m) are rows in doubt, a `LogReference` is what they meet; `t` rows in doubt, `n`
+reference rows, `m` classes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,12 @@ from altnorm._array import (
 
 __all__ = [
     "Anchor",
+    "LogReference",
     "column_log_sums",
     "iterate",
     "iterate_stacked",
     "log_add",
+    "log_sums",
     "logsumexp",
     "next_anchor",
     "reference_path",
@@ -53,6 +55,20 @@ __all__ = [
 
 _NEG_INF = -math.inf
 _FEW = 32  # terms that are looked at first where a sum underflowed
+
+
+class LogReference(NamedTuple):
+    """What a row in doubt meets: reference rows, class prior, exponent; zeros are ``-inf``."""
+
+    log_a: Array  # (n, m) reference rows
+    log_w: Array | None  # (n,) their weights; None counts each once
+    log_q: Array  # (m,) class prior
+    alpha: float
+    log_mass: float | None = None  # log of the smoothing's total weight
+
+    def smoothed(self, log_s: Array) -> Array:
+        """Add the smoothing's share to log column sums."""
+        return log_s if self.log_mass is None else log_add(log_s, self.log_mass + self.log_q)
 
 
 class Anchor(NamedTuple):
@@ -98,6 +114,14 @@ def column_log_sums(log_a: Array, log_w: Array | None, alpha: float) -> Array:
     return logsumexp(xp.concat(parts, axis=0), axis=0)[0, :]
 
 
+def log_sums(reference: LogReference) -> Array:
+    """Log of what reference and smoothing put into each column; -inf where they put nothing."""
+    log_a = reference.log_a
+    if not log_a.shape[0]:
+        return reference.smoothed(array_namespace(log_a).full_like(reference.log_q, _NEG_INF))
+    return reference.smoothed(column_log_sums(log_a, reference.log_w, reference.alpha))
+
+
 def reference_path(
     log_a: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
 ) -> Iterator[Array]:
@@ -108,9 +132,7 @@ def reference_path(
     """
     xp = array_namespace(log_a)
     while True:
-        log_s = column_log_sums(log_a, log_w, alpha)
-        if log_mass is not None:
-            log_s = log_add(log_s, log_mass + log_q)
+        log_s = log_sums(LogReference(log_a, log_w, log_q, alpha, log_mass))
         yield log_s
         log_c = xp.where(log_s > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
         for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
@@ -159,36 +181,28 @@ def normalized_exp(log_b: Array) -> Array:
     return b / xp.sum(b, axis=1, keepdims=True)
 
 
-def iterate(
-    log_b: Array,
-    log_a: Array,
-    log_w: Array | None,
-    log_q: Array,
-    *,
-    alpha: float,
-    depth: int,
-    log_mass: float | None = None,
-) -> Iterator[list[Array]]:
+def iterate(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
     """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
-    n, m = log_a.shape
-    if log_mass is None:
-        log_a, log_b = _columns_to_one(log_a, log_b)
-    anchor = next_anchor(log_a, log_w, log_q, alpha, log_mass)
+    n, m = reference.log_a.shape
+    if reference.log_mass is None:
+        log_a, log_b = _columns_to_one(reference.log_a, log_b)
+        reference = reference._replace(log_a=log_a)
+    anchor = next_anchor(reference)
     blocks = [
         log_b[rows, :]
         for rows in block_slices(log_b.shape[0], 8 * (4 * n + 8 * m), log_b, cached=False)
     ]
     states = [Rows(b, 0 * anchor.log_c[None, :]) for b in blocks]
-    states = [next_rows(s, anchor.log_p[None, :], anchor, log_q, alpha, log_mass) for s in states]
+    states = [next_rows(s, anchor.log_p[None, :], anchor, reference) for s in states]
     yield [s.log_b for s in states]
     for _ in range(1, depth):
-        before = anchor.log_a
+        reference = reference._replace(log_a=anchor.log_a)
         del anchor  # its shares are as large as the reference
-        kernel = array_namespace(log_a).exp(before)
-        anchor = next_anchor(before, log_w, log_q, alpha, log_mass)
+        kernel = array_namespace(log_b).exp(reference.log_a)
+        anchor = next_anchor(reference)
         for i, state in enumerate(states):
-            log_p = reference_share(state.log_c, before, kernel, anchor, alpha)
-            states[i] = next_rows(state, log_p, anchor, log_q, alpha, log_mass)
+            log_p = reference_share(state.log_c, kernel, anchor, reference)
+            states[i] = next_rows(state, log_p, anchor, reference)
         yield [s.log_b for s in states]
 
 
@@ -204,23 +218,21 @@ def _columns_to_one(log_a: Array, log_b: Array) -> tuple[Array, Array]:
     return log_a - top, log_b - top
 
 
-def next_anchor(
-    log_a: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
-) -> Anchor:
+def next_anchor(reference: LogReference) -> Anchor:
     """One iteration of the reference on its own.
 
     These are the largest arrays beside the products; what is ours is changed in place.
     """
+    log_a, log_q = reference.log_a, reference.log_q
     xp = array_namespace(log_a)
-    x = alpha * log_a
-    if log_w is not None:
-        x += log_w[:, None]
+    x = reference.alpha * log_a
+    if reference.log_w is not None:
+        x += reference.log_w[:, None]
     top = xp.max(x, axis=0)
     top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
     shares = exp_in_place(x - top)
-    log_s = log_ref = top + xp.log(xp.sum(shares, axis=0))
-    if log_mass is not None:
-        log_s = log_add(log_ref, log_mass + log_q)
+    log_ref = top + xp.log(xp.sum(shares, axis=0))
+    log_s = reference.smoothed(log_ref)
     log_c = xp.where(log_ref > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
     shares *= xp.exp(top + log_c)
     x += log_c
@@ -233,15 +245,14 @@ def next_anchor(
     return Anchor(x, log_c, log_r, shares, log_ref + log_c)
 
 
-def next_rows(
-    rows: Rows, log_p: Array, anchor: Anchor, log_q: Array, alpha: float, log_mass: float | None
-) -> Rows:
+def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
     """One iteration of the rows in doubt, given the reference's share of their columns.
 
     Everything is measured in units in which the anchor's column sum is q_j, so that a column that
     the row itself dominates gives exactly log q_j, with no difference of large numbers.
     """
     xp = array_namespace(rows.log_b)
+    log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
     own = alpha * (rows.log_b - rows.log_c) + anchor.log_c
     others = log_p
     if log_mass is not None:
@@ -255,16 +266,14 @@ def next_rows(
     return Rows(log_b - logsumexp(log_b, axis=1), log_c)
 
 
-def reference_share(
-    log_c: Array, log_a: Array, kernel: Array, anchor: Anchor, alpha: float
-) -> Array:
+def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogReference) -> Array:
     """Log of the reference's share of each column, as each row in doubt sees it; (t, m).
 
     Two products: the row sums ``kernel @ exp(C)``, and the shares weighted by their -alpha-th
     power. They are taken linearly where that is safe and repaired in the log domain where not.
     """
     xp = array_namespace(log_c)
-    tiny = _tiny(xp, log_c)
+    tiny, alpha = _tiny(xp, log_c), reference.alpha
     supported = anchor.log_p > _NEG_INF
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
@@ -276,9 +285,9 @@ def reference_share(
     if float(lowest) > 0.9 * math.log(limit) or float(xp.min(sums)) > limit:
         sums **= -alpha  # in place where the library allows it: the largest array there is
         return xp.log(sums @ anchor.shares) - alpha * shift
-    log_sums = xp.log(sums) + shift
-    log_sums = _repair(log_sums, sums < tiny, masked, log_a)
-    weight = -alpha * log_sums
+    log_row_sums = xp.log(sums) + shift
+    log_row_sums = _repair(log_row_sums, sums < tiny, masked, reference.log_a)
+    weight = -alpha * log_row_sums
     shift = xp.max(weight, axis=1, keepdims=True)
     shares = xp.exp(weight - shift) @ anchor.shares
     log_p = xp.log(shares) + shift
@@ -332,16 +341,7 @@ def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array
     return xp.concat(values), xp.concat(settled)
 
 
-def iterate_stacked(
-    log_b: Array,
-    log_a: Array,
-    log_w: Array | None,
-    log_q: Array,
-    *,
-    alpha: float,
-    depth: int,
-    log_mass: float | None = None,
-) -> Iterator[list[Array]]:
+def iterate_stacked(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
     """As :func:`iterate`, literally: each row is stacked under the reference, in the log domain.
 
     Costs an exponential for every row, reference row, class and iteration, but a row in doubt goes
@@ -349,30 +349,29 @@ def iterate_stacked(
     even where alpha^depth would blow up a difference of one rounding error.
     """
     xp = array_namespace(log_b)
-    n, m = log_a.shape
+    n, m = reference.log_a.shape
     steps: list[list[Array]] = [[] for _ in range(depth)]
     for rows in block_slices(log_b.shape[0], 48 * (n + 1) * m, log_b, cached=True):
         b = log_b[rows, None, :]
-        stacked = xp.concat([xp.broadcast_to(log_a, (b.shape[0], n, m)), b], axis=1)
+        stacked = xp.concat([xp.broadcast_to(reference.log_a, (b.shape[0], n, m)), b], axis=1)
         for step in steps:
-            stacked = _stacked_step(stacked, log_w, log_q, alpha, log_mass)
+            stacked = _stacked_step(stacked, reference)
             step.append(stacked[:, -1, :])
     yield from steps
 
 
-def _stacked_step(
-    stacked: Array, log_w: Array | None, log_q: Array, alpha: float, log_mass: float | None
-) -> Array:
+def _stacked_step(stacked: Array, reference: LogReference) -> Array:
     """One iteration of the two defining equations on a (t, n + 1, m) stack of logs."""
     xp = array_namespace(stacked)
-    powers = alpha * stacked
+    powers = reference.alpha * stacked
     weighted = powers
-    if log_w is not None:
-        log_w = xp.concat([log_w, xp.zeros_like(log_w[:1])])
+    if reference.log_w is not None:
+        log_w = xp.concat([reference.log_w, xp.zeros_like(reference.log_w[:1])])
         weighted = powers + log_w[:, None]
-    log_s = logsumexp(weighted, axis=1) - log_q  # relative to q: smoothing adds the same to all
-    if log_mass is not None:
-        log_s = log_add(log_s, xp.full_like(log_s, log_mass))
+    # Relative to q: smoothing adds the same to all.
+    log_s = logsumexp(weighted, axis=1) - reference.log_q
+    if reference.log_mass is not None:
+        log_s = log_add(log_s, xp.full_like(log_s, reference.log_mass))
     new = xp.where(powers > _NEG_INF, powers - log_s, powers)
     return new - logsumexp(new, axis=2)
 

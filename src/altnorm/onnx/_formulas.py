@@ -9,7 +9,7 @@ import numpy as np
 
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.onnx._graph import Graph, Value
-from altnorm.plan import Curve, RowPlan, YesPlan, make_plan, settings_of
+from altnorm.plan import BinaryPlan, Curve, RowPlan, make_plan, settings_of
 from altnorm.scaling import Anchor
 
 __all__ = ["adjust", "tilted"]
@@ -27,7 +27,7 @@ def adjust(g: Graph, p: Value, normalizer: AlternatingNormalizer) -> tuple[Value
         settings_of(normalizer),
     )
     if normalizer.multilabel is not None:
-        assert isinstance(plan, YesPlan)
+        assert isinstance(plan, BinaryPlan)
         doubt = binary_ambiguity(g, p) > float(normalizer.threshold)
         logits = adjusted_logits(g, g.log(p) - g.log(1.0 - p), plan)
         return g("And", doubt, plan.active), g("Sigmoid", logits)
@@ -178,7 +178,7 @@ def _gap(g: Graph, others: Value, own: Value) -> Value:
     return g("Where", own > -math.inf, others - own, math.inf)
 
 
-def adjusted_logits(g: Graph, z: Value, plan: YesPlan) -> Value:
+def adjusted_logits(g: Graph, z: Value, plan: BinaryPlan) -> Value:
     """Adjusted logits of yes."""
     if plan.curve is not None:
         inside = g("Min", g("Max", z, -plan.reach), plan.reach)

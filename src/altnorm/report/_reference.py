@@ -12,6 +12,7 @@ from altnorm._kinds import SingleLabel
 from altnorm.multilabel import label_slices
 from altnorm.predictions import Predictions
 from altnorm.report._case import Case
+from altnorm.scaling import column_log_sums, log_add
 
 __all__ = ["Block", "Reference", "find_reference", "log_sums"]
 
@@ -103,19 +104,18 @@ def log_sums(
     ends = np.searchsorted(block.ambiguity[order], thresholds, side="right")
     weight, rows = block.weight[order], block.rows[order]
     mass = np.concatenate([[0.0], np.cumsum(weight)])[ends]
-    found = np.empty((thresholds.size, alphas.size, rows.shape[1]))
+    found = np.full((thresholds.size, alphas.size, rows.shape[1]), -np.inf)
     with quiet(np):
-        log_rows = np.log(rows)
-        top = np.where(np.isfinite(log_rows.max(axis=0)), log_rows.max(axis=0), 0.0)
-        log_rows -= top
+        log_rows, log_w, log_q = np.log(rows), np.log(weight), np.log(block.prior)
         for a, alpha in enumerate(alphas):
-            terms = np.exp(alpha * log_rows) * weight[:, None]
-            total = np.zeros(rows.shape[1])
+            total = found[0, a]
             for t, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-                total = total + terms[start:end].sum(axis=0)
-                found[t, a] = np.log(total) + alpha * top
-        extra = np.log(smoothing * mass)[:, None, None] + np.log(block.prior)
-        return np.asarray(np.logaddexp(found, extra)) if smoothing else found
+                if end > start:
+                    more = column_log_sums(log_rows[start:end], log_w[start:end], float(alpha))
+                    total = log_add(total, more)
+                found[t, a] = total
+        extra = np.log(smoothing * mass)[:, None, None] + log_q
+        return np.asarray(log_add(found, extra)) if smoothing else found
 
 
 def _own(case: Case) -> Reference:

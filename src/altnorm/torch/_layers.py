@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from altnorm.plan import RowPlan, YesPlan
+from altnorm.plan import BinaryPlan, RowPlan
 from altnorm.torch._log_product import log_product
 
 __all__ = ["Constants", "LogitAdjustment", "RowAdjustment", "binary_ambiguity", "row_ambiguity"]
@@ -124,7 +124,7 @@ class RowAdjustment(Constants):
 class LogitAdjustment(Constants):
     """Adjusts every yes/no probability, or every row of two classes."""
 
-    def __init__(self, plan: YesPlan, *, two_classes: bool) -> None:
+    def __init__(self, plan: BinaryPlan, *, two_classes: bool) -> None:
         super().__init__()
         self.alpha, self.reach, self.two_classes = plan.alpha, plan.reach, two_classes
         self.store(active=plan.active, log_q=plan.log_q, log_s=plan.log_s)
