@@ -185,6 +185,21 @@ def test_several_labels_per_row(folder, capsys):
     assert f"A label must be one of 'yes', 'no'; question {twice} has 'perhaps'" in told
 
 
+def test_whole_numbers_that_a_gap_made_floats(folder, model, pool, capsys):
+    proba = pool[CLASSES].to_numpy()
+    np.savez("pool.npz", proba=proba)
+    assert run(["tune", "pool.npz", "--no-labels", "-o", "numbers"]) == 0
+    assert run(["ask", "numbers", "pool.npz", "-n", "9", "-o", "ask.csv"]) == 0
+    asked = pd.read_csv("ask.csv")  # as pandas guesses: an empty column is one of floats
+    codes = np.array([CLASSES.tolist().index(name) for name in pool["y"]])
+    asked.loc[:5, "label"] = codes[asked["row"][:6]]
+    asked.to_csv("ask.csv", index=False)
+    assert ".0" in str(read()["label"].tolist())
+    capsys.readouterr()
+    assert run(["judge", "numbers", "ask.csv", "--json"]) == 0
+    assert json.loads(out(capsys))["n_labelled"] == 6
+
+
 def test_arrays_have_no_other_columns(folder, model, pool):
     np.savez("pool.npz", proba=pool[CLASSES].to_numpy(), classes=CLASSES)
     assert run(["ask", model, "pool.npz", "-n", "3", "-o", "ask.csv"]) == 0

@@ -13,11 +13,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
-from altnorm._estimator import class_codes
+from altnorm._kinds import kind_of
+from altnorm._labels import class_codes
 from altnorm._validation import InputError, check_integer
-from altnorm.decisions import decide
 from altnorm.judgement import Judgement, Pool, weigh_labels
-from altnorm.peers import Identity
 
 __all__ = ["Changes", "ask", "find_changes", "judge"]
 
@@ -174,17 +173,12 @@ def judge(
 
 def find_changes(normalizer: Any, proba: Any) -> Changes:
     """Return the rows whose decision a fitted transformer changes, with both decisions."""
-    multilabel = getattr(normalizer, "multilabel", None)
-    identity = Identity(input=getattr(normalizer, "input", "proba"), multilabel=multilabel)
-    untouched = identity.fit_transform(proba)
-    if multilabel is None:
-        before = untouched.argmax(axis=1)[:, None]
-        after = class_codes(normalizer.predict(proba), normalizer.classes_)[:, None]
-    else:
-        before = decide(untouched, rule=getattr(normalizer, "decision", "threshold")) > 0
-        after = np.asarray(normalizer.predict(proba)) > 0
+    kind = kind_of(normalizer)
+    after = kind.encode(np.asarray(normalizer.predict(proba)), normalizer.classes_)
+    untouched = kind.read(np.asarray(proba), getattr(normalizer, "input", "proba"))
+    before, after = (v.reshape(len(after), -1) for v in (kind.decide(untouched), after))
     rows = np.flatnonzero((before != after).any(axis=1))
-    return Changes(rows, before[rows], after[rows], len(before), multilabel is not None)
+    return Changes(rows, before[rows], after[rows], len(before), kind.is_multilabel)
 
 
 def _positions(changes: Changes, asked: Any) -> np.ndarray:

@@ -9,26 +9,34 @@ The person who labels cannot see that, and is not led.
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import count, takewhile
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from altnorm._answers import (
+    ABOUT,
+    CANDIDATES,
+    LABEL,
+    NUMBER,
+    OWN_COLUMNS,
+    POOL,
+    ROW,
+    place_of_new,
+    read_answers,
+)
 from altnorm._files import check_input, replacing
 from altnorm._validation import InputError
 from altnorm.asking import Changes
-from altnorm.columns import listed, names_of
+from altnorm.columns import names_of
 from altnorm.judgement import Judgement, Pool, weigh_labels
 from altnorm.tables import is_table, open_table
 
 __all__ = [
-    "NEITHER",
     "Questions",
     "Source",
     "make_questions",
@@ -36,12 +44,6 @@ __all__ = [
     "read_questions",
     "short_digest",
 ]
-
-NEITHER = "neither"
-NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"
-CANDIDATES = ("candidate_1", "candidate_2")
-OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
-_YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 
 
 class Source(NamedTuple):
@@ -161,16 +163,12 @@ class Questions:
             As :func:`altnorm.judge` gives it.
         """
         names = names_of(classes)
-        answers = {
-            number: np.array(row)
-            for number, row in _answers(self, names).items()
-            if None not in row
-        }
-        numbers = takewhile(answers.__contains__, count(1))
-        rows = [answers[number] for number in numbers]
-        n_decisions = len(names) if self.multilabel else 1
+        seed, multilabel = self.source.seed, self.multilabel
+        answers = read_answers(self.lines, names, seed=seed, multilabel=multilabel)
+        rows = [np.array(answers[number]) for number in takewhile(answers.__contains__, count(1))]
+        n_decisions = len(names) if multilabel else 1
         return weigh_labels(
-            Pool(*self.source[:3], n_decisions, self.multilabel),
+            Pool(*self.source[:3], n_decisions, multilabel),
             np.array([np.count_nonzero(row > 0) for row in rows], dtype=int),
             np.array([np.count_nonzero(row < 0) for row in rows], dtype=int),
             np.array([row.size for row in rows], dtype=int),
@@ -220,7 +218,7 @@ def make_questions(
         pairs = _candidates(changes, int(position), names)
         size = f" size={len(pairs)}" if changes.multilabel else ""
         for about, pair in pairs.items():
-            new = _place_of_new(source.seed, row, about)
+            new = place_of_new(source.seed, row, about)
             asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
             lines.append(start | asked | {LABEL: "", POOL: f"{source}{size}"})
     columns = [NUMBER, ROW, *shown, ABOUT, *CANDIDATES, LABEL, POOL]
@@ -323,63 +321,3 @@ def _candidates(
         return {"": (names[int(old[0])], names[int(new[0])])}
     columns = np.flatnonzero(old != new).tolist()
     return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}
-
-
-def _place_of_new(seed: int, row: int, about: str) -> int:
-    """Which candidate is the new one, 0 or 1: random to the eye, and found again by `judge`."""
-    return hashlib.sha256(f"{seed} {row} {about}".encode()).digest()[0] % 2
-
-
-def _answers(questions: Questions, names: Sequence[str]) -> dict[int, list[int | None]]:
-    """For each row, by number: 1, -1 or 0 for each decision fixed, broken or neither; or None."""
-    rows: dict[int, list[int | None]] = {}
-    sizes: dict[int, int] = {}
-    for line in questions.lines:
-        number = int(line[NUMBER]) if line[NUMBER].isdecimal() else 0
-        rows.setdefault(number, []).append(_answer(line, names, questions))
-        size = re.search(r" size=(\d+)$", line[POOL])
-        sizes[number] = int(size.group(1)) if size else 1
-    for number, found in rows.items():
-        if number == 0 or len(found) > sizes[number]:
-            raise InputError(
-                f"The column '{NUMBER}' must number the questions, each once",
-                f"'{number}' is there {len(found)} times",
-                "Keep the lines of `altnorm ask` as they are; fill in the labels only.",
-            )
-        if len(found) < sizes[number]:  # a line was deleted: the row is not fully labelled
-            found.append(None)
-    return rows
-
-
-def _answer(line: Mapping[str, str], names: Sequence[str], questions: Questions) -> int | None:
-    """1 if the label is the new candidate, -1 if it is the old one, 0 if neither; None if empty."""
-    pair, known = [line[name] for name in CANDIDATES], ["yes", "no"]
-    if not questions.multilabel:
-        known = list(names)
-    label = line[LABEL] if line[LABEL] in known else line[LABEL].strip()
-    if pair[0] == pair[1] or not set(pair) <= set(known) or not line[ROW].isdecimal():
-        raise InputError(
-            "Row and candidates of a question must be as `altnorm ask` wrote them",
-            f"question {line[NUMBER]} has row '{line[ROW]}', '{pair[0]}' and '{pair[1]}'",
-            "Restore them, and write the answer into the column 'label'.",
-        )
-    if not label:
-        return None
-    if questions.multilabel:
-        label = _YES_NO.get(label.lower(), label)
-    elif label == NEITHER and NEITHER not in names:
-        return 0
-    if label not in known:
-        raise _unknown_label(line[NUMBER], label, known, questions.multilabel)
-    new = pair[_place_of_new(questions.source.seed, int(line[ROW]), line.get(ABOUT, ""))]
-    return 1 if label == new else -1 if label in pair else 0
-
-
-def _unknown_label(number: str, label: str, known: Sequence[str], multilabel: bool) -> InputError:
-    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, known, 1)]
-    return InputError(
-        f"A label must be one of {listed(known)}" + ("" if multilabel else f", or '{NEITHER}'"),
-        f"question {number} has '{label}'",
-        " ".join([*near, "Correct it, or leave it empty."]),
-        value=label,
-    )
