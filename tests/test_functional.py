@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
-from altnorm import alternating_normalization, trajectory
+from altnorm import InputError, alternating_normalization, trajectory
 from tests.oracle import PAPER_ALPHAS, Case, draw_cases, draw_prior, draw_rows, oracle
 
 ATOL = 1e-10  # largest difference from the defining equations, float64
@@ -352,3 +352,37 @@ def test_reference_rows_with_only_impossible_classes_do_not_count(depth):
     assert_allclose(every, alternating_normalization(proba, reference[1:], **keywords))
     alone = alternating_normalization(proba, reference[:1], **keywords)
     assert_allclose(alone, [[0.5, 0.5, 0]], rtol=0, atol=ATOL_SAME)
+
+
+@pytest.mark.parametrize(("alpha", "depth"), [(35.0, 1000), (1e200, 2), (2.0, 2000), (1e-40, 1)])
+@pytest.mark.parametrize("function", [alternating_normalization, trajectory])
+def test_exponents_that_overflow_are_refused(function, alpha, depth):
+    with pytest.raises(InputError, match=r"`alpha` \*\* `depth` must be at most 1e\+30"):
+        function(np.full((1, 3), 1 / 3), np.eye(3), alpha=alpha, depth=depth)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_largest_exponents_give_numbers(n_classes, dtype):
+    rng = np.random.default_rng(0)
+    reference = rng.dirichlet(np.full(n_classes, 0.3), 4000).astype(dtype)
+    reference /= reference.sum(axis=1, keepdims=True)
+    alpha = 34.0 if dtype == np.float32 else 1e6
+    depth = 6 if dtype == np.float32 else 5
+    for smoothing in (0.0, 0.5):
+        after = alternating_normalization(
+            reference[:9], reference, alpha=alpha, depth=depth, smoothing=smoothing
+        )
+        np.testing.assert_allclose(after.sum(axis=1), 1, rtol=1e-5)
+    slow = alternating_normalization(reference[:9], reference, alpha=0.1, depth=1000)
+    np.testing.assert_allclose(slow.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_weights_beyond_single_precision_are_refused():
+    rows = np.full((2, 3), 1 / 3, np.float32)
+    for weight in (1e-60, 1e60):
+        with pytest.raises(InputError, match=r"in this precision; 1 of 2 entries are not, .*row 1"):
+            alternating_normalization(rows, rows, reference_weight=[1.0, weight])
+        wide = rows.astype(np.float64)
+        after = alternating_normalization(wide, wide, reference_weight=[1.0, weight])
+        np.testing.assert_allclose(after.sum(axis=1), 1)

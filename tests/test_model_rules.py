@@ -66,6 +66,7 @@ SETTINGS = [
     ("alpha", 1e300),
     ("depth", 0),
     ("depth", 10**9),
+    ("depth", 10_001),
     ("depth", 1.0),
     ("depth", True),
     ("threshold", float("nan")),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._estimator import ProbabilityTransformer
-from altnorm._validation import InputError, sum_tolerance
+from altnorm._validation import InputError, check_amplification, sum_tolerance
 from altnorm.decisions import RULES
 from altnorm.reference import REFERENCES
 from altnorm.verdict import Verdict
@@ -121,6 +121,13 @@ def _within(value: np.ndarray, low: float, high: float) -> bool:
 # Rules with a function of their own.
 
 
+def _is_depth(value: Any, estimator: Any) -> bool:
+    if not integer(1, 10_000).holds(value, estimator):
+        return False
+    check_amplification(estimator.alpha, value, np.finfo(np.float64).max)
+    return True
+
+
 def _are_classes(value: Any, estimator: Any) -> bool:
     least = 2 if estimator.multilabel is None else 1
     distinct = _is_array(value, "biufUO") and len({str(v) for v in value.tolist()})
@@ -217,7 +224,7 @@ SETTINGS: dict[str, Rule] = {
     "multilabel": one_of((None, "pairs", "labelwise")),
     "decision": one_of(RULES),
     "alpha": number(0, 1e6, above=True),
-    "depth": integer(1, 10_000),
+    "depth": Rule("an integer from 1 to 10000, so that alpha ** depth is no overflow", _is_depth),
     "threshold": number(0),
     "k_max": integer(2, 2**31),
     "reference": one_of(REFERENCES),

@@ -18,6 +18,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "Place",
+    "check_amplification",
     "check_choice",
     "check_integer",
     "check_level",
@@ -28,6 +29,7 @@ __all__ = [
     "check_weight",
 ]
 
+_AMPLIFICATION = 1e30  # what the kernels stand; far beyond it products of logarithms overflow
 _PROBA_REMEDY = (
     "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
     "divide each row by its sum."
@@ -180,7 +182,23 @@ def check_weight(
             value=0.0,
             code="no_weight",
         )
+    _check_range(host, array_namespace(rows).finfo(rows.dtype), name)
     return as_array(host, rows)
+
+
+def _check_range(weight: np.ndarray, limits: Any, name: str) -> None:
+    """Raise if a weight would become 0 or infinite in the precision that it is used in."""
+    low, high = float(limits.smallest_normal), math.sqrt(float(limits.max))
+    wrong = np.flatnonzero((weight > high) | ((weight > 0) & (weight < low)))
+    if wrong.size:
+        raise InputError(
+            f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision",
+            f"{wrong.size} of {weight.size} entries are not",
+            "Leave out rows that hardly count, or pass float64.",
+            value=float(weight[wrong[0]]),
+            code="weight_range",
+            place=Place(int(wrong[0]), note=f"{weight[wrong[0]]:.6g}"),
+        )
 
 
 def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
@@ -197,6 +215,19 @@ def check_level(value: Any, name: str) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
         raise _parameter_error(name, "a number between 0 and 1", value, 0.05)
     return float(value)
+
+
+def check_amplification(alpha: float, depth: int, largest: float) -> None:
+    """Raise if ``alpha ** depth``, by which logarithms grow, could leave the range of numbers."""
+    limit = min(_AMPLIFICATION, largest**0.25)
+    if depth * math.log(alpha) > math.log(limit) or alpha < 1 / limit:
+        raise InputError(
+            f"`alpha` ** `depth` must be at most {limit:.0e}, and `alpha` at least {1 / limit:.0e}",
+            f"alpha is {alpha:g} and depth is {depth}",
+            "Pass a smaller `depth`, or an `alpha` closer to 1.",
+            value=(alpha, depth),
+            code="amplification",
+        )
 
 
 def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:

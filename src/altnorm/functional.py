@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from altnorm import binary, scaling
 from altnorm._array import Array, array_namespace, concat_blocks, quiet, scatter
 from altnorm._validation import (
+    check_amplification,
     check_integer,
     check_positive,
     check_prior,
@@ -21,7 +22,7 @@ from altnorm._validation import (
 __all__ = ["alternating_normalization", "trajectory"]
 
 # Where one rounding error could grow this much, small references are iterated literally.
-_AMPLIFICATION = 1e4
+_LOG_AMPLIFICATION = math.log(1e4)
 _SMALL_REFERENCE = 2**13
 
 
@@ -189,6 +190,8 @@ def problem(
     check_same_classes(p, reference)
     weight = check_weight(reference_weight, reference)
     smoothing = check_positive(smoothing, "smoothing", zero=True)
+    alpha, depth = check_positive(alpha, "alpha"), check_integer(depth, "depth", low=1)
+    check_amplification(alpha, depth, float(array_namespace(p).finfo(p.dtype).max))
     total = reference.shape[0]
     if weight is not None:
         total = float(array_namespace(weight).sum(weight))
@@ -198,8 +201,8 @@ def problem(
         weight,
         check_prior(prior, p),
         math.log(smoothing * total) if smoothing else None,
-        check_positive(alpha, "alpha"),
-        check_integer(depth, "depth", low=1),
+        alpha,
+        depth,
         log_s=log_s,
     )
 
@@ -278,13 +281,13 @@ def _steps(problem: Problem) -> Iterator[Array]:
     """Rows after each iteration, by the kernel that suits the problem."""
     n, m = problem.reference.shape
     xp = array_namespace(problem.p)
-    amplification = problem.alpha ** (problem.depth - 1)
+    log_amplification = (problem.depth - 1) * math.log(problem.alpha)  # alpha^depth may overflow
     with quiet(xp):
         if n == 0:
             for _ in range(problem.depth):
                 problem = problem._replace(p=_first(problem))
                 yield problem.p
-        elif amplification > _AMPLIFICATION and n * m <= _SMALL_REFERENCE:
+        elif log_amplification > _LOG_AMPLIFICATION and n * m <= _SMALL_REFERENCE:
             yield from _log_steps(problem, scaling.iterate_stacked)
         elif m == 2 and problem.whole:
             yield from _logit_steps(problem)

@@ -10,7 +10,12 @@ from sklearn.utils.validation import _check_sample_weight
 from altnorm import functional
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._kinds import kind_of
-from altnorm._validation import check_choice, check_integer, check_positive
+from altnorm._validation import (
+    check_amplification,
+    check_choice,
+    check_integer,
+    check_positive,
+)
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.explanation import Explanation
 from altnorm.multilabel import adjust_yes, label_slices
@@ -205,6 +210,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
     def _check_params(self) -> None:
         check_positive(self.alpha, "alpha")
         check_integer(self.depth, "depth", low=1)
+        check_amplification(self.alpha, self.depth, float(np.finfo(np.float64).max))
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)

@@ -54,6 +54,7 @@ __all__ = [
 ]
 
 _NEG_INF = -math.inf
+_MODERATE = 64.0  # an alpha whose power of a row sum that is 1 to rounding cannot overflow
 _FEW = 32  # terms that are looked at first where a sum underflowed
 
 
@@ -279,10 +280,12 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
     shift = xp.max(masked, axis=1, keepdims=True)
     sums = exp_in_place(masked - shift) @ kernel.T
     # The kernel's rows sum to 1, so the smallest factor bounds the sums from below; only where
-    # that does not settle it, the sums themselves are looked at.
+    # that does not settle it, or where alpha magnifies how far rounding lets them miss 1, the
+    # sums themselves are looked at.
     limit = max(tiny, math.exp(math.log(tiny) / alpha))
     lowest = xp.min(xp.where(supported, log_c, shift) - shift)
-    if float(lowest) > 0.9 * math.log(limit) or float(xp.min(sums)) > limit:
+    bounded = alpha <= _MODERATE and float(lowest) > 0.9 * math.log(limit)
+    if bounded or float(xp.min(sums)) > limit:
         sums **= -alpha  # in place where the library allows it: the largest array there is
         return xp.log(sums @ anchor.shares) - alpha * shift
     log_row_sums = xp.log(sums) + shift
