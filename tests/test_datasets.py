@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from altnorm import ambiguity
-from altnorm.datasets import DEMO_FILE, decode_log_proba, encode_log_proba, load_demo
-from experiments.demo_data.__main__ import DOWNLOAD, load_clinc150
+from altnorm.datasets import DEMO_FILE, decode_log_proba, load_demo
+from experiments.demo_data.__main__ import DOWNLOAD, encode_log_proba, load_clinc150
 
 
 def test_demo_is_small_and_sound():

@@ -1,6 +1,7 @@
 """InputError: a sentence for people, fields for programs, also across processes."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -76,3 +77,28 @@ def test_the_command_line_gives_its_own_remedy():
         "divide each row by its sum."
     )
     assert one_sentence(WHOLE.replace(code="other")) == SENTENCE
+
+
+def test_warnings_point_at_the_caller():
+    """Whatever lies in between: functions, estimators, scikit-learn's wrappers."""
+    dead, prior = np.array([[0.0, 1.0]]), np.array([1.0, 0.0])
+    peer = altnorm.peers.PriorReweighting(prior).fit(np.array([[0.9, 0.1]]))
+    half = np.array([[0.0, 0.5, 0.5]])
+    calls = [
+        lambda: altnorm.alternating_normalization(dead, np.eye(2), prior=prior),
+        lambda: altnorm.trajectory(dead, np.eye(2), prior=prior),
+        lambda: peer.transform(dead),
+        lambda: peer.predict(dead),
+        lambda: (
+            altnorm.AlternatingNormalizer(prior=[1.0, 0, 0], reference="all")
+            .fit(np.eye(3))
+            .transform(half)
+        ),
+    ]
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert [one.filename for one in caught] == [__file__]
+        assert caught[0].message.code == "prior_zero"
+        assert pickle.loads(pickle.dumps(caught[0].message)).code == "prior_zero"

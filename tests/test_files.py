@@ -9,6 +9,7 @@ import pytest
 
 from altnorm._files import check_input, replacing
 from altnorm._validation import InputError
+from altnorm.cli._signals import signals_raise
 
 
 def entries(folder):
@@ -64,7 +65,7 @@ def test_signal_removes_the_temporary(tmp_path, number):
         os.kill(os.getpid(), number)
         signal.pause()
 
-    with pytest.raises((SystemExit, KeyboardInterrupt)):
+    with pytest.raises((SystemExit, KeyboardInterrupt)), signals_raise():
         write(tmp_path / "a.txt", "half", then=strike)
     assert entries(tmp_path) == []
     assert signal.getsignal(number) is before
@@ -74,7 +75,7 @@ def test_handlers_of_others_are_left_alone(tmp_path):
     seen = []
     old = signal.signal(signal.SIGTERM, lambda *_: seen.append(1))
     try:
-        with replacing(tmp_path / "a.txt"):
+        with signals_raise(), replacing(tmp_path / "a.txt"):
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGTERM, old)

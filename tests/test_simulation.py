@@ -106,7 +106,7 @@ def test_same_seed_same_result_whatever_the_workers_and_the_other_sizes():
     np.testing.assert_array_equal(one.switched, two.switched)
     alone = simulate(Design(sizes=(5,), alphas=SMALL.alphas, n_draws=4, n_rows=6))
     np.testing.assert_array_equal(alone.gain[0], one.gain[1])
-    other = simulate(Design(sizes=(5,), alphas=SMALL.alphas, n_draws=4, n_rows=6, seed=1))
+    other = simulate(Design(sizes=(5,), alphas=SMALL.alphas, n_draws=4, n_rows=6, random_state=1))
     assert not np.array_equal(other.gain, alone.gain)
 
 

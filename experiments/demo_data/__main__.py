@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from altnorm.datasets import DEMO_FILE, decode_log_proba, encode_log_proba
+from altnorm.datasets import DEMO_FILE, RESOLUTION, decode_log_proba
 
 DOWNLOAD = "https://raw.githubusercontent.com/clinc/oos-eval/master/data/data_imbalanced.json"
 """Where the data set is published by its authors (CC BY 3.0)."""
@@ -44,6 +44,27 @@ def predict(data: dict[str, Split]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     classifier = make_pipeline(CountVectorizer(), MultinomialNB()).fit(*data["train"])
     log_proba = {split: classifier.predict_log_proba(data[split][0]) for split in ("val", "test")}
     return classifier.classes_, log_proba
+
+
+def encode_log_proba(log_proba: np.ndarray) -> np.ndarray:
+    """Round log-probabilities to a byte each, without a tie for the largest of a row.
+
+    Parameters
+    ----------
+    log_proba : ndarray of shape (n, m)
+        Log-probabilities.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, m)
+        Small for large probabilities; those below exp(-585) count as that.
+    """
+    codes = np.round(RESOLUTION * np.log1p(-np.maximum(log_proba, -585.0))).astype(int)
+    best = log_proba.argmax(axis=1)[:, None]
+    top = np.take_along_axis(codes, best, axis=1)
+    codes = np.maximum(codes, top + 1)
+    np.put_along_axis(codes, best, top, axis=1)
+    return np.minimum(codes, 255).astype(np.uint8)
 
 
 def pack(data: dict[str, Split], path: Path) -> None:

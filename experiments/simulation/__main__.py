@@ -51,11 +51,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _designs(quick: bool, seed: int) -> tuple[Design, Design, Design]:
     """Designs of the study, of the depths and of the variants."""
     if quick:
-        small = Design(sizes=(2, 5, 20), alphas=FEW_ALPHAS, n_draws=10, n_rows=20, seed=seed)
+        small = Design(
+            sizes=(2, 5, 20), alphas=FEW_ALPHAS, n_draws=10, n_rows=20, random_state=seed
+        )
         return small, small, small
-    few = {"sizes": FEW_SIZES, "seed": seed}
+    few = {"sizes": FEW_SIZES, "random_state": seed}
     return (
-        Design(seed=seed),
+        Design(random_state=seed),
         Design(alphas=FEW_ALPHAS, n_draws=20, **few),
         Design(n_draws=50, **few),
     )

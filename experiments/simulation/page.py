@@ -115,7 +115,7 @@ def write_page(
         alphas=_listed(design.alphas),
         n_draws=design.n_draws,
         n_rows=design.n_rows,
-        seed=design.seed,
+        seed=design.random_state,
         claims=_claims_table(result, gain, switched),
         text_a=_text_a(result, gain, sharpened),
         text_b=_text_b(gain, switched, rows),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from typing import Any, NamedTuple, Self
 
-__all__ = ["InputError", "InputTypeError", "Place"]
+__all__ = ["InputError", "InputTypeError", "InputWarning", "Place", "warn"]
 
 
 _FIELDS = ("rule", "offender", "remedy", "value", "code", "place")
@@ -93,3 +95,31 @@ class InputError(ValueError):
 
 class InputTypeError(InputError, TypeError):
     """The input has the wrong type or dtype."""
+
+
+class InputWarning(UserWarning):
+    """The input is odd, but there is an answer; `code` names the kind of oddity."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.code)
+
+
+def warn(warning: Warning) -> None:
+    """Issue a warning that points at the line outside altnorm which led to it.
+
+    How many calls lie between differs from path to path, and scikit-learn wraps some of them, so
+    the stack is counted rather than assumed.
+    """
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and _is_ours(str(frame.f_globals.get("__name__", ""))):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=max(1, level - 1) if frame is None else level)
+
+
+def _is_ours(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package == "sklearn" or (package == "altnorm" and not module.startswith("altnorm.cli"))

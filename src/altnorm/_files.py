@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 from altnorm._validation import InputError
 
 __all__ = ["check_input", "check_output", "replacing"]
-
-_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def check_input(path: str | os.PathLike[str]) -> Path:
@@ -45,9 +40,9 @@ def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[
     """Give a temporary name to write to, and move what was written to `path` at the end.
 
     Nothing incomplete ever stands under `path`, and what stood there before stays until the new
-    file is complete and on disk. On an error, an interrupt, SIGTERM or SIGHUP the temporary file
-    is removed. Of two writers without `force` the first to finish wins and the second fails; with
-    `force` the last one wins, whole.
+    file is complete and on disk. On an error or an interrupt the temporary file is removed.
+    Of two writers without `force` the first to finish wins and the second fails; with `force` the
+    last one wins, whole.
 
     Parameters
     ----------
@@ -74,17 +69,16 @@ def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[
     """
     target = check_output(path, force=force)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
-    with _signals_raise():
-        try:
-            # The mode is the one an ordinary `open` would give; the random name is ours alone.
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            mode = (target if target.exists() else temporary).stat().st_mode
-            yield temporary
-            temporary.chmod(mode & 0o7777)  # the writer may have put a file of its own there
-            _to_disk(temporary)
-            _move(temporary, target, force)
-        finally:
-            temporary.unlink(missing_ok=True)
+    try:
+        # The mode is the one an ordinary `open` would give; the random name is ours alone.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        mode = (target if target.exists() else temporary).stat().st_mode
+        yield temporary
+        temporary.chmod(mode & 0o7777)  # the writer may have put a file of its own there
+        _to_disk(temporary)
+        _move(temporary, target, force)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _move(temporary: Path, target: Path, force: bool) -> None:
@@ -115,23 +109,3 @@ def _exists(target: Path) -> InputError:
         f"The output '{target}' exists already. Choose another name, or pass force=True (on the "
         "command line --force) to replace it."
     )
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Let the signals that end a process raise SystemExit, so that cleaning up happens."""
-    changed = {}
-    if threading.current_thread() is threading.main_thread():
-        changed = {s: signal.getsignal(s) for s in _SIGNALS}
-        changed = {s: old for s, old in changed.items() if old is signal.SIG_DFL}
-    try:
-        for number in changed:
-            signal.signal(number, _exit)
-        yield
-    finally:
-        for number, old in changed.items():
-            signal.signal(number, old)
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

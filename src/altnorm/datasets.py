@@ -14,7 +14,7 @@ __all__ = ["Demo", "load_demo"]
 DEMO_FILE = Path(__file__).parent / "data" / "clinc150_naive_bayes.npz"
 
 # Steps in log(1 - log p): 2.5 % of p near 1, 25 % of p near exp(-9); larger steps for the rest.
-_RESOLUTION = 40.0
+RESOLUTION = 40.0
 
 
 class Demo(NamedTuple):
@@ -66,29 +66,8 @@ def load_demo() -> Demo:
     return Demo(validation, test, queries)
 
 
-def encode_log_proba(log_proba: np.ndarray) -> np.ndarray:
-    """Round log-probabilities to a byte each, without a tie for the largest of a row.
-
-    Parameters
-    ----------
-    log_proba : ndarray of shape (n, m)
-        Log-probabilities.
-
-    Returns
-    -------
-    ndarray of uint8, shape (n, m)
-        Small for large probabilities; those below exp(-585) count as that.
-    """
-    codes = np.round(_RESOLUTION * np.log1p(-np.maximum(log_proba, -585.0))).astype(int)
-    best = log_proba.argmax(axis=1)[:, None]
-    top = np.take_along_axis(codes, best, axis=1)
-    codes = np.maximum(codes, top + 1)
-    np.put_along_axis(codes, best, top, axis=1)
-    return np.minimum(codes, 255).astype(np.uint8)
-
-
 def decode_log_proba(codes: np.ndarray) -> np.ndarray:
-    """Turn the bytes of `encode_log_proba` into probabilities.
+    """Turn the bytes of the shipped file into probabilities.
 
     Parameters
     ----------
@@ -100,5 +79,5 @@ def decode_log_proba(codes: np.ndarray) -> np.ndarray:
     ndarray of shape (n, m)
         Probabilities, each row divided by its sum.
     """
-    proba = np.exp(-np.expm1(codes / _RESOLUTION))
+    proba = np.exp(-np.expm1(codes / RESOLUTION))
     return proba / proba.sum(axis=1, keepdims=True)

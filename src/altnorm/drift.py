@@ -77,7 +77,7 @@ def fitted_usage(normalizer: Any) -> Usage:
     return Usage(normalizer.usage_counts_, *normalizer.usage_doubt_)
 
 
-def measure_drift(before: Usage, now: Usage, *, seed: int = 0) -> Drift:
+def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
     """Compare the use of classes and the share of doubt of two batches.
 
     What chance would give is simulated: two samples of the same sizes from the pooled class use.
@@ -86,8 +86,8 @@ def measure_drift(before: Usage, now: Usage, *, seed: int = 0) -> Drift:
     ----------
     before, now : Usage
         What was seen at fit, and what comes in.
-    seed : int, default=0
-        Of the simulation.
+    random_state : int, default=0
+        Seed of the simulation.
 
     Returns
     -------
@@ -98,16 +98,16 @@ def measure_drift(before: Usage, now: Usage, *, seed: int = 0) -> Drift:
     pooled = (before.n_doubtful + now.n_doubtful) / max(before.n_total + now.n_total, 1)
     spread = pooled * (1 - pooled) * sum(1 / max(u.n_total, 1) for u in (before, now))
     more_doubt = abs(current - then) > _SMALL + _NOISE * np.sqrt(spread)
-    distance, excess = _class_distance(before.counts, now.counts, seed)
+    distance, excess = _class_distance(before.counts, now.counts, random_state)
     return Drift(then, current, distance, bool(more_doubt or excess), now.n_total)
 
 
-def _class_distance(before: np.ndarray, now: np.ndarray, seed: int) -> tuple[float, bool]:
+def _class_distance(before: np.ndarray, now: np.ndarray, random_state: int) -> tuple[float, bool]:
     """Distance beyond chance, and whether it is beyond doubt."""
     sizes = int(before.sum()), int(now.sum())
     if not all(sizes):
         return 0.0, False
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     pooled = (before + now) / sum(sizes)
     draws = [rng.multinomial(size, pooled, _N_DRAWS) / size for size in sizes]
     chance = np.abs(draws[0] - draws[1]).sum(axis=1) / 2

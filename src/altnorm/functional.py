@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from altnorm import binary, scaling
 from altnorm._array import Array, array_namespace, concat_blocks, quiet, scatter
+from altnorm._errors import InputWarning, warn
 from altnorm._validation import (
     check_amplification,
     check_integer,
@@ -251,12 +251,11 @@ def _reduce(problem: Problem) -> tuple[Problem, Kept | None]:
 
 def _warn_left(n_left: int, n_rows: int) -> None:
     if n_left:
-        warnings.warn(
+        message = (
             f"{n_left} of {n_rows} rows have only classes with prior zero; they were left as they "
-            "were. Give these classes a positive prior if they can occur.",
-            UserWarning,
-            stacklevel=4,
+            "were. Give these classes a positive prior if they can occur."
         )
+        warn(InputWarning(message, "prior_zero"))
 
 
 def _restore(proba: Array, kept: Kept | None, adjusted: Array) -> Array:

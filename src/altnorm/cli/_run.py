@@ -16,6 +16,7 @@ from altnorm._validation import InputError
 from altnorm.cli._app import app
 from altnorm.cli._remedies import REMEDIES
 from altnorm.cli._screen import errors
+from altnorm.cli._signals import signals_raise
 
 __all__ = ["run"]
 
@@ -40,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     int
         Exit status.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), signals_raise():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
@@ -125,7 +126,7 @@ def _warning_printer() -> Callable[..., None]:
     shown = set()
 
     def show(message: Any, category: type[Warning], filename: str, line: int, *more: Any) -> None:
-        kind = (category, filename, line)
+        kind = getattr(message, "code", (category, filename, line))
         if issubclass(category, UserWarning) and kind not in shown:
             shown.add(kind)
             text = " ".join(str(message).split())

@@ -17,7 +17,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json, progress
 from altnorm.simulation import Design, Simulation, average, table
 from altnorm.simulation import simulate as run_study
-from altnorm.simulation_figure import draw_simulation, interval_names
+from altnorm.simulation.figure import draw_simulation, interval_names
 
 EXAMPLE = "altnorm simulate -o simulation --draws 20"
 
@@ -45,7 +45,7 @@ def simulate(
     files = [output / name for name in ("results.csv", "simulation.png", "simulation.svg")]
     for file in files:
         check_output(file, force=force)
-    design = Design(n_draws=draws, seed=seed)
+    design = Design(n_draws=draws, random_state=seed)
     with progress("Simulating", len(design.cells)) as advance:
         result = run_study(design, n_jobs=jobs, on_cell=lambda done, total: advance(1))
     _write_csv(result, files[0], force)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from altnorm._errors import InputWarning, warn
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import InputError, check_choice, check_weight
 from altnorm.reference import PRIORS, class_prior
@@ -104,11 +104,11 @@ def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = Non
         scores += bias.astype(log_p.dtype)
     dead = np.isneginf(scores.max(axis=1))
     if dead.any():
-        warnings.warn(
+        message = (
             f"{dead.sum()} of {dead.size} rows give probability only to classes whose prior is 0; "
-            "they are returned as they were.",
-            stacklevel=4,
+            "they are returned as they were."
         )
+        warn(InputWarning(message, "prior_zero"))
         scores[dead] = log_p[dead]
     return softmax(scores, axis=1)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
+from altnorm._errors import warn
 from altnorm._validation import check_choice, check_integer, check_positive
 from altnorm.peers._base import (
     FitData,
@@ -261,12 +261,11 @@ def mixture_weights(
         change = np.abs(weights - previous).sum()
         if change <= tol:
             return weights
-    warnings.warn(
+    message = (
         f"EM has not settled after {max_iter} iterations: the prior still changes by "
-        f"{change:.3g}, more than tol={tol:g}. Raise max_iter or tol.",
-        ConvergenceWarning,
-        stacklevel=4,
+        f"{change:.3g}, more than tol={tol:g}. Raise max_iter or tol."
     )
+    warn(ConvergenceWarning(message))
     return weights
 
 

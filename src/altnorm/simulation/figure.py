@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from altnorm.simulation import Estimate, Simulation, average
+from altnorm.simulation._study import Estimate, Simulation, average
 
 __all__ = ["draw_simulation", "interval_names"]
 

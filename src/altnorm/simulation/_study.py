@@ -65,7 +65,7 @@ class Design:
     row_concentration, prior_concentration : float
         Concentrations of the Dirichlet distributions behind the rows and of the prior. 1 is
         uniform over the simplex. The paper does not give its own.
-    seed : int
+    random_state : int
         Same seed, same result, whatever the number of workers.
     """
 
@@ -76,7 +76,7 @@ class Design:
     n_rows: int = 100
     row_concentration: float = 1.0
     prior_concentration: float = 1.0
-    seed: int = 0
+    random_state: int = 0
 
     @property
     def intervals(self) -> tuple[tuple[float, float], ...]:
@@ -243,7 +243,7 @@ def draw(design: Design, cell: Cell) -> Draws:
     size, a, b = cell
     m, n_draws = design.sizes[size], design.n_draws
     key = (m, *(round(edge * 2**20) for i in (a, b) for edge in design.intervals[i]))
-    rng = np.random.default_rng(np.random.SeedSequence(design.seed, spawn_key=key))
+    rng = np.random.default_rng(np.random.SeedSequence(design.random_state, spawn_key=key))
     concentration = design.row_concentration
     reference, rows = (
         draw_log_rows(rng, n_draws * n, m, design.intervals[i], concentration=concentration)
