@@ -264,3 +264,19 @@ BAD_SETTINGS = [
 def test_bad_settings_are_told_in_a_sentence(peer, message):
     with pytest.raises(InputError, match=message):
         peer.fit(*data_for(peer))
+
+
+@every
+def test_explain_tells_what_predict_changes(peer):
+    proba, y = data_for(peer)
+    fitted = clone(peer).fit(proba, y)
+    found = fitted.explain(proba)
+    after = fitted.transform(proba)
+    if np.ndim(y) == 2:
+        moved = np.argwhere((np.asarray(proba) > 0.5) != (after > 0.5))
+    else:
+        moved = np.flatnonzero(np.asarray(proba).argmax(axis=1) != after.argmax(axis=1))[:, None]
+    assert found.row.tolist() == moved[:, 0].tolist()
+    if len(found):
+        yes = found.proba_after[:, 1] if np.ndim(y) == 2 else found.proba_after
+        np.testing.assert_array_equal(yes, after[tuple(moved.T)])

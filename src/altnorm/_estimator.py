@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from altnorm._kinds import kind_of
 from altnorm._labels import class_codes
 from altnorm._validation import InputError
+from altnorm.explanation import Explanation
 
 __all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
 
@@ -58,6 +59,27 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         decided = kind.decide(adjusted)
         return decided if kind.is_multilabel else self.classes_[decided]
 
+    def explain(self, proba: Any) -> Explanation:
+        """Say why the class of each changed row changed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+
+        Returns
+        -------
+        Explanation
+            One entry for each row whose class changes (for each changed label of a row in
+            multi-label problems): its ambiguity, the class before and after, and the factor by
+            which each class was multiplied.
+        """
+        kind = kind_of(self)
+        before = kind.read(self._validated(proba), self.input)
+        ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
+        after = np.asarray(self.transform(proba))
+        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
+
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
@@ -86,8 +108,11 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return checked, np.asarray(labels)
 
     def _check_transform(self, proba: Any) -> np.ndarray:
+        return self._read(self._validated(proba))
+
+    def _validated(self, proba: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._read(validate_data(self, proba, dtype=[np.float64, np.float32], reset=False))
+        return np.asarray(validate_data(self, proba, dtype=[np.float64, np.float32], reset=False))
 
     def _read(self, values: np.ndarray) -> np.ndarray:
         return kind_of(self).read(values, self.input)

@@ -17,7 +17,6 @@ from altnorm._validation import (
     check_positive,
 )
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
-from altnorm.explanation import Explanation
 from altnorm.multilabel import adjust_yes, label_slices
 from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
@@ -154,27 +153,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
             self._log_s = self._column_sums()
         self._log_s_of = self._sums_settings()
         return self
-
-    def explain(self, proba: Any) -> Explanation:
-        """Say why the class of each changed row changed.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
-
-        Returns
-        -------
-        Explanation
-            One entry for each row whose class changes (for each changed label of a row in
-            multi-label problems): its ambiguity, the class before and after, and the factor by
-            which each class was multiplied.
-        """
-        before = self._check_transform(proba)
-        kind = kind_of(self)
-        ambiguity = kind.ambiguity(before, k_max=self.k_max)
-        after = self._transform(before)
-        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
     def check(self, proba: Any) -> Drift:
         """Say whether the reference still fits incoming predictions.
