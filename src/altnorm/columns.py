@@ -76,7 +76,8 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
         Column names, in the order of `classes`, or of the file where these are unknown.
     """
     present = set(schema.names)
-    unknown = [name for name in (layout.label, *layout.other) if name and name not in present]
+    named = [*layout.other] if layout.label is None else [layout.label, *layout.other]
+    unknown = [name for name in named if name not in present]
     if unknown:
         raise InputError(
             f"The table has no column '{unknown[0]}'. Its columns are {listed(schema.names)}."

@@ -192,4 +192,13 @@ def _score_with(
         given = _Given(names, names[np.argmax(proba, axis=1)], proba)
         y_true = names[y_true]
     options = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return float(scorer(given, np.zeros((n, 1)), y_true, **options))
+    try:
+        return float(scorer(given, np.zeros((n, 1)), y_true, **options))
+    except ValueError as error:
+        raise InputError(
+            "`scoring` must suit the labels",
+            f"{scorer!r} does not: {str(error).splitlines()[0].rstrip('.')}",
+            "Pass for example scoring='accuracy', 'f1_macro' or 'roc_auc_ovr'.",
+            value=scorer,
+            code="parameter",
+        ) from error

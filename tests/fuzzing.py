@@ -1,0 +1,272 @@
+"""Damaged files, odd options and hard numbers: the command line answers, or refuses in a sentence.
+
+``python -m tests.fuzzing WHAT SEED FIRST COUNT FOLDER`` runs one series in a process of its own, so
+that a crash is noticed; FOLDER then holds the case and its number. Same seed, same cases.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv, feather, parquet
+
+from altnorm import AlternatingNormalizer, alternating_normalization
+from altnorm import _tensor_file as tensor_file
+from altnorm import model as model_files
+from altnorm._validation import InputError
+from altnorm.cli._run import run
+from altnorm.model import load_model, save_model
+from altnorm.predictions import read_predictions
+
+NAMES = ["ant", "bee, or wasp", '"cow"']
+SECONDS = 20  # after which a case counts as hanging
+INTERESTING = [0, 1, -1, 127, 255, 2**15, 2**31 - 1, -(2**31), 2**32 - 1, 2**62, -(2**62)]
+WORDS = ["nan", "inf", "-1", "1e400", "", '"', ",", "0", "1", "-0.0", "1e-320", "x", "\r", "\x00"]
+
+
+def soundness(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Some sound predictions and their labels."""
+    codes = rng.integers(3, size=40)
+    scores = rng.normal(size=(40, 3)) + np.eye(3)[codes] + [1.0, 0, 0]
+    proba = np.exp(scores)
+    return proba / proba.sum(axis=1, keepdims=True), codes
+
+
+def write_sound(folder: Path, rng: np.random.Generator) -> None:
+    """Write one sound file of each format, and models."""
+    proba, codes = soundness(rng)
+    labels = [NAMES[code] for code in codes]
+    columns = {"id": np.arange(40), "text": [f"row, {i}" for i in range(40)], "y": labels}
+    table = pa.table(columns | dict(zip(NAMES, proba.T.copy(), strict=True)))
+    np.savez_compressed(folder / "sound.npz", proba=proba, classes=NAMES, labels=labels)
+    np.save(folder / "sound.npy", proba)
+    parquet.write_table(table, folder / "sound.parquet")
+    feather.write_feather(table, folder / "sound.feather")
+    with pa.ipc.new_file(folder / "sound.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=15)
+    with pa.ipc.new_stream(folder / "sound.ipc", table.schema) as writer:
+        writer.write_table(table)
+    csv.write_csv(table, folder / "sound.csv")
+    for name, settings in (("one", {}), ("deep", {"depth": 3, "alpha": 2.0})):
+        normalizer = AlternatingNormalizer(reference="all", threshold=0.3, **settings).fit(proba)
+        save_model(normalizer, folder / f"{name}-unnamed.model", force=True)
+        normalizer.classes_ = np.array(NAMES)
+        save_model(normalizer, folder / f"{name}.model", force=True)
+
+
+def damage(whole: bytes, rng: np.random.Generator) -> bytes:
+    """Change a few bytes, or cut, repeat or overwrite a piece."""
+    data = bytearray(whole)
+    for _ in range(rng.integers(1, 4)):
+        if len(data) < 16:
+            break
+        at = int(rng.integers(len(data) - 8))
+        size = int(rng.integers(1, 1 + min(64, len(data) - at)))
+        choice = rng.integers(6)
+        if choice == 0:
+            data[at] ^= 1 << rng.integers(8)
+        elif choice == 1:
+            value = INTERESTING[rng.integers(len(INTERESTING))]
+            width = int(rng.choice([1, 2, 4, 8]))
+            data[at : at + width] = (value % 256**width).to_bytes(width, "little")
+        elif choice == 2:
+            data[at : at + size] = rng.bytes(size)
+        elif choice == 3:
+            del data[at : at + size]
+        elif choice == 4:
+            data[at:at] = data[at : at + size]
+        else:
+            del data[at:]
+    return bytes(data)
+
+
+def damage_text(whole: bytes, rng: np.random.Generator) -> bytes:
+    """Replace some fields of a table by odd ones."""
+    lines = [line.split(",") for line in whole.decode().split("\n")]
+    for _ in range(rng.integers(1, 6)):
+        line = lines[rng.integers(len(lines))]
+        line[rng.integers(len(line))] = WORDS[rng.integers(len(WORDS))]
+    return "\n".join(",".join(line) for line in lines).encode()
+
+
+def forge(path: Path, target: Path, rng: np.random.Generator) -> None:
+    """Change what a model says, with a digest that fits, as an attacker would."""
+    metadata, tensors = tensor_file.read_tensors(path)
+    odd = [None, -1, 0, 10**12, 0.5, "x", [], {}, {"float": "nan"}, {"list": [1]}, True]
+    for _ in range(rng.integers(1, 3)):
+        part = str(rng.choice(["settings", "state", "classes"]))
+        record = json.loads(metadata[part])
+        key = str(rng.choice(sorted(record)))
+        record[key] = odd[rng.integers(len(odd))]
+        metadata[part] = json.dumps(record)
+    for name, array in tensors.items():
+        if rng.random() < 0.3 and array.dtype.kind == "f":
+            changed = array.copy()
+            value = rng.choice([np.nan, np.inf, -1.0, 2.0, 0.0])
+            changed.flat[rng.integers(max(1, changed.size))] = value
+            tensors[name] = changed if rng.random() < 0.5 else changed[: len(changed) // 2].copy()
+    metadata["digest"] = model_files._digest(metadata, tensors)
+    tensor_file.write_tensors(target, tensors, metadata)
+
+
+@contextmanager
+def hurry() -> Iterator[None]:
+    """Raise if the block takes too long."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"a case took more than {SECONDS} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def command(*arguments: object) -> int:
+    """Run a command; raise unless it is done, or refuses its input in one sentence."""
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors), hurry():
+        status = run([str(argument) for argument in arguments])
+    said = [line for line in errors.getvalue().splitlines() if not line.startswith("Warning: ")]
+    if status == 2:
+        assert len(said) == 1, said
+        assert said[0].startswith("Error: "), said
+    else:
+        assert status in (0, 1), errors.getvalue()
+        assert not said, said
+    return status
+
+
+def check_output(path: Path, normalizer_classes: list[str] | None) -> None:
+    """Raise unless what was written are probabilities."""
+    proba = read_predictions(path, classes=normalizer_classes).proba
+    assert np.isfinite(proba).all()
+    np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-3)
+
+
+def file_case(suffix: str) -> Callable[[Path, np.random.Generator], None]:
+    """A damaged file of predictions, adjusted and evaluated."""
+
+    def case(folder: Path, rng: np.random.Generator) -> None:
+        whole = (folder / f"sound{suffix}").read_bytes()
+        change = damage_text if suffix == ".csv" and rng.random() < 0.6 else damage
+        path = folder / f"case{suffix}"
+        path.write_bytes(change(whole, rng))
+        unnamed = suffix == ".npy"
+        model = folder / f"{rng.choice(['one', 'deep'])}{'-unnamed' if unnamed else ''}.model"
+        output = folder / f"output{suffix}"
+        if command("apply", model, path, "-o", output, "--force", "-j", 1) == 0:
+            names = [str(name) for name in load_model(model).classes_]
+            if suffix not in (".npz", ".npy") or len(read_predictions(output).proba):
+                _check_if_rows(output, names)
+        label = [] if suffix in (".npz", ".npy") else ["--label", "y"]
+        command("evaluate", model, path, *label)
+
+    return case
+
+
+def _check_if_rows(output: Path, names: list[str]) -> None:
+    try:
+        check_output(output, names)
+    except InputError as error:
+        if "at least one row" not in str(error):
+            raise
+
+
+def model_case(folder: Path, rng: np.random.Generator) -> None:
+    """A damaged or forged model, applied to sound predictions."""
+    sound = folder / f"{rng.choice(['one', 'deep'])}.model"
+    path = folder / "case.model"
+    if rng.random() < 0.4:
+        path.write_bytes(damage(sound.read_bytes(), rng))
+    else:
+        forge(sound, path, rng)
+    output = folder / "output.parquet"
+    if command("apply", path, folder / "sound.parquet", "-o", output, "--force", "-j", 1) == 0:
+        check_output(output, NAMES)
+
+
+OPTIONS = {
+    "--jobs": ["0", "-1", "1", "-7", "x", "99999999"],
+    "--seed": ["-1", "0", "4294967296", "1.5", ""],
+    "--alphas": ["0", "-1", "nan", "inf", "1e400", "1", "1,,2", "", "35"],
+    "--depths": ["0", "-1", "1.5", "", "1,2", "x"],
+    "--thresholds": ["nan", "-1", "2", "0", "inf", "0.5,0.75"],
+    "--cv": ["0", "1", "2", "40", "41", "1000000", "-3"],
+    "--significance": ["nan", "-1", "0", "2", "0.05", "inf"],
+    "--scoring": ["accuracy", "nonsense", "f1", "neg_log_loss", "roc_auc", ""],
+    "--prior": ["uniform", "shrunk", "x", ""],
+    "--label": ["y", "ant", "id", "text", "", "[/]"],
+    "--prefix": ["", "a", "zzz", "["],
+    "--other": ["ant", "id", "nothing", "y"],
+    "--multilabel": ["pairs", "labelwise", "x"],
+}
+
+
+def options_case(folder: Path, rng: np.random.Generator) -> None:
+    """Sound predictions with odd options."""
+    arguments = ["--alphas", "0.5,1", "--depths", "1", "--label", "y", "--jobs", "1"]
+    for name in rng.choice(list(OPTIONS), size=rng.integers(1, 4), replace=False):
+        arguments += [str(name), str(rng.choice(OPTIONS[name]))]
+    output = folder / "tuned.model"
+    command("tune", folder / "sound.parquet", "-o", output, "--force", *arguments)
+
+
+def kernel_case(folder: Path, rng: np.random.Generator) -> None:
+    """Rows with zeros and tiny numbers, any exponent: probabilities come out, or a refusal."""
+    m = int(rng.choice([2, 3, 10]))
+    n = int(rng.choice([1, 5, 300, 6000 // m]))
+    dtype = [np.float64, np.float32][rng.integers(2)]
+    rows = rng.dirichlet(np.full(m, rng.choice([1.0, 0.05, 0.005])), n + 4)
+    rows = np.nan_to_num(rows).astype(dtype)
+    rows[rows.sum(axis=1) == 0, 0] = 1
+    rows /= rows.sum(axis=1, keepdims=True)
+    depth = int(rng.choice([1, 2, 3, 10]))
+    settings = {
+        "alpha": float(np.exp(rng.uniform(-20, 75) / depth)),
+        "depth": depth,
+        "smoothing": float(rng.choice([0, 0.5, 1e-10])),
+        "reference_weight": None if rng.random() < 0.5 else np.exp(rng.uniform(-90, 50, size=n)),
+        "prior": None if rng.random() < 0.5 else rng.dirichlet(np.ones(m)),
+    }
+    np.savez(folder / "case.npz", rows=rows, **{k: v for k, v in settings.items() if v is not None})
+    try:
+        after = alternating_normalization(rows[:4], rows[4:], **settings)
+    except InputError:
+        return
+    assert np.isfinite(after).all()
+    np.testing.assert_allclose(after.sum(axis=1), 1, atol=1e-4)
+    assert not after[rows[:4] == 0].any()
+    alone = alternating_normalization(rows[2:3], rows[4:], **settings)
+    np.testing.assert_allclose(alone[0], after[2], atol=1e-4)
+
+
+CASES: dict[str, Callable[[Path, np.random.Generator], None]] = {
+    **{name: file_case(f".{name}") for name in ("npz", "npy", "csv", "parquet")},
+    **{name: file_case(f".{name}") for name in ("feather", "arrow", "ipc")},
+    "model": model_case,
+    "options": options_case,
+    "kernel": kernel_case,
+}
+
+
+def series(what: str, seed: int, first: int, count: int, folder: Path) -> None:
+    """Run cases; the number of each is written down before, so that it is known if it crashes."""
+    write_sound(folder, np.random.default_rng(0))
+    for number in range(first, first + count):
+        (folder / "number").write_text(str(number))
+        CASES[what](folder, np.random.default_rng([seed, number]))
+
+
+if __name__ == "__main__":
+    series(sys.argv[1], *map(int, sys.argv[2:5]), Path(sys.argv[5]))
