@@ -4,6 +4,8 @@ import warnings
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
+from altnorm._api import page
+
 project = "altnorm"
 copyright = "the altnorm developers"
 release = installed_version("altnorm")
@@ -28,6 +30,7 @@ myst_heading_anchors = 3
 # their links lead is checked by tests/test_docs.py.
 suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 
+Path(__file__).with_name("api.rst").write_text(page(), encoding="utf-8")
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False

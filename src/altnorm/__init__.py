@@ -3,6 +3,7 @@
 from importlib import import_module, metadata
 from typing import Any
 
+from altnorm._api import SUBMODULES
 from altnorm._errors import InputError
 from altnorm.ambiguity import ambiguity, topk_entropy
 from altnorm.asking import ask, judge
@@ -26,26 +27,10 @@ __all__ = [
     "trajectory",
 ]
 
-_SUBMODULES = (
-    "arrow",
-    "datasets",
-    "display",
-    "metrics",
-    "model",
-    "onnx",
-    "peers",
-    "predictions",
-    "ray",
-    "report",
-    "spark",
-    "torch",
-    "verdict",
-)
-
 
 def __getattr__(name: str) -> Any:
     """Import a submodule when it is first used: some need libraries that are extras."""
-    if name in _SUBMODULES:
+    if name in SUBMODULES:
         return import_module(f"altnorm.{name}")
     if name == "__version__":
         return metadata.version("altnorm")
@@ -53,4 +38,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBMODULES, "__version__"])
+    return sorted([*globals(), *SUBMODULES, "__version__"])

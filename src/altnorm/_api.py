@@ -1,0 +1,148 @@
+"""The public names, section by section.
+
+This list makes the API page, says whose docstrings are checked, and which modules can be reached as
+``altnorm.module`` without an import of their own. What is not on it may change without notice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["API", "SUBMODULES", "Section", "page", "public_names"]
+
+
+class Section(NamedTuple):
+    """A part of the API page."""
+
+    title: str
+    names: tuple[str, ...]  # below `altnorm`
+    about: str = ""
+
+
+API = (
+    Section(
+        "Functions",
+        ("topk_entropy", "ambiguity", "alternating_normalization", "trajectory"),
+        "Arrays in, arrays out, nothing remembered.",
+    ),
+    Section(
+        "Estimators",
+        (
+            "AlternatingNormalizer",
+            "AlternatingNormalizerCV",
+            "AlternatingNormalizationClassifier",
+            "refine.PriorGuidedBias",
+            "explanation.Explanation",
+            "drift.Drift",
+        ),
+    ),
+    Section("Errors", ("InputError",)),
+    Section(
+        "Peers and comparison",
+        (
+            "peers.Identity",
+            "peers.TemperatureScaling",
+            "peers.BiasCorrectedTemperature",
+            "peers.PriorReweighting",
+            "peers.LabelShiftEM",
+            "peers.BatchCalibration",
+            "peers.GlobalThreshold",
+            "peers.LabelThresholds",
+            "compare",
+            "comparison.Comparison",
+        ),
+    ),
+    Section(
+        "Verdict and scores",
+        (
+            "verdict.Verdict",
+            "verdict.compare_predictions",
+            "evaluation.evaluate",
+            "evaluation.Evaluation",
+            "metrics.resolve_scoring",
+            "metrics.Score",
+            "metrics.loose_macro_f1",
+            "metrics.loose_micro_f1",
+            "metrics.decide",
+            "metrics.tune_none_threshold",
+        ),
+    ),
+    Section(
+        "Reference and prior",
+        (
+            "reference.class_prior",
+            "reference.label_prior",
+            "reference.shrink_frequencies",
+            "reference.merge_rows",
+            "reference.reference_mask",
+        ),
+    ),
+    Section(
+        "Asking for labels",
+        ("ask", "judge", "judgement.Judgement"),
+        "Few labels, but those that decide: :doc:`asking` tells the story.",
+    ),
+    Section(
+        "Files and models",
+        (
+            "predictions.Predictions",
+            "predictions.read_predictions",
+            "predictions.write_predictions",
+            "model.save_model",
+            "model.load_model",
+            "datasets.load_demo",
+        ),
+    ),
+    Section(
+        "Figures and the report",
+        (
+            "display.AmbiguityDisplay",
+            "display.ClassUseDisplay",
+            "display.FixedBrokenDisplay",
+            "display.ReliabilityDisplay",
+            "display.TuningDisplay",
+            "report.write_report",
+            "report.render_report",
+        ),
+    ),
+    Section(
+        "Beyond one process",
+        (
+            "onnx.export",
+            "arrow.apply_batches",
+            "arrow.output_schema",
+            "spark.transform",
+            "spark.input_errors",
+            "ray.transform",
+            "ray.input_errors",
+            "torch.AlternatingNorm",
+        ),
+    ),
+)
+
+
+def public_names() -> list[str]:
+    """All public names, below `altnorm`."""
+    return [name for section in API for name in section.names]
+
+
+SUBMODULES = tuple(sorted({name.split(".")[0] for name in public_names() if "." in name}))
+
+
+def page() -> str:
+    """Return the source of the API page."""
+    lines = ["API reference", "=============", "", ".. currentmodule:: altnorm"]
+    for section in API:
+        lines += ["", section.title, "-" * len(section.title)]
+        lines += ["", section.about] if section.about else []
+        for is_class in (True, False):
+            names = [name for name in section.names if _is_class(name) == is_class]
+            if names:
+                template = ["   :template: class.rst"] if is_class else []
+                lines += ["", ".. autosummary::", "   :toctree: generated", *template, ""]
+                lines += [f"   {name}" for name in names]
+    return "\n".join(lines) + "\n"
+
+
+def _is_class(name: str) -> bool:
+    return name.split(".")[-1][0].isupper()
