@@ -17,7 +17,10 @@ def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
     """Return multi-label probabilities as a floating (n, m) NumPy array with entries in [0, 1]."""
     array: np.ndarray = to_numpy(check_matrix(proba, name))
     if array.size and not (array.min() >= 0 and array.max() <= 1):
-        outside = np.argwhere(~((array >= 0) & (array <= 1)))
+        slack = 4 * np.finfo(array.dtype).eps  # what rounding may add to 1 or take from 0
+        outside = np.argwhere(~((array >= -slack) & (array <= 1 + slack)))
+        if not outside.size:
+            return np.clip(array, 0, 1)
         row, column = map(int, outside[0])
         value = float(array[row, column])
         raise InputError(

@@ -6,6 +6,7 @@ Every message gives the rule, the offender, its value and the remedy, in one sen
 from __future__ import annotations
 
 import math
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from altnorm._array import Array, array_namespace, as_array, is_array_api_obj, quiet, to_numpy
 from altnorm._errors import InputError, InputTypeError, Place
+from altnorm._rounding import find_rounding
 
 __all__ = [
     "InputError",
@@ -58,7 +60,8 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
         given = str(getattr(proba, "dtype", array.dtype))  # half precision was widened above
         wrong = ~(xp.abs(sums - 1) <= sum_tolerance(given))
     if array.shape[0] and (bool(xp.any(wrong)) or not bool(xp.min(array) >= 0)):
-        check_entries(array, name)
+        array = check_entries(array, name)
+        wrong, array = _undo_rounding(wrong, sums, array, name)
         _raise_first(
             wrong,
             sums,
@@ -69,6 +72,27 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
             note="sum {:.6g}",
         )
     return array
+
+
+def _undo_rounding(wrong: Array, sums: Array, array: Array, name: str) -> tuple[Array, Array]:
+    """Divide rows by their sums where rounding explains these; return what it does not explain."""
+    xp = array_namespace(array)
+    rounding = find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
+    if rounding is None:
+        return wrong, array
+    explained = wrong & (xp.abs(sums - 1) <= rounding.tolerance * (1 + 1e-6))
+    left = wrong & ~explained
+    if bool(xp.any(left)):
+        return left, array
+    off = to_numpy(sums)[to_numpy(explained)]
+    warnings.warn(
+        f"{off.size} of {array.shape[0]} rows of `{name}` sum to {off.min():.4f} .. "
+        f"{off.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
+        "sums.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return left, array / xp.where(explained, sums, xp.ones_like(sums))[:, None]
 
 
 def check_matrix(values: Any, name: str) -> Array:
@@ -97,8 +121,11 @@ def check_matrix(values: Any, name: str) -> Array:
     return array
 
 
-def check_entries(array: Array, name: str) -> None:
-    """Raise if `array` has an entry that is not finite or is negative."""
+def check_entries(array: Array, name: str) -> Array:
+    """Return `array` with 0 for what rounding made negative; raise if other entries are.
+
+    Raises also if an entry is not finite.
+    """
     xp = array_namespace(array)
     _raise_first(
         ~xp.isfinite(array),
@@ -110,7 +137,7 @@ def check_entries(array: Array, name: str) -> None:
         note="{}",
     )
     _raise_first(
-        array < 0,
+        array < -_rounding_error(xp, array),
         array,
         f"`{name}` must not be negative",
         "entries are",
@@ -118,6 +145,12 @@ def check_entries(array: Array, name: str) -> None:
         code="negative",
         note="{:.6g}",
     )
+    return xp.where(array < 0, xp.zeros_like(array), array)
+
+
+def _rounding_error(xp: Any, array: Array) -> float:
+    """How far below 0 a difference of probabilities may come out."""
+    return 4 * float(xp.finfo(array.dtype).eps)
 
 
 def check_same_classes(proba: Array, reference: Array) -> None:

@@ -1,0 +1,111 @@
+"""Rows that almost sum to 1 are accepted as far as their digits or their precision explain it."""
+
+import numpy as np
+import pytest
+
+from altnorm import AlternatingNormalizer, InputError, ambiguity
+from altnorm._labels import check_label_proba
+from altnorm._rounding import find_rounding
+from altnorm._validation import check_proba
+from altnorm.predictions import Layout, read_predictions
+from tests.commands import CLASSES, QUICK, draw, out, run, table
+
+RNG = np.random.default_rng(0)
+
+
+def wide(n=200, m=60):
+    return RNG.dirichlet(np.full(m, 0.3), n)
+
+
+@pytest.mark.parametrize("decimals", [3, 4, 5])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_decimals(decimals, dtype):
+    given = wide().round(decimals).astype(dtype)
+    assert find_rounding(given).how == f"{decimals} decimals"
+    if np.abs(given.sum(axis=1) - 1).max() <= 1e-4:
+        checked = check_proba(given)
+        assert checked is given
+        return
+    with pytest.warns(UserWarning, match=rf"rounding to {decimals} decimals explains"):
+        checked = check_proba(given)
+    np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
+    untouched = np.abs(given.sum(axis=1) - 1) <= 1e-4
+    np.testing.assert_array_equal(checked[untouched], given[untouched])
+
+
+def to_bfloat16(values):
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x8000) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_half_precision_that_was_widened(dtype):
+    for rounded, how in (
+        (wide().astype(np.float16), "half precision"),
+        (to_bfloat16(wide()), "bfloat16"),
+    ):
+        given = rounded.astype(dtype)
+        assert find_rounding(given).how == how
+        with pytest.warns(UserWarning, match=f"rounding to {how} explains"):
+            checked = check_proba(given)
+        np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
+
+
+def test_what_digits_do_not_explain_is_refused():
+    given = wide().round(4)
+    given[7, 0] += 0.01
+    with pytest.raises(InputError, match=r"1 of 200 rows do not, the first is row 7"):
+        check_proba(given)
+    exact = wide()
+    exact[3] *= 1.0005
+    with pytest.raises(InputError, match="the first is row 3"):
+        check_proba(exact)
+    with pytest.raises(InputError, match="must sum to 1"):
+        check_proba(np.array([[0.3, 0.3, 0.3]]))
+    with pytest.raises(InputError, match="must sum to 1"):
+        check_proba(np.array([[0.5, 0.8]]))
+
+
+def test_what_rounding_makes_negative_is_zero():
+    given = np.array([[-1e-17, 1.0], [0.5, 0.5]])
+    assert check_proba(given)[0, 0] == 0
+    assert not np.signbit(check_proba(given)).any()
+    with pytest.raises(InputError, match="must not be negative"):
+        check_proba(np.array([[-1e-9, 1.0]]))
+    labels = check_label_proba(np.array([[-1e-17, 1 + 2e-16]]))
+    assert labels.min() >= 0
+    assert labels.max() <= 1
+
+
+def test_functions_and_estimators_take_them():
+    given = wide(40).round(4)
+    with pytest.warns(UserWarning, match="4 decimals"):
+        assert ambiguity(given).shape == (40,)
+    normalizer = AlternatingNormalizer(reference="all").fit(wide())
+    for rounded in (given, wide(40).astype(np.float16), to_bfloat16(wide(40))):
+        with pytest.warns(UserWarning, match="explains"):
+            after = normalizer.transform(rounded)
+        np.testing.assert_allclose(after.sum(axis=1), 1, atol=1e-3)
+
+
+def test_files_with_few_decimals(folder, model, capsys):
+    data = table(300, 5)
+    data[CLASSES] = data[CLASSES].round(3)
+    data.loc[0, CLASSES] = 0.333
+    data.to_csv("rounded.csv", index=False)
+    capsys.readouterr()
+    assert run(["tune", "rounded.csv", "--label", "y", "-o", "m", *QUICK]) == 0
+    captured = capsys.readouterr()
+    assert "of 300 rows of `proba` sum to 0.9990 .. 1.0010" in captured.err
+    assert captured.err.count("3 decimals explains") == 1
+    assert run(["apply", model, "rounded.csv", "-o", "out.csv"]) == 0
+    assert "3 decimals explains" in capsys.readouterr().err
+    read = read_predictions("out.csv", Layout("y"), classes=CLASSES)
+    np.testing.assert_allclose(read.proba.sum(axis=1), 1, atol=1e-4)
+
+
+def test_half_precision_files(folder, model, capsys):
+    proba, codes = draw(200, 3)
+    np.savez("half.npz", proba=proba.astype(np.float16), classes=CLASSES, labels=codes)
+    assert run(["evaluate", model, "half.npz"]) == 0
+    assert "rows fixed" in out(capsys)
