@@ -59,6 +59,7 @@ reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTION
 	$(STUDY) experiments.dialogre --second-look $(PREDICTIONS)/dialogre_bert_testonly.npz
 	$(STUDY) experiments.ufet
 	$(STUDY) experiments.suite --data $(PREDICTIONS)
+	$(STUDY) experiments.asking --data $(PREDICTIONS)
 	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)
 	$(STUDY) experiments.blur --data $(PREDICTIONS)
 	$(STUDY) experiments.corruption --data $(DATASETS)

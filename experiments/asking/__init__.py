@@ -1,0 +1,1 @@
+"""How many labels it takes to know whether an adjustment helps, asked for and at random."""

@@ -1,0 +1,110 @@
+"""The study of asking: its runs stop where `judge` first answers, and its page says what it saw."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+pytest.importorskip("matplotlib")
+
+import altnorm
+from experiments.asking import __main__ as asking
+from experiments.asking import study
+from experiments.asking.page import write_page
+from experiments.suite.files import Classifier
+from tests.pages import check_figures, read_page, read_table
+
+N_CLASSES = 4
+
+
+def single(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(N_CLASSES, size=n)
+    return 2 * np.eye(N_CLASSES)[y] + 1.5 * rng.normal(size=(n, N_CLASSES)) + [2, 0, 0, -1], y
+
+
+def several(n, seed):
+    rng = np.random.default_rng(seed)
+    y = (rng.random((n, N_CLASSES)) < 0.4).astype(int)
+    return 2 * y - 2 + rng.normal(size=y.shape), y
+
+
+def classifier_of(part, to_proba):
+    (val, val_y), (test, test_y) = part(300, 0), part(200, 1)
+    return Classifier("tiny", to_proba(val), val_y, to_proba(test), test_y)
+
+
+SINGLE = classifier_of(single, lambda z: softmax(z, axis=1))
+SEVERAL = classifier_of(several, expit)
+CASES = [(SINGLE, study.UNLABELLED), (SINGLE, study.BCTS), (SEVERAL, study.UNLABELLED)]
+
+
+@pytest.mark.parametrize(("classifier", "adjustment"), CASES)
+def test_a_run_stops_at_the_first_answer(classifier, adjustment):
+    case = study.make_case(classifier, adjustment)
+    fit = study.fit_unlabelled if adjustment == study.UNLABELLED else study.fit_labelled
+    normalizer, pool = fit(classifier), classifier.test_proba
+    changed = np.sort(altnorm.ask(normalizer, pool))
+    for seed in range(3):
+        rows = changed[altnorm.ask(case.normalizer, case.proba, random_state=seed)]
+        labels = classifier.test_y[rows]
+        answers = (altnorm.judge(normalizer, pool, rows, labels[:n]) for n in range(len(rows) + 1))
+        first = next(answer for answer in answers if answer.decision != "go on")
+        run = study.run_once(case, seed)
+        assert run.n_labels == first.n_labelled
+        assert run.is_right == (first.adopted == (case.gain > 0))
+        late = altnorm.judge(normalizer, pool, rows, labels[: int(0.9 * len(rows))])
+        assert run.is_covered == (late.ci_low <= case.gain + 1e-12 <= late.ci_high + 2e-12)
+        assert run.n_labels <= run.n_random <= len(pool)
+
+
+@pytest.mark.parametrize(("classifier", "adjustment"), CASES)
+def test_the_true_gain_is_that_over_all_rows(classifier, adjustment):
+    case = study.make_case(classifier, adjustment)
+    fit = study.fit_unlabelled if adjustment == study.UNLABELLED else study.fit_labelled
+    after, pool = fit(classifier).predict(classifier.test_proba), classifier.test_proba
+    before = pool > 0.5 if classifier.multilabel else pool.argmax(axis=1)
+    right = [np.mean(decided == classifier.test_y) for decided in (before, after)]
+    assert case.gain == pytest.approx(right[1] - right[0], abs=1e-15)
+
+
+def test_rows_at_random_take_longer_by_the_share_that_changes():
+    case = study.make_case(SINGLE, study.UNLABELLED)
+    runs = [study.run_once(case, seed) for seed in range(200)]
+    labels, at_random = (np.array(column) for column in list(zip(*runs, strict=True))[:2])
+    # Of n rows of which k change, the j-th of these is on average at j (n + 1) / (k + 1).
+    expected = labels * (case.n_rows + 1) / (len(case.proba) + 1)
+    assert np.mean(at_random / expected) == pytest.approx(1, abs=0.1)
+
+
+def test_the_page_says_what_was_measured(tmp_path):
+    data, output = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    for name, part in (("cifar10_tiny", single), ("dialogre_tiny", several)):
+        (val, val_y), (test, test_y) = part(300, 0), part(200, 1)
+        arrays = {"val_logits": val, "val_labels": val_y}
+        np.savez(data / f"{name}.npz", test_logits=test, test_labels=test_y, **arrays)
+    asking.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
+    rows = read_table(output, "asking")
+    assert [row["classifier"] for row in rows] == ["cifar10_tiny"] * 2 + ["dialogre_tiny"]
+    page = read_page(output)
+    wrong = np.mean([float(row["wrong"]) for row in rows])
+    assert f"{wrong:.1f} % of 60 runs stopped at a wrong answer" in page
+    for row in rows:
+        assert f"| {row['fixed']} | {row['broken']} | {float(row['gain']):+.2f} |" in page
+    check_figures(output, ["labels"])
+
+
+def test_the_findings_follow_from_the_numbers():
+    line = study.Summary(
+        *("one", "single-label", "BCTS", 1000, 100, 60, 20, 4.0),
+        *(20.0, 50.0, 200.0, 600.0, 75.0, 2.0, 98.0, 500),
+    )
+    close = line._replace(classifier="two", broken=50, median=90.0, wrong=4.0, covered=96.0)
+    page = write_page([line, close])
+    assert "3.0 % of 1,000 runs" in page
+    assert "4.0 % (two, BCTS)" in page
+    assert "In 97.0 % of the runs" in page
+    assert "96.0 %\n  (two, BCTS)" in page
+    assert "1 lines. 20 labels until the answer" in page
+    assert "1 lines. 90 labels until the answer" in page
+    assert "from 2.2 to 10 times" in page
