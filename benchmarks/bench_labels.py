@@ -1,4 +1,4 @@
-"""Several labels a row at the scale of ultra-fine entity typing, in a process of its own."""
+"""Several labels per row at the scale of ultra-fine entity typing, in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fine-tuning of a small pretrained encoder for several labels a row.
+"""Fine-tuning of a small pretrained encoder for several labels per row.
 
 The encoder is a folder with ``config.json``, ``tokenizer.json`` and ``model.safetensors``; the
 studies use all-MiniLM-L6-v2 (Apache-2.0), whose files also come inside the package
@@ -64,7 +64,7 @@ class Schedule(NamedTuple):
 
 
 class SpanClassifier(nn.Module):
-    """Encoder, the first token and the mean of each span, one hidden layer, one logit a label.
+    """Encoder, the first token and the mean of each span, one hidden layer, one logit per label.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ class TestLists:
 
     def test_wrong_fixed_size(self, normalizer):
         batch = pa.record_batch({"scores": pa.array([[0.5, 0.5]], pa.list_(pa.float64(), 2))})
-        with pytest.raises(InputError, match="one entry a class, 4; their type says 2"):
+        with pytest.raises(InputError, match="one entry per class, 4; their type says 2"):
             next(arrow.apply_batches(normalizer, [batch], columns="scores"))
 
     def test_not_a_list(self, normalizer):

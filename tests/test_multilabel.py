@@ -1,4 +1,4 @@
-"""Several labels a row: "pairs" and "labelwise" are nothing but two-class problems."""
+"""Several labels per row: "pairs" and "labelwise" are nothing but two-class problems."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
 from altnorm._validation import InputError
-from altnorm.multilabel import adjust_yes, binary_ambiguity
+from altnorm.multilabel import adjust_binary, binary_ambiguity
 from altnorm.reference import shrink_frequencies
 
 EXACT = 1e-12
@@ -180,7 +180,7 @@ def test_a_label_whose_reference_has_no_weight_is_left(smoothing):
     np.testing.assert_array_equal(fitted.transform(proba)[:, 0], proba[:, 0])
 
 
-def test_adjust_yes_leaves_what_it_cannot_judge():
+def test_adjust_binary_leaves_what_it_cannot_judge():
     p, reference = np.array([0.3, 0.5]), np.array([0.1, 0.9])
     settings = {"alpha": 1.0, "depth": 2, "smoothing": 0.1}
     for prior, rows, weight in [
@@ -189,7 +189,7 @@ def test_adjust_yes_leaves_what_it_cannot_judge():
         (0.5, reference[:0], None),
         (0.5, reference, np.zeros(2)),
     ]:
-        np.testing.assert_array_equal(adjust_yes(p, rows, weight, prior, **settings), p)
+        np.testing.assert_array_equal(adjust_binary(p, rows, weight, prior, **settings), p)
 
 
 def test_priors():
@@ -263,7 +263,7 @@ def test_a_prior_that_is_not_one_probability_a_label(prior):
 
 
 def test_a_prior_that_is_not_yes_and_no():
-    with pytest.raises(InputError, match=r"`prior` must have one entry a class, shape \(2,\)"):
+    with pytest.raises(InputError, match=r"`prior` must have one entry per class, shape \(2,\)"):
         AlternatingNormalizer(multilabel="pairs", prior=[0.2, 0.3, 0.5]).fit(draw()[0])
 
 

@@ -225,7 +225,7 @@ def sum_to_wrong():
         ({"multilabel": "many"}, "`multilabel` must be .*'pairs'.*'labelwise'.* it is 'many'"),
         ({"input": "scores"}, "`input` must be .*'proba'.*'logits'.* it is 'scores'"),
         ({"prior": "flat"}, "`prior` must be .*'uniform'.*'shrunk'.* it is 'flat'"),
-        ({"prior": [0.5, 0.5]}, r"`prior` must have one entry a class, shape \(4,\)"),
+        ({"prior": [0.5, 0.5]}, r"`prior` must have one entry per class, shape \(4,\)"),
         ({"prior": [0.5, 0.5, -1, 1]}, "`prior` must be finite and not negative; 1 of 4"),
         ({"prior": [0, 0, 0, 0]}, "`prior` must give some class a positive weight"),
         (

@@ -248,7 +248,7 @@ BAD_SETTINGS = [
     (peers.BiasCorrectedTemperature(-1.0), "`ridge` must be a finite number, 0 or greater"),
     (peers.BiasCorrectedTemperature(cv=1), "`cv` must be an integer, 2 or greater"),
     (peers.PriorReweighting("labels"), "`prior` must be None or 'counted' or 'uniform' or"),
-    (peers.PriorReweighting([0.5, 0.5]), "`prior` must have one entry a class"),
+    (peers.PriorReweighting([0.5, 0.5]), "`prior` must have one entry per class"),
     (peers.PriorReweighting(source_prior=[0, 0, 0, 0]), "`source_prior` must give some class"),
     (peers.LabelShiftEM("truth"), "`source_prior` must be 'predictions' or 'counted'"),
     (peers.LabelShiftEM(max_iter=0), "`max_iter` must be an integer, 1 or greater"),

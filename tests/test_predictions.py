@@ -221,9 +221,9 @@ def test_bad_arrays_are_told(tmp_path):
     refused("one entry per row", proba=PROBA, labels=[0, 1])
     refused("row 0 has 'x'", proba=PROBA, labels=["x"] * 4)
     (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match="none of them"):
+    with pytest.raises(InputError, match=r"'a\.txt' is not"):
         read_predictions(tmp_path / "a.txt")
-    with pytest.raises(InputError, match="none of them"):
+    with pytest.raises(InputError, match=r"'b\.txt' is not"):
         write_predictions(Predictions(PROBA, CLASSES), tmp_path / "b.txt")
 
 

@@ -303,7 +303,7 @@ def test_files_are_kept_unless_forced(tuned, tested, tmp_path):
 
 
 def test_texts_must_match_the_rows(tuned, tested):
-    with pytest.raises(InputError, match="`texts` must have one entry a row, 600; it has 1"):
+    with pytest.raises(InputError, match="`texts` must have one entry per row, 600; it has 1"):
         render_report(tuned, tested, texts=["one"])
     texts = [f"text <{i}>" for i in range(600)]
     rows = Page(render_report(tuned, tested, texts=texts)).data["rows"]

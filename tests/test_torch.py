@@ -238,7 +238,7 @@ def test_bad_arguments():
         AlternatingNorm(p, soft=-1.0)
     with pytest.raises(ValueError, match="must sum to 1"):
         AlternatingNorm(2 * p)
-    with pytest.raises(ValueError, match="one column a label"):
+    with pytest.raises(ValueError, match="one column per label"):
         AlternatingNorm(p[:, 0], multilabel="labelwise")
     with pytest.raises(ValueError, match="from 0 to 1"):
         AlternatingNorm(3 * p, multilabel="labelwise")

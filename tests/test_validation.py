@@ -65,16 +65,19 @@ BAD_PROBA = {
     ),
     "one dimension": (
         GOOD[0],
-        "`{name}` must be two-dimensional, one row an example and one column a class; it has shape "
-        "(3,). Reshape a single row with `{name}[None, :]`.",
+        "`{name}` must be two-dimensional, one row per example and one column per class; it has "
+        "shape (3,). Reshape a single row with `{name}[None, :]`.",
     ),
     "three dimensions": (GOOD[None], "`{name}` must be two-dimensional"),
     "one column": (
         np.ones((4, 1)),
-        "`{name}` must have one column a class and at least 2 classes; it has shape (4, 1). For "
-        "one probability a row, pass the columns [1 - p, p].",
+        "`{name}` must have one column per class and at least 2 classes; it has shape (4, 1). For "
+        "one probability per row, pass the columns [1 - p, p].",
     ),
-    "no columns": (np.ones((4, 0)), "`{name}` must have one column a class and at least 2 classes"),
+    "no columns": (
+        np.ones((4, 0)),
+        "`{name}` must have one column per class and at least 2 classes",
+    ),
 }
 
 BAD_KEYWORDS = {
@@ -109,11 +112,11 @@ BAD_KEYWORDS = {
     ),
     "prior length": (
         {"prior": [0.5, 0.5]},
-        "`prior` must have one entry a class, shape (3,); it has shape (2,). Pass 3 numbers.",
+        "`prior` must have one entry per class, shape (3,); it has shape (2,). Pass 3 numbers.",
     ),
     "prior two-dimensional": (
         {"prior": [[1, 1, 1]]},
-        "`prior` must have one entry a class, shape (3,); it has shape (1, 3).",
+        "`prior` must have one entry per class, shape (3,); it has shape (1, 3).",
     ),
     "prior negative": (
         {"prior": [1, -2, 1]},
@@ -136,7 +139,7 @@ BAD_KEYWORDS = {
     ),
     "weight length": (
         {"reference_weight": [1.0]},
-        "`reference_weight` must have one entry a reference row, shape (2,); it has shape (1,). "
+        "`reference_weight` must have one entry per reference row, shape (2,); it has shape (1,). "
         "Pass 2 numbers.",
     ),
     "weight negative": (

@@ -14,7 +14,7 @@ from altnorm import AlternatingNormalizer
 from altnorm.arrow import apply_batches, output_schema
 
 # %%
-# Predictions of some classifier: a validation set, and a table with one column a class.
+# Predictions of some classifier: a validation set, and a table with one column per class.
 rng = np.random.default_rng(0)
 validation = rng.dirichlet([0.6, 0.3, 0.2], size=500)
 labels = rng.choice(["bird", "cat", "dog"], size=500)

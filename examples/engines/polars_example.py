@@ -12,7 +12,7 @@ from altnorm import AlternatingNormalizer
 from altnorm.arrow import apply_batches
 
 # %%
-# Predictions of some classifier: a validation set, and a data frame with one column a class.
+# Predictions of some classifier: a validation set, and a data frame with one column per class.
 rng = np.random.default_rng(0)
 validation = rng.dirichlet([0.6, 0.3, 0.2], size=500)
 labels = rng.choice(["bird", "cat", "dog"], size=500)
@@ -23,7 +23,7 @@ frame = pl.DataFrame({"id": np.arange(10_000), "dog": proba[:, 2], "cat": proba[
 frame = frame.with_columns(bird=pl.Series(proba[:, 0]))
 
 # %%
-# One column a class, found by name.
+# One column per class, found by name.
 batches = frame.to_arrow().to_batches()
 adjusted = pl.from_arrow(apply_batches(normalizer, batches, prediction="class"))
 

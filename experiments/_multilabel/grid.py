@@ -1,4 +1,4 @@
-"""The paper's grid for several labels a row, all settings of it, in a moment.
+"""The paper's grid for several labels per row, all settings of it, in a moment.
 
 In ``pairs`` mode every probability is adjusted by one and the same function, so a setting is a
 table over the distinct probabilities. Predictions are stored rounded, which leaves some hundred.

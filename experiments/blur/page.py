@@ -189,7 +189,7 @@ def _text_gain(records: list[dict[str, Any]]) -> str:
         f"{low:.1f} %) there is less and less left to gain. On clear images there is next to "
         "nothing to be had, even with the test labels at hand, and CAN-naive changes the accuracy "
         f"of hard rows by {clear['gain_hard']:+.1f} points: with {clear['n_reference'] / 1000:.1f} "
-        "sure rows a class, chance decides much of the column sums."
+        "sure rows per class, chance decides much of the column sums."
     )
 
 

@@ -58,6 +58,7 @@ def read_answers(
                 f"The column '{NUMBER}' must number the questions, each once",
                 f"'{number}' is there {len(found)} times",
                 "Keep the lines of `altnorm ask` as they are; fill in the labels only.",
+                code="answers",
             )
     known = {number: [x for x in found if x is not None] for number, found in rows.items()}
     # A row whose lines are not all there, or not all filled in, is not labelled.
@@ -75,6 +76,7 @@ def _answer(
             "Row and candidates of a question must be as `altnorm ask` wrote them",
             f"question {line[NUMBER]} has row '{line[ROW]}', '{pair[0]}' and '{pair[1]}'",
             "Restore them, and write the answer into the column 'label'.",
+            code="answers",
         )
     label = _read_label(line[LABEL], known)
     if not label:
@@ -105,4 +107,5 @@ def _unknown_label(number: str, label: str, known: Sequence[str], multilabel: bo
         f"question {number} has '{label}'",
         " ".join([*near, "Correct it, or leave it empty."]),
         value=label,
+        code="answers",
     )

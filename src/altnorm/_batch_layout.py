@@ -1,4 +1,4 @@
-"""Where the probabilities are in a record batch: one column a class, or one column of lists."""
+"""Where the probabilities are in a record batch: one column per class, or one column of lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["BatchLayout", "find_layout", "read_matrix", "write_matrix"]
 class BatchLayout(NamedTuple):
     """Where the probabilities of the classes are, in the order of the classes."""
 
-    fields: list[pa.Field]  # one a class, or the one of lists
+    fields: list[pa.Field]  # one per class, or the one of lists
     positions: list[int]
     lists: bool
     n_classes: int
@@ -81,8 +81,10 @@ def _check_names(
 def _check_once(name: str, count: Counter[str]) -> None:
     if count[name] != 1:
         raise InputError(
-            f"Column {name!r} must be there once; it is there {count[name]} times among the "
-            f"{count.total()} columns. Rename the columns, or pass another name."
+            f"Column {name!r} must be there once",
+            f"it is there {count[name]} times among the {count.total()} columns",
+            "Rename the columns, or pass another name.",
+            code="columns",
         )
 
 
@@ -92,14 +94,19 @@ def _list_storage(field: pa.Field, n_classes: int) -> pa.DataType:
     fixed = pa.types.is_fixed_size_list(type_)
     if not (fixed or pa.types.is_list(type_) or pa.types.is_large_list(type_)):
         raise InputTypeError(
-            f"Column {field.name!r} must hold lists of floating-point numbers; its type is "
-            f"{field.type}. For one column a class, pass columns=None or a list of names."
+            f"Column {field.name!r} must hold lists of floating-point numbers",
+            f"its type is {field.type}",
+            "For one column per class, pass columns=None or a list of names.",
+            value=field.type,
+            code="columns",
         )
     if fixed and type_.list_size != n_classes:
         raise InputError(
-            f"Lists in column {field.name!r} must have one entry a class, {n_classes}; their type "
-            f"says {type_.list_size}. Pass probabilities of all classes, in the order of "
-            "`classes_`."
+            f"Lists in column {field.name!r} must have one entry per class, {n_classes}",
+            f"their type says {type_.list_size}",
+            "Pass probabilities of all classes, in the order of `classes_`.",
+            value=type_.list_size,
+            code="columns",
         )
     return type_
 
@@ -107,8 +114,11 @@ def _list_storage(field: pa.Field, n_classes: int) -> pa.DataType:
 def _check_type(field: pa.Field, type_: pa.DataType) -> None:
     if not pa.types.is_floating(type_):
         raise InputTypeError(
-            f"Column {field.name!r} must hold floating-point numbers; its type is {field.type}. "
-            "Cast it to float32 or float64 if its values really are probabilities."
+            f"Column {field.name!r} must hold floating-point numbers",
+            f"its type is {field.type}",
+            "Cast it to float32 or float64 if its values really are probabilities.",
+            value=field.type,
+            code="columns",
         )
 
 
@@ -130,9 +140,11 @@ def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> 
     if array.null_count:
         first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(
-            f"Probabilities must not be null; column {name!r} has {array.null_count} null(s) in "
-            f"this batch, the first in row {start + first // entries_a_row}. Drop or fill those "
-            "rows."
+            "Probabilities must not be null",
+            f"column {name!r} has {array.null_count} null(s) in this batch, the first in row "
+            f"{start + first // entries_a_row}",
+            "Drop or fill those rows.",
+            code="columns",
         )
 
 
@@ -140,9 +152,11 @@ def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -
     wrong = np.flatnonzero(lengths != n_classes)
     if wrong.size:
         raise InputError(
-            f"Lists in column {name!r} must have one entry a class, {n_classes}; {wrong.size} in "
-            f"this batch do not, the first is row {start + wrong[0]} (length {lengths[wrong[0]]}). "
-            "Pass probabilities of all classes, in the order of `classes_`."
+            f"Lists in column {name!r} must have one entry per class, {n_classes}",
+            f"{wrong.size} in this batch do not, the first is row {start + wrong[0]} (length "
+            f"{lengths[wrong[0]]})",
+            "Pass probabilities of all classes, in the order of `classes_`.",
+            code="columns",
         )
 
 

@@ -7,19 +7,32 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from altnorm._validation import InputError
 
-__all__ = ["check_input", "check_output", "replacing"]
+__all__ = ["check_input", "check_output", "file_error", "replacing"]
+
+
+def file_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
+    """Return an error about a file as such: its name, its form, what it must hold."""
+    return InputError(rule, offender, remedy, code="file", **fields)
 
 
 def check_input(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that can be read."""
     source = Path(path)
     if source.is_dir():
-        raise InputError(f"The input must be a file; '{source}' is a folder. Name a file in it.")
+        raise file_error(
+            "The input must be a file",
+            f"'{source}' is a folder",
+            "Name a file in it.",
+            value=source,
+        )
     if not source.exists():
-        raise InputError(f"The input '{source}' does not exist. Check its name and folder.")
+        raise file_error(
+            f"The input '{source}' does not exist", remedy="Check its name and folder."
+        )
     return source
 
 
@@ -27,9 +40,16 @@ def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Return the path that a file may be written to, links resolved."""
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
-        raise InputError(f"The output's folder '{target.parent}' does not exist. Create it first.")
+        raise file_error(
+            f"The output's folder '{target.parent}' does not exist", remedy="Create it first."
+        )
     if target.exists() and not target.is_file():
-        raise InputError(f"The output must be a file; '{path}' is none. Choose another name.")
+        raise file_error(
+            "The output must be a file",
+            f"'{path}' is not a regular file",
+            "Choose another name.",
+            value=path,
+        )
     if target.exists() and not force:
         raise _exists(target)
     return target
@@ -106,6 +126,8 @@ def _to_disk(path: Path) -> None:
 
 def _exists(target: Path) -> InputError:
     return InputError(
-        f"The output '{target}' exists already. Choose another name, or pass force=True (on the "
-        "command line --force) to replace it."
+        f"The output '{target}' exists already",
+        remedy="Choose another name, or pass force=True (on the command line --force) to replace "
+        "it.",
+        code="exists",
     )

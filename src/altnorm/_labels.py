@@ -43,7 +43,7 @@ def check_indicator(values: Any, name: str) -> Any:
         array = entries = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
-            f"`{name}` must be a 0/1 matrix, one column a label",
+            f"`{name}` must be a 0/1 matrix, one column per label",
             f"it has shape {array.shape} and dtype {array.dtype}",
             "Encode label sets with scikit-learn's MultiLabelBinarizer.",
             value=array.shape,
@@ -68,7 +68,7 @@ def check_pair(y_true: Any, y_pred: Any, names: tuple[str, str] = ("y_true", "y_
         raise InputError(
             f"`{names[0]}` and `{names[1]}` must have the same shape",
             f"they have {pair[0].shape} and {pair[1].shape}",
-            "Pass one row an example and one column a label in both.",
+            "Pass one row per example and one column per label in both.",
             value=pair[1].shape,
             code="shape",
         )

@@ -35,7 +35,7 @@ def check_model(estimator: Any, remedy: str = "Save the model again.") -> None:
     """Raise unless settings and fitted attributes are such as `fit` could have left."""
     fault = _first_fault(estimator)
     if fault:
-        raise InputError(f"{fault}. {remedy}")
+        raise InputError(fault, remedy=remedy, code="model_file")
 
 
 def _first_fault(estimator: Any) -> str:

@@ -48,9 +48,9 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
     array = check_matrix(proba, name)
     if array.shape[1] < 2:
         raise InputError(
-            f"`{name}` must have one column a class and at least 2 classes",
+            f"`{name}` must have one column per class and at least 2 classes",
             f"it has shape {tuple(array.shape)}",
-            "For one probability a row, pass the columns [1 - p, p].",
+            "For one probability per row, pass the columns [1 - p, p].",
             value=tuple(array.shape),
             code="shape",
         )
@@ -100,7 +100,7 @@ def check_matrix(values: Any, name: str) -> Array:
     array = values if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2:
         raise InputError(
-            f"`{name}` must be two-dimensional, one row an example and one column a class",
+            f"`{name}` must be two-dimensional, one row per example and one column per class",
             f"it has shape {tuple(array.shape)}",
             f"Reshape a single row with `{name}[None, :]`.",
             value=tuple(array.shape),
@@ -203,7 +203,7 @@ def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
 def check_weight(
     weight: Any, rows: Array, name: str = "reference_weight", unit: str = "reference row"
 ) -> Array | None:
-    """Return one non-negative weight a row, or None where every row counts once."""
+    """Return one non-negative weight per row, or None where every row counts once."""
     if weight is None:
         return None
     host = _check_vector(weight, rows.shape[0], name, unit)
@@ -295,7 +295,7 @@ def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
     host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     if host.shape != (length,):
         raise InputError(
-            f"`{name}` must have one entry a {unit}, shape ({length},)",
+            f"`{name}` must have one entry per {unit}, shape ({length},)",
             f"it has shape {host.shape}",
             f"Pass {length} numbers.",
             value=host.shape,

@@ -16,10 +16,12 @@ _MARK = "altnorm-input-error: "
 
 def portable(error: InputError, where: str) -> InputError:
     """Return the error with `where` before its rule, and its fields in the last line as JSON."""
-    told = error.replace(rule=f"{where}{error.rule}")
-    fields = {name: getattr(told, name) for name in ("rule", "offender", "remedy", "value", "code")}
-    fields["place"] = None if told.place is None else str(told.place)
-    return InputError(f"{' '.join(str(told).split())}\n{_MARK}{json.dumps(fields, default=str)}")
+    located = error.replace(rule=f"{where}{error.rule}")
+    fields = {
+        name: getattr(located, name) for name in ("rule", "offender", "remedy", "value", "code")
+    }
+    fields["place"] = None if located.place is None else str(located.place)
+    return InputError(f"{' '.join(str(located).split())}\n{_MARK}{json.dumps(fields, default=str)}")
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def apply_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Adjust a stream of record batches; memory does not grow with its length.
 
-    Probabilities come one column a class, matched to ``normalizer.classes_`` by name in any
+    Probabilities come one column per class, matched to ``normalizer.classes_`` by name in any
     order, or as one column of lists (fixed-size lists, lists or large lists, or an extension type
     stored as one of them), whose entries follow ``normalizer.classes_``. All other columns pass
     through untouched. A fixed-size list is read without a copy, and every result is handed to
@@ -66,7 +66,7 @@ def apply_batches(
         class is an error.
     output : str, optional
         Keep the probabilities as they were and append the adjusted ones: under this name (lists)
-        or under names that begin with it (one column a class). None replaces them in place.
+        or under names that begin with it (one column per class). None replaces them in place.
     prediction : str, optional
         Append a column of this name with the predicted class; for multi-label problems, with the
         list of predicted labels.
@@ -213,8 +213,11 @@ def _append(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
     for field in added:
         if field.name in present:
             raise InputError(
-                f"An appended column must have a new name; there is a column {field.name!r} "
-                "already. Pass another `output` or `prediction`."
+                "An appended column must have a new name",
+                f"there is a column {field.name!r} already",
+                "Pass another `output` or `prediction`.",
+                value=field.name,
+                code="columns",
             )
         present.add(field.name)
     return pa.schema([*schema, *added], schema.metadata)
@@ -241,9 +244,11 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Adjust one batch, whose first row is row `start` of the stream."""
     if not batch.schema.equals(plan.schema):
         raise InputError(
-            f"All batches must have one schema; the one that starts at row {start} has another "
-            f"than the first: {_first_difference(batch.schema, plan.schema)}. Cast the batches to "
-            "one schema."
+            "All batches must have one schema",
+            f"the one that starts at row {start} has another than the first: "
+            f"{_first_difference(batch.schema, plan.schema)}",
+            "Cast the batches to one schema.",
+            code="columns",
         )
     stored = read_matrix(plan.layout, batch, start)
     values = _widen(plan.normalizer, stored)
@@ -265,8 +270,8 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 
 def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
     pairs = zip_longest(schema, first)
-    told = next(((new, old) for new, old in pairs if new is None or new != old), (None, None))
-    new, old = (None if field is None else f"{field.name!r} ({field.type})" for field in told)
+    differing = next(((new, old) for new, old in pairs if new is None or new != old), (None, None))
+    new, old = (None if field is None else f"{field.name!r} ({field.type})" for field in differing)
     return f"column {new} in place of {old}"
 
 
@@ -303,13 +308,13 @@ def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]
             code="not_finite",
             place=f"row {start + i}, class {names[j]!r} ({values[i, j]})",
         )
-    told = error if isinstance(error, InputError) else InputError(str(error))
-    if isinstance(told.place, Place):
-        row, column, note = told.place
+    located = error if isinstance(error, InputError) else InputError(str(error))
+    if isinstance(located.place, Place):
+        row, column, note = located.place
         where = "" if column is None else f", class {names[column]!r}"
-        told = told.replace(place=f"row {start + row}{where} ({note})")
-    return told.replace(
-        rule=f"In the batch that starts at row {start}: {told.rule}" if start else told.rule
+        located = located.replace(place=f"row {start + row}{where} ({note})")
+    return located.replace(
+        rule=f"In the batch that starts at row {start}: {located.rule}" if start else located.rule
     )
 
 

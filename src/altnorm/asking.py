@@ -190,6 +190,7 @@ def _positions(changes: Changes, asked: Any) -> np.ndarray:
             "`asked` must hold row numbers",
             f"it has shape {rows.shape} and dtype {rows.dtype}",
             remedy,
+            code="asked_rows",
         )
     unchanged = rows[~np.isin(rows, changes.rows)]
     if unchanged.size:
@@ -198,6 +199,7 @@ def _positions(changes: Changes, asked: Any) -> np.ndarray:
             f"{unchanged.size} of {rows.size} do not, the first is row {unchanged[0]}",
             remedy,
             value=int(unchanged[0]),
+            code="asked_rows",
         )
     values, times = np.unique(rows, return_counts=True)
     if (times > 1).any():
@@ -207,6 +209,7 @@ def _positions(changes: Changes, asked: Any) -> np.ndarray:
             f"row {twice} is there {times.max()} times",
             remedy,
             value=int(twice),
+            code="asked_rows",
         )
     return np.searchsorted(changes.rows, rows).astype(int)
 
@@ -252,6 +255,7 @@ def _label_truth(y: Any, changed: np.ndarray) -> np.ndarray:
             f"{wrong.size} entries do not, the first is {wrong[0]:g}",
             "Write 1 where the label applies.",
             value=float(wrong[0]),
+            code="asked_rows",
         )
     return truth
 

@@ -47,7 +47,10 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
             lines = [line for line in csv.reader(file) if line]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(
-            f"'{source}' must be a CSV file in UTF-8", str(error), "Save it as 'CSV UTF-8'."
+            f"'{source}' must be a CSV file in UTF-8",
+            str(error),
+            "Save it as 'CSV UTF-8'.",
+            code="labels",
         ) from error
     if lines and (len(lines[0]) != 2 or not _is_number(lines[0][1])):
         lines = lines[1:]
@@ -57,6 +60,7 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
                 f"Each line of '{source}' must hold a class and a number, 0 or greater",
                 f"one is '{','.join(line)}'",
                 "Write for example 'cat,0.3'.",
+                code="labels",
             )
     check_same_names(names, [line[0] for line in lines])
     if len(lines) > len(names):
@@ -64,6 +68,7 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
             f"'{source}' must name each class once",
             f"it has {len(lines)} lines for {len(names)} classes",
             "Drop those that repeat one.",
+            code="labels",
         )
     values = {line[0]: float(line[1]) for line in lines}
     return np.array([values[name] for name in names])

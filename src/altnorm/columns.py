@@ -28,7 +28,7 @@ __all__ = [
     "names_of",
     "resolve_labels",
     "spare_columns",
-    "told_spare",
+    "with_spare_hint",
 ]
 
 
@@ -80,15 +80,19 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     unknown = [name for name in named if name not in present]
     if unknown:
         raise InputError(
-            f"The table has no column '{unknown[0]}'. Its columns are {listed(schema.names)}."
+            f"The table has no column '{unknown[0]}'",
+            remedy=f"Its columns are {listed(schema.names)}.",
+            code="columns",
         )
     found = _candidates(schema, layout)
     if classes is None:
         if len(found) < 2:
             raise InputError(
-                f"The table must have one column per class and at least 2; {len(found)} were found "
-                f"among {listed(schema.names)}. Class columns hold numbers with a decimal point; "
-                "for whole numbers, start their names alike and pass --prefix."
+                "The table must have one column per class and at least 2",
+                f"{len(found)} were found among {listed(schema.names)}",
+                "Class columns hold numbers with a decimal point; for whole numbers, start "
+                "their names alike and pass --prefix.",
+                code="columns",
             )
         return found
     wanted = [layout.prefix + name for name in names_of(classes)]
@@ -123,12 +127,19 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         kind = column.type
         if not (_is_fraction(kind) or pa.types.is_integer(kind)):
-            raise InputError(f"Class columns must hold numbers; '{name}' holds {kind}. Convert it.")
+            raise InputError(
+                "Class columns must hold numbers",
+                f"'{name}' holds {kind}",
+                "Convert it.",
+                code="columns",
+            )
         if column.null_count:
             row = first_row + column.is_null().to_pylist().index(True)
             raise InputError(
-                f"Class columns must have no gaps; '{name}' is empty in row {row}, and "
-                f"{column.null_count} times in all. Drop or repair those rows."
+                "Class columns must have no gaps",
+                f"'{name}' is empty in row {row}, and {column.null_count} times in all",
+                "Drop or repair those rows.",
+                code="columns",
             )
         if pa.types.is_decimal(kind):
             column = column.cast(pa.float64())
@@ -142,15 +153,23 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
     missing = [name for name in wanted if name not in present]
     others = [name for name in found if name not in known]
     if missing:
-        told = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
+        message = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
         near = get_close_matches(missing[0], others[:1000], 1) or (others[:1] if extra else [])
         if near:
-            told += f"; unknown column '{near[0]}': did you mean '{missing[0]}'"
-        raise InputError(f"There must be one column for each class; {told}. Rename the columns.")
+            message += f"; unknown column '{near[0]}': did you mean '{missing[0]}'"
+        raise InputError(
+            "There must be one column for each class",
+            message,
+            "Rename the columns.",
+            value=missing[0],
+            code="columns",
+        )
     if others and extra:
         raise InputError(
-            f"There must be one column for each class and no other; {len(others)} of {len(found)} "
-            f"are no known class, the first is '{others[0]}'. Drop or rename them."
+            "There must be one column for each class and no other",
+            f"{len(others)} of {len(found)} are no known class, the first is '{others[0]}'",
+            "Drop or rename them.",
+            code="columns",
         )
 
 
@@ -174,13 +193,17 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
         if reordered:
             raise InputError(
                 "Labels that are column indices are ambiguous where the columns are in another "
-                "order than the model's classes. Use class names as labels."
+                "order than the model's classes",
+                remedy="Use class names as labels.",
+                code="columns",
             )
         return classes[[int(label) for label in labels]]
     row, label = next((i, label) for i, label in enumerate(labels) if label not in codes)
     raise InputError(
-        f"Each label must be a class name or a column index from 0 to {len(names) - 1}; row {row} "
-        f"has '{label}'. The classes are {listed(names)}."
+        f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
+        f"row {row} has '{label}'",
+        f"The classes are {listed(names)}.",
+        code="columns",
     )
 
 
@@ -200,9 +223,11 @@ def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
     if unused.size:
         name = columns[unused[0]]
         raise InputError(
-            f"Every column of logits must be a class; {unused.size} of {len(columns)} are no row's "
-            f"label, the first is '{name}'. If it is not a class, pass --other '{name}'; if it is, "
-            "start the names of all class columns alike and pass --prefix."
+            "Every column of logits must be a class",
+            f"{unused.size} of {len(columns)} are no row's label, the first is '{name}'",
+            f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
+            "class columns alike and pass --prefix.",
+            code="columns",
         )
 
 
@@ -219,9 +244,11 @@ def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> N
         ends = pc.min_max(table.column(field.name)).as_py()
         if ends["min"] == ends["max"] == 0:
             raise InputError(
-                f"Column '{field.name}' holds only 0 and may be a class. If it is, write 0.0, or "
-                "start the names of all class columns alike and pass --prefix; if it is not, pass "
-                f"--other '{field.name}'."
+                f"Column '{field.name}' holds only 0 and may be a class",
+                remedy="If it is, write 0.0, or start the names of all class columns alike and "
+                f"pass --prefix; if it is not, pass --other '{field.name}'.",
+                value=field.name,
+                code="columns",
             )
 
 
@@ -236,8 +263,10 @@ def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
     spare = spare_columns(schema, layout, columns)
     if spare:
         raise InputError(
-            f"The floating-point column '{spare[0]}' is no class of the model, and is not said to "
-            f"be something else. If it is, pass --other '{spare[0]}'."
+            f"The floating-point column '{spare[0]}' is no class of the model, and is not said "
+            "to be something else",
+            remedy=f"If it is, pass --other '{spare[0]}'.",
+            code="columns",
         )
 
 
@@ -247,8 +276,10 @@ def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise InputError(
-            f"Label columns must hold 0 and 1; '{names[column]}' holds {values[row, column]:g} in "
-            f"row {row}. Write 1 where the label applies."
+            "Label columns must hold 0 and 1",
+            f"'{names[column]}' holds {values[row, column]:g} in row {row}",
+            "Write 1 where the label applies.",
+            code="columns",
         )
     return values.astype(np.uint8)
 
@@ -257,7 +288,13 @@ def check_text(names: Sequence[str]) -> None:
     """Raise if a name is not valid text, which no file of columns could hold."""
     for name in names:
         if any("\ud800" <= char <= "\udfff" for char in name):
-            raise InputError(f"Class names must be valid text; {name!r} is not. Rename the class.")
+            raise InputError(
+                "Class names must be valid text",
+                f"{name!r} is not",
+                "Rename the class.",
+                value=name,
+                code="columns",
+            )
 
 
 def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
@@ -265,8 +302,9 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
     if not np.isfinite(values.sum()):
         row = first_row + int(np.argmax(~np.isfinite(values).all(axis=1)))
         raise InputError(
-            f"The model gives probabilities that are not finite, first in row {row}. It is damaged "
-            "or does not fit these predictions: tune it again."
+            f"The model gives probabilities that are not finite, first in row {row}",
+            remedy="It is damaged or does not fit these predictions: tune it again.",
+            code="columns",
         )
     return values
 
@@ -293,11 +331,16 @@ def column_labels(column: Any, name: str) -> np.ndarray:
     """Return a column of labels as an array; a gap is an error."""
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
-        raise InputError(f"Each row must have a label; '{name}' is empty in row {row}. Drop it.")
+        raise InputError(
+            "Each row must have a label",
+            f"'{name}' is empty in row {row}",
+            "Drop it.",
+            code="columns",
+        )
     return np.asarray(column.to_pylist())
 
 
-def told_spare(error: InputError, spare: Sequence[str]) -> InputError:
+def with_spare_hint(error: InputError, spare: Sequence[str]) -> InputError:
     """Add to an error about sums that some columns may be classes the model does not know."""
     if spare and error.code == "row_sum":
         hint = f"The model does not know the class column {listed(spare)}."
@@ -312,5 +355,5 @@ def names_of(values: Any) -> list[str]:
 
 def listed(names: Sequence[str]) -> str:
     """Tell names in a sentence, the first few of them."""
-    told = ", ".join(f"'{name}'" for name in names[:6])
-    return told if len(names) <= 6 else f"{told} and {len(names) - 6} more"
+    message = ", ".join(f"'{name}'" for name in names[:6])
+    return message if len(names) <= 6 else f"{message} and {len(names) - 6} more"

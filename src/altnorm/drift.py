@@ -56,13 +56,13 @@ class Drift:
     n_rows: int
 
     def __str__(self) -> str:
-        told = (
+        message = (
             f"{self.doubt_now:.1%} of predictions are in doubt ({self.doubt_before:.1%} at fit), "
             f"and confident ones use the classes differently by {self.class_distance:.2f}"
         )
         if self.drifted:
-            return f"The reference no longer fits: {told}. Fit again on current validation data."
-        return f"The reference fits: {told}."
+            return f"The reference no longer fits: {message}. Fit again on current validation data."
+        return f"The reference fits: {message}."
 
 
 def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:

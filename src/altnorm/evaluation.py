@@ -144,7 +144,7 @@ def check_kind(predictions: Predictions, normalizer: Any) -> None:
     is_multilabel, kind = kind_of(normalizer).is_multilabel, normalizer.input
     if predictions.labels is not None and predictions.multilabel != is_multilabel:
         fitted = "multi-label" if is_multilabel else "single-label"
-        given = "a 0/1 matrix" if predictions.multilabel else "one class a row"
+        given = "a 0/1 matrix" if predictions.multilabel else "one class per row"
         raise InputError(
             f"The model is for {fitted} problems, and the labels are {given}",
             remedy="Tune a model with or without --multilabel, as the labels need.",

@@ -58,7 +58,7 @@ def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = F
 
     The file holds settings, class names, what `fit` found (for `AlternatingNormalizerCV` with the
     verdict and the table of settings tried), versions, and a SHA-256 digest of all of it. Settings
-    that only an earlier Python process could have made sense of, such as a scorer function, are
+    that cannot be serialised, such as a scorer function, are
     left out; their defaults come back.
 
     Parameters
@@ -90,8 +90,11 @@ def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = F
     kind = type(normalizer).__name__
     if KINDS.get(kind) is not type(normalizer):
         raise InputTypeError(
-            f"A model file holds one of {', '.join(KINDS)}; this is {type(normalizer).__name__}. "
-            "Save the fitted normalizer itself."
+            f"A model file holds one of {', '.join(KINDS)}",
+            f"this is {type(normalizer).__name__}",
+            "Save the fitted normalizer itself.",
+            value=type(normalizer).__name__,
+            code="model_file",
         )
     check_is_fitted(normalizer)
     tensors: dict[str, np.ndarray] = {}
@@ -173,8 +176,9 @@ def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(f"'{path}' is not a sound model: {error}") from error
     except _BROKEN as error:
         raise InputError(
-            f"'{path}' is not a model that this altnorm understands ({error!r}). Save it again, "
-            "for example with `altnorm tune`."
+            f"'{path}' is not a model that this altnorm understands ({error!r})",
+            remedy="Save it again, for example with `altnorm tune`.",
+            code="model_file",
         ) from error
 
 
@@ -198,31 +202,40 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, np.nd
         metadata, tensors = read_tensors(source)
     except (SafetensorError, OSError, *_BROKEN) as error:
         raise InputError(
-            f"'{source}' is not a model file, or it was cut off or damaged ({error}). Save it "
-            "again, for example with `altnorm tune`."
+            f"'{source}' is not a model file, or it was cut off or damaged ({error})",
+            remedy="Save it again, for example with `altnorm tune`.",
+            code="model_file",
         ) from error
     if metadata.get("format") != FORMAT:
         raise InputError(
-            f"'{source}' is a safetensors file but no altnorm model. Name a file that `altnorm "
-            "tune` or save_model wrote."
+            f"'{source}' is a safetensors file but no altnorm model",
+            remedy="Name a file that `altnorm tune` or save_model wrote.",
+            code="model_file",
         )
     _check_version(metadata, source)
     if metadata.get("digest") != _digest(metadata, tensors):
         raise InputError(
-            f"'{source}' was changed after it was saved: its digest does not match. Save it again, "
-            "for example with `altnorm tune`."
+            f"'{source}' was changed after it was saved: its digest does not match",
+            remedy="Save it again, for example with `altnorm tune`.",
+            code="model_file",
         )
     return metadata, tensors
 
 
 def _check_version(metadata: dict[str, str], source: Path) -> None:
-    told = metadata.get("format_version", "")
-    if not re.fullmatch(r"[0-9]{1,9}", told):
-        raise InputError(f"'{source}' does not say its format version. Save it again.")
-    if int(told) > FORMAT_VERSION:
+    version = metadata.get("format_version", "")
+    if not re.fullmatch(r"[0-9]{1,9}", version):
         raise InputError(
-            f"'{source}' has model format {told}, which is newer than format {FORMAT_VERSION} that "
-            f"altnorm {versions()['altnorm']} reads. Upgrade altnorm."
+            f"'{source}' does not say its format version",
+            remedy="Save it again.",
+            code="model_file",
+        )
+    if int(version) > FORMAT_VERSION:
+        raise InputError(
+            f"'{source}' has model format {version}, which is newer than format {FORMAT_VERSION} "
+            f"that altnorm {versions()['altnorm']} reads",
+            remedy="Upgrade altnorm.",
+            code="model_file",
         )
 
 
@@ -241,7 +254,9 @@ def _to_json(value: Any) -> str:
 
 def _from_json(text: str) -> Any:
     def refuse(constant: str) -> None:
-        raise InputError(f"JSON knows no {constant}. Save the model again.")
+        raise InputError(
+            f"JSON knows no {constant}", remedy="Save the model again.", code="model_file"
+        )
 
     return json.loads(text, parse_constant=refuse)
 
@@ -285,7 +300,9 @@ def _encode(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     if KINDS.get(type(value).__name__) is type(value):
         return {"estimator": _encode_estimator(value, f"{name}.", tensors)}
     raise InputTypeError(
-        f"A model file holds numbers, text and arrays; `{name}` is {type(value).__name__}."
+        "A model file holds numbers, text and arrays",
+        f"`{name}` is {type(value).__name__}",
+        code="model_file",
     )
 
 
@@ -298,8 +315,10 @@ def _encode_array(value: np.ndarray, name: str, tensors: dict[str, np.ndarray]) 
         return {"tensor": name, "fortran": fortran}
     if value.dtype.kind not in "biufUO" or value.ndim != 1:
         raise InputTypeError(
-            f"A model file holds classes that are text, numbers or booleans; `{name}` has dtype "
-            f"{value.dtype}. Convert the labels to text."
+            "A model file holds classes that are text, numbers or booleans",
+            f"`{name}` has dtype {value.dtype}",
+            "Convert the labels to text.",
+            code="model_file",
         )
     dtype = value.dtype.str if value.dtype.kind != "O" else "O"
     return {"values": [_encode(v, name, {}) for v in value.tolist()], "dtype": dtype}
@@ -308,12 +327,18 @@ def _encode_array(value: np.ndarray, name: str, tensors: dict[str, np.ndarray]) 
 def _decode_estimator(record: dict[str, Any], tensors: dict[str, np.ndarray]) -> Any:
     kind = KINDS.get(record["kind"])
     if kind is None:
-        raise InputError(f"A model of kind '{record['kind']}' is unknown. Upgrade altnorm.")
+        raise InputError(
+            f"A model of kind '{record['kind']}' is unknown",
+            remedy="Upgrade altnorm.",
+            code="model_file",
+        )
     settings = {name: _decode(value, tensors) for name, value in record["settings"].items()}
     estimator = kind(**settings)
     for name, value in record["state"].items():
         if not name.strip("_").isidentifier() or hasattr(kind, name):
-            raise InputError(f"A model cannot remember `{name}`. Save it again.")
+            raise InputError(
+                f"A model cannot remember `{name}`", remedy="Save it again.", code="model_file"
+            )
         setattr(estimator, name, _decode(value, tensors))
     check_model(estimator)
     return estimator
@@ -321,7 +346,11 @@ def _decode_estimator(record: dict[str, Any], tensors: dict[str, np.ndarray]) ->
 
 def _decode_values(values: list[Any], dtype: str) -> np.ndarray:
     if not _CLASS_DTYPE.fullmatch(dtype):  # a longer text would be a bomb: its width is allocated
-        raise InputError(f"Class labels cannot have dtype {dtype[:20]!r}. Save the model again.")
+        raise InputError(
+            f"Class labels cannot have dtype {dtype[:20]!r}",
+            remedy="Save the model again.",
+            code="model_file",
+        )
     return np.array([_decode(v, {}) for v in values], dtype=dtype)
 
 
@@ -334,8 +363,8 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
     if "values" in value:
         return _decode_values(value["values"], value["dtype"])
     if "verdict" in value:
-        told = {k: _decode(v, {}) for k, v in value["verdict"].items()}
-        return Verdict(**{f.name: told[f.name] for f in fields(Verdict) if f.name in told})
+        found = {k: _decode(v, {}) for k, v in value["verdict"].items()}
+        return Verdict(**{f.name: found[f.name] for f in fields(Verdict) if f.name in found})
     if "estimator" in value:
         return _decode_estimator(value["estimator"], tensors)
     if "dict" in value:

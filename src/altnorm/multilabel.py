@@ -1,4 +1,4 @@
-"""Several labels a row: every probability is a two-class problem of its own, yes or no.
+"""Several labels per row: every probability is a two-class problem of its own, yes or no.
 
 "pairs" (the paper) pools all n * m probabilities, with one prior and one reference for all labels.
 "labelwise" gives each label its own prior and its own reference.
@@ -16,7 +16,7 @@ from scipy.special import entr, expit, logit
 from altnorm._array import quiet
 from altnorm.binary import iterate_logits
 
-__all__ = ["adjust_yes", "binary_ambiguity", "label_slices"]
+__all__ = ["adjust_binary", "binary_ambiguity", "label_slices"]
 
 
 def binary_ambiguity(p: np.ndarray) -> np.ndarray:
@@ -24,7 +24,7 @@ def binary_ambiguity(p: np.ndarray) -> np.ndarray:
     return (entr(p) + entr(1 - p)) / math.log(2)
 
 
-def adjust_yes(
+def adjust_binary(
     p: np.ndarray,
     reference: np.ndarray,
     weight: np.ndarray | None,

@@ -17,7 +17,7 @@ from altnorm._validation import (
     check_positive,
 )
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
-from altnorm.multilabel import adjust_yes, label_slices
+from altnorm.multilabel import adjust_binary, label_slices
 from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]
@@ -256,7 +256,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
             at = doubt[parts[j]]
             values = proba[parts[j]][at].astype(np.float64, copy=False)
             weight = self.reference_weight_
-            out[parts[j]][at] = adjust_yes(
+            out[parts[j]][at] = adjust_binary(
                 values,
                 self.reference_[span],
                 None if weight is None else weight[span],

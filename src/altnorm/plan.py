@@ -60,7 +60,7 @@ class RowPlan(NamedTuple):
     log_mass: float | None  # log of the smoothing's total weight
     log_s: np.ndarray  # (k,) log column sums of reference and smoothing
     repeats: int  # iterations that need nothing but `log_s`
-    anchors: list[Anchor]  # one an iteration; empty if `log_s` suffices
+    anchors: list[Anchor]  # one per iteration; empty if `log_s` suffices
 
 
 class Curve(NamedTuple):
@@ -78,7 +78,7 @@ class Curve(NamedTuple):
 
 
 class BinaryPlan(NamedTuple):
-    """Constants that adjust yes/no probabilities: one function a label, or one for all."""
+    """Constants that adjust yes/no probabilities: one function per label, or one for all."""
 
     active: np.ndarray  # (f,) whether the label is adjusted at all
     alpha: float
@@ -116,6 +116,7 @@ def chosen_normalizer(fitted: Any) -> Any:
             f"it is {chosen!r}",
             "Fit one first.",
             value=chosen,
+            code="normalizer",
         )
     return chosen
 

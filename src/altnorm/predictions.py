@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._files import check_input, replacing
+from altnorm._files import check_input, file_error, replacing
 from altnorm._kinds import resolve_kind
 from altnorm._labels import class_codes
 from altnorm._validation import InputError, check_proba
@@ -32,7 +32,7 @@ from altnorm.columns import (
     names_of,
     resolve_labels,
     spare_columns,
-    told_spare,
+    with_spare_hint,
 )
 from altnorm.tables import SUFFIXES, is_table, is_text, read_table, write_table
 
@@ -82,9 +82,10 @@ class Predictions:
     def codes(self) -> np.ndarray:
         """Labels as column indices; the 0/1 matrix for multi-label problems."""
         if self.labels is None:
-            raise InputError(
-                "Labels are needed here and the file has none. Name the label column with --label "
-                "(--label-prefix for one 0/1 column a label), or add `labels` to the .npz file."
+            raise file_error(
+                "Labels are needed here and the file has none",
+                remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
+                "label), or add `labels` to the .npz file.",
             )
         return self.labels if self.multilabel else class_codes(self.labels, self.classes)
 
@@ -150,7 +151,9 @@ def read_predictions(
         return _check_values(_read_columns(source, layout, classes))
     if source.suffix.lower() not in (".npz", ".npy"):
         known = ", ".join([".npz", ".npy", *SUFFIXES])
-        raise InputError(f"Predictions must be in one of {known}; '{source.name}' is none of them.")
+        raise file_error(
+            f"Predictions must be in one of {known}", f"'{source.name}' is not", value=source.name
+        )
     predictions = _check_values(_read_arrays(source, layout, classes))
     return predictions if classes is None else predictions.select(classes)
 
@@ -168,13 +171,12 @@ def read_texts(path: str | os.PathLike[str], name: str) -> list[str]:
     Returns
     -------
     list of str
-        One text a row; empty where the table has a gap.
+        One text per row; empty where the table has a gap.
     """
     table = read_table(check_input(path), text=[name])
     if name not in table.schema.names:
-        raise InputError(
-            f"The table has no column '{name}'. Its columns are {listed(table.schema.names)}."
-        )
+        remedy = f"Its columns are {listed(table.schema.names)}."
+        raise file_error(f"The table has no column '{name}'", remedy=remedy, value=name)
     return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
 
 
@@ -208,7 +210,9 @@ def write_predictions(
         return
     if target.suffix.lower() not in (".npz", ".npy"):
         known = ", ".join([".npz", ".npy", *SUFFIXES])
-        raise InputError(f"Predictions go to one of {known}; '{target.name}' is none of them.")
+        raise file_error(
+            f"Predictions go to one of {known}", f"'{target.name}' is not", value=target.name
+        )
     with replacing(target, force=force) as temporary, temporary.open("wb") as file:
         if target.suffix.lower() == ".npy":
             np.save(file, predictions.proba, allow_pickle=False)
@@ -255,7 +259,7 @@ def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
         try:
             check_proba(proba)
         except InputError as error:
-            raise told_spare(error, spare) from error
+            raise with_spare_hint(error, spare) from error
 
 
 def _read_arrays(source: Path, layout: Layout, wanted: Any) -> Predictions:
@@ -266,7 +270,8 @@ def _read_arrays(source: Path, layout: Layout, wanted: Any) -> Predictions:
         shape = _check_matrix(file.header(name), key, source)
         label = layout.label or "labels"
         if layout.label and label not in file.names:
-            raise InputError(f"'{source}' has no `{label}`; it has {listed(file.names)}.")
+            offender = f"it has {listed(file.names)}"
+            raise file_error(f"'{source}' has no `{label}`", offender, value=label)
         has_labels, has_classes = label in file.names, "classes" in file.names
         if has_labels:
             _check_label_shape(file.header(label).shape, shape)
@@ -283,38 +288,41 @@ def _read_arrays(source: Path, layout: Layout, wanted: Any) -> Predictions:
 
 def _check_matrix(header: Header, key: str, source: Path) -> tuple[int, ...]:
     if len(header.shape) != 2 or header.dtype.kind != "f":
-        raise InputError(
+        raise file_error(
             f"`{key}` in '{source}' must be a floating-point array with one row per example and "
-            f"one column per class; it is {header.dtype} of shape {header.shape}. Convert it, for "
-            "example with astype(float), if it holds predictions."
+            "one column per class",
+            f"it is {header.dtype} of shape {header.shape}",
+            "Convert it, for example with astype(float), if it holds predictions.",
         )
     return header.shape
 
 
 def _check_class_shape(found: tuple[int, ...], shape: tuple[int, ...], source: Path) -> None:
     if found != shape[1:]:
-        raise InputError(
-            f"`classes` in '{source}' must name each of the {shape[1]} columns once; it has shape "
-            f"{found}."
+        raise file_error(
+            f"`classes` in '{source}' must name each of the {shape[1]} columns once",
+            f"it has shape {found}",
+            value=found,
         )
 
 
 def _check_unnamed(wanted: list[str], n_columns: int, source: Path) -> None:
     """Raise if columns without names would have to be matched to named classes by position."""
     if sorted(wanted) != sorted(names_of(np.arange(n_columns))):
-        raise InputError(
-            f"Columns are matched by class name, never by position alone; '{source}' has "
-            f"{n_columns} columns without names, the model knows {listed(wanted)}. Write an .npz "
-            "file with an array `classes`, one name per column in the file's order."
+        raise file_error(
+            "Columns are matched by class name, never by position alone",
+            f"'{source}' has {n_columns} columns without names, the model knows {listed(wanted)}",
+            "Write an .npz file with an array `classes`, one name per column in the file's order.",
         )
 
 
 def _check_distinct(classes: np.ndarray, source: Path) -> None:
     n_names = len(set(names_of(classes)))
     if n_names != classes.size:
-        raise InputError(
-            f"`classes` in '{source}' must name each of the {classes.size} columns once; it has "
-            f"{n_names} different names."
+        raise file_error(
+            f"`classes` in '{source}' must name each of the {classes.size} columns once",
+            f"it has {n_names} different names",
+            value=n_names,
         )
 
 
@@ -326,15 +334,16 @@ def _as_floats(values: np.ndarray) -> np.ndarray:
 def _check_values(predictions: Predictions) -> Predictions:
     """Raise unless there are rows, names that can be written, and finite numbers."""
     if not len(predictions.proba):
-        raise InputError("The file must have at least one row; it has none. Write predictions.")
+        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
     check_text(names_of(predictions.classes))
     wrong = ~np.isfinite(predictions.proba)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise InputError(
-            f"Predictions must be finite; {int(wrong.sum())} of {wrong.size} are not, the first is "
-            f"row {row}, class '{predictions.classes[column]}' "
-            f"({predictions.proba[row, column]}). Drop or repair those rows."
+        raise file_error(
+            "Predictions must be finite",
+            f"{int(wrong.sum())} of {wrong.size} are not, the first is row {row}, class "
+            f"'{predictions.classes[column]}' ({predictions.proba[row, column]})",
+            "Drop or repair those rows.",
         )
     return predictions
 
@@ -343,15 +352,19 @@ def _array_key(names: list[str], layout: Layout, source: Path) -> str:
     key = "logits" if layout.logits or "proba" not in names else "proba"
     if key not in names:
         wanted = "`logits`" if layout.logits else "`proba` or `logits`"
-        raise InputError(f"'{source}' must hold {wanted}; it holds {listed(names)}.")
+        raise file_error(
+            f"'{source}' must hold {wanted}", f"it holds {listed(names)}", value=listed(names)
+        )
     return key
 
 
 def _check_label_shape(found: tuple[int, ...], shape: tuple[int, ...]) -> None:
     if found not in (shape, shape[:1]):
-        raise InputError(
-            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of shape "
-            f"{shape}; it has shape {found}."
+        raise file_error(
+            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
+            f"shape {shape}",
+            f"it has shape {found}",
+            value=found,
         )
 
 

@@ -127,6 +127,7 @@ class Questions:
                 "Questions can be added only to a file of the same model, pool and seed",
                 f"the file says '{self.source}', and now it is '{longer.source}'",
                 "Name another file, or replace this one with --force.",
+                code="questions_file",
             )
         asked = {line[NUMBER] for line in self.lines}
         more = [line for line in longer.lines if line[NUMBER] not in asked]
@@ -145,6 +146,7 @@ class Questions:
                 "The questions must be those of this model",
                 f"they are about {self.source.model}, and the model is {short_digest(digest)}",
                 "Name the model that `altnorm ask` was given.",
+                code="questions_file",
             )
 
     def judge(self, classes: Any, *, significance: float = 0.05) -> Judgement:
@@ -251,13 +253,18 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
             lines, columns = list(reader), list(reader.fieldnames or ())
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(
-            f"'{target}' must be a CSV file in UTF-8", str(error), "Save it as 'CSV UTF-8'."
+            f"'{target}' must be a CSV file in UTF-8",
+            str(error),
+            "Save it as 'CSV UTF-8'.",
+            code="questions_file",
         ) from error
     missing = [name for name in OWN_COLUMNS if name not in (*columns, ABOUT)]
     if missing or not lines:
         what = f"it has no column '{missing[0]}'" if missing else "it has no lines"
         remedy = "Pass the file that `altnorm ask` wrote, with all its columns."
-        raise InputError(f"'{target}' must be a file of questions", what, remedy)
+        raise InputError(
+            f"'{target}' must be a file of questions", what, remedy, code="questions_file"
+        )
     return Questions(_read_source(lines), columns, lines)
 
 
@@ -308,6 +315,7 @@ def _read_source(lines: Sequence[Mapping[str, str]]) -> Source:
             f"The column '{POOL}' must say the same in each line",
             f"the first line has '{lines[0][POOL]}'",
             "Copy it from the file that `altnorm ask` wrote; do not mix questions of two pools.",
+            code="questions_file",
         )
     return source
 

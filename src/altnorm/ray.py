@@ -42,7 +42,7 @@ def transform(
     Parameters
     ----------
     ds : ray.data.Dataset
-        One column a class, or one column of lists or of one-dimensional tensors.
+        One column per class, or one column of lists or of one-dimensional tensors.
     normalizer : AlternatingNormalizer or any fitted object with its methods
         As for :func:`altnorm.arrow.apply_batches`.
     columns, prefix, output, prediction

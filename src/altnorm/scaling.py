@@ -6,7 +6,7 @@ For one row `b` and reference rows `A` (weights `w`, prior `q`), one iteration i
     A_ij = A_ij^alpha q_j / S_j, rows divided by their sums;    b likewise
 
 A power of a diagonal scaling is a diagonal scaling. So the reference that row `t` sees differs from
-the reference iterated on its own, the *anchor*, by one factor a class and one factor a row::
+the reference iterated on its own, the *anchor*, by one factor per class and one factor per row::
 
     A_t[i, j] = A[i, j] * exp(C[t, j]) / exp(R[t, i])
 

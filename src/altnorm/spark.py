@@ -50,7 +50,7 @@ def transform(
     Parameters
     ----------
     df : pyspark.sql.DataFrame
-        One column a class (float or double), or one column of arrays of them. Turn a vector of
+        One column per class (float or double), or one column of arrays of them. Turn a vector of
         Spark ML into an array with ``pyspark.ml.functions.vector_to_array``.
     normalizer : AlternatingNormalizer or any fitted object with its methods
         As for :func:`altnorm.arrow.apply_batches`.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from altnorm._files import check_input, replacing
+from altnorm._files import check_input, file_error, replacing
 from altnorm._validation import InputError
 
 __all__ = ["TableSource", "is_table", "is_text", "open_table", "read_table", "write_table"]
@@ -86,7 +86,7 @@ def open_table(
     source = check_input(path)
     kind = _kind(source)
     with ExitStack() as stack:
-        with _told(source, kind):
+        with _reading(source, kind):
             if kind == "CSV":
                 table = _open_csv(source, set(numbers))
             elif kind == "Parquet":
@@ -119,7 +119,7 @@ def read_table(path: str | os.PathLike[str], *, text: Collection[str] = ()) -> A
     if _kind(source) == "CSV":
         from pyarrow import csv
 
-        with _told(source, "CSV"):
+        with _reading(source, "CSV"):
             convert = csv.ConvertOptions(column_types={name: pa.string() for name in text})
             table = csv.read_csv(
                 source,
@@ -177,26 +177,25 @@ def _kind(path: Path) -> str:
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            f"'{path.name}' needs PyArrow. Install it with: pip install 'altnorm[arrow]'"
+        raise file_error(
+            f"'{path.name}' needs PyArrow", remedy="Install it with: pip install 'altnorm[arrow]'"
         ) from error
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
-        known = ", ".join(SUFFIXES)
-        raise InputError(f"A table must be one of {known}; '{path.name}' is none. Rename it.")
+        rule = f"A table must be one of {', '.join(SUFFIXES)}"
+        raise file_error(rule, f"'{path.name}' is not", "Rename it.", value=path.name)
     return kind
 
 
 def _check_names(names: list[str], source: Path) -> None:
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
-        raise InputError(
-            f"Column names must differ; '{source.name}' has {times} columns '{name}'. Rename them."
-        )
+        offender = f"'{source.name}' has {times} columns '{name}'"
+        raise file_error("Column names must differ", offender, "Rename them.", value=name)
 
 
 @contextmanager
-def _told(source: Path, kind: str) -> Iterator[None]:
+def _reading(source: Path, kind: str) -> Iterator[None]:
     """Tell what PyArrow says about a bad file in one sentence."""
     import pyarrow as pa
 
@@ -206,14 +205,14 @@ def _told(source: Path, kind: str) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, UnicodeError, OverflowError, MemoryError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
-        raise InputError(
+        raise file_error(
             f"'{source}' cannot be read as {kind}, it may be cut off or damaged: {reason}."
         ) from error
 
 
 def _guarded(batches: Iterator[Any], source: Path, kind: str) -> Iterator[Any]:
     while True:
-        with _told(source, kind):
+        with _reading(source, kind):
             batch = next(batches, None)
         if batch is None:
             return
@@ -257,8 +256,9 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
     start = file.read(6)
     file.seek(0)
     if start[:4] == b"FEA1":
-        raise InputError(
-            f"'{source}' is a Feather file of version 1. Write it as version 2, which is Arrow."
+        raise file_error(
+            f"'{source}' is a Feather file of version 1",
+            remedy="Write it as version 2, which is Arrow.",
         )
     if start == b"ARROW1":
         reader = stack.enter_context(pa.ipc.open_file(file))
@@ -332,9 +332,8 @@ def _csv_writer(path: Path, schema: Any, stack: ExitStack) -> Callable[[Any], No
     file = stack.enter_context(path.open("wb"))
     nested = [field.name for field in schema if pa.types.is_nested(field.type)]
     if nested:
-        raise InputError(
-            f"A CSV file cannot hold the nested column '{nested[0]}'. Write a .parquet file."
-        )
+        rule = f"A CSV file cannot hold the nested column '{nested[0]}'"
+        raise file_error(rule, remedy="Write a .parquet file.", value=nested[0])
     file.write(_csv_lines([_quoted(pa.array([name], pa.large_string())) for name in schema.names]))
 
     def write(batch: Any) -> None:
@@ -373,9 +372,11 @@ def _csv_fields(name: str, column: Any) -> Any:
     try:
         text = column.cast(pa.large_string())
     except pa.ArrowException as error:
-        raise InputError(
-            f"A CSV file holds text; column '{name}' ({column.type}) cannot be written as text: "
-            f"{str(error).splitlines()[0].rstrip('.')}. Write a .parquet file."
+        raise file_error(
+            "A CSV file holds text",
+            f"column '{name}' ({column.type}) cannot be written as text: "
+            f"{str(error).splitlines()[0].rstrip('.')}",
+            "Write a .parquet file.",
         ) from error
     plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)
     return text if plain else _quoted(text)

@@ -29,13 +29,17 @@ def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     codes = predictions.codes
     if predictions.multilabel and estimator.multilabel is None:
         raise InputError(
-            "The labels are a 0/1 matrix. Pass --multilabel labelwise (each label its own problem) "
-            "or --multilabel pairs (the paper's way)."
+            "The labels are a 0/1 matrix",
+            remedy="Pass --multilabel labelwise (each label its own problem) or --multilabel pairs "
+            "(the paper's way).",
+            code="option",
         )
     if not predictions.multilabel and estimator.multilabel is not None:
         raise InputError(
-            "For --multilabel each label needs a 0/1 column; the labels are one class a row. Pass "
-            "--label-prefix, or leave --multilabel out."
+            "For --multilabel each label needs a 0/1 column",
+            "the labels are one class per row",
+            "Pass --label-prefix, or leave --multilabel out.",
+            code="option",
         )
     return codes
 

@@ -38,8 +38,11 @@ _MOST_JOBS = 4096
 def _check_jobs(jobs: int) -> int:
     if jobs == 0 or abs(jobs) > _MOST_JOBS:
         raise InputError(
-            f"--jobs must be a number of threads, or -1 for all cores; it is {jobs}. Pass for "
-            "example --jobs 4."
+            "--jobs must be a number of threads, or -1 for all cores",
+            f"it is {jobs}",
+            "Pass for example --jobs 4.",
+            value=jobs,
+            code="option",
         )
     return jobs
 
@@ -81,7 +84,7 @@ Scoring = Annotated[
 ]
 Significance = Annotated[
     float,
-    typer.Option("--significance", metavar="P", help="Largest p-value with which to say yes."),
+    typer.Option("--significance", metavar="P", help="Significance level."),
 ]
 Label = Annotated[
     str | None,
@@ -127,7 +130,7 @@ MultiLabel = Annotated[
     typer.Option(
         "--multilabel",
         metavar="MODE",
-        help="Several labels a row: `pairs`, all of them one two-class problem (the paper), or "
+        help="Several labels per row: `pairs`, all of them one two-class problem (the paper), or "
         "`labelwise`, each its own.",
         show_default=False,
     ),
@@ -144,8 +147,9 @@ def layout(
     """Put the options that say which columns hold what together."""
     if label is not None and label_prefix is not None:
         raise InputError(
-            "Labels are in one column or in one column a label. Pass --label or --label-prefix, "
-            "not both."
+            "Labels are in one column or in one column per label",
+            remedy="Pass --label or --label-prefix, not both.",
+            code="option",
         )
     return Layout(label, prefix, label_prefix, tuple(other or ()), logits)
 
@@ -156,6 +160,9 @@ def numbers(text: str, option: str, kind: type[Any] = float) -> tuple[Any, ...]:
         return tuple(kind(part) for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"{option} must be numbers with commas in between; it is '{text}'. Pass for example "
-            f"{option} 1,2,3."
+            f"{option} must be numbers with commas in between",
+            f"it is '{text}'",
+            f"Pass for example {option} 1,2,3.",
+            value=text,
+            code="option",
         ) from None

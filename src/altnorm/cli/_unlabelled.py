@@ -43,6 +43,7 @@ def fit_unlabelled(
                 f"Without labels no setting can be chosen: --{name} must be one value",
                 f"it is {', '.join(f'{value:g}' for value in values)}",
                 f"Pass for example --{name} {values[0]:g}.",
+                code="option",
             )
     settings = {name.removesuffix("s"): values[0] for name, values in grid.items()}
     known = "uniform" if isinstance(prior, str) else prior

@@ -23,7 +23,7 @@ from altnorm.columns import (
     column_matrix,
     names_of,
     spare_columns,
-    told_spare,
+    with_spare_hint,
 )
 from altnorm.evaluation import check_kind
 from altnorm.model import load_model
@@ -67,8 +67,8 @@ def apply(
     if drift is not None and drift.drifted:
         errors.print(f"Warning: {drift}", markup=False, soft_wrap=True)
     if json:
-        told = None if drift is None else asdict(drift)
-        print_json({"output": str(output), "n_rows": n_rows, "seconds": seconds, "drift": told})
+        found = None if drift is None else asdict(drift)
+        print_json({"output": str(output), "n_rows": n_rows, "seconds": seconds, "drift": found})
     else:
         rate = f"{n_rows / seconds:,.0f} rows a second"
         out.print(f"{n_rows:,} rows in {seconds:.1f} s ({rate}): {output}", soft_wrap=True)
@@ -88,8 +88,9 @@ def _stream(
 
     if not is_table(output):
         raise InputError(
-            f"A table cannot become '{output.suffix}' without losing columns. Name a .csv, "
-            ".parquet, .arrow or .feather file."
+            f"A table cannot become '{output.suffix}' without losing columns",
+            remedy="Name a .csv, .parquet, .arrow or .feather file.",
+            code="option",
         )
     normalizer, n_rows = watch.normalizer, 0
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
@@ -132,7 +133,7 @@ def _with_spare(batches: Iterator[Any], spare: list[str]) -> Iterator[Any]:
     try:
         yield from batches
     except InputError as error:
-        raise told_spare(error, spare) from error
+        raise with_spare_hint(error, spare) from error
 
 
 def _whole(
@@ -145,7 +146,9 @@ def _whole(
 ) -> int:
     """Adjust a file of arrays."""
     if prediction is not None:
-        raise InputError("--prediction adds a column to a table. Name a table as input.")
+        raise InputError(
+            "--prediction adds a column to a table", remedy="Name a table as input.", code="option"
+        )
     normalizer = watch.normalizer
     predictions = read_predictions(source, layout, classes=normalizer.classes_)
     check_kind(predictions, normalizer)

@@ -61,8 +61,8 @@ def ask(
     if questions.lines:
         questions.write(output, force=force or asked is not None)
     if json:
-        told = questions.source._asdict()
-        print_json({"output": str(output), "n_asked": questions.n_rows, **told})
+        source = questions.source._asdict()
+        print_json({"output": str(output), "n_asked": questions.n_rows, **source})
     else:
         _show(questions, 0 if asked is None else asked.n_rows, model, output)
 

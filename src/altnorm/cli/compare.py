@@ -33,7 +33,11 @@ def compare(
     val = read_predictions(validation, layout)
     tested = read_predictions(test, layout, classes=val.classes)
     if val.labels is not None and tested.labels is not None and val.multilabel != tested.multilabel:
-        raise InputError("Both files must have the same kind of labels. Check their label columns.")
+        raise InputError(
+            "Both files must have the same kind of labels",
+            remedy="Check their label columns.",
+            code="option",
+        )
     result = compare_all(val, tested, scoring, seed=seed, jobs=jobs)
     if json:
         print_json({"scoring": result.scoring, "base": result.base, "methods": result.to_dicts()})
@@ -61,7 +65,7 @@ def compare_all(
 
 
 def comparison_table(result: Comparison, title: str = "") -> Table:
-    """One row a method, best first."""
+    """One row per method, best first."""
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
     table.add_column("method")
     for name in (result.scoring, "gain", "95 % interval", "p-value", "fixed", "broken"):

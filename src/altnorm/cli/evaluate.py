@@ -62,9 +62,9 @@ def show_changed(
     changed = result.changed(rows)[:n_rows]
     if not changed:
         return
-    told = [(f"{one.row:,}", truth(predictions, one.row), one) for one in changed]
+    described = [(f"{one.row:,}", truth(predictions, one.row), one) for one in changed]
     shown = f", the first {len(changed)}" if len(changed) < rows.size else ""
-    out.print(changed_table(told, f"{rows.size:,} rows {what}{shown}"))
+    out.print(changed_table(described, f"{rows.size:,} rows {what}{shown}"))
 
 
 def truth(predictions: Predictions, row: int) -> str:

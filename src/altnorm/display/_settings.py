@@ -28,7 +28,7 @@ _ALPHA_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
 
 class _ClassDisplay:
-    """Base of the displays with one line a class: `plot` finds the axes, `_draw` draws on them."""
+    """Base of the displays with one line per class: `plot` finds axes, `_draw` draws on them."""
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
         """Draw the classes where there is most to see.
@@ -124,6 +124,7 @@ class ClassUseDisplay(_ClassDisplay):
             raise InputError(
                 f"No row has an ambiguity of at most `threshold` {threshold:g}",
                 remedy="Raise `threshold`.",
+                code="normalizer",
             )
         expected = np.full(m, 1 / m) if prior is None else np.asarray(prior, dtype=np.float64)
         names = np.arange(m) if classes is None else np.asarray(classes)
@@ -150,6 +151,7 @@ class ClassUseDisplay(_ClassDisplay):
                 f"it applies {type(inner).__name__}",
                 "Use ClassUseDisplay.from_predictions.",
                 value=type(inner).__name__,
+                code="normalizer",
             )
         weight = inner.reference_weight_
         names = np.asarray(normalizer.classes_)

@@ -4,7 +4,7 @@ All that does not depend on the row is worked out beforehand (:mod:`altnorm.plan
 graph computes in double precision whatever its input is, in the log domain, and so agrees with
 `transform` in double precision on the same rows.
 
-- One iteration: the reference's log column sums, one number a class.
+- One iteration: the reference's log column sums, one number per class.
 - More iterations, several classes: the log of the reference after each iteration on its own, and
   two matrix products an iteration. What a linear product loses to underflow is recomputed in the
   log domain, entry by entry, inside the graph.
@@ -80,7 +80,7 @@ def export(
         the adjustment, are dropped.
     append_output : str, optional
         The classifier's output that the normalizer takes. None takes its only output of floats
-        with one column a class.
+        with one column per class.
     force : bool, default=True
         Whether an existing file may be replaced.
 
@@ -194,7 +194,7 @@ def _check_size(model: Any) -> None:
     if size > _LARGEST_FILE:
         raise InputError(
             "An ONNX file must stay below 2 GB",
-            f"this one would hold {size / 1e9:.1f} GB, the reference once an iteration",
+            f"this one would hold {size / 1e9:.1f} GB, the reference once per iteration",
             "Use fewer reference rows, or depth=1.",
             value=size,
             code="too_large",

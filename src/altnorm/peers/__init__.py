@@ -1,9 +1,9 @@
-"""The methods a careful user compares alternating normalization with, in the same dress.
+"""The methods a careful user compares alternating normalization with, behind the same interface.
 
 For classes that exclude one another: `Identity`, `TemperatureScaling`,
 `BiasCorrectedTemperature`, `PriorReweighting`, `LabelShiftEM`, `BatchCalibration`; each returns
 ``softmax(log p / temperature + bias)`` and they differ in how they come by the two. For several
-labels a row: `GlobalThreshold` and `LabelThresholds`.
+labels per row: `GlobalThreshold` and `LabelThresholds`.
 """
 
 from altnorm.peers.priors import BatchCalibration, LabelShiftEM, PriorReweighting

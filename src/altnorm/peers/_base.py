@@ -114,7 +114,7 @@ def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = Non
 
 
 def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return one weight a row; each counts once where none are given."""
+    """Return one weight per row; each counts once where none are given."""
     weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
     return np.ones(n_rows) if weight is None else weight
 

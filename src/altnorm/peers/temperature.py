@@ -42,7 +42,7 @@ class Identity(ProbabilityTransformer):
         self.multilabel = multilabel
 
     def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Identity:
-        """Take note of the classes.
+        """Record the classes.
 
         Parameters
         ----------
@@ -214,6 +214,7 @@ class BiasCorrectedTemperature(SingleLabelPeer):
                 "ridge='cv' needs at least 2 rows of positive weight",
                 "there is only n_samples=1",
                 "Pass a number, for example ridge=1.0.",
+                code="parameter",
             )
         log_loss = ridge_path(loss, n_folds)
         self.cv_results_ = {"ridge": RIDGES.copy(), "log_loss": log_loss}

@@ -1,4 +1,4 @@
-"""Peers for several labels a row: tuned decision thresholds."""
+"""Peers for several labels per row: tuned decision thresholds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["GlobalThreshold", "LabelThresholds"]
 
 class _MultilabelData(NamedTuple):
     p: np.ndarray
-    y: np.ndarray  # 0/1, one column a label
+    y: np.ndarray  # 0/1, one column per label
     weight: np.ndarray
 
 

@@ -127,10 +127,11 @@ def render_report(
 
     if texts is not None and len(texts) != predictions.proba.shape[0]:
         raise InputError(
-            f"`texts` must have one entry a row, {predictions.proba.shape[0]}",
+            f"`texts` must have one entry per row, {predictions.proba.shape[0]}",
             f"it has {len(texts)}",
             "Pass the texts in the order of the predictions.",
             value=len(texts),
+            code="shape",
         )
     case = read_case(normalizer, predictions, scoring=scoring)
     return render(case, chart_data(case, comparison, validation, texts), comparison, title)

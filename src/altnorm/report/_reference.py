@@ -52,7 +52,7 @@ class Reference:
     Attributes
     ----------
     blocks : list of Block
-        One; one a label for "labelwise" problems.
+        One; one per label for "labelwise" problems.
     confident : bool
         Whether only rows that are not in doubt serve.
     smoothing : float

@@ -93,7 +93,7 @@ def score_line(verdict: Verdict, multilabel: bool = False) -> ScoreLine:
     if verdict.in_points and max(map(abs, numbers)) < 1:
         digits = 2
 
-    def told(value: float, form: str = "") -> str:
+    def shown(value: float, form: str = "") -> str:
         if not math.isfinite(value):
             return "–"
         rounded = round(value, digits) + 0.0  # no negative zero
@@ -102,11 +102,11 @@ def score_line(verdict: Verdict, multilabel: bool = False) -> ScoreLine:
     unit = " %" if verdict.in_points else ""
     return ScoreLine(
         name=score_name(verdict.scoring, multilabel),
-        before=told(sign * scale * verdict.before) + unit,
-        after=told(sign * scale * verdict.after) + unit,
-        change=told(numbers[0], "+"),
-        low=told(numbers[1], "+"),
-        high=told(numbers[2], "+"),
+        before=shown(sign * scale * verdict.before) + unit,
+        after=shown(sign * scale * verdict.after) + unit,
+        change=shown(numbers[0], "+"),
+        low=shown(numbers[1], "+"),
+        high=shown(numbers[2], "+"),
         unit="points" if verdict.in_points else "",
         p_value=p_words(verdict.p_value),
         better="better" if verdict.ci_low > 0 else "worse" if verdict.ci_high < 0 else "unclear",
@@ -150,16 +150,16 @@ def caution(case: Case) -> str:
     if not worse:
         return ""
     lines = [score_line(one, case.kind.is_multilabel) for one in worse]
-    told = " and ".join(
+    changes = " and ".join(
         f"{line.name} {'rises' if line.lower else 'falls'} from {line.before} to {line.after}"
         for line in lines
     )
     if all(line.lower for line in lines):
         return (
-            f"Use its decisions rather than its probabilities: {told}. Calibrate afterwards if the "
-            "probabilities matter to you."
+            f"Use its decisions rather than its probabilities: {changes}. Calibrate afterwards if "
+            "the probabilities matter to you."
         )
-    return f"Not everything improves: {told}. Decide which score matters to you."
+    return f"Not everything improves: {changes}. Decide which score matters to you."
 
 
 def _with_labels(tuned: Verdict | None, tested: Verdict) -> Answer:
@@ -167,8 +167,10 @@ def _with_labels(tuned: Verdict | None, tested: Verdict) -> Answer:
     basis = f"on {plural(tested.n_rows, 'test row')}"
     promised = ""
     if tuned is not None:
-        told = score_line(tuned)
-        promised = f" Tuning had promised {told.change} {told.unit}".rstrip() + ", cross-fitted."
+        expected = score_line(tuned)
+        promised = (
+            f" Tuning had promised {expected.change} {expected.unit}".rstrip() + ", cross-fitted."
+        )
     if tested.adopted:
         tone, headline = "yes", "Yes. Use it." if tuned is not None else "Yes, on these data."
         sentence = f"{_rise(line, tested)} {basis}.{promised}"

@@ -169,6 +169,7 @@ class AlternatingNorm(Constants):
                 f"this search chose {type(chosen).__name__}",
                 "Use softmax(log p / temperature_ + bias_) instead.",
                 value=type(chosen).__name__,
+                code="parameter",
             )
         settings = {"multilabel": chosen.multilabel, "input": normalizer.input}
         if isinstance(chosen, Identity):  # no ambiguity exceeds 1
@@ -267,17 +268,19 @@ def _check_reference(
             offsets = np.array([0, reference.size])
     if reference.ndim != 1 or offsets is None or offsets[-1] != reference.size:
         raise InputError(
-            "For multi-label problems `reference` must have one column a label, or be a vector "
+            "For multi-label problems `reference` must have one column per label, or be a vector "
             "with `offsets` that end at its length",
             f"it has shape {reference.shape}",
             "Pass predictions of shape (n, m).",
             value=reference.shape,
+            code="parameter",
         )
     if not ((reference >= 0) & (reference <= 1)).all():
         raise InputError(
             "For multi-label problems `reference` must hold probabilities from 0 to 1",
             f"it spans {reference.min():g} to {reference.max():g}",
             "Apply a sigmoid to logits first.",
+            code="parameter",
         )
     return reference, np.asarray(offsets, dtype=np.int64)
 
@@ -293,5 +296,6 @@ def _check_prior(prior: np.ndarray | None, n_labels: int, multilabel: str | None
             f"it has shape {prior.shape}",
             "Pass the frequency of each label.",
             value=prior.shape,
+            code="parameter",
         )
     return prior
