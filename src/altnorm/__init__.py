@@ -11,6 +11,7 @@ from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
 from altnorm.functional import alternating_normalization, trajectory
 from altnorm.normalizer import AlternatingNormalizer
+from altnorm.topk import from_topk
 from altnorm.tuning import AlternatingNormalizerCV
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "ambiguity",
     "ask",
     "compare",
+    "from_topk",
     "judge",
     "topk_entropy",
     "trajectory",

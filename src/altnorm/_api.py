@@ -22,7 +22,7 @@ class Section(NamedTuple):
 API = (
     Section(
         "Functions",
-        ("topk_entropy", "ambiguity", "alternating_normalization", "trajectory"),
+        ("topk_entropy", "ambiguity", "alternating_normalization", "trajectory", "from_topk"),
         "Arrays in, arrays out, nothing remembered.",
     ),
     Section(
