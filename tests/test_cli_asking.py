@@ -163,6 +163,7 @@ def test_several_labels_per_row(folder, capsys):
     tune = ["tune", "tags.parquet", "--multilabel", "labelwise", "--prior", "b.csv", "--no-labels"]
     assert run([*tune, "-o", "model"]) == 0
     assert run(["ask", "model", "tags.parquet", "-n", "25", "-o", "ask.csv"]) == 0
+    assert "from the top (yes or no), then: altnorm judge model ask.csv" in out(capsys)
     asked, normalizer = read(), load_model("model")
     rows = altnorm.ask(normalizer, pool.to_numpy(), n=25)
     assert asked.groupby("ask", sort=False)["row"].first().astype(int).tolist() == rows.tolist()
@@ -241,8 +242,9 @@ def test_what_is_refused(folder, model, pool, capsys):
 
 
 BALANCES = [
-    ("ant,1\nbee,2\n", "1 of 3 are missing, the first is 'cow'"),
-    ("ant,1\nbee,2\ncow,3\ncow,4\n", "must name each class once; it has 4 lines for 3 classes"),
+    ("ant,1\nbee,2\n", "must name each of the 3 classes once; 'cow' is missing"),
+    ("ant,1\nbee,2\ncow,3\nfly,4\ngnu,5\n", "'fly', 'gnu' are unknown"),
+    ("ant,1\nbee,2\ncow,3\ncow,4\n", "'cow' is there twice"),
     ("ant,1\nbee,-2\ncow,3\n", "must hold a class and a number, 0 or greater; one is 'bee,-2'"),
     ("class,share\nant\n", "one is 'ant'"),
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from altnorm._files import check_input
 from altnorm._validation import InputError
-from altnorm.columns import check_same_names
+from altnorm.columns import listed
 
 __all__ = ["read_balance"]
 
@@ -62,16 +63,27 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
                 "Write for example 'cat,0.3'.",
                 code="labels",
             )
-    check_same_names(names, [line[0] for line in lines])
-    if len(lines) > len(names):
-        raise InputError(
-            f"'{source}' must name each class once",
-            f"it has {len(lines)} lines for {len(names)} classes",
-            "Drop those that repeat one.",
-            code="labels",
-        )
+    _check_names(source, [line[0] for line in lines], names)
     values = {line[0]: float(line[1]) for line in lines}
     return np.array([values[name] for name in names])
+
+
+def _check_names(source: Path, found: Sequence[str], names: Sequence[str]) -> None:
+    """Raise unless the file names each class once, and nothing else."""
+    wrong = {
+        "missing": [name for name in names if name not in found],
+        "unknown": [name for name in found if name not in names],
+        "there twice": [name for name in names if found.count(name) > 1],
+    }
+    for what, offenders in wrong.items():
+        if offenders:
+            raise InputError(
+                f"'{source}' must name each of the {len(names)} classes once",
+                f"{listed(offenders)} {'is' if len(offenders) == 1 else 'are'} {what}",
+                "Write a line per class.",
+                value=offenders[0],
+                code="labels",
+            )
 
 
 def _is_number(text: str) -> bool:
