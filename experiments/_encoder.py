@@ -247,14 +247,14 @@ def save_predictions(path: Path, meta: dict[str, Any], **arrays: np.ndarray) -> 
     """Write arrays and their description as ``.npz``, readable without pickle.
 
     Compressed as well as the format allows, which ``numpy.savez_compressed`` does not: the files
-    are committed.
+    are committed. Column by column, since the entries of a label are alike.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {"meta": np.array(json.dumps(meta)), **arrays}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w") as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+                np.lib.format.write_array(file, np.asfortranarray(array), allow_pickle=False)
     print(f"{path}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
 
 

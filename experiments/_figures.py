@@ -53,8 +53,6 @@ _STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
     "savefig.dpi": 150,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "altnorm",
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
@@ -73,9 +71,8 @@ def figure(n_columns: int, size: tuple[float, float], **options: Any) -> Iterato
 
 
 def save(canvas: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and SVG, the same bytes each time."""
+    """Write a figure as PNG, the same bytes each time."""
     canvas.savefig(folder / f"{name}.png", metadata={"Software": None})
-    canvas.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
 
 
 def ordered(n: int) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 from altnorm import AlternatingNormalizer, compare
 from altnorm._validation import InputError
 from altnorm.metrics import decide
-from altnorm.peers import Identity
+from altnorm.peers import BiasCorrectedTemperature, Identity
 from altnorm.predictions import Predictions
 from altnorm.verdict import compare_predictions
 from tests.fitted import tune
@@ -234,17 +234,18 @@ def test_refined_models_and_peers():
     assert [row["method"] for row in page.data["peers"]["rows"]][-1] == "identity"
 
 
-def test_biases_adjust_every_row():
+def test_a_peer_that_adjusts_every_row():
     validation, test = predictions(seed=5), predictions(seed=6)
-    tuned = tune(validation, refine=True)
-    from altnorm.refine import PriorGuidedBias
-
-    tuned.best_normalizer_ = PriorGuidedBias().fit(validation.proba, validation.codes)
-    tuned.best_params_ = {"member": "can", "ridge": 8.0}
-    page = Page(render_report(tuned, test))
+    peer = BiasCorrectedTemperature().fit(validation.proba, validation.labels)
+    page = Page(render_report(peer, test))
     assert page.data["kind"] == "other"
     assert "does not look at doubt" in page.text
     assert page.data["threshold"] is None
+    old, new = test.proba.argmax(axis=1), peer.transform(test.proba).argmax(axis=1)
+    moved, truth = old != new, test.codes
+    assert page.data["rows"]["of"] == page.data["flows"]["rows"] == moved.sum() > 0
+    assert sum(page.data["changes"]["fixed"]) == (moved & (new == truth)).sum()
+    assert sum(page.data["changes"]["broken"]) == (moved & (old == truth)).sum()
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])

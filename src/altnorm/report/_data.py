@@ -125,7 +125,7 @@ def _factors(case: Case) -> np.ndarray | None:
 
 def _tuning(case: Case) -> dict[str, Any] | None:
     results = getattr(case.normalizer, "cv_results_", None)
-    if results is None:
+    if results is None or "alpha" not in results:  # a peer keeps results of its own
         return None
     found = measures.tuning_curves(results, getattr(case.normalizer, "best_params_", None))
     top = np.sort(np.asarray(results["score"]))[::-1][:10]
