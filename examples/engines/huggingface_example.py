@@ -59,7 +59,7 @@ def tiny_pipeline(folder):
 
 
 def scores_to_matrix(scores, classes):
-    """One row per text, one column per class; a class that is missing is a KeyError with its name."""
+    """One row per text, one column per class; a missing class is a KeyError with its name."""
     rows = [{entry["label"]: entry["score"] for entry in text} for text in scores]
     return np.array([[row[name] for name in classes] for row in rows])
 
