@@ -89,6 +89,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
         """
         checked = self._read(validate_data(self, proba, dtype=[np.float64, np.float32]))
+        # scikit-learn drops the names unless all are strings; class names may be numbers.
         names = getattr(self, "feature_names_in_", _column_names(proba))
         kind = kind_of(self)
         labels = None if y is None else kind.check_labels(y, checked.shape)
@@ -140,6 +141,7 @@ def resolve_classes(
     if present.size == n_classes:
         return present
     if present.dtype.kind in "iufb" and np.isin(present, np.arange(n_classes)).all():
+        # Labels False and True can name two columns; of more, they are the numbers 0 and 1.
         keep = present.dtype.kind != "b" or n_classes == 2
         return np.arange(n_classes).astype(present.dtype if keep else int)
     raise InputError(

@@ -77,7 +77,7 @@ def check_pair(y_true: Any, y_pred: Any, names: tuple[str, str] = ("y_true", "y_
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the column index of each label."""
-    order = np.argsort(classes)
+    order = np.argsort(classes)  # columns of a file may come in any order
     position = np.searchsorted(classes, labels, sorter=order)
     codes = order[np.minimum(position, classes.size - 1)]
     unknown = np.flatnonzero(classes[codes] != labels)

@@ -98,6 +98,7 @@ def _in_top_k(y: np.ndarray, proba: np.ndarray, k: int = 2) -> np.ndarray:
 
 def _log_proba(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
     own = proba[np.arange(len(y)), y][:, None] if y.ndim == 1 else np.where(y, proba, 1 - proba)
+    # As in scikit-learn: one zero must not decide the mean over all rows.
     return np.log(np.clip(own, np.finfo(proba.dtype).eps, 1)).mean(axis=1, dtype=float)
 
 
@@ -132,6 +133,7 @@ def _class_counts(y: np.ndarray, pred: np.ndarray) -> csr_array:
     """Hit, predicted and true class of each row as 0/1 columns, shape (n, 3 m)."""
     if y.ndim == 1:
         m = 1 + max(y.max(), pred.max())
+        # Sparse: three entries per row, where a dense matrix would hold 3 m.
         y, pred = (
             csr_array((np.ones(v.size), (np.arange(v.size), v)), (v.size, m)) for v in (y, pred)
         )
@@ -171,6 +173,7 @@ def _balanced_accuracy(sums: np.ndarray) -> np.ndarray:
 
 
 def _matthews(sums: np.ndarray) -> np.ndarray:
+    # Shares: differences of squared counts would lose digits.
     hits, predicted, true = np.split(sums / sums.sum(axis=-1, keepdims=True), 3, axis=-1)
     total = true.sum(axis=-1)
     both = hits.sum(axis=-1) * total - (predicted * true).sum(axis=-1)
@@ -193,7 +196,7 @@ def _by_name(*scores: Score) -> dict[str, Score]:
 
 SINGLE_LABEL = _by_name(
     *_ANY,
-    Score("f1_micro", "labels", per_row=_correct),
+    Score("f1_micro", "labels", per_row=_correct),  # with one label per row they are the same
     Score("top_k_accuracy", "proba", per_row=_in_top_k),
     Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1_present),
     Score("balanced_accuracy", "labels", counts=_class_counts, of_counts=_balanced_accuracy),

@@ -144,4 +144,5 @@ def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
     nats = xp.log(mass) - xp.cumulative_sum(plogp, axis=1)[:, k_min - 1 :] / mass
     base = as_array([math.log(k) for k in range(k_min, k_max + 1)], top)
+    # Rounding may leave the unit interval by some units in the last place.
     return xp.clip(xp.max(nats / base, axis=1), 0.0, 1.0)

@@ -122,7 +122,7 @@ def tune_none_threshold(proba: Any, y: Any, *, threshold: float = 0.5) -> float:
     hit = gold[rows, values[rows].argmax(axis=1)].astype(float)
     # Entry c is the score with the first c rows given their best label.
     added = np.arange(rows.size + 1)
-    total = np.maximum(predicted + added + true, 1)
+    total = np.maximum(predicted + added + true, 1)  # neither labels nor decisions: F1 is 0
     f1 = 2 * (hits + np.append(0, np.cumsum(hit))) / total
     whole = np.append(True, np.append(level[1:] < level[:-1], True)[: rows.size])
     cut = int(np.argmax(np.where(whole, f1, -1.0)))

@@ -96,6 +96,7 @@ def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
     """
     then, current = (usage.n_doubtful / max(usage.n_total, 1) for usage in (before, now))
     pooled = (before.n_doubtful + now.n_doubtful) / max(before.n_total + now.n_total, 1)
+    # Variance of the difference of two shares, if both batches came from one source.
     spread = pooled * (1 - pooled) * sum(1 / max(u.n_total, 1) for u in (before, now))
     more_doubt = abs(current - then) > _SMALL + _NOISE * np.sqrt(spread)
     distance, excess = _class_distance(before.counts, now.counts, random_state)
@@ -106,7 +107,7 @@ def _class_distance(before: np.ndarray, now: np.ndarray, random_state: int) -> t
     """Distance beyond chance, and whether it is beyond doubt."""
     sizes = int(before.sum()), int(now.sum())
     if not all(sizes):
-        return 0.0, False
+        return 0.0, False  # no confident row on one side: there is nothing to compare
     rng = np.random.default_rng(random_state)
     pooled = (before + now) / sum(sizes)
     draws = [rng.multinomial(size, pooled, _N_DRAWS) / size for size in sizes]

@@ -103,6 +103,7 @@ def evaluate(
     options: dict[str, Any] = {"significance": significance, "random_state": random_state}
     options["rule"] = kind.decision
     asked = scoring if scoring is not None else tuned_for(normalizer)
+    # The score that was asked for decides; the others are told beside it, each on its own.
     verdict = compare_predictions(codes, before, after, scoring=asked, **options)
     scores = [
         compare_predictions(codes, before, after, scoring=name, **options)

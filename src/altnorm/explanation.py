@@ -87,6 +87,7 @@ class Explanation:
             codes, doubt, label = codes[row, column], ambiguity[row, column], classes[column]
             names = np.array([0, 1])
             before, after = (_no_yes(p[row, column]) for p in (before, after))
+        # A class at zero stays there; 1 says that nothing was done to it.
         factors = np.divide(after, before, out=np.ones_like(after), where=before > 0)
         return cls(
             row, doubt, names[codes[:, 0]], names[codes[:, 1]], before, after, factors, codes, label

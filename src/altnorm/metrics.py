@@ -134,6 +134,7 @@ def resolve_scoring(
     if isinstance(scoring, str) and scoring in table:
         return table[scoring]
     known = isinstance(scoring, str) and scoring in get_scorer_names()
+    # scikit-learn knows some of our names for the other kind, and would score it differently.
     if isinstance(scoring, str) and (scoring in other or not known):
         kind = "multi-label" if multilabel else "single-label"
         raise InputError(

@@ -47,7 +47,7 @@ def adjust_binary(
             logit(p),
             logit(reference.astype(p.dtype, copy=False)),
             None if weight is None else weight.astype(p.dtype, copy=False),
-            (math.log(prior), math.log1p(-prior)),
+            (math.log(prior), math.log1p(-prior)),  # exact for the prior of a rare label, too
             alpha=alpha,
             depth=depth,
             log_mass=math.log(smoothing * total) if smoothing else None,

@@ -91,7 +91,7 @@ def merge_rows(
     """
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     if distinct.shape[0] == rows.shape[0]:
-        return rows, weight
+        return rows, weight  # in their own order, so that sums round as before
     merged = np.bincount(inverse.reshape(-1), weights=weight, minlength=distinct.shape[0])
     return distinct, merged.astype(np.float64)
 
@@ -276,5 +276,5 @@ def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
     uniform = 1.0 / frequencies.size
     spread = (n_rows - 1) * float(np.sum((frequencies - uniform) ** 2))
     noise = 1.0 - float(np.sum(frequencies**2))
-    share = 1.0 if spread <= noise else noise / spread
+    share = 1.0 if spread <= noise else noise / spread  # uniform counts have no spread at all
     return share * uniform + (1.0 - share) * frequencies

@@ -17,6 +17,7 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 def signals_raise() -> Iterator[None]:
     """Turn the signals that end a process into SystemExit, unless someone else handles them."""
     changed = {}
+    # Only the main thread may set handlers, and one that somebody has set is theirs.
     if threading.current_thread() is threading.main_thread():
         changed = {s: signal.getsignal(s) for s in _SIGNALS}
         changed = {s: old for s, old in changed.items() if old is signal.SIG_DFL}

@@ -132,7 +132,7 @@ def class_factors(before: np.ndarray, after: np.ndarray, *, relative: bool = Fal
     >>> class_factors(np.array([[0.5, 0.5]]), np.array([[0.75, 0.25]]))
     array([1.5, 0.5])
     """
-    lives = (before > 0) & (after > 0)
+    lives = (before > 0) & (after > 0)  # the logarithm of any other factor is infinite
     ratio = np.divide(after, before, out=np.ones_like(after, dtype=np.float64), where=lives)
     weight = np.where(lives, before, 0.0)
     total = weight.sum(axis=0)
@@ -216,7 +216,7 @@ def flows(old: np.ndarray, new: np.ndarray, codes: np.ndarray | None = None) -> 
     inverse = inverse.reshape(-1)
     n = pairs.shape[1]
     count = np.bincount(inverse, minlength=n)
-    order = np.argsort(-count, kind="stable")
+    order = np.argsort(-count, kind="stable")  # equal flows stay put: the same page each time
     source, target = pairs[:, order]
     if codes is None:
         return Flows(source, target, count[order])
@@ -294,6 +294,7 @@ def reliability(proba: np.ndarray, codes: np.ndarray, *, n_bins: int = 12) -> Re
     confidence = proba.reshape(-1) if codes.ndim == 2 else proba.max(axis=1)
     right = codes.reshape(-1) if codes.ndim == 2 else proba.argmax(axis=1) == codes
     order = np.argsort(confidence, kind="stable")
+    # Bins of equal width would leave some nearly empty, and their shares to chance.
     parts = [part for part in np.array_split(order, n_bins) if part.size]
     mean = np.array([confidence[part].mean() for part in parts])
     share = np.array([right[part].mean() for part in parts])

@@ -37,7 +37,7 @@ def adjust(g: Graph, p: Value, normalizer: AlternatingNormalizer) -> tuple[Value
         if plan.anchors:
             return doubt, adjusted_where(g, p, doubt, plan)
         return doubt, adjusted_rows(g, p, plan)
-    sides = np.array([1.0, -1.0])
+    sides = np.array([1.0, -1.0])  # two classes are one logit and its negative
     logits = adjusted_logits(g, g.log(p) @ sides[:, None], plan)
     return doubt, g("Sigmoid", logits * sides)
 

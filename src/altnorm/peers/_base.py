@@ -130,6 +130,7 @@ def positive(prior: np.ndarray) -> np.ndarray:
 
     A class that was not seen is rarer than the rarest that was, but not impossible.
     """
+    # Zero would rule the class out for good, whatever a row says.
     filled = np.where(prior > 0, prior, prior[prior > 0].min() / 2)
     return filled / filled.sum()
 

@@ -80,7 +80,7 @@ def _sample(
     case: Case, lowest: float, n_blocks: int, texts: Sequence[str] | None
 ) -> dict[str, Any]:
     """Rows that some position of the slider adjusts; the rest is only counted."""
-    flat = case.ambiguity.reshape(-1)
+    flat = case.ambiguity.reshape(-1)  # of rows, or of entries row after row
     doubtful = np.flatnonzero(flat > lowest)
     chosen, weight = _draw(doubtful, _telling(case).reshape(-1)[doubtful])
     described = (_entries if case.kind.is_multilabel else _rows)(case, chosen, n_blocks)

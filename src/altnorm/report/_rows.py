@@ -66,7 +66,7 @@ def _top(before: np.ndarray, after: np.ndarray, codes: np.ndarray) -> dict[str, 
     """The classes that matter in each row, with their probabilities before and after."""
     top = min(TOP, before.shape[1])
     weight = np.maximum(before, after)
-    np.put_along_axis(weight, codes, np.inf, axis=1)
+    np.put_along_axis(weight, codes, np.inf, axis=1)  # the two classes at stake are always shown
     index = np.argsort(-weight, axis=1, kind="stable")[:, :top]
     old, new = (np.take_along_axis(p, index, axis=1) for p in (before, after))
     return {
