@@ -38,7 +38,6 @@ ALLOWED = {
     "altnorm.arrow.apply_batches": {"RT01"},
 }
 WITHOUT_EXAMPLE = {
-    "altnorm.ambiguity",  # numpydoc finds the module of that name; the function has one
     "altnorm.model.load_model",
     "altnorm.predictions.read_predictions",
     "altnorm.predictions.write_predictions",

@@ -4,12 +4,12 @@ from importlib import import_module, metadata
 from typing import Any
 
 from altnorm._api import SUBMODULES
+from altnorm._entropy import ambiguity, topk_entropy
 from altnorm._errors import InputError
-from altnorm.ambiguity import ambiguity, topk_entropy
+from altnorm._functional import alternating_normalization, trajectory
 from altnorm.asking import ask, judge
 from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
-from altnorm.functional import alternating_normalization, trajectory
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.topk import from_topk
 from altnorm.tuning import AlternatingNormalizerCV
@@ -40,4 +40,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *SUBMODULES, "__version__"])
+    return sorted({*globals(), *SUBMODULES, "__version__"})

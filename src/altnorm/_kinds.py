@@ -15,10 +15,10 @@ from scipy.special import expit, softmax
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
+from altnorm._decisions import decide
+from altnorm._entropy import in_doubt, row_ambiguity
 from altnorm._labels import check_indicator, check_label_proba, class_codes
 from altnorm._validation import InputError, check_choice, check_proba
-from altnorm.ambiguity import in_doubt, row_ambiguity
-from altnorm.decisions import decide
 from altnorm.multilabel import binary_ambiguity
 from altnorm.reference import class_prior, label_prior
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from altnorm._decisions import RULES
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import InputError, check_amplification, sum_tolerance
-from altnorm.decisions import RULES
 from altnorm.reference import REFERENCES
 from altnorm.verdict import Verdict
 

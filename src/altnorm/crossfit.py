@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from altnorm._array import block_slices, quiet
-from altnorm.ambiguity import row_ambiguity
+from altnorm._entropy import row_ambiguity
 from altnorm.binary import log_sigmoids
 from altnorm.multilabel import binary_ambiguity
 from altnorm.scaling import column_log_sums, log_add, reference_path, step_once

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from altnorm._decisions import decide, tune_none_threshold
 from altnorm._kinds import resolve_kind
 from altnorm._labels import check_pair
 from altnorm._scores import (
@@ -26,7 +27,6 @@ from altnorm._scores import (
     row_counts,
 )
 from altnorm._validation import InputError
-from altnorm.decisions import decide, tune_none_threshold
 
 __all__ = [
     "Score",

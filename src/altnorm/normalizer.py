@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
-from altnorm import functional
+from altnorm import _functional
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._kinds import kind_of
 from altnorm._validation import (
@@ -198,8 +198,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Which rows are in doubt, or which entries in multi-label problems."""
         return kind_of(self).in_doubt(proba, self.threshold, k_max=self.k_max)
 
-    def _problem(self, p: np.ndarray, **known: Any) -> functional.Problem:
-        return functional.problem(
+    def _problem(self, p: np.ndarray, **known: Any) -> _functional.Problem:
+        return _functional.problem(
             p,
             self.reference_.astype(p.dtype, copy=False),
             prior=self.prior_,
@@ -214,7 +214,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Column sums of the reference: all that one iteration needs of it."""
         if self.depth != 1 or (self.prior_ == 0).any():
             return None
-        return functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
+        return _functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
 
     def _sums_settings(self) -> list[Any]:
         return [self.alpha, self.depth, self.smoothing]
@@ -249,7 +249,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
             # Settings may have changed since `fit`; the sums are for those it saw.
             fresh = self._log_s_of == self._sums_settings()
             log_s = self._log_s if fresh else self._column_sums()
-            out[doubt] = functional.solve(self._problem(rows, log_s=log_s))
+            out[doubt] = _functional.solve(self._problem(rows, log_s=log_s))
             return out
         parts = kind.parts(out.shape[1])
         for j, span in label_slices(self.offsets_):

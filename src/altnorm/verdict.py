@@ -19,10 +19,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from altnorm._array import is_array_api_obj, to_numpy
+from altnorm._decisions import decide
 from altnorm._labels import check_indicator, check_label_proba
 from altnorm._resampling import Evidence, Sampler, mcnemar_p_value, paired_interval, weigh
 from altnorm._validation import InputError, InputTypeError, check_proba, check_weight
-from altnorm.decisions import decide
 from altnorm.metrics import Score, resolve_scoring
 
 __all__ = ["Verdict", "compare_predictions", "mcnemar_p_value", "paired_interval"]

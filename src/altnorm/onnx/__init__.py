@@ -1,6 +1,6 @@
 r"""A fitted normalizer as an ONNX graph on standard operators.
 
-All that does not depend on the row is worked out beforehand (:mod:`altnorm.plan`) and stored. The
+All that does not depend on the row is worked out beforehand (:mod:`altnorm._plan`) and stored. The
 graph computes in double precision whatever its input is, in the log domain, and so agrees with
 `transform` in double precision on the same rows.
 
@@ -31,11 +31,11 @@ except ImportError as error:
     ) from error
 
 from altnorm._files import check_input, replacing
+from altnorm._plan import chosen_normalizer
 from altnorm._validation import InputError, check_choice, check_integer
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.onnx._formulas import adjust, tilted
 from altnorm.onnx._graph import Graph, Value
-from altnorm.plan import chosen_normalizer
 
 __all__ = ["export"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._plan import BinaryPlan, Curve, RowPlan, make_plan, settings_of
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.onnx._graph import Graph, Value
-from altnorm.plan import BinaryPlan, Curve, RowPlan, make_plan, settings_of
 from altnorm.scaling import Anchor
 
 __all__ = ["adjust", "tilted"]

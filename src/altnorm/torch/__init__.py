@@ -1,7 +1,7 @@
 r"""Alternating normalization as a PyTorch module, differentiable with respect to its input.
 
 Everything that does not depend on the row is worked out when the module is made
-(:mod:`altnorm.plan`). What is left for `forward` is written without control flow that depends on
+(:mod:`altnorm._plan`). What is left for `forward` is written without control flow that depends on
 the data, so that `torch.compile` and `torch.export` take it as one graph, and in double precision,
 because alpha^depth multiplies rounding errors. With more than two classes and iterations it uses
 one operator of altnorm's own, a matrix product of logs, so a program exported then needs
@@ -23,6 +23,7 @@ except ImportError as error:
     ) from error
 
 from altnorm._array import is_array_api_obj, to_numpy
+from altnorm._plan import RowPlan, Settings, chosen_normalizer, make_plan
 from altnorm._validation import (
     InputError,
     check_choice,
@@ -33,7 +34,6 @@ from altnorm._validation import (
     check_weight,
 )
 from altnorm.peers import Identity
-from altnorm.plan import RowPlan, Settings, chosen_normalizer, make_plan
 from altnorm.torch._layers import (
     Constants,
     LogitAdjustment,

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from altnorm.plan import BinaryPlan, RowPlan
+from altnorm._plan import BinaryPlan, RowPlan
 from altnorm.torch._log_product import log_product
 
 __all__ = ["Constants", "LogitAdjustment", "RowAdjustment", "binary_ambiguity", "row_ambiguity"]

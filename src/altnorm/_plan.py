@@ -22,7 +22,7 @@ from numpy.polynomial import chebyshev
 from scipy.optimize import brentq
 from scipy.special import logit
 
-from altnorm import functional
+from altnorm import _functional
 from altnorm._array import quiet
 from altnorm._validation import InputError
 from altnorm.binary import chebyshev_nodes, chebyshev_series, iterate_logits, log_sigmoids
@@ -173,8 +173,8 @@ def make_plan(
 
 def _problem(
     reference: np.ndarray, weight: np.ndarray | None, prior: Any, settings: Settings
-) -> functional.Problem:
-    return functional.problem(
+) -> _functional.Problem:
+    return _functional.problem(
         reference[:0],
         reference,
         prior=prior,
@@ -185,7 +185,7 @@ def _problem(
     )
 
 
-def _plan_rows(problem: functional.Problem) -> RowPlan:
+def _plan_rows(problem: _functional.Problem) -> RowPlan:
     n_classes = problem.q.size
     kept, problem = _positive_prior(problem)
     alone = problem.depth == 1 or not problem.reference.shape[0]
@@ -195,13 +195,13 @@ def _plan_rows(problem: functional.Problem) -> RowPlan:
         np.log(problem.q),
         problem.alpha,
         problem.log_mass,
-        functional.reference_log_sums(problem),
+        _functional.reference_log_sums(problem),
         repeats=problem.depth if alone else 0,
         anchors=[] if alone else list(_anchors(problem)),
     )
 
 
-def _positive_prior(problem: functional.Problem) -> tuple[np.ndarray | None, functional.Problem]:
+def _positive_prior(problem: _functional.Problem) -> tuple[np.ndarray | None, _functional.Problem]:
     """Leave out classes with prior zero and reference rows that then have none or do not count."""
     classes = np.flatnonzero(problem.q > 0)
     kept = None if classes.size == problem.q.size else classes
@@ -216,7 +216,7 @@ def _positive_prior(problem: functional.Problem) -> tuple[np.ndarray | None, fun
     )
 
 
-def _anchors(problem: functional.Problem) -> Iterator[Anchor]:
+def _anchors(problem: _functional.Problem) -> Iterator[Anchor]:
     """Yield the reference after each iteration on its own."""
     reference = problem.logs()
     for _ in range(problem.depth):
