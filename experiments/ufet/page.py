@@ -99,7 +99,7 @@ Validation macro-F1 as the paper tunes it, mean over {n_seeds} seeds. ([tuning.c
 
 ## Where the predictions come from
 
-[predictions](predictions) holds logits only, no text, about 2 MB a seed. To make them again, in a
+[predictions](predictions) holds logits only, no text, about 1.5 MB per seed. To make them again, in a
 few minutes on one GPU:
 
 ```
