@@ -99,8 +99,8 @@ Validation macro-F1 as the paper tunes it, mean over {n_seeds} seeds. ([tuning.c
 
 ## Where the predictions come from
 
-[predictions](predictions) holds logits only, no text, about 1.5 MB per seed. To make them again, in a
-few minutes on one GPU:
+[predictions](predictions) holds logits only, no text, about 1.5 MB per seed. To make them again, in
+a few minutes on one GPU:
 
 ```
 python -m experiments.ufet.train --data DIR --encoder DIR --output DIR --seeds {n_seeds}
