@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["interval_labels", "markdown_table", "parse_arguments", "write_csv"]
+__all__ = ["fill_page", "interval_labels", "markdown_table", "parse_arguments", "write_csv"]
 
 
 def parse_arguments(
@@ -80,6 +80,36 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; the first column is text, the others are numbers."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, rule, *rows))
+
+
+def fill_page(folder: Path, tables: Mapping[str, str]) -> None:
+    """Put generated tables into the page of a study, ``README.md`` in `folder`.
+
+    A table stands between ``<!-- table NAME -->`` and ``<!-- end NAME -->``. All else on the page
+    is written by hand, and says when. Where there is no page, as after a quick run, one with the
+    tables alone is written.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Of the study's results.
+    tables : mapping of str to str
+        Markdown by name.
+    """
+    page = folder / "README.md"
+    text = page.read_text(encoding="utf-8") if page.exists() else _bare_page(tables)
+    for name, table in tables.items():
+        start, end = f"<!-- table {name} -->\n", f"\n<!-- end {name} -->"
+        before, found, rest = text.partition(start)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise SystemExit(f"{page} has no place for the table {name!r}: add {start}{end[1:]}")
+        text = f"{before}{start}\n{table}\n{end}{after}"
+    page.write_text(text, encoding="utf-8")
+
+
+def _bare_page(tables: Mapping[str, str]) -> str:
+    return "\n\n".join(f"<!-- table {name} -->\n\n<!-- end {name} -->" for name in tables) + "\n"
 
 
 def interval_labels(edges: Sequence[float]) -> list[str]:
