@@ -82,22 +82,22 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (header, rule, *rows))
 
 
-def fill_page(folder: Path, tables: Mapping[str, str]) -> None:
-    """Put generated tables into the page of a study, ``README.md`` in `folder`.
+def fill_page(page: Path, folder: Path, tables: Mapping[str, str]) -> None:
+    """Put generated tables into the page of a study.
 
     A table stands between ``<!-- table NAME -->`` and ``<!-- end NAME -->``. All else on the page
-    is written by hand, and says when. Where there is no page, as after a quick run, one with the
-    tables alone is written.
+    is written by hand, and says when.
 
     Parameters
     ----------
+    page : pathlib.Path
+        The page that is committed, with a place for each table.
     folder : pathlib.Path
-        Of the study's results.
+        Where the results go; unless the page lies there, a copy of it does, with a warning.
     tables : mapping of str to str
         Markdown by name.
     """
-    page = folder / "README.md"
-    text = page.read_text(encoding="utf-8") if page.exists() else _bare_page(tables)
+    text = page.read_text(encoding="utf-8")
     for name, table in tables.items():
         start, end = f"<!-- table {name} -->\n", f"\n<!-- end {name} -->"
         before, found, rest = text.partition(start)
@@ -105,11 +105,9 @@ def fill_page(folder: Path, tables: Mapping[str, str]) -> None:
         if not found or not closed:
             raise SystemExit(f"{page} has no place for the table {name!r}: add {start}{end[1:]}")
         text = f"{before}{start}\n{table}\n{end}{after}"
-    page.write_text(text, encoding="utf-8")
-
-
-def _bare_page(tables: Mapping[str, str]) -> str:
-    return "\n\n".join(f"<!-- table {name} -->\n\n<!-- end {name} -->" for name in tables) + "\n"
+    if folder.resolve() != page.parent.resolve():
+        text = f"*The tables are from another run than the words.*\n\n{text}"
+    (folder / "README.md").write_text(text, encoding="utf-8")
 
 
 def interval_labels(edges: Sequence[float]) -> list[str]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-import altnorm
-from experiments._output import parse_arguments, write_csv
+from experiments._output import fill_page, parse_arguments, write_csv
 from experiments.geometry import study
 from experiments.geometry.figures import (
     draw_alpha,
@@ -18,8 +17,9 @@ from experiments.geometry.figures import (
     draw_rates,
     draw_steps,
 )
-from experiments.geometry.page import write_page
+from experiments.geometry.tables import make_tables
 
+PAGE = Path(__file__).parent / "results" / "README.md"
 DEPTH = 50
 STARTS = np.array([0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
 ONE_REFERENCE = 0.2
@@ -34,10 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     draw_steps(steps, folder)
     report_alpha(folder, quick)
     results = report_two_by_two(folder, quick) | report_larger(folder, quick, arguments.seed)
-    teaser = altnorm.alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))[0]
-    peaks = study.BINARY_REFERENCE.max(axis=0)
-    page = write_page(teaser=teaser, peaks=peaks, quick=quick, **results)
-    (folder / "README.md").write_text(page, encoding="utf-8")
+    fill_page(PAGE, folder, make_tables(**results))
     print(f"results in {folder}")
 
 
@@ -71,11 +68,9 @@ def report_two_by_two(folder: Path, quick: bool) -> dict:
     )
     _write_paths(folder, paths, limits)
     grid = np.linspace(0.05, 0.95, 7 if quick else 19)
-    depth = 4 * DEPTH
-    ends = study.grid_of_limits(grid, depth)
+    ends = study.grid_of_limits(grid, 4 * DEPTH)
     error = np.abs(ends - study.two_by_two_limit(grid[None, :], grid[:, None])).max()
-    summary = {"grid": grid, "grid_error": error, "grid_largest": ends.max()}
-    return summary | {"grid_depth": depth, "certain": certain}
+    return {"grid_error": error, "grid_largest": ends.max(), "certain": certain}
 
 
 def _write_paths(folder: Path, paths: dict[float, np.ndarray], limits: np.ndarray) -> None:
@@ -109,8 +104,7 @@ def report_larger(folder: Path, quick: bool, seed: int) -> dict:
     )
     few = [i for i, alpha in enumerate(alphas) if alpha in SHOWN_ALPHAS]
     shown = study.Fates(*(x[:, few] for x in fates))
-    summary = {"rates": rates, "fates": shown, "sizes": sizes, "alphas": alphas[few]}
-    return summary | {"depth": DEPTH}
+    return {"rates": rates, "fates": shown, "sizes": sizes, "alphas": alphas[few]}
 
 
 def _plain(columns: dict[str, np.ndarray]) -> dict[str, list]:

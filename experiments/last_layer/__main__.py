@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
 from experiments._output import fill_page, parse_arguments, write_csv
 from experiments.last_layer.study import Design, Record, run
 from experiments.last_layer.tables import make_tables
+
+PAGE = Path(__file__).parent / "results" / "README.md"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -19,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for seed in range(arguments.seed, arguments.seed + design.n_seeds):
         records += run(seed, design)
         print(f"draw {seed + 1 - arguments.seed} of {design.n_seeds}", flush=True)
-    fill_page(arguments.output, make_tables(records))
+    fill_page(PAGE, arguments.output, make_tables(records))
     write_csv(
         arguments.output / "results.csv",
         {name: [getattr(r, name) for r in records] for name in Record._fields},

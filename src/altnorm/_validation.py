@@ -31,7 +31,7 @@ __all__ = [
     "check_weight",
 ]
 
-_AMPLIFICATION = 1e30  # what the kernels stand; far beyond it products of logarithms overflow
+_AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _PROBA_REMEDY = (
     "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
     "divide each row by its sum."
