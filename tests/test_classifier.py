@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from altnorm import (
+    Adjuster,
     AlternatingNormalizationClassifier,
     AlternatingNormalizer,
     AlternatingNormalizerCV,
@@ -133,7 +134,7 @@ def test_predict_is_the_most_probable_class(names):
 def test_the_default_normalizer_is_tuned():
     X, y = draw(200)
     model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
-    assert isinstance(model.normalizer_, AlternatingNormalizerCV)
+    assert isinstance(model.normalizer_, Adjuster)
     assert model.normalizer is None
     assert isinstance(model.normalizer_.verdict_.adopted, bool)
 

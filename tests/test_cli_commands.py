@@ -247,7 +247,7 @@ def test_search_settings_reach_the_estimator(folder, monkeypatch):
 
     monkeypatch.setattr(AlternatingNormalizerCV, "fit", fit)
     options = "--scoring f1_macro --prior counted --thresholds 0.4,0.6 --cv 3 --seed 7"
-    options += " --significance 0.01 --refine"
+    options += " --significance 0.01"
     assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *QUICK, *options.split()]) == 0
     expected = {
         "alphas": (0.5, 1.0),
@@ -258,7 +258,6 @@ def test_search_settings_reach_the_estimator(folder, monkeypatch):
         "cv": 3,
         "random_state": 7,
         "significance": 0.01,
-        "refine": True,
         "n_jobs": 1,
         "verbose": 0,
     }

@@ -128,7 +128,7 @@ def test_search_on_logits_with_a_scorer_function(tmp_path):
     ).fit(logits, y)
     restored = round_trip(search, tmp_path)
     np.testing.assert_array_equal(restored.transform(logits), search.transform(logits))
-    assert restored.scoring == "accuracy"
+    assert restored.scoring is None
 
 
 @pytest.mark.parametrize("peer", [Identity(), Identity(input="logits"), BiasCorrectedTemperature()])

@@ -24,9 +24,9 @@ from altnorm.peers import (
     BiasCorrectedTemperature,
     Identity,
     LabelShiftEM,
+    ShrunkBias,
     TemperatureScaling,
 )
-from altnorm.refine import PriorGuidedBias
 from tests.fitted import fit_case
 from tests.oracle import draw_cases
 
@@ -162,11 +162,11 @@ def test_peers_with_a_temperature(path):
     p[:, 2] = 0
     p /= p.sum(axis=1, keepdims=True)
     y[y == 2] = 1
-    for peer in (TemperatureScaling(), BiasCorrectedTemperature(ridge=1.0), PriorGuidedBias()):
+    for peer in (TemperatureScaling(), BiasCorrectedTemperature(ridge=1.0), ShrunkBias()):
         peer.fit(p, y)
         got = run(export(peer, path, dtype="float64"), p)
         np.testing.assert_allclose(got, peer.transform(p), atol=1e-12, rtol=0)
-    model = export(PriorGuidedBias(ridge=np.inf).fit(p, y), path)
+    model = export(ShrunkBias(ridge=np.inf).fit(p, y), path)
     (settings,) = (e.value for e in model.metadata_props if e.key == "altnorm.settings")
     assert json.loads(settings)["ridge"] == "inf"
 

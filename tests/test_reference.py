@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from altnorm import AlternatingNormalizer, alternating_normalization
 from altnorm._validation import InputError
-from altnorm.peers import PriorReweighting
+from altnorm.peers import PriorReweighting, ShrunkBias
 from altnorm.reference import (
     class_frequencies,
     class_prior,
@@ -16,7 +16,6 @@ from altnorm.reference import (
     reference_mask,
     shrink_frequencies,
 )
-from altnorm.refine import PriorGuidedBias
 from tests.oracle import draw_rows
 
 EXACT = 1e-12
@@ -157,7 +156,7 @@ def test_a_word_for_the_prior_means_the_same_to_every_estimator(prior, expected)
     for kind in (AlternatingNormalizer, PriorReweighting):
         fitted = kind(prior=prior).fit(proba, CODES)
         np.testing.assert_allclose(fitted.prior_, expected, rtol=EXACT)
-    word, numbers = (PriorGuidedBias(prior=q).fit(proba, CODES) for q in (prior, expected))
+    word, numbers = (ShrunkBias(prior=q).fit(proba, CODES) for q in (prior, expected))
     np.testing.assert_allclose(word.bias_, numbers.bias_, rtol=1e-9)
 
 

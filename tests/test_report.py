@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, compare
+from altnorm import Adjuster, AlternatingNormalizer, compare
 from altnorm._validation import InputError
 from altnorm.metrics import decide
 from altnorm.peers import BiasCorrectedTemperature, Identity
@@ -170,7 +170,7 @@ def test_live_numbers_equal_the_normalizer(page, tested):
             prior=inner.prior_,
             reference="all",
             smoothing=inner.smoothing,
-        ).fit(inner.reference_)
+        ).fit(inner.reference_, sample_weight=inner.reference_weight_)
         expected = direct.transform(tested.proba[unpack(live["row"])])
         np.testing.assert_allclose(
             found, np.take_along_axis(expected, index.astype(int), axis=1), atol=SINGLE
@@ -224,14 +224,24 @@ def test_a_verdict_that_says_no_is_explained():
     assert "validation" in with_validation["source"]
 
 
-def test_refined_models_and_peers():
+def test_families_and_peers():
     validation, test = predictions(seed=5), predictions(seed=6)
-    tuned = tune(validation, refine=True)
+    tuned = Adjuster(("alternating", "bias")).fit(validation.proba, validation.codes)
     methods = {"identity": Identity(), "CAN": tuned.best_normalizer_}
     compared = compare(validation.proba, validation.codes, test.proba, test.codes, methods=methods)
     page = Page(render_report(tuned, test, comparison=compared))
     assert "Two families competed" in page.text
     assert [row["method"] for row in page.data["peers"]["rows"]][-1] == "identity"
+
+
+def test_a_bias_adjusts_every_row():
+    validation, test = predictions(seed=5), predictions(seed=6)
+    tuned = Adjuster(("bias",), calibrate=False).fit(validation.proba, validation.codes)
+    page = Page(render_report(tuned, test))
+    assert page.data["kind"] == "other"
+    assert "does not look at doubt" in page.text
+    moved = test.proba.argmax(axis=1) != tuned.predict(test.proba)
+    assert page.data["rows"]["of"] == moved.sum() > 0
 
 
 def test_a_peer_that_adjusts_every_row():

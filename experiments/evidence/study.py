@@ -10,7 +10,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm.peers import MatrixScaling, ShrunkBias
 from experiments.evidence.worlds import (
     BIASED,
     NULL,
@@ -25,7 +26,7 @@ from experiments.evidence.worlds import (
 
 __all__ = ["PLAIN", "REFINED", "Design", "Record", "measure", "run", "true_gain"]
 
-PLAIN, REFINED = "default", "refine=True"
+PLAIN, REFINED = "AlternatingNormalizerCV", "Adjuster"
 WORLDS = (*NULL, *BIASED)
 MANY = 50  # worlds of more classes take longer, and are drawn less often
 
@@ -98,23 +99,25 @@ def measure(world: World, n: int, number: int, design: Design) -> list[Record]:
     records = []
     with threadpool_limits(1):
         for variant in (PLAIN,) if world.multilabel else (PLAIN, REFINED):
-            tuned = AlternatingNormalizerCV(
-                **world.options,
-                **design.search,
-                refine=variant == REFINED,
-                random_state=random_state,
-            ).fit(proba, y)
+            make = Adjuster if variant == REFINED else AlternatingNormalizerCV
+            search = design.search if variant == PLAIN else {}
+            tuned = make(**world.options, **search, random_state=random_state).fit(proba, y)
             judged = _judge(tuned, true_gain(world, _best(tuned, proba, y), fresh))
             records.append(Record(world.name, n, variant, number, room=top - before, **judged))
     return records
 
 
-def _best(tuned: AlternatingNormalizerCV, proba: np.ndarray, y: np.ndarray) -> Any:
+def _best(tuned: Any, proba: np.ndarray, y: np.ndarray) -> Any:
     """The best setting, fitted on all rows, whatever the verdict."""
     if tuned.verdict_.adopted:
         return tuned.best_normalizer_
+    best = tuned.best_params_
+    if "member" in best:
+        return ShrunkBias(**best).fit(proba, y)
+    if "alpha" not in best:
+        return MatrixScaling(**best).fit(proba, y)
     options = {"prior": tuned.prior, "multilabel": tuned.multilabel}
-    return AlternatingNormalizer(**tuned.best_params_, **options).fit(proba, y)
+    return AlternatingNormalizer(**best, **options).fit(proba, y)
 
 
 def true_gain(world: World, normalizer: Any, fresh: Rows) -> float:
@@ -126,7 +129,7 @@ def true_gain(world: World, normalizer: Any, fresh: Rows) -> float:
     return after - before
 
 
-def _judge(tuned: AlternatingNormalizerCV, best: float) -> dict[str, Any]:
+def _judge(tuned: Any, best: float) -> dict[str, Any]:
     """What the verdict says, beside the true gain of the best setting."""
     verdict = tuned.verdict_
     return {

@@ -75,7 +75,8 @@ class World:
     @property
     def options(self) -> dict[str, Any]:
         """Options of :class:`altnorm.AlternatingNormalizerCV`."""
-        return {"multilabel": self.multilabel, "scoring": self.scoring}
+        scoring = None if self.scoring == "accuracy" else self.scoring
+        return {"multilabel": self.multilabel, "scoring": scoring}
 
 
 class Rows(NamedTuple):

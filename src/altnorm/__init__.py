@@ -12,9 +12,10 @@ from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.topk import from_topk
-from altnorm.tuning import AlternatingNormalizerCV
+from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 
 __all__ = [
+    "Adjuster",
     "AlternatingNormalizationClassifier",
     "AlternatingNormalizer",
     "AlternatingNormalizerCV",

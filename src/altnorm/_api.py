@@ -28,10 +28,10 @@ API = (
     Section(
         "Estimators",
         (
+            "Adjuster",
             "AlternatingNormalizer",
             "AlternatingNormalizerCV",
             "AlternatingNormalizationClassifier",
-            "refine.PriorGuidedBias",
             "explanation.Explanation",
             "drift.Drift",
         ),
@@ -43,6 +43,8 @@ API = (
             "peers.Identity",
             "peers.TemperatureScaling",
             "peers.BiasCorrectedTemperature",
+            "peers.ShrunkBias",
+            "peers.MatrixScaling",
             "peers.PriorReweighting",
             "peers.LabelShiftEM",
             "peers.BatchCalibration",
@@ -56,6 +58,7 @@ API = (
         "Verdict and scores",
         (
             "verdict.Verdict",
+            "verdict.Caution",
             "verdict.compare_predictions",
             "evaluation.evaluate",
             "evaluation.Evaluation",
@@ -73,6 +76,7 @@ API = (
             "reference.class_prior",
             "reference.label_prior",
             "reference.shrink_frequencies",
+            "reference.post_stratify",
             "reference.merge_rows",
             "reference.reference_mask",
         ),

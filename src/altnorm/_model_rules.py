@@ -219,6 +219,19 @@ def _is_inner(value: Any, estimator: Any) -> bool:
     return same and value.multilabel == estimator.multilabel
 
 
+def _is_matrix(value: Any, estimator: Any) -> bool:
+    m = estimator.classes_.size
+    return _is_array(value, "f", (m, m)) and _within(value, -1e9, 1e9)
+
+
+def _are_temperatures(value: Any, _: Any) -> bool:
+    return _is_array(value, "f", (2,)) and _within(value, 1e-9, 1e9)
+
+
+def _or_none(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    return lambda value, estimator: value is None or holds(value, estimator)
+
+
 SETTINGS: dict[str, Rule] = {
     "input": one_of(("proba", "logits")),
     "multilabel": one_of((None, "pairs", "labelwise")),
@@ -248,6 +261,22 @@ _TEMPERATURE = {"temperature_": number(1e-9, 1e9)}
 _BIAS = {**_TEMPERATURE, "bias_": vector(-1e9, 1e9)}
 _PRIOR = {"prior_": Rule("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior)}
 _TABLE = Rule("columns of one length", _is_table)
+_USAGE = {
+    "usage_counts_": Rule("one count per class", _are_counts),
+    "usage_doubt_": Rule("two counts, the first not larger", _is_doubt),
+}
+_TUNED = {
+    **_USAGE,
+    "best_normalizer_": Rule("a model for the same classes", _is_inner),
+    "best_params_": Rule("a dictionary", lambda value, _: isinstance(value, dict)),
+    "verdict_": Rule("a verdict", _is_verdict),
+    "families_": Rule("a dictionary of verdicts", _are_verdicts),
+    "family_": one_of((None, "alternating", "bias", "matrix")),
+    "cv_results_": _TABLE,
+    "calibration_": Rule("None or a verdict", _or_none(_is_verdict)),
+    "calibrator_": Rule("None or a model for the same classes", _or_none(_is_inner)),
+    "temperatures_": Rule("None or two temperatures", _or_none(_are_temperatures)),
+}
 
 FITTED: dict[str, dict[str, Rule]] = {
     "AlternatingNormalizer": {
@@ -257,17 +286,16 @@ FITTED: dict[str, dict[str, Rule]] = {
         "offsets_": Rule("where the labels' references start", _are_offsets, optional=True),
         "_log_s": Rule("None or one logarithm per class, none infinite or NaN", _are_log_sums),
         "_log_s_of": Rule("three numbers", _are_three_numbers),
-        "usage_counts_": Rule("one count per class", _are_counts),
-        "usage_doubt_": Rule("two counts, the first not larger", _is_doubt),
+        **_USAGE,
     },
-    "AlternatingNormalizerCV": {
-        "best_normalizer_": Rule("a model for the same classes", _is_inner),
-        "best_params_": Rule("a dictionary", lambda value, _: isinstance(value, dict)),
-        "verdict_": Rule("a verdict", _is_verdict),
-        "arms_": Rule("a dictionary of verdicts", _are_verdicts),
-        "cv_results_": _TABLE,
+    "AlternatingNormalizerCV": _TUNED,
+    "Adjuster": _TUNED,
+    "ShrunkBias": _BIAS,
+    "MatrixScaling": {
+        "matrix_": Rule("a number for each pair of classes", _is_matrix),
+        "bias_": vector(-1e9, 1e9),
+        "floor_": number(-1e3, 0),
     },
-    "PriorGuidedBias": _BIAS,
     "BatchCalibration": {"contextual_prior_": _POSITIVE_PRIOR},
     "BiasCorrectedTemperature": {
         **_BIAS,

@@ -108,6 +108,15 @@ def chosen_normalizer(fitted: Any) -> Any:
     temperature and biases and so has a `temperature_`.
     """
     chosen = getattr(fitted, "best_normalizer_", fitted)
+    stages = (getattr(fitted, name, None) for name in ("temperatures_", "calibrator_"))
+    if any(stage is not None for stage in stages):
+        raise InputError(
+            "An Adjuster can be carried elsewhere if it does not calibrate",
+            f"this one does ({fitted!r})",
+            "Fit it with calibrate=False.",
+            value=fitted,
+            code="not_supported",
+        )
     known = isinstance(chosen, (AlternatingNormalizer, Identity)) or hasattr(chosen, "temperature_")
     if not known or not hasattr(chosen, "classes_"):
         raise InputError(

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 
 from altnorm._estimator import class_codes
 from altnorm._validation import InputError
-from altnorm.tuning import AlternatingNormalizerCV
+from altnorm.tuning import Adjuster
 
 __all__ = ["AlternatingNormalizationClassifier"]
 
@@ -39,8 +39,8 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
     ----------
     estimator : classifier
         Any classifier with ``predict_proba``.
-    normalizer : AlternatingNormalizer or AlternatingNormalizerCV, optional
-        What adjusts the predictions; None is ``AlternatingNormalizerCV()``.
+    normalizer : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer, optional
+        What adjusts the predictions; None is ``Adjuster()``.
     cv : int or splitter, optional
         How to get predictions for the training data; as in `cross_val_predict`. Not used with a
         `FrozenEstimator`.
@@ -49,7 +49,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
     ----------
     estimator_ : classifier
         The fitted classifier.
-    normalizer_ : AlternatingNormalizer or AlternatingNormalizerCV
+    normalizer_ : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer
         The fitted normalizer; its `verdict_` says whether the adjustment helps.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
@@ -177,7 +177,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         return tags
 
     def _unfitted_normalizer(self) -> Any:
-        return AlternatingNormalizerCV() if self.normalizer is None else self.normalizer
+        return Adjuster() if self.normalizer is None else self.normalizer
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Metadata for the classifier and for the normalizer."""

@@ -23,7 +23,7 @@ from altnorm.peers import (
     PriorReweighting,
     TemperatureScaling,
 )
-from altnorm.tuning import AlternatingNormalizerCV
+from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 from altnorm.verdict import Verdict, compare_predictions
 
 __all__ = ["Comparison", "MethodResult", "compare", "default_methods"]
@@ -125,7 +125,7 @@ def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[
         "label-shift EM": LabelShiftEM(),
         "batch calibration": BatchCalibration(),
         "CAN": AlternatingNormalizerCV(random_state=random_state),
-        "CAN, refined": AlternatingNormalizerCV(refine=True, random_state=random_state),
+        "altnorm": Adjuster(random_state=random_state),
     }
 
 
@@ -151,7 +151,7 @@ def compare(
         The same for test data, which serve for the comparison only.
     methods : mapping of str to estimator, optional
         Estimators with fit(proba, y) and transform(proba). None takes the peers in
-        :mod:`altnorm.peers` and :class:`AlternatingNormalizerCV`, plain and refined.
+        :mod:`altnorm.peers`, :class:`AlternatingNormalizerCV` and :class:`Adjuster`.
     scoring : str or callable, optional
         As for :func:`altnorm.metrics.resolve_scoring`; None is the accuracy, or micro-F1 for
         multi-label problems.

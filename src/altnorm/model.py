@@ -29,8 +29,7 @@ from altnorm._model_rules import check_model
 from altnorm._tensor_file import read_tensors, write_tensors
 from altnorm._validation import InputError, InputTypeError
 from altnorm.normalizer import AlternatingNormalizer
-from altnorm.refine import PriorGuidedBias
-from altnorm.tuning import AlternatingNormalizerCV
+from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 from altnorm.verdict import Verdict
 
 __all__ = ["FORMAT_VERSION", "load_model", "model_metadata", "save_model"]
@@ -43,7 +42,7 @@ KINDS: dict[str, type[BaseEstimator]] = {
     for kind in (
         AlternatingNormalizer,
         AlternatingNormalizerCV,
-        PriorGuidedBias,
+        Adjuster,
         *(getattr(peers, name) for name in peers.__all__),
     )
 }
@@ -63,7 +62,7 @@ def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = F
 
     Parameters
     ----------
-    normalizer : AlternatingNormalizer, AlternatingNormalizerCV or one of altnorm.peers
+    normalizer : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or one of altnorm.peers
         Fitted.
     path : str or path-like
         Where to.
@@ -128,7 +127,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    AlternatingNormalizer, AlternatingNormalizerCV or one of altnorm.peers
+    Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or one of altnorm.peers
         It transforms bit for bit as the one that was saved.
     """
     metadata, tensors = _read(path)

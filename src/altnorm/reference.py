@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from altnorm._validation import InputError, check_choice, check_prior
 
 __all__ = [
+    "Strata",
     "class_frequencies",
     "class_prior",
     "label_prior",
     "merge_rows",
+    "post_stratify",
     "reference_mask",
     "shrink_frequencies",
 ]
 
 REFERENCES = ("confident", "all")
 PRIORS = ("counted", "uniform", "shrunk")
+_OTHER_DATA = 1e-3  # p-value below which a prior is taken to be one for other data
 
 
 def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> np.ndarray:
@@ -278,3 +282,73 @@ def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
     noise = 1.0 - float(np.sum(frequencies**2))
     share = 1.0 if spread <= noise else noise / spread  # uniform counts have no spread at all
     return share * uniform + (1.0 - share) * frequencies
+
+
+class Strata(NamedTuple):
+    """Weights that give every class its share, whatever the sample's own counts."""
+
+    weight: np.ndarray  # (n,) of each row
+    absent: np.ndarray  # (m,) of a sure row for each class without labels
+
+
+def post_stratify(
+    codes: np.ndarray,
+    n_classes: int,
+    prior: Any,
+    *,
+    sample_weight: np.ndarray | None = None,
+) -> Strata:
+    r"""Weight labelled rows so that each class has the share that the prior gives it.
+
+    A row of class c weighs :math:`n \pi_c / n_c`. What is compared with the prior then no longer
+    depends on how many rows of a class happen to be in the sample. Without it, a sample of fixed
+    class counts leaks: a class that is over-represented in some folds is rare in the others. A
+    class without rows is represented by a sure row of its own, so that its absence does not pass
+    for under-use.
+
+    The shares :math:`\pi` are the prior's, unless it is one for other data than these (a
+    chi-squared test of the counts rejects it): then they are the shrunk class frequencies.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Class of each row.
+    n_classes : int
+        Number of classes.
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,)
+        As for :func:`class_prior`.
+    sample_weight : ndarray of shape (n,), optional
+        Weights of the rows, which the result includes.
+
+    Returns
+    -------
+    Strata
+        Weights of the rows, and of the classes without rows; together they sum to that of `codes`
+        where the prior is that of these data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.reference import post_stratify
+    >>> strata = post_stratify(np.array([0, 0, 0, 1]), 3, "uniform")
+    >>> strata.weight.round(2), strata.absent.round(2)
+    (array([0.44, 0.44, 0.44, 1.33]), array([0.  , 0.  , 1.33]))
+    """
+    weight = np.ones(codes.size) if sample_weight is None else sample_weight
+    counts = np.bincount(codes, weight, minlength=n_classes)
+    total = counts.sum()
+    share = class_prior(codes, n_classes, prior, sample_weight=sample_weight)
+    if not _is_compatible(counts, share):
+        share = class_prior(codes, n_classes, "shrunk", sample_weight=sample_weight)
+    factor = np.divide(total * share, counts, out=np.zeros(n_classes), where=counts > 0)
+    return Strata(weight * factor[codes], np.where(counts > 0, 0.0, total * share))
+
+
+def _is_compatible(counts: np.ndarray, share: np.ndarray) -> bool:
+    """Whether class counts can have come from these shares."""
+    expected = counts.sum() * share
+    if (counts[share == 0] > 0).any():
+        return False
+    used = expected > 0
+    distance = ((counts[used] - expected[used]) ** 2 / expected[used]).sum()
+    return bool(chi2.sf(distance, max(1, used.sum() - 1)) > _OTHER_DATA)

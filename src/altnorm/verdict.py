@@ -25,7 +25,46 @@ from altnorm._resampling import Evidence, Sampler, mcnemar_p_value, paired_inter
 from altnorm._validation import InputError, InputTypeError, check_proba, check_weight
 from altnorm.metrics import Score, resolve_scoring
 
-__all__ = ["Verdict", "compare_predictions", "mcnemar_p_value", "paired_interval"]
+__all__ = [
+    "Caution",
+    "Verdict",
+    "compare_predictions",
+    "count_changes",
+    "mcnemar_p_value",
+    "paired_interval",
+    "reason_against",
+]
+
+REASONS = {
+    "identical": "nothing changed",
+    "no_gain": "the score did not rise",
+    "not_significant": "the evidence does not pass p < {significance:g}",
+    "too_few_labels": "there are too few labels per class to try",
+    "too_much_work": "there are too many rows and classes to try",
+}
+"""Why an adjustment was not adopted, in words."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something that a verdict cannot see, or that a reader should know.
+
+    Attributes
+    ----------
+    code : str
+        A name that stays the same when the wording changes.
+    text : str
+        One sentence.
+    value : float
+        The number that raised it.
+    """
+
+    code: str
+    text: str
+    value: float
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -55,7 +94,13 @@ class Verdict:
     in_points : bool
         Whether `str` tells differences in points (hundredths).
     reason : str
-        Why it was not adopted; empty if it was.
+        Why it was not adopted, as a code, a key of ``REASONS``; empty if it was.
+    n_dealings : int
+        How often the rows were dealt into folds; 1 for predictions that needed none.
+    agreement : float
+        Share of these dealings that alone would have led to the same decision.
+    cautions : tuple of Caution
+        What the evidence cannot see, each with its number.
     """
 
     scoring: str
@@ -75,29 +120,38 @@ class Verdict:
     confidence: float = 0.95
     in_points: bool = True
     reason: str = ""
+    n_dealings: int = 1
+    agreement: float = 1.0
+    cautions: tuple[Caution, ...] = ()
+
+    def __post_init__(self) -> None:
+        # JSON has neither tuples nor cautions: what `to_dict` gave comes back whole.
+        cautions = tuple(c if isinstance(c, Caution) else Caution(**c) for c in self.cautions)
+        object.__setattr__(self, "cautions", cautions)
+
+    @property
+    def reason_text(self) -> str:
+        """Why it was not adopted, in words; empty if it was."""
+        return REASONS[self.reason].format(significance=self.significance) if self.reason else ""
 
     def __str__(self) -> str:
         unit = 100.0 if self.in_points else 1.0
         gain, low, high = (unit * v for v in (self.gain, self.ci_low, self.ci_high))
         digits = 1 if self.in_points and max(abs(gain), abs(low), abs(high)) >= 1 else 2
-        told = ".3f" if self.in_points else ".4f"
+        width = ".3f" if self.in_points else ".4f"
         change = f"+.{digits}f" if self.in_points else "+.4f"
         p_value = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         return (
-            f"{'Adopted' if self.adopted else 'Not adopted'}: {self.scoring} {self.before:{told}} "
-            f"-> {self.after:{told}} ({gain:{change}}{' points' if self.in_points else ''}, "
+            f"{'Adopted' if self.adopted else 'Not adopted'}: {self.scoring} {self.before:{width}} "
+            f"-> {self.after:{width}} ({gain:{change}}{' points' if self.in_points else ''}, "
             f"{self.confidence:.0%} CI {low:{change}} to {high:{change}}), "
             f"{self.n_fixed} rows fixed, {self.n_broken} broken, {p_value}"
-            + (f"; {self.reason}; predictions stay as they are." if self.reason else ".")
+            + (f"; {self.reason_text}; predictions stay as they are." if self.reason else ".")
         )
 
-    def with_p_value(self, p_value: float) -> Verdict:
-        """Return the verdict that another p-value, at most 1, gives at the same level."""
-        p_value = min(1.0, p_value)
-        reason = self.reason  # without a gain no p-value matters
-        if self.gain > 0:
-            reason = _reason(self.gain, p_value, self.significance, identical=False)
-        return replace(self, p_value=p_value, adopted=not reason, reason=reason)
+    def with_cautions(self, cautions: tuple[Caution, ...]) -> Verdict:
+        """Return the same verdict with cautions."""
+        return replace(self, cautions=cautions)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
@@ -185,14 +239,14 @@ def compare_predictions(
     if not identical:
         sampler = Sampler(score, n_resamples, random_state, confidence)
         evidence = weigh(score, truth, old.scored, new.scored, weight, gain, sampler)
-    reason = _reason(gain, evidence.p_value, significance, identical)
+    reason = reason_against(gain, evidence.p_value, significance, identical=identical)
     return Verdict(
         score.name,
         *scores,
         gain,
         *evidence,
         truth.shape[0],
-        *_count_changes(truth, old.decided, new.decided),
+        *count_changes(truth, old.decided, new.decided),
         adopted=not reason,
         reason=reason,
         significance=significance,
@@ -270,7 +324,7 @@ def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndar
         )
 
 
-def _count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[int, int, int]:
+def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[int, int, int]:
     """Rows changed, fixed and broken."""
     old, new, truth = (v.reshape(len(truth), -1) for v in (old, new, truth))
     fewer_wrong = (old != truth).sum(axis=1) - (new != truth).sum(axis=1)
@@ -278,12 +332,10 @@ def _count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple
     return changed, int((fewer_wrong > 0).sum()), int((fewer_wrong < 0).sum())
 
 
-def _reason(gain: float, p_value: float, significance: float, identical: bool) -> str:
-    """Why not to adopt; empty if there is no reason."""
+def reason_against(gain: float, p_value: float, significance: float, *, identical: bool) -> str:
+    """Why not to adopt, as a code; empty if there is no reason."""
     if identical:
-        return "nothing changed"
+        return "identical"
     if not gain > 0:
-        return "the score did not rise"
-    if not p_value < significance:
-        return f"the evidence does not pass p < {significance:g}"
-    return ""
+        return "no_gain"
+    return "" if p_value < significance else "not_significant"

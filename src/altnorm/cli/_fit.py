@@ -19,8 +19,10 @@ def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True
         estimator.fit(predictions.proba, codes)
     except InputError as error:
         raise _with_columns(error, predictions) from error
-    for fitted in (estimator, getattr(estimator, "best_normalizer_", estimator)):
-        fitted.classes_ = predictions.classes
+    parts = (getattr(estimator, name, None) for name in ("best_normalizer_", "calibrator_"))
+    for fitted in (estimator, *parts):
+        if fitted is not None:
+            fitted.classes_ = predictions.classes
     return estimator
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import typer
 from rich.padding import Padding
 from rich.text import Text
+from sklearn.frozen import FrozenEstimator
 
-from altnorm import AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizerCV
 from altnorm import compare as compare_methods
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named
@@ -24,13 +25,6 @@ from altnorm.explanation import ChangedRow
 
 EXAMPLE = "altnorm demo"
 
-# A small grid, so that the demonstration is quick; `altnorm tune` tries more.
-GRID: dict[str, Any] = {
-    "alphas": (0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 4.0),
-    "depths": (1, 2),
-    "smoothings": (0.0, 0.1),
-}
-
 
 def demo(
     output: Annotated[
@@ -41,9 +35,7 @@ def demo(
 ) -> None:
     """Tune, judge, explain and compare on 7,500 real queries to an assistant. Needs no network."""
     data = load_demo()
-    tuned = AlternatingNormalizerCV(
-        **GRID, random_state=0, n_jobs=jobs, verbose=int(errors.is_terminal)
-    )
+    tuned = Adjuster(n_jobs=jobs, verbose=int(errors.is_terminal))
     fit_named(tuned, data.validation)
     result = evaluate(tuned, data.test)
     compared = _compare(tuned, data)
@@ -54,14 +46,14 @@ def demo(
         _show(tuned, data, result, compared, report)
 
 
-def _compare(tuned: AlternatingNormalizerCV, data: Demo) -> Comparison:
+def _compare(tuned: Adjuster, data: Demo) -> Comparison:
     """The peers, and what was tuned, without tuning it again."""
     methods = {
         name: method
         for name, method in default_methods().items()
-        if not isinstance(method, AlternatingNormalizerCV)
+        if not isinstance(method, (Adjuster, AlternatingNormalizerCV))
     }
-    methods["CAN (altnorm)"] = tuned.best_normalizer_
+    methods["altnorm"] = FrozenEstimator(tuned)
     val, test = data.validation, data.test
     return compare_methods(
         val.proba,
@@ -73,9 +65,7 @@ def _compare(tuned: AlternatingNormalizerCV, data: Demo) -> Comparison:
     )
 
 
-def _write_report(
-    tuned: AlternatingNormalizerCV, data: Demo, compared: Comparison, output: Path
-) -> Path | None:
+def _write_report(tuned: Adjuster, data: Demo, compared: Comparison, output: Path) -> Path | None:
     """Write the report, if its extra is installed."""
     if find_spec("jinja2") is None:
         return None
@@ -95,7 +85,7 @@ def _write_report(
 
 
 def _record(
-    tuned: AlternatingNormalizerCV, result: Evaluation, compared: Comparison, report: Path | None
+    tuned: Adjuster, result: Evaluation, compared: Comparison, report: Path | None
 ) -> dict[str, Any]:
     return {
         "validation": tuned.verdict_.to_dict(),
@@ -107,7 +97,7 @@ def _record(
 
 
 def _show(
-    tuned: AlternatingNormalizerCV,
+    tuned: Adjuster,
     data: Demo,
     result: Evaluation,
     compared: Comparison,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from altnorm import AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizerCV
 from altnorm._files import check_output
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named
@@ -18,6 +18,7 @@ from altnorm.predictions import Predictions, read_predictions
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
 DEPTHS, THRESHOLDS = "1,2,3,4,5", "0.25,0.5,0.75"
+FAMILIES = "alternating,bias,matrix"
 
 
 def tune(
@@ -56,12 +57,17 @@ def tune(
             help="Use no labels: nothing is chosen or judged. `altnorm ask` says which to get.",
         ),
     ] = False,
-    refine: Annotated[
+    families: Annotated[
+        str, typer.Option(metavar="LIST", help="Families that compete.")
+    ] = FAMILIES,
+    calibrate: Annotated[
         bool,
         typer.Option(
-            "--refine", metavar="", help="Let a temperature and class biases compete as well."
+            "--calibrate/--no-calibrate",
+            metavar="",
+            help="Calibrate probabilities, without changing a decision.",
         ),
-    ] = False,
+    ] = True,
     cv: Annotated[int, typer.Option(metavar="K", help="Number of folds.")] = 5,
     significance: options.Significance = 0.05,
     seed: options.Seed = 0,
@@ -84,12 +90,14 @@ def tune(
         fitted = fit_unlabelled(predictions, known, multilabel, grid)
         save_unlabelled(fitted, output, force=force, json=json)
         return 0
-    tuned = AlternatingNormalizerCV(
-        **_grid(alphas, depths, thresholds),
+    grid = _grid(alphas, _unless(depths, DEPTHS), _unless(thresholds, THRESHOLDS))
+    tuned = _estimator(
+        grid,
+        families,
+        calibrate,
         prior=known,
         scoring=scoring,
         multilabel=multilabel,
-        refine=refine,
         cv=cv,
         significance=significance,
         random_state=seed,
@@ -104,6 +112,14 @@ def tune(
     else:
         _show(tuned, predictions, output)
     return int(strict and not tuned.verdict_.adopted)
+
+
+def _estimator(grid: dict[str, Any], families: str, calibrate: bool, **options: Any) -> Any:
+    """Return the estimator: a grid is for alternating normalization alone."""
+    if grid:
+        return AlternatingNormalizerCV(**grid, **options)
+    chosen = tuple(name.strip() for name in families.split(","))
+    return Adjuster(chosen, calibrate=calibrate, **options)
 
 
 def _grid(alphas: str | None, depths: str | None, thresholds: str | None) -> dict[str, Any]:
@@ -124,21 +140,36 @@ def _unless(text: str, default: str) -> str | None:
     return None if text == default else text
 
 
-def _record(tuned: AlternatingNormalizerCV, output: Path) -> dict[str, object]:
+def _record(tuned: Any, output: Path) -> dict[str, object]:
     return {
         "model": str(output),
         "verdict": tuned.verdict_.to_dict(),
+        "family": tuned.family_,
+        "families": {name: one.to_dict() for name, one in tuned.families_.items()},
+        "calibration": None if tuned.calibration_ is None else tuned.calibration_.to_dict(),
         "best_params": tuned.best_params_,
         "n_settings": len(tuned.cv_results_["score"]),
     }
 
 
-def _show(tuned: AlternatingNormalizerCV, predictions: Predictions, output: Path) -> None:
+def _does(tuned: Any) -> str:
+    """What the model does, in a few words."""
+    calibrates = tuned.calibration_ is not None and tuned.calibration_.adopted
+    changes = {
+        None: "calibrates probabilities, changes no decision" if calibrates else "changes nothing",
+        "alternating": "adjusts doubtful rows",
+        "bias": "multiplies each class by a factor",
+        "matrix": "repairs confusions of pairs of classes",
+    }[tuned.family_]
+    return changes + (", calibrates probabilities" if calibrates and tuned.family_ else "")
+
+
+def _show(tuned: Any, predictions: Predictions, output: Path) -> None:
     rows, classes = predictions.proba.shape
     n_settings = len(tuned.cv_results_["score"])
     out.print(f"{rows:,} rows, {classes:,} classes, {n_settings:,} settings compared.")
     show_verdict(tuned.verdict_)
     chosen = ", ".join(f"{name} {value}" for name, value in tuned.best_params_.items())
     out.print(f"{'Settings' if tuned.verdict_.adopted else 'Best settings'}: {chosen}")
-    does = "adjusts doubtful rows" if tuned.verdict_.adopted else "changes nothing"
+    does = _does(tuned)
     out.print(f"Model: {output} ({does})", soft_wrap=True)

@@ -235,15 +235,18 @@ def tuning_curves(
     Parameters
     ----------
     cv_results, best_params : mapping
-        As in ``AlternatingNormalizerCV.cv_results_`` and ``best_params_``.
+        As in ``cv_results_`` and ``best_params_`` of an `Adjuster` or `AlternatingNormalizerCV`;
+        settings of other families than alternating normalization are left out.
 
     Returns
     -------
     TuningCurves
         The curves and the best setting.
     """
+    family = np.asarray(cv_results.get("family", ["alternating"] * len(cv_results["score"])))
+    cv_results = {name: np.asarray(v)[family == "alternating"] for name, v in cv_results.items()}
     alpha, depth, threshold, score = (
-        np.asarray(cv_results[name]) for name in ("alpha", "depth", "threshold", "score")
+        cv_results[name] for name in ("alpha", "depth", "threshold", "score")
     )
     curves = []
     for tau, d in sorted(set(zip(threshold.tolist(), depth.tolist(), strict=True))):
@@ -251,9 +254,9 @@ def tuning_curves(
         exponents = np.unique(alpha[here])
         best = [score[here & (alpha == a)].max() for a in exponents]
         curves.append(Curve(int(d), float(tau), exponents, np.array(best)))
-    is_best = np.asarray(cv_results["rank"]) == 1
+    is_best = cv_results["rank"] == cv_results["rank"].min()
     if best_params and "alpha" in best_params:
-        same = [np.asarray(cv_results[name]) == value for name, value in best_params.items()]
+        same = [cv_results[name] == value for name, value in best_params.items()]
         is_best = np.logical_and.reduce(same)
     top = int(np.argmax(is_best))
     chosen = {
@@ -262,7 +265,7 @@ def tuning_curves(
             ("alpha", "depth", "threshold", "score"), (alpha, depth, threshold, score), strict=True
         )
     }
-    base = float(score[top] - np.asarray(cv_results["gain"])[top])
+    base = float(score[top] - cv_results["gain"][top])
     return TuningCurves(tuple(curves), base, chosen, score.size)
 
 

@@ -1,12 +1,14 @@
 """The methods a careful user compares alternating normalization with, behind the same interface.
 
 For classes that exclude one another: `Identity`, `TemperatureScaling`,
-`BiasCorrectedTemperature`, `PriorReweighting`, `LabelShiftEM`, `BatchCalibration`; each returns
-``softmax(log p / temperature + bias)`` and they differ in how they come by the two. For several
-labels per row: `GlobalThreshold` and `LabelThresholds`.
+`BiasCorrectedTemperature`, `ShrunkBias`, `PriorReweighting`, `LabelShiftEM`, `BatchCalibration`;
+each returns ``softmax(log p / temperature + bias)`` and they differ in how they come by the two;
+`MatrixScaling` puts a matrix in the place of the temperature. For several labels per row:
+`GlobalThreshold` and `LabelThresholds`.
 """
 
 from altnorm.peers.priors import BatchCalibration, LabelShiftEM, PriorReweighting
+from altnorm.peers.shrunk import MatrixScaling, ShrunkBias
 from altnorm.peers.temperature import BiasCorrectedTemperature, Identity, TemperatureScaling
 from altnorm.peers.thresholds import GlobalThreshold, LabelThresholds
 
@@ -17,6 +19,8 @@ __all__ = [
     "Identity",
     "LabelShiftEM",
     "LabelThresholds",
+    "MatrixScaling",
     "PriorReweighting",
+    "ShrunkBias",
     "TemperatureScaling",
 ]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
+from sklearn.utils import Tags
 
 from altnorm._errors import InputWarning, warn
 from altnorm._estimator import ProbabilityTransformer
@@ -16,6 +17,7 @@ __all__ = [
     "FitData",
     "LogProbabilityTransformer",
     "SingleLabelPeer",
+    "labels_required",
     "mean_proba",
     "positive",
     "row_weight",
@@ -95,6 +97,12 @@ class SingleLabelPeer(LogProbabilityTransformer):
 
     def _fit(self, data: FitData) -> None:
         raise NotImplementedError
+
+
+def labels_required(tags: Tags) -> Tags:
+    """Say in an estimator's tags that it cannot do without labels."""
+    tags.target_tags.required = True
+    return tags
 
 
 def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = None) -> np.ndarray:

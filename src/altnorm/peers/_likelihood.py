@@ -86,12 +86,17 @@ class Likelihood:
         return joint, joint.sum(axis=1)
 
 
-def fit_slope(loss: Likelihood) -> float:
-    """Return the slope of least loss without biases: the root of a rising derivative."""
+def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
+    """Return the slope of least loss without biases: the root of a rising derivative.
+
+    With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``: where every label is the most
+    probable class, the slope would be infinite without it.
+    """
     bias = np.zeros(loss.log_p.shape[1])
 
     def derivative(log_slope: float) -> float:
-        return loss.value_and_grad(float(np.exp(log_slope)), bias)[1]
+        slope = float(np.exp(log_slope))
+        return loss.value_and_grad(slope, bias)[1] + shrink * log_slope / slope
 
     low, high = np.log(SLOPES)
     if derivative(low) >= 0:

@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import InputError, check_choice, check_integer, check_positive
-from altnorm.peers._base import FitData, SingleLabelPeer, tilt
+from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, tilt
 from altnorm.peers._likelihood import RIDGES, Likelihood, fit_bias, fit_slope, ridge_path
 
 __all__ = ["BiasCorrectedTemperature", "Identity", "TemperatureScaling"]
@@ -131,7 +131,7 @@ class TemperatureScaling(SingleLabelPeer):
         return tilt(log_p, slope=1 / self.temperature_)
 
     def __sklearn_tags__(self) -> Tags:
-        return _labels_required(super().__sklearn_tags__())
+        return labels_required(super().__sklearn_tags__())
 
 
 class BiasCorrectedTemperature(SingleLabelPeer):
@@ -224,14 +224,9 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)
 
     def __sklearn_tags__(self) -> Tags:
-        return _labels_required(super().__sklearn_tags__())
+        return labels_required(super().__sklearn_tags__())
 
 
 def _likelihood(data: FitData) -> Likelihood:
     eps = float(np.finfo(data.log_p.dtype).eps)
     return Likelihood.build(data.log_p, data.labels, data.weight, eps)
-
-
-def _labels_required(tags: Tags) -> Tags:
-    tags.target_tags.required = True
-    return tags

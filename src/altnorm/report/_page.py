@@ -101,11 +101,15 @@ def _scores(case: Case) -> list[Any]:
 
 def _arms(case: Case) -> list[tuple[str, Any, str]]:
     """The families that competed, and what became of each."""
-    names = {"alternating": "Alternating normalization", "bias": "Temperature and class biases"}
+    names = {
+        "alternating": "Alternating normalization",
+        "bias": "Temperature and class biases",
+        "matrix": "Matrix on log-probabilities",
+    }
     found = []
-    for name, verdict in getattr(case.normalizer, "arms_", {}).items():
+    for name, verdict in getattr(case.normalizer, "families_", {}).items():
         fate = "passes, but gains less" if verdict.adopted else "not enough evidence"
-        if verdict.adopted and verdict == case.tuned:
+        if name == case.normalizer.family_:
             fate = "chosen"
         found.append((names.get(name, name), score_line(verdict), fate))
     return found

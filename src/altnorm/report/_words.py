@@ -195,8 +195,8 @@ def _with_labels(tuned: Verdict | None, tested: Verdict) -> Answer:
 def _no_evidence(tuned: Verdict) -> Answer:
     line = score_line(tuned)
     why = {
-        "nothing changed": "no setting changed a decision",
-        "the score did not rise": f"{line.name} did not rise ({line.before} to {line.after})",
+        "identical": "no setting changed a decision",
+        "no_gain": f"{line.name} did not rise ({line.before} to {line.after})",
     }.get(
         tuned.reason,
         f"the gain in {line.name} ({line.change} {line.unit}) could be chance ({line.p_value}, "

@@ -1,17 +1,22 @@
 """Cross-fitting: each row as if its fold did not exist, for many settings at once."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer
-from altnorm.crossfit import ClassCrossFit, YesCrossFit
-from altnorm.search import Setting
+from altnorm._kinds import resolve_kind
+from altnorm._scores import SINGLE_LABEL
+from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit
+from altnorm.tuning.folds import Sample, Validation
+from altnorm.tuning.settings import Grid, Setting
 
 EXACT = 1e-12
 SINGLE = 2e-5
 CLOSE = 0.01  # deeper iterations follow the reference's own path
-GRID = ((0.0, 0.25, 0.75, 1.0), ("confident", "all"), (0.0, 0.1))
+GRID = Grid((), (1,), (0.0, 0.25, 0.75, 1.0), ("confident", "all"), (0.0, 0.1))
 ALPHAS = (0.1, 0.5, 1.0, 2.0, 9.0, 35.0)
 MODES = ("pairs", "labelwise")
 dtypes = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -40,6 +45,23 @@ def draw_weight(weighted, n=60):
     return np.random.default_rng(1).integers(0, 4, n).astype(float) if weighted else None
 
 
+def crossfit_of(proba, folds, priors, weight=None, mode=None, keep_proba=True, unlabelled=0):
+    """Cross-fit with given priors and weights; the last `unlabelled` rows have no label."""
+    n, m = len(proba) - unlabelled, proba.shape[1]
+    score = SINGLE_LABEL["neg_log_loss" if keep_proba else "accuracy"]
+    kind = resolve_kind(mode)
+    data = Validation(
+        proba[:n], np.zeros(n, int), weight, None, proba[n:], kind, 10, "uniform", score
+    )
+    outside = []
+    for k, prior in enumerate(priors):
+        q = np.array([prior[0], 1 - prior[0]]) if mode == "pairs" else prior
+        rows = folds != k
+        outside.append(Sample(rows, data.row_weight * rows, np.zeros(m), q))
+    dealing = SimpleNamespace(data=data, folds=folds, outside=outside)
+    return ClassCrossFit(dealing) if mode is None else BinaryCrossFit(dealing)
+
+
 def one_by_one(proba, folds, priors, weight, setting, mode=None):
     """Fit a normalizer on the rows outside each fold, and apply it to the fold."""
     out = proba.copy()
@@ -53,7 +75,7 @@ def one_by_one(proba, folds, priors, weight, setting, mode=None):
 
 
 def settings_of(alpha, grid=GRID):
-    thresholds, references, smoothings = grid
+    _, _, thresholds, references, smoothings = grid
     return {
         Setting(alpha, 1, threshold, reference, smoothing)
         for threshold in thresholds
@@ -71,7 +93,7 @@ def settings_of(alpha, grid=GRID):
 def test_first_is_exact(dtype, weighted, seed):
     proba, folds, priors = draw(m=5 - 3 * seed, seed=seed)
     proba, weight = proba.astype(dtype), draw_weight(weighted)
-    crossfit = ClassCrossFit(proba, folds, priors, weight, 10, keep_proba=True)
+    crossfit = crossfit_of(proba, folds, priors, weight)
     for alpha in ALPHAS:
         found = dict(crossfit.first(alpha, GRID))
         assert found.keys() == settings_of(alpha)
@@ -85,7 +107,7 @@ def test_first_is_exact(dtype, weighted, seed):
 
 def test_class_codes_are_the_largest_probabilities():
     proba, folds, priors = draw()
-    whole, codes = (ClassCrossFit(proba, folds, priors, None, 10, keep) for keep in (True, False))
+    whole, codes = (crossfit_of(proba, folds, priors, keep_proba=keep) for keep in (True, False))
     np.testing.assert_array_equal(codes.base, proba.argmax(axis=1))
     np.testing.assert_array_equal(whole.base, proba)
     for alpha in (0.5, 2.0):
@@ -111,8 +133,8 @@ def test_sums_that_underflow_beside_larger_ones(dtype):
     proba = np.vstack([doubtful, sure, sure]).astype(dtype)
     folds = np.array([0, 1, 0, 0, 0, 1, 1, 1])
     priors = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
-    crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
-    for setting, adjusted in crossfit.first(35.0, ((0.5,), ("confident",), (0.0,))):
+    crossfit = crossfit_of(proba, folds, priors, None)
+    for setting, adjusted in crossfit.first(35.0, Grid((), (1,), (0.5,), ("confident",), (0.0,))):
         expected = one_by_one(proba, folds, priors, None, setting)
         np.testing.assert_allclose(adjusted, expected, atol=SINGLE)
 
@@ -123,7 +145,7 @@ def test_sums_that_underflow_beside_larger_ones(dtype):
 def test_first_is_exact_for_several_labels(dtype, weighted, mode):
     proba, folds, priors = draw_yes(mode)
     proba, weight = proba.astype(dtype), draw_weight(weighted)
-    crossfit = YesCrossFit(proba, folds, priors, weight)
+    crossfit = crossfit_of(proba, folds, priors, weight, mode)
     for alpha in ALPHAS:
         found = dict(crossfit.first(alpha, GRID))
         assert found.keys() == settings_of(alpha)
@@ -140,8 +162,8 @@ def test_a_large_power_inside_a_fold_leaves_no_trace_outside():
     proba = np.array([[0.95], [0.3], [0.34], [0.01], [0.31], [0.02]])
     folds = np.array([0, 0, 1, 1, 2, 2])
     priors = np.full((3, 1), 0.4)
-    crossfit = YesCrossFit(proba, folds, priors, None)
-    for setting, adjusted in crossfit.first(35.0, ((0.5,), ("all",), (0.0,))):
+    crossfit = crossfit_of(proba, folds, priors, mode="labelwise")
+    for setting, adjusted in crossfit.first(35.0, Grid((), (1,), (0.5,), ("all",), (0.0,))):
         expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
         np.testing.assert_allclose(adjusted, expected, atol=EXACT)
 
@@ -149,7 +171,7 @@ def test_a_large_power_inside_a_fold_leaves_no_trace_outside():
 def test_labels_with_a_prior_of_zero_or_one_are_left():
     proba, folds, priors = draw_yes("labelwise")
     priors[:, 0], priors[:, 1] = 0, 1
-    crossfit = YesCrossFit(proba, folds, priors, None)
+    crossfit = crossfit_of(proba, folds, priors, mode="labelwise")
     for setting, adjusted in [
         *crossfit.first(2.0, GRID),
         *crossfit.deeper(Setting(2.0, 1, 0.25, "confident", 0.1), 3),
@@ -165,7 +187,7 @@ def test_a_row_has_no_part_in_its_own_reference():
     other = proba.copy()
     other[(folds == 0) & (np.arange(60) != row)] = np.eye(5)[0]
     before, after = (
-        [p[row] for _, p in ClassCrossFit(rows, folds, priors, None, 10, True).first(1.5, GRID)]
+        [p[row] for _, p in crossfit_of(rows, folds, priors).first(1.5, GRID)]
         for rows in (proba, other)
     )
     assert (np.array(before) != proba[row]).any()
@@ -179,13 +201,16 @@ def test_settings_without_a_reference_are_left_out(mode):
         proba, folds, priors = draw()
         proba[:] = [0.3, 0.3, 0.2, 0.1, 0.1]
         proba[folds == 1] = np.eye(5)[0]
-        crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+        crossfit = crossfit_of(proba, folds, priors, None)
     else:
         proba, folds, priors = draw_yes(mode)
         proba[:] = 0.4
         proba[folds == 1] = 0.0
-        crossfit = YesCrossFit(proba, folds, priors, None)
-    found = [setting for setting, _ in crossfit.first(1.0, ((0.5,), ("confident", "all"), (0.0,)))]
+        crossfit = crossfit_of(proba, folds, priors, mode=mode)
+    found = [
+        setting
+        for setting, _ in crossfit.first(1.0, Grid((), (1,), (0.5,), ("confident", "all"), (0.0,)))
+    ]
     assert found == [Setting(1.0, 1, 0.5, "all", 0.0)]
     assert list(crossfit.deeper(Setting(1.0, 1, 0.5, "confident", 0.0), 3)) == []
     assert len(list(crossfit.deeper(found[0], 3))) == 2
@@ -202,7 +227,7 @@ def test_deeper_is_close(alpha, reference):
     y = rng.integers(m, size=n)
     proba = softmax(1.5 * rng.normal(size=(n, m)) + 2 * np.eye(m)[y] + np.linspace(0, 1, m), axis=1)
     folds, priors = rng.permutation(n) % 5, rng.dirichlet(np.full(m, 50.0), 5)
-    crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+    crossfit = crossfit_of(proba, folds, priors, None)
     found = list(crossfit.deeper(Setting(alpha, 1, 0.5, reference, 0.0), 3))
     assert [setting.depth for setting, _ in found] == [2, 3]
     for setting, adjusted in found:
@@ -215,7 +240,7 @@ def test_deeper_is_close(alpha, reference):
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 2.0, 6.0])
 def test_deeper_is_close_for_several_labels(mode, alpha):
     proba, folds, priors = draw_yes(mode, n=1500, spread=2.0)
-    crossfit = YesCrossFit(proba, folds, priors, None)
+    crossfit = crossfit_of(proba, folds, priors, mode=mode)
     for setting, adjusted in crossfit.deeper(Setting(alpha, 1, 0.5, "confident", 0.1), 3):
         expected = one_by_one(proba, folds, priors, None, setting, mode)
         np.testing.assert_allclose(adjusted, expected, atol=CLOSE)
@@ -230,9 +255,9 @@ def test_deeper_with_weights_equals_repeated_rows(mode):
 
     def paths(proba, folds, weight):
         if mode is None:
-            crossfit = ClassCrossFit(proba, folds, priors, weight, 10, keep_proba=True)
+            crossfit = crossfit_of(proba, folds, priors, weight)
         else:
-            crossfit = YesCrossFit(proba, folds, priors, weight)
+            crossfit = crossfit_of(proba, folds, priors, weight, mode)
         return [p for _, p in crossfit.deeper(Setting(1.3, 1, 0.5, "confident", 0.2), 3)]
 
     repeated = paths(proba.repeat(times, axis=0), folds.repeat(times), None)
@@ -244,11 +269,39 @@ def test_deeper_with_weights_equals_repeated_rows(mode):
 def test_nothing_but_numbers_comes_out(mode):
     proba, folds, priors = draw(spread=60.0) if mode is None else draw_yes(mode, spread=60.0)
     if mode is None:
-        crossfit = ClassCrossFit(proba, folds, priors, None, 10, keep_proba=True)
+        crossfit = crossfit_of(proba, folds, priors, None)
     else:
-        crossfit = YesCrossFit(proba, folds, priors, None)
+        crossfit = crossfit_of(proba, folds, priors, mode=mode)
     for alpha in ALPHAS:
         setting = Setting(alpha, 1, 0.0, "all", 0.0)
         for _, adjusted in [*crossfit.first(alpha, GRID), *crossfit.deeper(setting, 5)]:
             assert np.isfinite(adjusted).all()
             assert ((adjusted >= 0) & (adjusted <= 1)).all()
+
+
+# Rows without labels, and classes without rows.
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_rows_without_labels_are_outside_every_fold(mode):
+    proba, folds, priors = draw() if mode is None else draw_yes(mode)
+    n = 45
+    crossfit = crossfit_of(proba, folds[:n], priors, mode=mode, unlabelled=len(proba) - n)
+    padded = np.append(folds[:n], np.full(len(proba) - n, -1))
+    deeper = Setting(1.3, 1, 0.5, "confident", 0.2)
+    for setting, adjusted in [*crossfit.first(1.5, GRID), *crossfit.deeper(deeper, 2)]:
+        expected = one_by_one(proba, padded, priors, None, setting, mode)[:n]
+        tolerance = EXACT if setting.depth == 1 else 10 * CLOSE
+        np.testing.assert_allclose(adjusted, expected, atol=tolerance)
+
+
+def test_a_class_without_rows_is_represented_by_a_sure_row():
+    proba, folds, priors = draw()
+    crossfit = crossfit_of(proba, folds, priors)
+    crossfit.absent[2, 3] = 4.0
+    for setting, adjusted in crossfit.first(1.5, GRID):
+        inside = folds == 2
+        normalizer = AlternatingNormalizer(**setting._asdict(), prior=priors[2])
+        rows = np.vstack([proba[~inside], np.tile(np.eye(5)[3], (4, 1))])
+        expected = normalizer.fit(rows).transform(proba[inside])
+        np.testing.assert_allclose(adjusted[inside], expected, atol=EXACT)

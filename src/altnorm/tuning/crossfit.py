@@ -8,21 +8,21 @@ What is chosen in the end is evaluated exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import expit, logit
 
 from altnorm._array import block_slices, quiet
 from altnorm._entropy import row_ambiguity
+from altnorm._kinds import Pairs
 from altnorm.binary import log_sigmoids
 from altnorm.multilabel import binary_ambiguity
 from altnorm.scaling import column_log_sums, log_add, reference_path, step_once
-from altnorm.search import Setting
+from altnorm.tuning.folds import Dealing
+from altnorm.tuning.settings import Grid, Setting
 
-__all__ = ["ClassCrossFit", "YesCrossFit"]
-
-Grid = tuple[Sequence[float], Sequence[str], Sequence[float]]  # thresholds, references, smoothings
+__all__ = ["BinaryCrossFit", "ClassCrossFit"]
 
 _LOG_SAFE = -600.0  # a sum of exponentials above it has lost nothing to underflow
 
@@ -32,34 +32,28 @@ class ClassCrossFit:
 
     Parameters
     ----------
-    proba : ndarray of shape (n, m)
-        Validation predictions.
-    folds : ndarray of shape (n,)
-        Fold of each row.
-    priors : ndarray of shape (n_folds, m)
-        Prior for the rows of each fold, counted outside of it.
-    weight : ndarray of shape (n,) or None
-        Weights of the rows as reference.
-    k_max : int
-        As for :func:`~altnorm.ambiguity`.
-    keep_proba : bool
-        Whether predictions are probabilities, (n, m), or class codes, (n,).
+    dealing : Dealing
+        The rows, their folds, and weights and priors outside each fold. Rows without labels are
+        outside every fold.
+
+    Notes
+    -----
+    Predictions come for the rows with labels, as the score needs them: class codes, (n,), or
+    probabilities, (n, m).
     """
 
-    def __init__(
-        self,
-        proba: np.ndarray,
-        folds: np.ndarray,
-        priors: np.ndarray,
-        weight: np.ndarray | None,
-        k_max: int,
-        keep_proba: bool,
-    ) -> None:
-        self.proba, self.folds, self.priors = proba, folds, priors
-        self.keep_proba = keep_proba
-        self.base = proba if keep_proba else proba.argmax(axis=1)
-        self.weight = np.ones(folds.size) if weight is None else weight
-        self.ambiguity = row_ambiguity(proba, k_max=k_max)
+    def __init__(self, dealing: Dealing) -> None:
+        data = dealing.data
+        n_unlabelled = len(data.unlabelled)
+        self.proba = np.concatenate([data.proba, data.unlabelled]) if n_unlabelled else data.proba
+        self.folds = np.concatenate([dealing.folds, np.full(n_unlabelled, -1)])
+        self.priors = [outside.prior for outside in dealing.outside]
+        self.absent = np.stack([outside.absent for outside in dealing.outside])
+        ones = np.ones(n_unlabelled)
+        self.weight = np.stack([np.append(o.weight, ones) for o in dealing.outside])
+        self.keep_proba = data.score.needs == "proba"
+        self.base = data.proba if self.keep_proba else data.proba.argmax(axis=1)
+        self.ambiguity = row_ambiguity(self.proba, k_max=data.k_max)
 
     def serves(self, threshold: float, reference: str) -> np.ndarray:
         """Which rows serve as reference, whatever their fold."""
@@ -67,7 +61,7 @@ class ClassCrossFit:
 
     def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, np.ndarray]]:
         """Yield each setting of depth 1 with its predictions."""
-        thresholds, references, smoothings = grid
+        _, _, thresholds, references, smoothings = grid
         # With all rows as reference the threshold only says which rows are adjusted.
         sets = [("all", min(thresholds))] if "all" in references else []
         sets += [("confident", t) for t in thresholds if "confident" in references]
@@ -76,7 +70,7 @@ class ClassCrossFit:
         for (name, low), log_s, total in zip(sets, sums, mass, strict=True):
             if not (total > 0).all():
                 continue  # some fold has no confident row outside of it
-            rows = np.flatnonzero(self.ambiguity > low)
+            rows = np.flatnonzero((self.ambiguity > low) & (self.folds >= 0))
             for smoothing in smoothings:
                 new = self._step(rows, self.proba[rows], log_s, total * smoothing, alpha)
                 new = new if self.keep_proba else new.argmax(axis=1)
@@ -87,10 +81,10 @@ class ClassCrossFit:
 
     def deeper(self, setting: Setting, depth: int) -> Iterator[tuple[Setting, np.ndarray]]:
         """Yield the setting at depths 2 to `depth`, as `first` does."""
-        serves = self.serves(setting.threshold, setting.reference) & (self.weight > 0)
-        if not all((serves & (self.folds != k)).any() for k in range(len(self.priors))):
+        serves = self.serves(setting.threshold, setting.reference)
+        if not ((self.weight * serves).any(axis=1) | self.absent.any(axis=1)).all():
             return  # some fold has no confident row outside of it
-        rows = np.flatnonzero(self.ambiguity > setting.threshold)
+        rows = np.flatnonzero((self.ambiguity > setting.threshold) & (self.folds >= 0))
         steps = [self._fold_path(setting, rows, k, depth) for k in range(len(self.priors))]
         for d in range(1, depth):
             new = self.base[rows]
@@ -108,14 +102,17 @@ class ClassCrossFit:
         self, setting: Setting, rows: np.ndarray, fold: int, depth: int
     ) -> list[np.ndarray]:
         """Predictions of one fold's rows after each iteration against the rows of the others."""
-        used = self.serves(setting.threshold, setting.reference) & (self.folds != fold)
+        used = self.serves(setting.threshold, setting.reference) & (self.weight[fold] > 0)
+        missing = np.flatnonzero(self.absent[fold])
         with quiet(np):
-            weight, log_q = self.weight[used], np.log(self.priors[fold])
+            sure = np.eye(self.proba.shape[1])[missing]
+            reference = np.concatenate([self.proba[used], sure])
+            weight = np.append(self.weight[fold, used], self.absent[fold, missing])
             mass = setting.smoothing * weight.sum()
             path = reference_path(
-                np.log(self.proba[used]),
+                np.log(reference),
                 np.log(weight),
-                log_q,
+                np.log(self.priors[fold]),
                 setting.alpha,
                 math.log(mass) if mass else None,
             )
@@ -146,9 +143,7 @@ class ClassCrossFit:
         One pass over the predictions serves all sets and folds: a product with their indicators.
         """
         n_folds, (n, m) = len(self.priors), self.proba.shape
-        outside = self.folds[None, :] != np.arange(n_folds)[:, None]
-        groups = (masks[:, None, :] & outside[None, :, :]) * self.weight
-        groups = groups.reshape(-1, n)
+        groups = (masks[:, None, :] * self.weight).reshape(-1, n)
         log_s = np.full((groups.shape[0], m), -math.inf)
         with quiet(np):
             for rows in block_slices(n, 24 * m, self.proba, cached=True):
@@ -156,8 +151,8 @@ class ClassCrossFit:
                 top = np.maximum(x.max(axis=0), np.finfo(x.dtype).min)
                 log_s = log_add(log_s, top + np.log(groups[:, rows] @ np.exp(x - top)))
             self._repair(log_s, groups, alpha)
-        shape = (masks.shape[0], n_folds)
-        return log_s.reshape(*shape, m), groups.sum(axis=1).reshape(shape)
+            log_s = log_add(log_s.reshape(-1, n_folds, m), np.log(self.absent))
+        return log_s, groups.sum(axis=1).reshape(-1, n_folds) + self.absent.sum(axis=1)
 
     def _repair(self, log_s: np.ndarray, groups: np.ndarray, alpha: float) -> None:
         """Recompute, in place, the sums so far below the largest power that they underflowed."""
@@ -171,30 +166,33 @@ class ClassCrossFit:
                 log_s[group, lost[group]] = column_log_sums(log_a, log_w, alpha)
 
 
-class YesCrossFit:
-    """Cross-fitted adjustment of independent yes-probabilities.
+class BinaryCrossFit:
+    """Cross-fitted adjustment of independent probabilities of yes.
 
     Parameters
     ----------
-    proba, folds, weight
-        As for :class:`ClassCrossFit`.
-    priors : ndarray of shape (n_folds, 1) or (n_folds, m)
-        Probability of yes for the rows of each fold: one for all labels ("pairs"), or one each.
+    dealing : Dealing
+        As for :class:`ClassCrossFit`. There is one prior of yes for all labels ("pairs"), or one
+        each ("labelwise").
     """
 
-    def __init__(
-        self, proba: np.ndarray, folds: np.ndarray, priors: np.ndarray, weight: np.ndarray | None
-    ) -> None:
-        self.proba, self.folds, self.priors = proba, folds, priors
-        self.axis = None if priors.shape[1] == 1 else 0
-        self.weight = np.ones(folds.size) if weight is None else weight
-        self.ambiguity = binary_ambiguity(proba)
+    def __init__(self, dealing: Dealing) -> None:
+        data = dealing.data
+        self.n_rows, n_unlabelled = len(data.proba), len(data.unlabelled)
+        self.read = data.predicted
+        self.proba = np.concatenate([data.proba, data.unlabelled]) if n_unlabelled else data.proba
+        self.folds = np.concatenate([dealing.folds, np.full(n_unlabelled, -1)])
+        pooled = isinstance(data.kind, Pairs)
+        self.priors = np.stack([o.prior[:1] if pooled else o.prior for o in dealing.outside])
+        self.axis = None if pooled else 0
+        self.weight = np.append(data.row_weight, np.ones(n_unlabelled))
+        self.ambiguity = binary_ambiguity(self.proba)
         with quiet(np):
-            self.logits = logit(proba.astype(np.float64, copy=False))
+            self.logits = logit(self.proba.astype(np.float64, copy=False))
 
     def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, np.ndarray]]:
-        """Yield each setting of depth 1 with its adjusted probabilities, all rows."""
-        thresholds, references, smoothings = grid
+        """Yield each setting of depth 1 with its predictions."""
+        _, _, thresholds, references, smoothings = grid
         sets = [("all", math.inf)] if "all" in references else []
         sets += [("confident", t) for t in thresholds if "confident" in references]
         p = self.proba.astype(np.float64, copy=False)
@@ -215,7 +213,8 @@ class YesCrossFit:
                 for threshold in thresholds if name == "all" else (high,):
                     adjusted = np.where(self.ambiguity > threshold, new, self.proba)
                     adjusted = adjusted.astype(self.proba.dtype, copy=False)
-                    yield Setting(alpha, 1, threshold, name, smoothing), adjusted
+                    setting = Setting(alpha, 1, threshold, name, smoothing)
+                    yield setting, self.read(adjusted[: self.n_rows])
 
     def _outside(self, values: np.ndarray) -> np.ndarray:
         """Sums over the rows outside the fold of each row: for all labels, or for each."""
@@ -224,7 +223,9 @@ class YesCrossFit:
         )
         # Summed, not subtracted from the total, which would leave its rounding error behind.
         outside = 1.0 - np.eye(len(self.priors))
-        return (outside @ inside.reshape(len(self.priors), -1))[self.folds]
+        always = np.atleast_1d(values[self.folds < 0].sum(axis=self.axis))
+        # A row without a label takes the sums of some fold; nobody asks what becomes of it.
+        return (outside @ inside.reshape(len(self.priors), -1) + always)[self.folds]
 
     def deeper(self, setting: Setting, depth: int) -> Iterator[tuple[Setting, np.ndarray]]:
         """Yield the setting at depths 2 to `depth`, as `first` does."""
@@ -239,7 +240,7 @@ class YesCrossFit:
                 steps[:, self.folds == k] = path
         for d in range(1, depth):
             adjusted = np.where(self.ambiguity > setting.threshold, steps[d], self.proba)
-            yield setting._replace(depth=d + 1), adjusted
+            yield setting._replace(depth=d + 1), self.read(adjusted[: self.n_rows])
 
     def _fold_path(self, setting: Setting, fold: int, depth: int) -> Iterator[np.ndarray]:
         """Logits of one fold's rows after each iteration against the rows of the others."""

@@ -1,0 +1,222 @@
+r"""Fits to labels that are held back by a penalty: class biases, and a whole matrix.
+
+Bias-corrected temperature scaling (BCTS) fits ``softmax(s log p + b)`` to labels. For a given slope
+`s` the labels enter the fit of the biases only through the class counts :math:`n_j`: at the optimum
+
+.. math:: n_j - \sum_i p'_{ij} = \lambda b_j .
+
+Alternating normalization with alpha 1 and all rows as reference, iterated to convergence, solves
+the same equation with :math:`\lambda = 0` and the counts replaced by :math:`n q_j`, the prior's.
+So the two are ends of one family, and where labels are few the better end is the one that counts
+less: `ShrunkBias` has a member for each. `MatrixScaling` goes further and lets the score of a class
+depend on the probabilities of all others, which repairs confusions of pairs of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.utils import Tags
+
+from altnorm._validation import check_choice, check_positive
+from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, positive, tilt
+from altnorm.peers._likelihood import Likelihood, fit_bias, fit_slope
+from altnorm.peers._matrix import Affine, matrix_path
+from altnorm.reference import class_prior
+
+__all__ = ["MEMBERS", "RIDGE_PATH", "MatrixScaling", "ShrunkBias", "Tilt", "bias_path"]
+
+MEMBERS = ("labels", "prior")
+RIDGE_PATH = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
+"""Penalties to try, strongest first."""
+
+
+class Tilt(NamedTuple):
+    """Scores ``slope * log_p + bias``."""
+
+    slope: float
+    bias: np.ndarray
+
+    def scores(self, log_p: np.ndarray) -> np.ndarray:
+        """Scores of rows of log-probabilities; their softmax is the prediction."""
+        return self.slope * log_p + self.bias
+
+
+class ShrunkBias(SingleLabelPeer):
+    r"""Temperature and class biases, shrunk towards zero or towards what the prior suggests.
+
+    .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j),
+
+    fitted to labels with the penalty :math:`\frac{\lambda}{2} \sum_j (b_j - w_j / T)^2`. With the
+    member "labels" :math:`w = 0` and this is BCTS [1]_. With "prior", :math:`w_j` is the log-weight
+    of one alternating normalization, the log of the prior over the mean prediction, and labels
+    move the biases away from it only as far as they support it.
+
+    Parameters
+    ----------
+    member : {"labels", "prior"}, default="prior"
+        What the biases are shrunk towards.
+    ridge : float, default=16.0
+        Strength :math:`\lambda` of the penalty; infinity leaves only what needs no labels.
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default="shrunk"
+        Class prior, as for :class:`~altnorm.AlternatingNormalizer`.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold.
+
+    Attributes
+    ----------
+    temperature_ : float
+        The temperature.
+    bias_ : ndarray of shape (n_classes,)
+        The biases; their sum is 0.
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+
+    See Also
+    --------
+    BiasCorrectedTemperature : Chooses its penalty by cross-validation.
+
+    References
+    ----------
+    .. [1] Alexandari, Kundaje, Shrikumar, "Maximum likelihood with bias-corrected calibration is
+       hard-to-beat at label shift adaptation", ICML 2020.
+
+    Examples
+    --------
+    >>> from altnorm.peers import ShrunkBias
+    >>> proba = [[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]]
+    >>> ShrunkBias().fit(proba, [0, 0, 1, 1, 0, 1]).predict([[0.55, 0.45]])
+    array([1])
+    """
+
+    def __init__(
+        self,
+        member: str = "prior",
+        ridge: float = 16.0,
+        *,
+        prior: Any = "shrunk",
+        input: str = "proba",
+    ) -> None:
+        self.member = member
+        self.ridge = ridge
+        self.prior = prior
+        self.input = input
+
+    def _check_params(self) -> None:
+        check_choice(self.member, "member", MEMBERS)
+        if self.ridge != np.inf:
+            check_positive(self.ridge, "ridge")
+
+    def _fit(self, data: FitData) -> None:
+        n_classes = data.log_p.shape[1]
+        prior = class_prior(data.labels, n_classes, self.prior, sample_weight=data.weight)
+        ridges = path_down_to(self.ridge)
+        *_, last = bias_path(self.member, ridges, data.log_p, data.labels, data.weight, prior)
+        self.temperature_, self.bias_ = 1 / last.slope, last.bias
+
+    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+        return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)
+
+    def __sklearn_tags__(self) -> Tags:
+        return labels_required(super().__sklearn_tags__())
+
+
+class MatrixScaling(SingleLabelPeer):
+    r"""Matrix scaling: the score of each class is a penalised sum over all log-probabilities [1]_.
+
+    .. math:: p'_{i\cdot} = \operatorname{softmax}(s \log p_i + D \bar x_i + b),
+
+    with :math:`\bar x_i` the log-probabilities, centred and divided by their overall spread. Slope,
+    matrix and biases minimise the log-loss on the validation labels plus
+    :math:`\frac{\lambda}{2} (\sum_{jl} D_{jl}^2 + \sum_j b_j^2)`. It repairs confusions of pairs of
+    classes, which no factor for each class can. Without the penalty it would learn the noise of
+    :math:`m^2` entries.
+
+    Parameters
+    ----------
+    ridge : float, default=16.0
+        Strength :math:`\lambda` of the penalty.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (n_classes, n_classes)
+        Weight of each log-probability (columns) in the score of each class (rows), slope included.
+    bias_ : ndarray of shape (n_classes,)
+        Constants of the scores.
+    floor_ : float
+        Smaller log-probabilities count as this one. So a class of probability 0 can get a positive
+        one.
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017; with
+       a penalty: Kull et al., "Beyond temperature scaling", NeurIPS 2019.
+
+    Examples
+    --------
+    Class 2 is mistaken for class 1 whenever class 0 is improbable:
+
+    >>> import numpy as np
+    >>> from altnorm.peers import MatrixScaling
+    >>> proba = np.array([[0.4, 0.5, 0.1], [0.1, 0.5, 0.4]] * 20)
+    >>> scaling = MatrixScaling(ridge=1.0).fit(proba, [1, 2] * 20)
+    >>> scaling.predict(proba[:2])
+    array([1, 2])
+    """
+
+    def __init__(self, ridge: float = 16.0, *, input: str = "proba") -> None:
+        self.ridge = ridge
+        self.input = input
+
+    def _check_params(self) -> None:
+        check_positive(self.ridge, "ridge")
+
+    def _fit(self, data: FitData) -> None:
+        *_, last = matrix_path(data.log_p, data.labels, data.weight, path_down_to(self.ridge))
+        self.matrix_, self.bias_, self.floor_ = last
+
+    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+        scores = Affine(self.matrix_, self.bias_, self.floor_).scores(log_p)
+        return softmax(scores, axis=1).astype(log_p.dtype, copy=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        return labels_required(super().__sklearn_tags__())
+
+
+def path_down_to(ridge: float) -> list[float]:
+    """Penalties on the way to `ridge`, strongest first: each fit starts from the one before."""
+    return [strength for strength in RIDGE_PATH if strength > ridge] + [ridge]
+
+
+def bias_path(
+    member: str,
+    ridges: Sequence[float],
+    log_p: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    prior: np.ndarray,
+) -> Iterator[Tilt]:
+    """Yield the fit of one member at each of the `ridges`, strongest first, warm-started."""
+    shift = np.zeros(log_p.shape[1])
+    if member == "prior":
+        seen = np.bincount(codes, weight, minlength=shift.size) > 0
+        # A class without labels stands in the mean with a sure row of its own, as it does in the
+        # reference of alternating normalization: not seen is no reason to favour it.
+        mean = weight @ np.exp(log_p) + np.where(seen, 0.0, prior * weight.sum())
+        shift = np.log(positive(prior)) - np.log(positive(mean))
+    eps = float(np.finfo(log_p.dtype).eps)
+    loss = Likelihood.build(log_p + shift, codes, weight, eps)
+    state = fit_slope(loss), np.zeros(shift.size)
+    for ridge in ridges:
+        if np.isfinite(ridge):
+            state = fit_bias(loss, ridge, state, tol=1e-3)
+        slope, bias = state
+        total = slope * shift + bias
+        yield Tilt(slope, total - total.mean())

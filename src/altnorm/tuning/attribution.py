@@ -1,0 +1,131 @@
+"""How much each row, or group of rows, adds to the gain of predictions.
+
+Every score becomes a sum over units that may be exchanged, before for after, and resampled on
+their own: rows, or whole groups of rows that are not independent.
+
+- An average over rows is such a sum already.
+- A function of counts, such as F1, is linear in the exchange of one row as long as one row does
+  not move it far: its derivative halfway between before and after says what a row adds.
+- Any other score is asked what it becomes when a block of rows is exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from altnorm.tuning.folds import Validation
+from altnorm.verdict import count_changes
+
+__all__ = ["Attribution", "Contribution"]
+
+_N_BLOCKS = 20  # for scores that have to be called: a test of 20 signs, and few calls
+_STEP = 1e-4  # of numerical derivatives, relative
+_CHUNK = 256  # derivatives taken at once
+
+
+class Contribution(NamedTuple):
+    """What predictions gain, and where."""
+
+    units: np.ndarray  # (u,) what each unit adds; the sum is the gain
+    n_changed: int  # rows whose decision changed, went right, went wrong
+    n_fixed: int
+    n_broken: int
+
+    @property
+    def gain(self) -> float:
+        """Gain over the untouched predictions."""
+        return float(self.units.sum(dtype=np.float64))
+
+
+class Attribution:
+    """Attributes the gain of predictions over the untouched ones to units.
+
+    Parameters
+    ----------
+    data : Validation
+        Labels, score, weights and groups.
+    base : ndarray, optional
+        Probabilities to compare with; None takes those of `data`.
+    """
+
+    def __init__(self, data: Validation, base: np.ndarray | None = None) -> None:
+        self.score, self.labels, self.weight = data.score, data.labels, data.weight
+        base = data.proba if base is None else base
+        self.decide = data.kind.decide
+        self.base, self.decided = data.predicted(base), data.kind.decide(base)
+        self.share = data.row_weight / data.row_weight.sum()
+        self.groups = data.groups
+        if self.groups is None and self.score.function is not None:
+            n = len(self.labels)
+            deal = np.random.default_rng(0).permutation(n)
+            self.groups = deal % min(n, _N_BLOCKS)
+        if self.score.per_row is not None:
+            self.base_rows = self.score.per_row(self.labels, self.base)
+        self.base_score = self.score(self.labels, self.base, self.weight)
+
+    def __call__(self, pred: np.ndarray) -> Contribution:
+        """Attribute the gain of predictions, given as the score needs them."""
+        decided = self.decide(pred) if self.score.needs == "proba" else pred
+        counts = count_changes(self.labels, self.decided, decided)
+        return Contribution(self._units(pred).astype(np.float32), *counts)
+
+    def _units(self, pred: np.ndarray) -> np.ndarray:
+        if self.score.per_row is not None:
+            rows = self.share * (self.score.per_row(self.labels, pred) - self.base_rows)
+            return self._by_group(rows)
+        gain = self.score(self.labels, pred, self.weight) - self.base_score
+        if self.score.counts is not None and self.score.of_counts is not None:
+            return self._by_group(self._count_rows(pred, gain))
+        return self._blocks(pred, gain)
+
+    def _by_group(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self.groups is None else np.bincount(self.groups, rows)
+
+    def _count_rows(self, pred: np.ndarray, gain: float) -> np.ndarray:
+        """Derivative halfway, times the change of each row's counts; the rest is shared evenly."""
+        assert self.score.counts is not None
+        assert self.score.of_counts is not None
+        n = len(self.labels)
+        both = self.score.counts(
+            np.concatenate([self.labels, self.labels]), np.concatenate([self.base, pred])
+        )
+        scaled = both * np.tile(n * self.share, 2)[:, None]
+        old, new = scaled[:n], scaled[n:]
+        middle = np.asarray(old.sum(axis=0) + new.sum(axis=0)).ravel() / 2
+        change = new - old
+        rows = np.asarray(change @ derivative(self.score.of_counts, middle)).ravel()
+        touched = np.asarray(abs(change).sum(axis=1)).ravel() > 0
+        if touched.any():
+            rows[touched] += (gain - rows.sum()) / touched.sum()
+        return rows
+
+    def _blocks(self, pred: np.ndarray, gain: float) -> np.ndarray:
+        """Half of what the gain loses when a block is exchanged, before for after."""
+        assert self.groups is not None
+        units = np.zeros(self.groups.max() + 1)
+        differs = (pred != self.base).reshape(len(pred), -1).any(axis=1)
+        for block in np.unique(self.groups[differs]):
+            rows = self.groups == block
+            old, new = self.base.copy(), pred.copy()
+            old[rows], new[rows] = pred[rows], self.base[rows]
+            after, before = (self.score(self.labels, v, self.weight) for v in (new, old))
+            units[block] = (gain - (after - before)) / 2
+        return units
+
+
+def derivative(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.ndarray:
+    """Central differences of a function of counts; 0 where there is nothing to count."""
+    gradient = np.zeros(at.size)
+    used = np.flatnonzero(at > 0)
+    for start in range(0, used.size, _CHUNK):
+        which = used[start : start + _CHUNK]
+        step = _STEP * at[which]
+        points = np.tile(at, (2, which.size, 1))
+        points[0, np.arange(which.size), which] += step
+        points[1, np.arange(which.size), which] -= step
+        up, down = np.asarray(function(points))
+        gradient[which] = (up - down) / (2 * step)
+    return gradient

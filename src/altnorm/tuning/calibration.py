@@ -1,0 +1,181 @@
+r"""Probabilities that can be trusted, without touching a decision.
+
+What is best for decisions is often bad for probabilities: alternating normalization moves mass as
+if it were certain. So after the decisions are made, probabilities get a competition of their own,
+judged by log-loss: a temperature on what the decisions' family returns (one for the rows it
+touched, one for the others), the bias family, and the matrix family. Where a calibrated row would
+decide otherwise, the classes ahead of the decided one are lowered, and it is raised, until they
+meet (:func:`keep_decisions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+from altnorm._array import quiet
+from altnorm._scores import MULTI_LABEL, SINGLE_LABEL
+from altnorm.peers._likelihood import Likelihood, fit_slope
+from altnorm.tuning.attribution import Attribution
+from altnorm.tuning.evidence import Ledger
+from altnorm.tuning.families import AffineFamily, Family
+from altnorm.tuning.folds import Dealing, Validation
+
+__all__ = ["Temperatures", "cool", "fit_temperatures", "keep_decisions", "try_calibrations"]
+
+FEWEST = 50  # rows, or labels, that a temperature of its own needs
+
+
+class Temperatures(NamedTuple):
+    """A temperature for rows that the family touched, and one for the others."""
+
+    touched: float
+    others: float
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+        return "temperature"
+
+    def severity(self) -> tuple[float, ...]:
+        """Order among calibrations of equal gain: a temperature is the mildest."""
+        return (0.0,)
+
+
+TEMPERATURES = Temperatures(np.nan, np.nan)
+"""Stands for the temperatures that each fold gets from the others."""
+
+
+def keep_decisions(proba: np.ndarray, decided: np.ndarray) -> np.ndarray:
+    """Return `proba`, changed as little as leaves `decided` on top.
+
+    In a row that would decide otherwise, the classes above some level are lowered to it, and what
+    they lose lifts the decided class to the same level (the nearest such row in Kullback-Leibler
+    divergence), and a hair above it.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, m)
+        Rows that sum to 1.
+    decided : ndarray of shape (n,)
+        Class of each row.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        Rows that sum to 1, whose largest entry is that of the decided class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.tuning.calibration import keep_decisions
+    >>> keep_decisions(np.array([[0.5, 0.3, 0.2], [0.7, 0.2, 0.1]]), np.array([1, 0])).round(3)
+    array([[0.4, 0.4, 0.2],
+           [0.7, 0.2, 0.1]])
+    """
+    rows = np.flatnonzero(proba.argmax(axis=1) != decided)
+    if not rows.size:
+        return proba
+    out, p, own = proba.copy(), proba[rows].astype(np.float64), decided[rows]
+    n, m = p.shape
+    kept = p[np.arange(n), own][:, None]
+    p[np.arange(n), own] = -1.0
+    ahead = -np.sort(-p, axis=1)[:, : m - 1]
+    # Lowering the k largest others gives their mean with the decided class. It rises with k as long
+    # as the next one is above it, so the largest mean is the level at which they meet.
+    level = ((kept + ahead.cumsum(axis=1)) / np.arange(2, m + 1)).max(axis=1, keepdims=True)
+    hair = 4 * np.finfo(proba.dtype).eps
+    p = np.minimum(p, level * (1 - hair))
+    p[np.arange(n), own] = 0.0
+    p[np.arange(n), own] = 1 - p.sum(axis=1)
+    out[rows] = p
+    return out
+
+
+def cool(proba: np.ndarray, touched: np.ndarray, temperatures: Temperatures) -> np.ndarray:
+    """Divide log-probabilities by the temperature of their row.
+
+    For several labels per row, log-odds by that of their entry: `touched` has the shape of
+    `proba` there.
+    """
+    temperature = np.where(touched, temperatures.touched, temperatures.others)
+    with quiet(np):
+        if touched.ndim == 1:
+            cooled = softmax(np.log(proba.astype(np.float64)) / temperature[:, None], axis=1)
+        else:
+            cooled = expit(logit(proba.astype(np.float64)) / temperature)
+    return cooled.astype(proba.dtype, copy=False)
+
+
+def fit_temperatures(
+    proba: np.ndarray, touched: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> Temperatures:
+    """Fit both temperatures to labels; a group too small for its own takes that of all."""
+    if touched.ndim == 2:  # every label of a row is a row of two classes
+        weight = np.repeat(weight, proba.shape[1])
+        touched, labels = touched.reshape(-1), labels.reshape(-1).astype(int)
+        proba = np.stack([1 - proba.reshape(-1), proba.reshape(-1)], axis=1)
+    with quiet(np):
+        log_p = np.log(proba)
+    eps = float(np.finfo(proba.dtype).eps)
+    both = Likelihood.build(log_p, labels, weight, eps)
+    found = []
+    for group in (touched, ~touched):
+        group = group & (weight > 0)
+        enough = group.sum() >= FEWEST and not group.all()
+        loss = Likelihood.build(log_p[group], labels[group], weight[group], eps) if enough else both
+        found.append(1 / fit_slope(loss, shrink=1.0))
+    return Temperatures(*found)
+
+
+def is_touched(data: Validation, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Which rows a family changed at all, or which entries where there are several labels."""
+    differs = before != after
+    return differs if data.kind.is_multilabel else differs.any(axis=1)
+
+
+def try_calibrations(
+    data: Validation,
+    dealings: list[Dealing],
+    decider: tuple[Family, Any] | None,
+    families: Sequence[AffineFamily],
+) -> Ledger:
+    """Judge every calibration by log-loss, cross-fitted, on the dealings that were explored."""
+    table = MULTI_LABEL if data.kind.is_multilabel else SINGLE_LABEL
+    data = data._replace(score=table["neg_log_loss"])
+    ledger: Ledger | None = None
+    for dealing in dealings:
+        base = data.proba if decider is None else decider[0].crossfit_proba(dealing, decider[1])
+        attribution = Attribution(data, base)
+        if ledger is None:
+            ledger = Ledger(attribution)
+        ledger.attribute = attribution
+        ledger.start_round()
+        for setting, proba in _calibrations(dealing, base, families):
+            ledger.record(setting, proba)
+    assert ledger is not None
+    return ledger
+
+
+def _calibrations(
+    dealing: Dealing, base: np.ndarray, families: Sequence[AffineFamily]
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield each calibration with its cross-fitted probabilities."""
+    data = dealing.data
+    touched = is_touched(data, data.proba, base)
+    cooled = np.empty_like(base)
+    for k in range(dealing.n_folds):
+        inside = dealing.folds == k
+        known = base[~inside], touched[~inside], data.labels[~inside], data.row_weight[~inside]
+        cooled[inside] = cool(base[inside], touched[inside], fit_temperatures(*known))
+    if data.kind.is_multilabel:
+        yield TEMPERATURES, cooled
+        return
+    decided = base.argmax(axis=1)
+    yield TEMPERATURES, keep_decisions(cooled, decided)
+    for family in families:
+        setting = family.likeliest()
+        yield setting, keep_decisions(family.crossfit_proba(dealing, setting), decided)

@@ -1,0 +1,124 @@
+"""What the evidence cannot see, said with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from altnorm._scores import SINGLE_LABEL
+from altnorm.tuning.folds import Validation
+from altnorm.verdict import Caution, Verdict
+
+__all__ = ["find_cautions"]
+
+MANY_DUPLICATES = 0.05  # share of rows
+CLEAR_FALL = 0.01  # of balanced accuracy
+UNSURE = 0.8  # share of dealings that agree
+POWER = 0.84  # standard errors beyond the border for a power of 80 %
+BORDER = 1.96
+
+
+def find_cautions(
+    data: Validation, verdict: Verdict, after: np.ndarray | None
+) -> tuple[Caution, ...]:
+    """Look for what the verdict cannot see.
+
+    Parameters
+    ----------
+    data : Validation
+        What was tuned on.
+    verdict : Verdict
+        The verdict so far.
+    after : ndarray or None
+        Cross-fitted probabilities of what is adopted; None where nothing is.
+    """
+    found = [_duplicates(data), _dealing(verdict), _too_few_rows(verdict)]
+    if not data.kind.is_multilabel:
+        found += [_unseen_classes(data), _below_majority(data)]
+        if after is not None:
+            found.append(_unbalanced(data, after))
+    return tuple(_present(found))
+
+
+def _present(found: list[Caution | None]) -> Iterator[Caution]:
+    return (caution for caution in found if caution is not None)
+
+
+def _unseen_classes(data: Validation) -> Caution | None:
+    m = data.proba.shape[1]
+    unseen = m - np.unique(data.labels[data.row_weight > 0]).size
+    if not unseen:
+        return None
+    text = (
+        f"The labels never show {unseen} of {m} classes: nothing can be said about rows of these. "
+        "If the file is sorted by class, shuffle it before cutting."
+    )
+    return Caution("unseen_classes", text, float(unseen))
+
+
+def _below_majority(data: Validation) -> Caution | None:
+    weight = data.row_weight / data.row_weight.sum()
+    accuracy = float(weight @ (data.proba.argmax(axis=1) == data.labels))
+    majority = float(np.bincount(data.labels, weight).max())
+    if accuracy >= majority:
+        return None
+    text = (
+        f"The classifier is right in {accuracy:.1%} of rows, and always naming the most frequent "
+        f"class would be right in {majority:.1%}. Check that columns and labels are in the same "
+        "order."
+    )
+    return Caution("below_majority", text, accuracy)
+
+
+def _duplicates(data: Validation) -> Caution | None:
+    if data.groups is not None:
+        return None
+    labels = data.labels.reshape(len(data.labels), -1)
+    rows = np.ascontiguousarray(np.column_stack([data.proba, labels.astype(data.proba.dtype)]))
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    # Sure rows of one class look alike without being copies.
+    unsure = data.proba.max(axis=1) < 1 - 1e-6
+    repeated = int(unsure.sum()) - np.unique(keys[unsure]).size
+    if repeated <= MANY_DUPLICATES * len(labels):
+        return None
+    text = (
+        f"{repeated} of {len(labels)} rows repeat another row exactly. Copies are no further "
+        "evidence: drop them, or pass groups that say which rows belong together."
+    )
+    return Caution("duplicates", text, float(repeated))
+
+
+def _unbalanced(data: Validation, after: np.ndarray) -> Caution | None:
+    score = SINGLE_LABEL["balanced_accuracy"]
+    before, now = (score(data.labels, p.argmax(axis=1), data.weight) for p in (data.proba, after))
+    if now - before >= -CLEAR_FALL:
+        return None
+    text = (
+        f"Balanced accuracy, the mean over classes, falls by {100 * (before - now):.1f} points, "
+        f"to {now:.1%}: frequent classes gain at the expense of rare ones. If these matter, pass "
+        "scoring='balanced_accuracy'."
+    )
+    return Caution("balanced_accuracy_falls", text, float(now - before))
+
+
+def _dealing(verdict: Verdict) -> Caution | None:
+    if verdict.n_dealings < 2 or verdict.agreement > UNSURE:
+        return None
+    text = (
+        f"The evidence hangs on how rows are dealt into folds: {verdict.agreement:.0%} of "
+        f"{verdict.n_dealings} dealings agree. More labels would settle it."
+    )
+    return Caution("depends_on_dealing", text, verdict.agreement)
+
+
+def _too_few_rows(verdict: Verdict) -> Caution | None:
+    if verdict.reason != "not_significant" or verdict.gain <= 0:
+        return None
+    ratio = (BORDER + POWER) * verdict.std_error / verdict.gain
+    needed = int(np.ceil(verdict.n_rows * max(1.0, ratio**2)))
+    text = (
+        f"A gain of this size would show in about {needed:,} labelled rows; there are "
+        f"{verdict.n_rows:,}."
+    )
+    return Caution("too_few_rows", text, float(needed))

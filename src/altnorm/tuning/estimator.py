@@ -1,0 +1,301 @@
+"""What Adjuster and AlternatingNormalizerCV share: the way from validation data to a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from altnorm._estimator import ProbabilityTransformer, resolve_classes
+from altnorm._kinds import kind_of
+from altnorm._validation import InputError, check_integer, check_level
+from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.explanation import Explanation
+from altnorm.metrics import resolve_scoring
+from altnorm.peers import Identity
+from altnorm.tuning.calibration import (
+    Temperatures,
+    cool,
+    fit_temperatures,
+    is_touched,
+    keep_decisions,
+    try_calibrations,
+)
+from altnorm.tuning.cautions import find_cautions
+from altnorm.tuning.competition import CONFIDENCE, Competition, compete, make_verdict, not_tried
+from altnorm.tuning.evidence import max_t, settle
+from altnorm.tuning.families import (
+    AffineFamily,
+    AlternatingFamily,
+    BiasFamily,
+    Family,
+    MatrixFamily,
+)
+from altnorm.tuning.folds import Validation, assign_folds
+from altnorm.tuning.results import as_table
+from altnorm.tuning.settings import Grid
+from altnorm.tuning.unlabelled import has_label
+
+__all__ = ["BaseAdjuster"]
+
+
+class BaseAdjuster(ProbabilityTransformer):
+    """Lets families compete on validation data and applies the winner, if it has proved itself.
+
+    A subclass sets, in `__init__`, the parameters that this class reads, and writes `_grid`.
+    """
+
+    threshold = 0.75
+    """Ambiguity above which `check` counts a prediction as doubtful."""
+
+    families: Any
+    calibrate: bool
+    prior: Any
+    scoring: Any
+    cv: Any
+    n_repeats: int
+    significance: float
+    k_max: int
+    decision: str
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+
+    def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Let the families compete, and weigh the evidence.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions on validation data.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels; a 0/1 matrix for multi-label problems. Rows without a label (None, NaN, or -1
+            among integer labels that are no class numbers below 0) only serve as reference.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, in the reference, the prior, the fits and the score.
+        groups : array-like of shape (n_samples,), optional
+            Which rows belong together (a patient, a speaker, a document). Groups are dealt into
+            folds whole, and the evidence counts groups, not rows.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_params()
+        data = self._read_validation(proba, y, sample_weight, groups)
+        families, skipped = self._make_families(data)
+        outcome = compete(data, families, self._deal(data), significance=self.significance)
+        self._conclude(data, families, outcome)
+        for name, reason in skipped.items():
+            self.families_[name] = not_tried(self.verdict_, reason)
+        self._fit_calibration(data, families, outcome)
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.proba)
+        return self
+
+    def explain(self, proba: Any) -> Explanation:
+        """Say why the class of each changed row changed; see :class:`AlternatingNormalizer`.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+
+        Returns
+        -------
+        Explanation
+            One entry for each row whose class changes, before probabilities are calibrated.
+        """
+        before = self._check_transform(proba)
+        kind = kind_of(self)
+        ambiguity = kind.ambiguity(before, k_max=self.k_max)
+        after = self._adjusted(before)
+        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
+
+    def check(self, proba: Any) -> Drift:
+        """Say whether incoming predictions still look like those at `fit`; needs no labels.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Incoming predictions, columns as in `fit`; some hundred rows at least.
+
+        Returns
+        -------
+        Drift
+            `drifted`, the numbers behind it, and one line as `str`.
+        """
+        now = count_usage(self, self._check_transform(proba))
+        return measure_drift(fitted_usage(self), now)
+
+    def _grid(self) -> Grid:
+        raise NotImplementedError
+
+    def _check_params(self) -> None:
+        self._grid().check()
+        kind_of(self)
+        check_integer(self.n_repeats, "n_repeats", low=1)
+        check_integer(self.k_max, "k_max", low=2)
+        check_level(self.significance, "significance")
+
+    def _read_validation(self, proba: Any, y: Any, sample_weight: Any, groups: Any) -> Validation:
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None",
+                remedy="Call fit(proba, y) with validation labels.",
+                code="no_labels",
+            )
+        checked, _ = self._check_fit(proba)
+        known, labels = self._read_labels(y, checked)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)[known]
+        kind = kind_of(self)
+        score = resolve_scoring(
+            self.scoring, kind.is_multilabel, classes=self.classes_, decision=kind.decide
+        )
+        return Validation(
+            checked[known],
+            labels,
+            weight,
+            _read_groups(groups, known),
+            checked[~known],
+            kind,
+            self.k_max,
+            self.prior,
+            score,
+        )
+
+    def _read_labels(self, y: Any, proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which rows have labels, and these: class codes, or booleans of shape (n, m)."""
+        known, y = has_label(y, proba.shape)
+        kind = kind_of(self)
+        labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
+        if kind.is_multilabel:
+            return known, labels
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and not np.array_equal(self.classes_, np.arange(proba.shape[1])):
+            names = self.classes_  # column names that scikit-learn does not keep
+        self.classes_ = resolve_classes(labels, proba.shape[1], names)
+        return known, kind.encode(labels, self.classes_)
+
+    def _make_families(self, data: Validation) -> tuple[list[Family], dict[str, str]]:
+        """Return the families that compete, and why others do not."""
+        made: list[Family] = []
+        skipped = {}
+        for name in self.families:
+            if name == "alternating":
+                made.append(
+                    AlternatingFamily(self._grid(), n_jobs=self.n_jobs, verbose=self.verbose)
+                )
+            elif self.multilabel is not None:
+                continue  # they fit rows that sum to 1
+            elif name == "bias":
+                made.append(BiasFamily(n_jobs=self.n_jobs))
+            elif reason := MatrixFamily.obstacle(data):
+                skipped[name] = reason
+            else:
+                made.append(MatrixFamily(n_jobs=self.n_jobs))
+        if not made:
+            raise InputError(
+                "At least one family must be able to compete",
+                f"of {tuple(self.families)} none can ({', '.join(skipped.values()) or 'several'} "
+                "labels per row are for 'alternating')",
+                "Add 'alternating' to `families`.",
+                value=tuple(self.families),
+                code="parameter",
+            )
+        return made, skipped
+
+    def _deal(self, data: Validation) -> Iterator[np.ndarray]:
+        """Deal the rows into folds, again and again; once for folds that are given."""
+        random_state = check_random_state(self.random_state)
+        for _ in range(self.n_repeats if isinstance(self.cv, Integral) else 1):
+            yield assign_folds(data.labels, self.cv, random_state, data.groups)
+
+    def _conclude(self, data: Validation, families: list[Family], outcome: Competition) -> None:
+        """Keep the results, and fit what is adopted on all rows."""
+        setting, verdict = outcome.finding.setting, outcome.verdict
+        winner = next(family for family in families if family.name == setting.family)
+        self.best_params_ = setting._asdict()
+        self.families_ = outcome.families
+        self.family_ = winner.name if verdict.adopted else None
+        self.cv_results_ = as_table(outcome.ledger)
+        if verdict.adopted:
+            self.best_normalizer_ = winner.fit(data, setting)
+            after = winner.crossfit_proba(outcome.dealings[0], setting)
+        else:
+            identity = Identity(multilabel=self.multilabel)
+            self.best_normalizer_ = identity.fit(data.proba)
+            after = None
+        self.verdict_ = verdict.with_cautions(find_cautions(data, verdict, after))
+
+    def _fit_calibration(
+        self, data: Validation, families: list[Family], outcome: Competition
+    ) -> None:
+        """Let calibrations compete by log-loss, given the decisions."""
+        self.calibration_, self.calibrator_, self.temperatures_ = None, None, None
+        if not self.calibrate:
+            return
+        decider = None
+        if self.family_ is not None:
+            winner = next(family for family in families if family.name == self.family_)
+            decider = winner, outcome.finding.setting
+        affine = [family for family in families if isinstance(family, AffineFamily)]
+        ledger = try_calibrations(data, outcome.dealings, decider, affine)
+        settings = ledger.common()
+        test = max_t(ledger, settings, self.significance / 2)
+        finding = settle(ledger, settings, confidence=CONFIDENCE)
+        self.calibration_ = make_verdict(ledger, finding, test, self.significance)
+        if not self.calibration_.adopted:
+            return
+        if isinstance(finding.setting, Temperatures):
+            # The cross-fitted rows stand for new ones better than those the fit has seen.
+            base = data.proba
+            if decider is not None:
+                base = decider[0].crossfit_proba(outcome.dealings[0], decider[1])
+            touched = is_touched(data, data.proba, base)
+            found = fit_temperatures(base, touched, data.labels, data.row_weight)
+            self.temperatures_ = np.array(found)
+        else:
+            family = next(one for one in affine if one.name == finding.setting.family)
+            self.calibrator_ = family.fit(data, finding.setting)
+
+    def _transform(self, proba: np.ndarray) -> np.ndarray:
+        adjusted = self._adjusted(proba)
+        if self.temperatures_ is not None:
+            touched = proba != adjusted
+            touched = touched if self.multilabel is not None else touched.any(axis=1)
+            final = cool(adjusted, touched, Temperatures(*self.temperatures_))
+        elif self.calibrator_ is not None:
+            final = self.calibrator_.transform(proba).astype(proba.dtype, copy=False)
+        else:
+            return adjusted
+        if self.multilabel is not None:
+            return final
+        return keep_decisions(final, adjusted.argmax(axis=1))
+
+    def _adjusted(self, proba: np.ndarray) -> np.ndarray:
+        """Probabilities after the decisions' family alone."""
+        return np.asarray(self.best_normalizer_.transform(proba))
+
+
+def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
+    """Number the groups of the rows with labels."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.shape != known.shape:
+        raise InputError(
+            "`groups` must have one entry per row",
+            f"its shape is {values.shape} and there are {known.size} rows",
+            "Pass the group of each row.",
+            value=values.shape,
+            code="shape",
+        )
+    _, codes = np.unique(values[known], return_inverse=True)
+    return codes

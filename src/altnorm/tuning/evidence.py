@@ -1,0 +1,234 @@
+r"""Whether there is anything to gain, how much, and by which setting.
+
+*Whether* is decided on a small menu of settings that is fixed beforehand. For each of them the
+units (rows, or groups of rows) add up to a gain; if, unit by unit, before and after were
+interchangeable, the signs of these terms would be coin flips. The statistic is the largest
+studentised gain on the menu, its null distribution comes from flipping all settings' terms of a
+unit together, so the test knows how alike the settings are (max-T, [1]_).
+
+Rows are dealt into folds several times. Each dealing gives a statistic that is standard normal, or
+smaller, where there is nothing to gain; so their mean is compared with the null distribution of a
+single dealing, which is cautious whatever their correlation. More dealings only make the answer
+less a matter of chance, and they stop as soon as further ones could no longer change it.
+
+*How much* is the cross-fitted gain of the best setting, less the luck of being the best: rows are
+drawn with replacement, and what the best setting of a draw gains there beyond what it gains on all
+rows is subtracted [2]_.
+
+References
+----------
+.. [1] Westfall, Young, "Resampling-based multiple testing", Wiley 1993.
+.. [2] Efron, Tibshirani, "An introduction to the bootstrap", 1993, section 17.6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from altnorm.tuning.attribution import Contribution
+
+__all__ = ["ExchangeTest", "Finding", "Ledger", "best_setting", "is_settled", "max_t", "settle"]
+
+_N_FLIPS = 2000
+_N_DRAWS = 200
+_BLOCK = 2**23  # numbers that a block of flips or draws may hold
+_SURE = 3.0  # standard errors, over dealings, that settle on which side a statistic lies
+
+
+@dataclass
+class Ledger:
+    """What every setting contributed, dealing by dealing."""
+
+    attribute: Callable[[np.ndarray], Contribution]
+    rounds: list[dict[Any, Contribution]] = field(default_factory=list)
+    n_full: int = 0  # the first dealings, which try every setting; later ones only the menu
+
+    def start_round(self, *, full: bool = True) -> None:
+        """Begin the records of another dealing."""
+        self.rounds.append({})
+        self.n_full += full
+
+    def record(self, setting: Any, pred: np.ndarray) -> Contribution:
+        """Keep what predictions contribute in the present dealing, and return it."""
+        contribution = self.attribute(pred)
+        self.rounds[-1][setting] = contribution
+        return contribution
+
+    def common(self, settings: Iterable[Any] | None = None) -> list[Any]:
+        """Settings that every dealing, in which they were tried at all, could try."""
+        tried = self.rounds[0] if settings is None else settings
+        common = [s for s in tried if all(s in r for r in self.full_rounds())]
+        # Threads record in any order; results must not depend on it.
+        return sorted(common, key=lambda s: (s.severity(), repr(s)))
+
+    def full_rounds(self) -> list[dict[Any, Contribution]]:
+        """Dealings that tried every setting, not only the menu."""
+        return self.rounds[: self.n_full]
+
+    def columns(self, settings: Sequence[Any], rounds: Sequence[Any]) -> np.ndarray:
+        """Contributions, mean over dealings: (n_units, n_settings)."""
+        each = [np.stack([r[s].units for s in settings], axis=1) for r in rounds]
+        return np.asarray(sum(each[1:], start=each[0]) / len(rounds))
+
+
+class ExchangeTest(NamedTuple):
+    """A max-T exchange test over a menu."""
+
+    p_value: float  # one-sided
+    statistics: np.ndarray  # (n_dealings,) of the best setting on the menu, dealing by dealing
+    critical: float  # what the mean statistic must exceed
+    agreement: float  # share of the dealings that alone would have decided as all together
+
+
+def max_t(ledger: Ledger, menu: Collection[Any], level: float) -> ExchangeTest:
+    """ExchangeTest whether any setting on the menu gains, one-sided at `level`."""
+    rounds = [r for r in ledger.rounds if any(s in r for s in menu)]
+    used = [s for s in menu if rounds and all(s in r for r in rounds)]
+    if not used:
+        return ExchangeTest(1.0, np.zeros(1), math.inf, 1.0)
+    statistics, nulls = [], []
+    for number, contributions in enumerate(rounds):
+        units = np.stack([contributions[s].units for s in used], axis=1)
+        observed, null = _statistics(units, np.random.default_rng(number))
+        statistics.append(observed)
+        nulls.append(np.sort(null))
+    mean = np.mean(statistics, axis=0)
+    best = int(mean.argmax())
+    single = [_tail(null, one.max()) for null, one in zip(nulls, statistics, strict=True)]
+    p_value = float(np.mean([_tail(null, mean[best]) for null in nulls]))
+    agrees = np.mean([(p < level) == (p_value < level) for p in single])
+    critical = float(np.mean([np.quantile(null, 1 - level) for null in nulls]))
+    return ExchangeTest(p_value, np.array([s[best] for s in statistics]), critical, float(agrees))
+
+
+def _statistics(units: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Studentised gain of each setting, and the largest one under random signs."""
+    units = units[np.abs(units).any(axis=1)]
+    scale = np.sqrt((units.astype(np.float64) ** 2).sum(axis=0))
+    scaled = units / np.where(scale > 0, scale, np.inf)
+    null = [np.zeros(0)]
+    step = max(1, _BLOCK // max(1, len(units)))
+    for start in range(0, _N_FLIPS, step):
+        size = min(step, _N_FLIPS - start)
+        signs = 2 * rng.integers(0, 2, (size, len(units)), dtype=np.int8) - 1
+        null.append((signs.astype(scaled.dtype) @ scaled).max(axis=1))
+    return scaled.sum(axis=0, dtype=np.float64), np.concatenate(null)
+
+
+def _tail(null: np.ndarray, statistic: float) -> float:
+    """Share of flips at least as large, the observed signs counted as one of them."""
+    if statistic <= 0:
+        return 1.0
+    rounding = 1e-5 * statistic  # signs that give the same sum in another order
+    reached = null.size - np.searchsorted(null, statistic - rounding)
+    return float((1 + reached) / (1 + null.size))
+
+
+def is_settled(test: ExchangeTest) -> bool:
+    """Whether further dealings can hardly move the mean statistic across the critical value.
+
+    No peeking: what is estimated is the statistic over all possible dealings, a fixed number for
+    given data, and dealing stops when the estimate is far from the border in its own errors.
+    """
+    n = test.statistics.size
+    if n < 2:
+        return False
+    error = test.statistics.std(ddof=1) / math.sqrt(n)
+    return bool(abs(test.statistics.mean() - test.critical) > _SURE * error)
+
+
+class Finding(NamedTuple):
+    """The best setting and an honest estimate of its gain."""
+
+    setting: Any
+    gain: float
+    optimism: float  # what was subtracted for being the best
+    std_error: float
+    ci_low: float
+    ci_high: float
+    n_changed: int
+    n_fixed: int
+    n_broken: int
+
+
+def settle(
+    ledger: Ledger, settings: Sequence[Any], *, confidence: float, handicap: Any = None
+) -> Finding:
+    """Choose among settings, and correct the gain for the choice.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Contributions.
+    settings : sequence
+        Those to choose from, each tried in all full rounds.
+    confidence : float
+        Level of the interval.
+    handicap : dict, optional
+        Optimism of each family, which its settings have to make up for: a family of many
+        settings wins by luck more often.
+    """
+    rounds = ledger.full_rounds()
+    units = ledger.columns(settings, rounds)
+    gains = units.sum(axis=0, dtype=np.float64)
+    burden = np.array([(handicap or {}).get(s.family, 0.0) for s in settings])
+    changed = [_mean_count(rounds, s, "n_changed") for s in settings]
+    best = best_setting(gains - burden, changed, settings)
+    optimism = _optimism(units, gains, burden)
+    gain = float(gains[best]) - optimism
+    std_error = _std_error([r[settings[best]].units for r in rounds])
+    half = float(student.ppf(0.5 + confidence / 2, max(1, len(units) - 1))) * std_error
+    low, high = gain - half, gain + half
+    counts = [_mean_count(rounds, settings[best], n) for n in ("n_changed", "n_fixed", "n_broken")]
+    return Finding(settings[best], gain, optimism, std_error, low, high, *counts)
+
+
+def best_setting(gains: np.ndarray, changed: Sequence[int], settings: Sequence[Any]) -> int:
+    """Index of the largest gain; ties go to what changes fewer rows, then to the milder."""
+
+    def rank(i: int) -> tuple[Any, ...]:
+        # Gains are rounded so that a sum taken in another order does not break a tie.
+        return -round(float(gains[i]), 9), changed[i], settings[i].severity()
+
+    return min(range(len(settings)), key=rank)
+
+
+def _mean_count(rounds: Sequence[dict[Any, Contribution]], setting: Any, name: str) -> int:
+    return round(float(np.mean([getattr(r[setting], name) for r in rounds])))
+
+
+def _optimism(units: np.ndarray, gains: np.ndarray, burden: np.ndarray) -> float:
+    """What the best of a resample gains there beyond its gain on all rows, on average."""
+    if units.shape[1] < 2:
+        return 0.0
+    rng = np.random.default_rng(0)
+    moved = np.abs(units).any(axis=1)
+    still, units = int((~moved).sum()), units[moved]
+    excess = []
+    step = max(1, _BLOCK // max(1, len(units)))
+    for start in range(0, _N_DRAWS, step):
+        size = min(step, _N_DRAWS - start)
+        # Independent Poisson counts are a resample whose size is random, too; divided by it.
+        times = rng.poisson(1.0, (size, len(units)))
+        total = times.sum(axis=1) + rng.poisson(still, size)
+        drawn = times.astype(units.dtype) @ units
+        drawn *= ((len(units) + still) / np.maximum(total, 1))[:, None]
+        best = (drawn - burden).argmax(axis=1)
+        excess.append(drawn[np.arange(size), best] - gains[best])
+    return max(0.0, float(np.concatenate(excess).mean()))
+
+
+def _std_error(dealings: Sequence[np.ndarray]) -> float:
+    """Standard error of a sum over units: that of one dealing, averaged.
+
+    Averaging the units over dealings first would hide that rows share fits, and be too small.
+    """
+    n = dealings[0].size
+    variance = [n / max(1, n - 1) * float(((u - u.mean()) ** 2).sum()) for u in dealings]
+    return math.sqrt(float(np.mean(variance)))

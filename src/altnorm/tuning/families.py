@@ -1,0 +1,295 @@
+"""The families that compete: what each tries on a dealing, and how its choice is fitted.
+
+A family *explores* a dealing: it hands the cross-fitted predictions of every setting it tries to
+`record`. Its *menu* holds the few settings, fixed beforehand, on which the evidence rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.special import log_softmax, softmax
+from sklearn import config_context
+
+from altnorm._progress import track
+from altnorm._validation import InputError
+from altnorm.normalizer import AlternatingNormalizer
+from altnorm.peers import MatrixScaling, ShrunkBias
+from altnorm.peers._matrix import matrix_path
+from altnorm.peers.shrunk import MEMBERS, RIDGE_PATH, bias_path
+from altnorm.tuning.attribution import Contribution
+from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit
+from altnorm.tuning.folds import Dealing, Sample, Validation, sample
+from altnorm.tuning.search import SearchPlan, Tried, plan_search
+from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
+
+__all__ = ["AffineFamily", "AlternatingFamily", "BiasFamily", "Family", "MatrixFamily"]
+
+WORKING_MEMORY = 256  # MiB: the validation data are in memory several times already
+MENU_RIDGES = (64.0, 4.0)
+LABELS_PER_CLASS = 5  # with fewer, a matrix only learns noise
+LARGEST_WORK = 1e9  # rows times classes squared, beyond which a matrix takes too long
+
+Record = Callable[[Any, np.ndarray], Contribution]
+
+
+class Family(Protocol):
+    """What the competition asks of a family."""
+
+    name: str
+
+    def menu(self) -> list[Any]:
+        """Settings on which the evidence rests."""
+
+    def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
+        """Try every setting, or only those on the menu."""
+
+    def crossfit_proba(self, dealing: Dealing, setting: Any) -> np.ndarray:
+        """Cross-fitted probabilities of one setting."""
+
+    def fit(self, data: Validation, setting: Any) -> Any:
+        """Fit a setting on all rows."""
+
+
+class AlternatingFamily:
+    """Alternating normalization, the paper's method, with all its settings."""
+
+    name = "alternating"
+
+    def __init__(self, grid: Grid, *, n_jobs: int | None = None, verbose: int = 0) -> None:
+        self.grid, self.n_jobs, self.verbose = grid, n_jobs, verbose
+        self.plan: SearchPlan | None = None
+
+    def menu(self) -> list[Setting]:
+        """Settings on which the evidence rests."""
+        alphas, depths, thresholds, references, smoothings = self.grid.menu()
+        return [
+            Setting(alpha, depths[0], thresholds[0], references[0], smoothing)
+            for alpha in alphas
+            for smoothing in smoothings
+        ]
+
+    def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
+        """Try the settings that a search visits, or only those on the menu."""
+        crossfit: ClassCrossFit | BinaryCrossFit
+        if dealing.data.kind.is_multilabel:
+            crossfit = BinaryCrossFit(dealing)
+        else:
+            crossfit = ClassCrossFit(dealing)
+        grid = self.grid if full else self.grid.menu()
+
+        def keep(pairs: Iterable[tuple[Setting, np.ndarray]]) -> Tried:
+            return [
+                (setting, record(setting, pred))
+                for setting, pred in pairs
+                if setting.depth == 1 or setting.depth in grid.depths
+            ]
+
+        def try_first(alphas: Sequence[float]) -> Tried:
+            return self._map(lambda alpha: keep(crossfit.first(alpha, grid)), alphas)
+
+        if not full:
+            tried = try_first(grid.alphas)
+            deeper = [] if grid.depths[0] == 1 else [setting for setting, _ in tried]
+        elif self.plan is None:
+            self.plan = plan_search(grid, try_first)
+            deeper = list(self.plan.deeper)
+        else:
+            try_first(self.plan.alphas)
+            deeper = list(self.plan.deeper)
+        depth = max(grid.depths)
+        self._map(lambda setting: keep(crossfit.deeper(setting, depth)), deeper)
+
+    def crossfit_proba(self, dealing: Dealing, setting: Setting) -> np.ndarray:
+        """Cross-fitted probabilities of one setting, exact at any depth."""
+        data = dealing.data
+        after = data.proba.copy()
+        for k, outside in enumerate(dealing.outside):
+            with config_context(working_memory=WORKING_MEMORY):
+                inside = dealing.folds == k
+                after[inside] = self._fit(data, setting, outside).transform(data.proba[inside])
+        return after
+
+    def fit(self, data: Validation, setting: Setting) -> AlternatingNormalizer:
+        """Fit a setting on all rows."""
+        return self._fit(data, setting, sample(data, np.ones(len(data.proba), dtype=bool)))
+
+    def _fit(self, data: Validation, setting: Setting, known: Sample) -> AlternatingNormalizer:
+        missing = np.flatnonzero(known.absent)
+        sure = np.eye(data.proba.shape[1], dtype=data.proba.dtype)[missing]
+        rows = np.concatenate([data.proba[known.rows], data.unlabelled, sure])
+        ones = np.ones(len(data.unlabelled))
+        weight = np.concatenate([known.weight[known.rows], ones, known.absent[missing]])
+        normalizer = AlternatingNormalizer(
+            **setting._asdict(),
+            k_max=data.k_max,
+            prior=known.prior,
+            multilabel=data.kind.multilabel,
+        )
+        return normalizer.fit(rows, sample_weight=None if (weight == 1).all() else weight)
+
+    def _map(self, function: Callable[[Any], Tried], items: Sequence[Any]) -> Tried:
+        """Try the parts of a search, in threads, and string the results together."""
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        results = parallel(delayed(function)(item) for item in items)
+        shown = track(results, len(items), "Comparing settings", enabled=self.verbose > 0)
+        return [one for part in shown for one in part]
+
+
+class AffineFamily:
+    """What families fitted to labels along a path of penalties share."""
+
+    name = ""
+
+    def __init__(self, *, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+        self.fits: dict[int, dict[Any, list[Any]]] = {}
+        self.log_likelihood: dict[Any, float] = {}
+
+    def settings(self) -> Iterator[list[Any]]:
+        """Yield each path: settings whose fits start from one another, strongest penalty first."""
+        raise NotImplementedError
+
+    def path(
+        self, path: list[Any], log_p: np.ndarray, codes: np.ndarray, known: Sample
+    ) -> Iterator[Any]:
+        """Yield the fits along a path; each has `scores`."""
+        raise NotImplementedError
+
+    def menu(self) -> list[Any]:
+        """Settings on which the evidence rests."""
+        return [s for s in next(self.settings()) if s.ridge in MENU_RIDGES]
+
+    def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
+        """Fit the paths fold by fold, and try each penalty on the rows left out."""
+        for path in self.settings() if full else [self._menu_path()]:
+            likelihoods: list[float] = []
+            for setting, fits in zip(path, self._fold_fits(dealing, path), strict=False):
+                log_p = _crossfit_scores(dealing, fits)
+                likelihoods.append(_total_likelihood(dealing.data, log_p))
+                record(setting, _predicted(dealing.data, log_p))
+                if full:
+                    self.fits.setdefault(id(dealing), {})[setting] = fits
+                    so_far = self.log_likelihood.get(setting, 0.0)
+                    self.log_likelihood[setting] = so_far + likelihoods[-1]
+                if _is_past_best(likelihoods) and setting.ridge <= min(MENU_RIDGES):
+                    break
+
+    def crossfit_proba(self, dealing: Dealing, setting: Any) -> np.ndarray:
+        """Cross-fitted probabilities of one setting."""
+        scores = _crossfit_scores(dealing, self.fits[id(dealing)][setting])
+        return np.asarray(np.exp(scores), dtype=dealing.data.proba.dtype)
+
+    def likeliest(self) -> Any:
+        """Return the setting under which the labels are most probable, cross-fitted."""
+        tried = set.intersection(*(set(fits) for fits in self.fits.values()))
+        return max(sorted(tried, reverse=True), key=lambda setting: self.log_likelihood[setting])
+
+    def _menu_path(self) -> list[Any]:
+        return [s for s in next(self.settings()) if s.ridge >= min(MENU_RIDGES)]
+
+    def _fold_fits(self, dealing: Dealing, path: list[Any]) -> Iterator[list[Any]]:
+        """Yield, penalty by penalty, the fit outside each fold."""
+        paths = [
+            self.path(path, dealing.log_p[o.rows], dealing.data.labels[o.rows], o)
+            for o in dealing.outside
+        ]
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        for _ in path:
+            yield parallel(delayed(next)(one) for one in paths)
+
+
+class BiasFamily(AffineFamily):
+    """A temperature and class biases: BCTS, and biases shrunk towards the prior's."""
+
+    name = "bias"
+
+    def settings(self) -> Iterator[list[BiasSetting]]:
+        """Yield one path for each member."""
+        for member in MEMBERS:
+            yield [BiasSetting(member, ridge) for ridge in RIDGE_PATH]
+
+    def path(
+        self, path: list[BiasSetting], log_p: np.ndarray, codes: np.ndarray, known: Sample
+    ) -> Iterator[Any]:
+        """Yield the fits along a path."""
+        ridges, weight = [s.ridge for s in path], known.weight[known.rows]
+        return bias_path(path[0].member, ridges, log_p, codes, weight, known.prior)
+
+    def fit(self, data: Validation, setting: BiasSetting) -> ShrunkBias:
+        """Fit a setting on all rows."""
+        known = sample(data, np.ones(len(data.proba), dtype=bool))
+        fitted = ShrunkBias(setting.member, setting.ridge, prior=known.prior)
+        return fitted.fit(data.proba, data.labels, sample_weight=known.weight)
+
+
+class MatrixFamily(AffineFamily):
+    """A penalised matrix on the log-probabilities."""
+
+    name = "matrix"
+
+    def settings(self) -> Iterator[list[MatrixSetting]]:
+        """Yield the one path."""
+        yield [MatrixSetting(ridge) for ridge in RIDGE_PATH]
+
+    def path(
+        self, path: list[MatrixSetting], log_p: np.ndarray, codes: np.ndarray, known: Sample
+    ) -> Iterator[Any]:
+        """Yield the fits along the path."""
+        return matrix_path(log_p, codes, known.weight[known.rows], [s.ridge for s in path])
+
+    def fit(self, data: Validation, setting: MatrixSetting) -> MatrixScaling:
+        """Fit a setting on all rows."""
+        known = sample(data, np.ones(len(data.proba), dtype=bool))
+        fitted = MatrixScaling(setting.ridge)
+        return fitted.fit(data.proba, data.labels, sample_weight=known.weight)
+
+    @staticmethod
+    def obstacle(data: Validation) -> str:
+        """Why a matrix is not worth trying on these data; empty if it is."""
+        n, m = data.proba.shape
+        if n < LABELS_PER_CLASS * m:
+            return "too_few_labels"
+        return "too_much_work" if float(n) * m * m > LARGEST_WORK else ""
+
+
+def _crossfit_scores(dealing: Dealing, fits: list[Any]) -> np.ndarray:
+    """Log-probabilities of every row under the fit without its fold."""
+    out = np.empty(dealing.log_p.shape)
+    for k, fit in enumerate(fits):
+        inside = dealing.folds == k
+        out[inside] = fit.scores(dealing.log_p[inside])
+    return log_softmax(out, axis=1)
+
+
+def _total_likelihood(data: Validation, log_p: np.ndarray) -> float:
+    own = log_p[np.arange(len(log_p)), data.labels]
+    return float(data.row_weight @ np.maximum(own, np.log(np.finfo(data.proba.dtype).eps)))
+
+
+def _predicted(data: Validation, log_p: np.ndarray) -> np.ndarray:
+    if data.score.needs == "proba":
+        return softmax(log_p, axis=1).astype(data.proba.dtype, copy=False)
+    return log_p.argmax(axis=1)
+
+
+def _is_past_best(likelihoods: list[float]) -> bool:
+    """Whether weaker penalties made the labels less probable twice in a row."""
+    return len(likelihoods) > 2 and likelihoods[-1] < likelihoods[-2] < likelihoods[-3]
+
+
+def check_tried(tried: Sequence[Any], families: Sequence[Family]) -> None:
+    """Raise if there was nothing to try, which only a grid without reference rows can bring."""
+    if not tried:
+        grids = [family.grid for family in families if isinstance(family, AlternatingFamily)]
+        thresholds = tuple(grids[0].thresholds) if grids else ()
+        raise InputError(
+            "No setting could be tried",
+            f"no fold leaves a confident row at the thresholds {thresholds}",
+            "Raise `thresholds`, or add 'all' to `references`.",
+            value=thresholds,
+            code="no_reference",
+        )

@@ -1,0 +1,125 @@
+"""Validation data, and how its rows are dealt into folds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from altnorm._array import quiet
+from altnorm._kinds import LabelKind
+from altnorm._scores import Score
+from altnorm._validation import InputError, check_integer
+from altnorm.reference import post_stratify
+
+__all__ = ["Dealing", "Validation", "assign_folds"]
+
+
+class Validation(NamedTuple):
+    """Clean validation data and how to read it."""
+
+    proba: np.ndarray  # (n, m) rows with labels
+    labels: np.ndarray  # class codes (n,) or booleans (n, m)
+    weight: np.ndarray | None  # (n,)
+    groups: np.ndarray | None  # (n,) numbers of the groups; None where rows are independent
+    unlabelled: np.ndarray  # (u, m) rows without labels, which serve as reference
+    kind: LabelKind
+    k_max: int
+    prior: Any
+    score: Score
+
+    @property
+    def row_weight(self) -> np.ndarray:
+        """Weight of each row with a label."""
+        return np.ones(len(self.proba)) if self.weight is None else self.weight
+
+    def predicted(self, proba: np.ndarray) -> np.ndarray:
+        """Predictions as the score needs them."""
+        return proba if self.score.needs == "proba" else self.kind.decide(proba)
+
+
+class Sample(NamedTuple):
+    """Rows to fit on: what the rows outside a fold, or all rows, come to."""
+
+    rows: np.ndarray  # (n,) which rows with labels take part
+    weight: np.ndarray  # (n,) their weights, 0 for the others
+    absent: np.ndarray  # (m,) weight of a sure row for each class without labels
+    prior: np.ndarray
+
+
+def sample(data: Validation, rows: np.ndarray) -> Sample:
+    """Weigh the rows of a sample, and count the prior on them alone."""
+    labels, n_classes = data.labels[rows], data.proba.shape[1]
+    given = None if data.weight is None else data.weight[rows]
+    prior = data.kind.count_prior(labels, n_classes, data.prior, given)
+    weight, absent = np.zeros(len(data.proba)), np.zeros(n_classes)
+    if data.kind.is_multilabel:
+        weight[rows] = data.row_weight[rows]
+    else:
+        weight[rows], absent = post_stratify(labels, n_classes, data.prior, sample_weight=given)
+    return Sample(rows, weight, absent, prior)
+
+
+class Dealing:
+    """One assignment of the rows to folds, and what a fold may know of the others."""
+
+    def __init__(self, data: Validation, folds: np.ndarray) -> None:
+        self.data, self.folds = data, folds
+        self.n_folds = int(folds.max()) + 1
+        self.outside = [sample(data, folds != k) for k in range(self.n_folds)]
+
+    @cached_property
+    def log_p(self) -> np.ndarray:
+        """Log-probabilities of the rows with labels."""
+        with quiet(np):
+            return np.log(self.data.proba)
+
+
+def assign_folds(
+    labels: np.ndarray, cv: Any, random_state: np.random.RandomState, groups: Any = None
+) -> np.ndarray:
+    """Number the fold of each row.
+
+    An integer `cv` deals the rows out at random, not class by class: stratified folds share the
+    class balance that the sample has by chance, and a prior from some folds leaks the label counts
+    of the others. Groups are dealt out whole. Splitters and lists of splits are taken as they are;
+    each row must be in the test part of one split.
+    """
+    n_rows = labels.shape[0]
+    n_units = n_rows if groups is None else int(groups.max()) + 1
+    if n_units < 2:
+        raise InputError(
+            f"Cross-fitting needs at least 2 {'rows' if groups is None else 'groups'}",
+            f"there are n_samples = {n_rows}" + ("" if groups is None else f" in {n_units} group"),
+            "Use AlternatingNormalizer with fixed settings.",
+            value=n_units,
+            code="too_few_rows",
+        )
+    if not isinstance(cv, Integral):
+        return _given_folds(labels, cv, groups)
+    check_integer(cv, "cv", low=2)
+    folds = np.empty(n_units, dtype=int)
+    folds[random_state.permutation(n_units)] = np.arange(n_units) % cv
+    return folds if groups is None else folds[groups]
+
+
+def _given_folds(labels: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
+    n_rows = labels.shape[0]
+    folds = np.full(n_rows, -1)
+    times = np.zeros(n_rows, dtype=int)
+    splits = check_cv(cv, labels, classifier=True).split(np.zeros((n_rows, 1)), labels, groups)
+    for k, (_, test) in enumerate(splits):
+        folds[test] = k
+        times[test] += 1
+    if (times != 1).any():
+        raise InputError(
+            "Each row must be in the test part of one split",
+            f"{(times != 1).sum()} of {n_rows} are in none or in several",
+            "Pass a splitter that partitions the rows, such as KFold.",
+            value=int((times != 1).sum()),
+            code="parameter",
+        )
+    return folds

@@ -1,0 +1,274 @@
+"""Adjuster: every family finds what it is for, the evidence counts units, cautions are raised."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+from sklearn import config_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import altnorm
+from altnorm import Adjuster, AlternatingNormalizerCV
+from altnorm._validation import InputError
+from altnorm.peers import Identity, MatrixScaling, ShrunkBias
+from tests.problems import planted
+
+
+def confused(n=1500, seed=0):
+    """Class 2 looks like class 1 with class 0 improbable: a confusion that no factor repairs."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    z = 2.0 * np.eye(4)[y] + rng.normal(size=(n, 4))
+    two = y == 2
+    z[two, 1] += 2.5
+    z[two, 0] -= 3.0
+    return softmax(z, axis=1), y
+
+
+def gain(fitted, proba, y):
+    return (fitted.predict(proba) == y).mean() - (proba.argmax(axis=1) == y).mean()
+
+
+# Families.
+
+
+def test_a_confusion_of_two_classes_is_found_by_the_matrix():
+    proba, y = confused()
+    fitted = Adjuster().fit(proba, y)
+    assert fitted.family_ == "matrix"
+    assert isinstance(fitted.best_normalizer_, MatrixScaling)
+    assert set(fitted.families_) == {"alternating", "bias", "matrix"}
+    assert fitted.families_["matrix"].gain > fitted.families_["bias"].gain + 0.02
+    fresh = confused(5000, seed=1)
+    assert gain(fitted, *fresh) == pytest.approx(fitted.verdict_.gain, abs=0.03)
+
+
+def test_a_bias_is_found_by_each_family_alone():
+    proba, y = planted(800)
+    fresh = planted(4000, seed=1)
+    for family in ("alternating", "bias", "matrix"):
+        fitted = Adjuster((family,)).fit(proba, y)
+        assert fitted.family_ == family
+        assert fitted.verdict_ == fitted.families_[family].with_cautions(fitted.verdict_.cautions)
+        assert gain(fitted, *fresh) > 0.05
+
+
+def test_few_labels_per_class_leave_the_matrix_out():
+    rng = np.random.default_rng(0)
+    proba, y = rng.dirichlet(np.ones(30), 100), rng.integers(30, size=100)
+    fitted = Adjuster().fit(proba, y)
+    assert fitted.families_["matrix"].reason == "too_few_labels"
+    assert "too few labels per class" in str(fitted.families_["matrix"])
+    with pytest.raises(InputError, match="At least one family must be able to compete"):
+        Adjuster(("matrix",)).fit(proba, y)
+
+
+def test_the_single_family_form_is_alternating_normalizer_cv():
+    proba, y = planted(400)
+    one = Adjuster(("alternating",), calibrate=False).fit(proba, y)
+    other = AlternatingNormalizerCV().fit(proba, y)
+    assert one.best_params_ == other.best_params_
+    assert one.verdict_ == other.verdict_
+    np.testing.assert_array_equal(one.transform(proba), other.transform(proba))
+
+
+def test_fitted_families_are_the_peers():
+    proba, y = planted(600)
+    fitted = Adjuster(("bias",), calibrate=False).fit(proba, y)
+    by_hand = fitted.best_normalizer_
+    assert isinstance(by_hand, ShrunkBias)
+    assert {k: getattr(by_hand, k) for k in fitted.best_params_} == fitted.best_params_
+    np.testing.assert_array_equal(fitted.transform(proba), by_hand.transform(proba))
+
+
+# Nothing there, nothing done.
+
+
+def test_labels_unrelated_to_predictions_are_no_evidence():
+    adopted = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        proba = rng.dirichlet(np.full(4, 0.5), 150)
+        fitted = Adjuster(calibrate=False).fit(proba, rng.integers(4, size=150))
+        adopted += fitted.verdict_.adopted
+        if not fitted.verdict_.adopted:
+            assert fitted.family_ is None
+            assert isinstance(fitted.best_normalizer_, Identity)
+            np.testing.assert_array_equal(fitted.transform(proba), proba)
+    assert adopted <= 3  # 25 at 2.5 %: four or more in 0.3 % of runs
+
+
+def test_balanced_samples_do_not_leak():
+    """Nothing to gain, three rows per class exactly: cross-fitting alone would promise a gain."""
+    adopted = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        z = 3.0 * rng.normal(size=(6000, 60))
+        drawn = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+        rows = np.concatenate([np.flatnonzero(drawn == c)[:3] for c in range(60)])
+        fitted = Adjuster(calibrate=False).fit(softmax(z[rows], axis=1), drawn[rows])
+        adopted += fitted.verdict_.adopted
+        assert fitted.families_["alternating"].gain < 0.02
+    assert adopted == 0
+
+
+# Groups, weights, rows without labels.
+
+
+def test_groups_are_the_units_of_the_evidence():
+    """Every row four times: copies are no evidence if they are known to belong together."""
+    proba, y = planted(100, seed=3)
+    alone = Adjuster().fit(proba, y).verdict_
+    copies, labels = np.tile(proba, (4, 1)), np.tile(y, 4)
+    grouped = Adjuster().fit(copies, labels, groups=np.tile(np.arange(100), 4)).verdict_
+    naive = Adjuster().fit(copies, labels).verdict_
+    assert grouped.std_error == pytest.approx(alone.std_error, rel=0.35)
+    assert naive.std_error < 0.7 * alone.std_error
+    with pytest.raises(InputError, match="`groups` must have one entry per row"):
+        Adjuster().fit(proba, y, groups=np.arange(3))
+
+
+def test_groups_are_routed():
+    proba, y = planted(200)
+    groups = np.arange(200) // 2
+    with config_context(enable_metadata_routing=True):
+        asked = Adjuster(("bias",)).set_fit_request(groups=True)
+        routed = make_pipeline(FunctionTransformer(), asked).fit(proba, y, groups=groups)
+    direct = Adjuster(("bias",)).fit(proba, y, groups=groups)
+    assert routed[-1].verdict_ == direct.verdict_
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, -1], ids=str)
+def test_rows_without_labels_serve_as_reference(missing):
+    proba, y = planted(600)
+    known = np.arange(600) % 3 == 0
+    labels = y.astype(object) if missing is None else y.astype(float if missing != -1 else int)
+    labels[~known] = missing
+    fitted = Adjuster(("alternating",), calibrate=False).fit(proba, labels)
+    assert fitted.verdict_.n_rows == known.sum()
+    inner = fitted.best_normalizer_
+    serves = altnorm.ambiguity(proba) <= (inner.threshold if inner.reference == "confident" else 1)
+    assert len(inner.reference_) == serves.sum()
+    assert gain(fitted, *planted(3000, seed=1)) > 0.05
+
+
+def test_minus_one_may_be_a_class():
+    proba, y = planted(300)
+    two = np.stack([proba[:, 0], 1 - proba[:, 0]], axis=1)
+    fitted = Adjuster(("bias",)).fit(two, np.where(y == 0, -1, 1))
+    assert fitted.classes_.tolist() == [-1, 1]
+    assert fitted.verdict_.n_rows == 300
+    with pytest.raises(InputError, match="Some rows must have a label; none of 5 has one"):
+        Adjuster().fit(two[:5], [None] * 5)
+
+
+# The same answer every time.
+
+
+def test_the_default_is_reproducible_and_says_how_sure_it_is():
+    proba, y = planted(300)
+    first, second = (Adjuster().fit(proba, y) for _ in range(2))
+    assert first.verdict_ == second.verdict_
+    np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
+    assert 2 <= first.verdict_.n_dealings <= 8
+    assert 0 < first.verdict_.agreement <= 1
+
+
+def test_the_order_of_classes_does_not_matter():
+    proba, y = planted(500)
+    order = np.array([2, 0, 3, 1])
+    plain = Adjuster().fit(proba, y)
+    swapped = Adjuster().fit(proba[:, order], np.argsort(order)[y])
+    assert plain.family_ == swapped.family_
+    assert plain.verdict_.gain == pytest.approx(swapped.verdict_.gain, abs=1e-3)
+    np.testing.assert_allclose(
+        plain.transform(proba)[:, order], swapped.transform(proba[:, order]), atol=2e-3
+    )
+
+
+# Cautions.
+
+
+def codes(fitted):
+    return {caution.code for caution in fitted.verdict_.cautions}
+
+
+def test_no_caution_without_a_cause():
+    assert codes(Adjuster(("bias",)).fit(*planted(800))) == set()
+
+
+def test_classes_that_the_labels_never_show():
+    proba, y = planted(800)
+    some = y < 2
+    fitted = Adjuster(("alternating", "bias")).fit(proba[some], y[some])
+    assert "unseen_classes" in codes(fitted)
+    (caution,) = (c for c in fitted.verdict_.cautions if c.code == "unseen_classes")
+    assert caution.value == 2
+    assert "never show 2 of 4 classes" in str(caution)
+
+
+def test_columns_in_the_wrong_order():
+    proba, y = planted(600)
+    assert "below_majority" in codes(Adjuster(("bias",)).fit(proba[:, ::-1], y))
+
+
+def test_copies_of_rows():
+    proba, y = planted(100)
+    assert "duplicates" in codes(Adjuster(("bias",)).fit(np.tile(proba, (5, 1)), np.tile(y, 5)))
+
+
+def test_a_gain_at_the_expense_of_rare_classes():
+    rng = np.random.default_rng(0)
+    y = (rng.random(3000) < 0.1).astype(int)
+    z = 1.2 * rng.normal(size=3000) + 1.5 * y
+    p = 1 / (1 + np.exp(-(z + 0.2)))
+    fitted = Adjuster().fit(np.stack([1 - p, p], axis=1), y)
+    assert fitted.verdict_.adopted
+    assert "balanced_accuracy_falls" in codes(fitted)
+
+
+def test_too_few_rows_for_a_gain_of_this_size():
+    proba, y = planted(400)
+    verdict = Adjuster(("bias",), significance=1e-9).fit(proba, y).verdict_
+    assert verdict.reason == "not_significant"
+    (caution,) = (c for c in verdict.cautions if c.code == "too_few_rows")
+    assert caution.value >= 400
+    assert "there are 400" in str(caution)
+
+
+# As an estimator.
+
+
+def test_frames_names_and_explanations():
+    proba, y = planted(600)
+    names = np.array(["dog", "ant", "cat", "bee"])
+    frame = pd.DataFrame(proba, columns=names)
+    fitted = Adjuster().fit(frame, names[y])
+    np.testing.assert_array_equal(fitted.classes_, names)
+    assert set(fitted.predict(frame)) <= set(names)
+    told = fitted.explain(frame)
+    changed = np.flatnonzero(fitted.predict(frame) != names[proba.argmax(axis=1)])
+    np.testing.assert_array_equal(told.row, changed)
+    assert not fitted.check(frame).drifted
+    assert fitted.check(frame[proba[:, 0] < 0.3]).drifted
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"families": ()}, "`families` must hold at least one family"),
+        ({"families": "bias"}, "`families` must hold at least one family; it is 'bias'"),
+        ({"families": ("forest",)}, "`families` must be .* it is 'forest'"),
+        ({"significance": 2}, "`significance` must be a number between 0 and 1; it is 2"),
+        ({"decision": "nonsense"}, "`decision` must be .* it is 'nonsense'"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_told_before_any_work(settings, message):
+    with pytest.raises(InputError, match=message):
+        Adjuster(**settings).fit(None, None)
+
+
+def test_it_is_the_front_door():
+    assert "Adjuster" in altnorm.__all__

@@ -1,0 +1,143 @@
+"""ShrunkBias and MatrixScaling: the penalised optimum, its limits, and what they can repair."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.metrics import log_loss
+
+from altnorm._validation import InputError
+from altnorm.peers import (
+    BiasCorrectedTemperature,
+    MatrixScaling,
+    PriorReweighting,
+    ShrunkBias,
+    TemperatureScaling,
+)
+from altnorm.peers._matrix import log_floor
+from tests.problems import planted
+
+NEAR = 1e-4  # of the penalised loss per row: optimisers stop
+
+
+def draw(n=300, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    z = rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + np.linspace(0, 1, m)
+    return softmax(z, axis=1), y
+
+
+def matrix_loss(theta, proba, y, weight, ridge):
+    """The penalised loss as the docstring has it, from scratch."""
+    m = proba.shape[1]
+    x = np.log(proba)
+    centred = x - np.average(x, axis=0, weights=weight)
+    centred /= np.sqrt(np.average((centred**2).mean(axis=1), weights=weight))
+    slope, bias, matrix = theta[0], theta[1 : m + 1], theta[m + 1 :].reshape(m, m)
+    log_p = log_softmax(slope * x + centred @ matrix.T + bias, axis=1)
+    loss = -weight @ log_p[np.arange(len(y)), y]
+    return loss + 0.5 * ridge * (bias @ bias + (matrix**2).sum())
+
+
+@pytest.mark.parametrize("ridge", [64.0, 4.0, 0.25])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_matrix_is_the_penalised_optimum(ridge, weighted):
+    proba, y = draw()
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
+    start = np.concatenate([[1.0], np.zeros(3 + 9)])
+    best = minimize(matrix_loss, start, (proba, y, weight, ridge), method="BFGS")
+    fitted = MatrixScaling(ridge).fit(proba, y, sample_weight=weight if weighted else None)
+    slope, bias, matrix = best.x[0], best.x[1:4], best.x[4:].reshape(3, 3)
+    x = np.log(proba)
+    centred = x - np.average(x, axis=0, weights=weight)
+    centred /= np.sqrt(np.average((centred**2).mean(axis=1), weights=weight))
+    expected = softmax(slope * x + centred @ matrix.T + bias, axis=1)
+    np.testing.assert_allclose(fitted.transform(proba), expected, atol=2e-2)
+    losses = [log_loss(y, p, sample_weight=weight) for p in (expected, fitted.transform(proba))]
+    assert losses[1] == pytest.approx(losses[0], abs=10 * NEAR)
+
+
+def test_a_strong_penalty_leaves_the_temperature():
+    proba, y = draw()
+    temperature = TemperatureScaling().fit(proba, y)
+    for strong in (MatrixScaling(1e9), ShrunkBias("labels", np.inf)):
+        np.testing.assert_allclose(
+            strong.fit(proba, y).transform(proba), temperature.transform(proba), atol=1e-3
+        )
+
+
+def test_shrunk_towards_zero_is_bcts():
+    proba, y = planted(500)
+    ours = ShrunkBias("labels", 4.0).fit(proba, y)
+    bcts = BiasCorrectedTemperature(ridge=4.0).fit(proba, y)
+    assert ours.temperature_ == pytest.approx(bcts.temperature_, rel=1e-2)
+    np.testing.assert_allclose(ours.bias_, bcts.bias_, atol=2e-2)
+
+
+def test_shrunk_towards_the_prior_needs_no_labels_in_the_limit():
+    """With an infinite penalty the weights are prior over mean prediction, then a temperature."""
+    proba, y = planted(500)
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    ours = ShrunkBias("prior", np.inf, prior=prior).fit(proba, y)
+    weights = PriorReweighting(prior).fit(proba).transform(proba)
+    expected = TemperatureScaling().fit(weights, y).transform(weights)
+    np.testing.assert_allclose(ours.transform(proba), expected, atol=1e-6)
+
+
+def test_a_class_without_labels_is_not_favoured():
+    proba, y = draw(m=4)
+    seen = y < 3
+    fitted = ShrunkBias("prior", np.inf, prior="uniform").fit(proba[seen], y[seen])
+    weights = fitted.bias_ * fitted.temperature_  # of one alternating normalization
+    own = np.log(0.25 / proba[seen].mean(axis=0))
+    assert weights[3] - weights[:3].mean() < own[3] - own[:3].mean()
+
+
+@pytest.mark.parametrize("kind", [ShrunkBias, MatrixScaling])
+def test_classes_in_another_order(kind):
+    proba, y = draw(m=4)
+    order = np.array([2, 0, 3, 1])
+    plain = kind(ridge=4.0).fit(proba, y).transform(proba)
+    swapped = kind(ridge=4.0).fit(proba[:, order], np.argsort(order)[y]).transform(proba[:, order])
+    np.testing.assert_allclose(swapped, plain[:, order], atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", [ShrunkBias, MatrixScaling])
+def test_a_weight_of_two_is_a_row_twice(kind):
+    proba, y = draw(100)
+    weight = np.random.default_rng(2).integers(0, 3, 100)
+    once = kind(ridge=4.0, **({"prior": "uniform"} if kind is ShrunkBias else {}))
+    weighted = once.fit(proba, y, sample_weight=weight).transform(proba)
+    repeated = once.fit(proba.repeat(weight, axis=0), y.repeat(weight)).transform(proba)
+    np.testing.assert_allclose(weighted, repeated, atol=2e-3)
+
+
+def test_a_matrix_repairs_what_no_factor_can():
+    """Two classes are told apart by the probability of a third."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(1, 3, size=800)
+    other = np.where(y == 1, 0.4, 0.1) + 0.02 * rng.normal(size=800)
+    proba = np.stack([other, 0.55 * (1 - other), 0.45 * (1 - other)], axis=1)
+    assert (MatrixScaling(4.0).fit(proba, y).predict(proba) == y).mean() > 0.95
+    assert (BiasCorrectedTemperature().fit(proba, y).predict(proba) == y).mean() < 0.6
+
+
+def test_zeros_are_less_than_the_smallest_share():
+    with np.errstate(divide="ignore"):
+        assert log_floor(np.log(np.array([[0.01, 0.99], [0.0, 1.0]]))) == pytest.approx(
+            np.log(0.005)
+        )
+        assert log_floor(np.log(np.array([[1e-30, 1.0]]))) == -25
+    proba, y = draw()
+    proba[:40] = np.eye(3)[y[:40]]
+    adjusted = MatrixScaling(4.0).fit(proba, y).transform(proba)
+    assert np.isfinite(adjusted).all()
+    np.testing.assert_allclose(adjusted.sum(axis=1), 1)
+
+
+def test_wrong_settings():
+    proba, y = draw(30)
+    with pytest.raises(InputError, match="`ridge` must be a finite number greater than 0"):
+        MatrixScaling(0.0).fit(proba, y)
+    with pytest.raises(InputError, match=r"`member` must be .* it is 'can'"):
+        ShrunkBias("can").fit(proba, y)

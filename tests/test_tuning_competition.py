@@ -1,0 +1,150 @@
+"""The max-T test keeps its level, the gain is corrected for the choice, dealing stops in time."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from altnorm.tuning.attribution import Contribution
+from altnorm.tuning.evidence import ExchangeTest, Ledger, best_setting, is_settled, max_t, settle
+from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
+
+A, B = BiasSetting("labels", 64.0), MatrixSetting(4.0)
+MILD = Setting(1.0, 1, 0.75, "all", 0.1)
+
+
+def ledger(*rounds):
+    """A ledger with given contributions: one dictionary of units for each dealing."""
+    kept = Ledger(lambda pred: pred)
+    for units in rounds:
+        kept.start_round()
+        for setting, values in units.items():
+            values = np.asarray(values, dtype=np.float32)
+            kept.rounds[-1][setting] = Contribution(values, int((values != 0).sum()), 0, 0)
+    return kept
+
+
+def test_one_setting_is_the_sign_test():
+    """Rows of equal size: the one-sided p-value is a binomial tail."""
+    units = np.append(np.ones(14), -np.ones(5))
+    found = max_t(ledger({A: units}), [A], 0.025).p_value
+    assert found == pytest.approx(binom.sf(13, 19, 0.5), abs=0.012)
+
+
+def test_two_settings_by_enumeration():
+    """All 2^8 flips, which both settings share row by row."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0.5, 1, 8), rng.normal(0.2, 1, 8)
+    scaled = np.stack([u / np.sqrt(u @ u) for u in (first, second)], axis=1)
+    observed = scaled.sum(axis=0).max()
+    flips = np.array(list(itertools.product([-1, 1], repeat=8)))
+    exact = ((flips @ scaled).max(axis=1) >= observed - 1e-9).mean()
+    found = max_t(ledger({A: first, B: second}), [A, B], 0.025).p_value
+    assert found == pytest.approx(exact, abs=0.03)
+
+
+def test_copies_of_a_setting_cost_nothing():
+    """The test knows how alike settings are; a Bonferroni correction would not."""
+    units = np.random.default_rng(1).normal(0.25, 1, 80)
+    alone = max_t(ledger({A: units}), [A], 0.025).p_value
+    twice = max_t(ledger({A: units, B: units}), [A, B], 0.025).p_value
+    assert twice == pytest.approx(alone, abs=1e-12)
+
+
+def test_the_level_is_kept():
+    rng = np.random.default_rng(2)
+    shared = rng.normal(size=(300, 60, 1))
+    units = 0.6 * shared + rng.normal(size=(300, 60, 2))
+    adopted = [max_t(ledger({A: u[:, 0], B: u[:, 1]}), [A, B], 0.05).p_value < 0.05 for u in units]
+    assert binom.sf(sum(adopted) - 1, 300, 0.05) > 0.001
+    assert sum(adopted) >= 4
+
+
+def test_settings_that_lose_are_no_evidence():
+    units = -np.ones(20)
+    assert max_t(ledger({A: units}), [A], 0.025).p_value == 1.0
+    assert max_t(ledger({A: np.zeros(20)}), [A], 0.025).p_value == 1.0
+    assert max_t(ledger({A: units}), [], 0.025).p_value == 1.0
+
+
+def test_dealings_are_averaged_and_agreement_is_told():
+    strong, none = np.ones(20), np.resize([1.0, -1.0], 20)
+    both = max_t(ledger({A: strong}, {A: none}), [A], 0.025)
+    assert both.statistics == pytest.approx([np.sqrt(20), 0.0])
+    alone = max_t(ledger({A: strong}), [A], 0.025)
+    assert alone.p_value < both.p_value
+    assert (alone.agreement, both.agreement) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "settled"),
+    [([5.0, 5.1], True), ([0.0, 0.1], True), ([1.5, 2.6], False), ([2.0], False)],
+    ids=str,
+)
+def test_dealing_stops_when_more_of_it_could_change_nothing(statistics, settled):
+    assert is_settled(ExchangeTest(0.5, np.array(statistics), 2.0, 1.0)) == settled
+
+
+def test_the_luck_of_the_best_is_subtracted():
+    """Fifty settings without effect: the best looks good, and the estimate does not."""
+    rng = np.random.default_rng(3)
+    looks, corrected = [], []
+    for _ in range(30):
+        units = rng.choice([-1, 0, 1], (200, 50), p=[0.1, 0.8, 0.1]) / 200
+        settings = [BiasSetting("labels", float(ridge)) for ridge in range(1, 51)]
+        kept = ledger(dict(zip(settings, units.T, strict=True)))
+        found = settle(kept, settings, confidence=0.95)
+        looks.append(units.sum(axis=0).max())
+        corrected.append(found.gain)
+    assert np.mean(looks) > 0.05
+    assert abs(np.mean(corrected)) < 0.03
+
+
+def test_a_single_setting_needs_no_correction():
+    units = np.random.default_rng(4).normal(0.01, 0.1, 100)
+    found = settle(ledger({A: units}), [A], confidence=0.95)
+    assert found.gain == pytest.approx(units.sum(), rel=1e-5)
+    assert found.optimism == 0
+    assert found.std_error == pytest.approx(10 * units.std(ddof=1), rel=1e-5)
+    assert found.ci_low < found.gain < found.ci_high
+
+
+def test_a_handicap_decides_between_families():
+    kept = ledger({A: np.full(100, 0.0011), B: np.full(100, 0.001)})
+    assert settle(kept, [A, B], confidence=0.95).setting == A
+    burdened = settle(kept, [A, B], confidence=0.95, handicap={"bias": 0.05})
+    assert burdened.setting == B
+
+
+@pytest.mark.parametrize(
+    ("milder", "other"),
+    [
+        (MILD, A),
+        (A, B),
+        (MILD, MILD._replace(depth=2)),
+        (MILD._replace(alpha=2.0), MILD._replace(alpha=3.0)),
+        (MILD._replace(alpha=0.9), MILD._replace(alpha=1.5)),
+        (MILD, MILD._replace(threshold=0.25)),
+        (MILD._replace(smoothing=1.0), MILD),
+        (A, A._replace(ridge=4.0)),
+        (B._replace(ridge=64.0), B),
+    ],
+    ids=str,
+)
+def test_ties_go_to_the_milder(milder, other):
+    assert best_setting(np.array([0.7, 0.7]), [5, 5], [milder, other]) == 0
+    assert best_setting(np.array([0.7, 0.7]), [5, 5], [other, milder]) == 1
+    assert best_setting(np.array([0.7, 0.7]), [4, 5], [other, milder]) == 0
+    assert best_setting(np.array([0.7, 0.71]), [5, 5], [milder, other]) == 1
+
+
+def test_rounding_errors_do_not_break_ties():
+    gains = np.array([0.1 + 0.2, 0.3])
+    assert gains[0] > gains[1]
+    assert best_setting(gains, [5, 5], [B, MILD]) == 1
+
+
+def test_the_menu_is_what_the_grid_has_nearest():
+    grid = Grid((0.3, 0.9, 4.0), (2, 3), (0.75, 0.5), ("confident",), (1.0,))
+    assert grid.menu() == Grid([0.3, 0.9, 4.0], (2,), (0.5,), ("confident",), [1.0])
