@@ -1,10 +1,10 @@
-"""What the displays share: matplotlib, found when it is needed, and the palette."""
+"""What the displays share: matplotlib, found when it is needed, the palette, and a base."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-__all__ = ["AFTER", "BEFORE", "BROKEN", "DEPTHS", "FIXED", "INK", "find_axes"]
+__all__ = ["AFTER", "BEFORE", "BROKEN", "DEPTHS", "FIXED", "INK", "Display", "find_axes"]
 
 BEFORE, AFTER, FIXED, BROKEN, INK = "#8b9098", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
 DEPTHS = ("#3f4fc0", "#8f2fb0", "#c23b7c", "#cf5f38", "#a87800")
@@ -22,3 +22,27 @@ def find_axes(ax: Any) -> Any:
         _, ax = plt.subplots(layout="constrained")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+class Display:
+    """Base of the displays: `plot` finds the axes, `_draw` of a subclass draws on them."""
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+
+        Returns
+        -------
+        self : object
+            The display, with `ax_`.
+        """
+        self.ax_ = find_axes(ax)
+        self._draw(self.ax_)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from altnorm._kinds import kind_of, resolve_kind
-from altnorm.display._axes import AFTER, BEFORE, INK, find_axes
+from altnorm.display._axes import AFTER, BEFORE, INK, Display
 from altnorm.display.measures import ambiguity_histogram, reliability
 from altnorm.display.records import AmbiguityHistogram, Reliability
 from altnorm.evaluation import before_and_after
@@ -15,31 +15,7 @@ from altnorm.evaluation import before_and_after
 __all__ = ["AmbiguityDisplay", "ReliabilityDisplay"]
 
 
-class _Display:
-    """Base of the two: `plot` finds the axes, `_draw` of a subclass draws on them."""
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the figure.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-
-        Returns
-        -------
-        self : object
-            The display, with `ax_`.
-        """
-        self.ax_ = find_axes(ax)
-        self._draw(self.ax_)
-        return self
-
-    def _draw(self, ax: Any) -> None:
-        raise NotImplementedError
-
-
-class AmbiguityDisplay(_Display):
+class AmbiguityDisplay(Display):
     """How ambiguous predictions are, with the threshold above which they are in doubt.
 
     What is in doubt is drawn in colour.
@@ -141,7 +117,7 @@ class AmbiguityDisplay(_Display):
         ax.set(xlabel="ambiguity", ylabel="rows", xlim=(0, 1))
 
 
-class ReliabilityDisplay(_Display):
+class ReliabilityDisplay(Display):
     """Confidence against the share that is right, before and after an adjustment.
 
     Parameters

@@ -14,6 +14,7 @@ from altnorm.display._axes import (
     DEPTHS,
     FIXED,
     INK,
+    Display,
     find_axes,
 )
 from altnorm.display.measures import class_changes, class_use, tuning_curves
@@ -27,8 +28,10 @@ __all__ = ["ClassUseDisplay", "FixedBrokenDisplay", "TuningDisplay"]
 _ALPHA_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
 
-class _ClassDisplay:
-    """Base of the displays with one line per class: `plot` finds axes, `_draw` draws on them."""
+class _ClassDisplay(Display):
+    """Base of the displays with one line per class, of which the most telling are drawn."""
+
+    n_classes = 20
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
         """Draw the classes where there is most to see.
@@ -45,12 +48,8 @@ class _ClassDisplay:
         self : object
             The display, with `ax_`.
         """
-        self.ax_ = find_axes(ax)
-        self._draw(self.ax_, n_classes)
-        return self
-
-    def _draw(self, ax: Any, n_classes: int) -> None:
-        raise NotImplementedError
+        self.n_classes = n_classes
+        return super().plot(ax)
 
 
 class ClassUseDisplay(_ClassDisplay):
@@ -162,9 +161,9 @@ class ClassUseDisplay(_ClassDisplay):
             names = np.array(["yes"])
         return cls(ClassUse(names, inner.prior_[: used.size], used))
 
-    def _draw(self, ax: Any, n_classes: int) -> None:
+    def _draw(self, ax: Any) -> None:
         prior, used = self.use.prior, self.use.used
-        far = np.argsort(-np.abs(used - prior), kind="stable")[:n_classes]
+        far = np.argsort(-np.abs(used - prior), kind="stable")[: self.n_classes]
         shown = far[np.argsort(used[far] - prior[far], kind="stable")]
         at = np.arange(shown.size)
         colours = [BROKEN if used[i] > prior[i] else FIXED for i in shown]
@@ -372,15 +371,16 @@ class FixedBrokenDisplay(_ClassDisplay):
         rule = kind.decision
         return cls.from_predictions(truth, before, after, classes=classes, decision=rule)
 
-    def _draw(self, ax: Any, n_classes: int) -> None:
+    def _draw(self, ax: Any) -> None:
         assert self.changes.fixed is not None
         assert self.changes.broken is not None
         fixed, broken = self.changes.fixed, self.changes.broken
         order = np.argsort(fixed - broken, kind="stable")
         order = order[(fixed + broken)[order] > 0]
-        if order.size > n_classes:
-            n_worst = min(n_classes // 3, int((fixed < broken).sum()))
-            order = np.concatenate([order[:n_worst], order[order.size - n_classes + n_worst :]])
+        if order.size > self.n_classes:
+            n_worst = min(self.n_classes // 3, int((fixed < broken).sum()))
+            n_best = self.n_classes - n_worst
+            order = np.concatenate([order[:n_worst], order[order.size - n_best :]])
         shown, at = order, np.arange(order.size)
         ax.barh(at, fixed[shown], color=FIXED, label="fixed")
         ax.barh(at, -broken[shown], color=BROKEN, label="broken")
