@@ -100,10 +100,10 @@ PROBA = np.array([[0.7, 0.6, 0.1], [0.4, 0.2, 0.4], [0.1, 0.2, 0.1], [0.5, 0.5, 
     [
         ({}, ["110", "000", "000", "000"]),
         ({"threshold": 0.15}, ["110", "111", "010", "110"]),
-        ({"rule": "argmax_or_threshold"}, ["110", "100", "010", "100"]),
-        ({"rule": "none_below", "none_threshold": 0.2}, ["110", "100", "000", "100"]),
-        ({"rule": "none_below", "none_threshold": 0.5}, ["110", "000", "000", "000"]),
-        ({"rule": "none_below", "none_threshold": 0.0}, ["110", "100", "010", "100"]),
+        ({"decision": "argmax_or_threshold"}, ["110", "100", "010", "100"]),
+        ({"decision": "none_below", "none_threshold": 0.2}, ["110", "100", "000", "100"]),
+        ({"decision": "none_below", "none_threshold": 0.5}, ["110", "000", "000", "000"]),
+        ({"decision": "none_below", "none_threshold": 0.0}, ["110", "100", "010", "100"]),
     ],
 )
 def test_decide_by_hand(options, expected):
@@ -115,8 +115,8 @@ def test_decide_by_hand(options, expected):
 @pytest.mark.parametrize(
     ("proba", "options", "message"),
     [
-        (PROBA, {"rule": "best"}, "`rule` must be one of .*it is 'best'"),
-        (PROBA, {"rule": "none_below"}, "needs `none_threshold`.*tune_none_threshold"),
+        (PROBA, {"decision": "best"}, "`decision` must be one of .*it is 'best'"),
+        (PROBA, {"decision": "none_below"}, "needs `none_threshold`.*tune_none_threshold"),
         (PROBA * 2, {}, "must lie in \\[0, 1\\]; 2 of 12 entries .* \\(1.4\\)"),
         (PROBA - 1, {}, r"must lie in \[0, 1\]"),
         (PROBA * np.nan, {}, r"must lie in \[0, 1\]; .* \(nan\)"),
@@ -149,8 +149,10 @@ def test_none_threshold_is_the_best_of_all(seed, dtype, ties, scale):
     found = tune_none_threshold(proba, y)
     # Every threshold acts like one of the probabilities, or like 0 or 0.5.
     candidates = [0.0, 0.5, *proba.ravel().astype(float)]
-    best = max(micro(y, proba, rule="none_below", none_threshold=c) for c in candidates)
-    assert micro(y, proba, rule="none_below", none_threshold=found) == pytest.approx(best, **TIGHT)
+    best = max(micro(y, proba, decision="none_below", none_threshold=c) for c in candidates)
+    assert micro(y, proba, decision="none_below", none_threshold=found) == pytest.approx(
+        best, **TIGHT
+    )
     assert 0 <= found <= 0.5
     assert tune_none_threshold(proba, csr_matrix(y)) == found
 
@@ -166,7 +168,7 @@ def test_none_threshold_between_neighbouring_floats():
     high = np.nextafter(low, np.float32(1))
     proba = np.array([[high, 0], [low, 0]], dtype=np.float32)
     found = tune_none_threshold(proba, [[1, 0], [0, 1]])
-    decided = decide(proba, rule="none_below", none_threshold=found)
+    decided = decide(proba, decision="none_below", none_threshold=found)
     assert decided.tolist() == [[1, 0], [0, 0]]
 
 

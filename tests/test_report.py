@@ -281,7 +281,9 @@ def test_a_rule_of_decision_is_honoured():
     assert tuned.verdict_.adopted
     page = Page(render_report(tuned, test))
     old = Identity(multilabel="labelwise").fit(test.proba).transform(test.proba)
-    rows, labels = np.nonzero(decide(old, rule="argmax_or_threshold") != tuned.predict(test.proba))
+    rows, labels = np.nonzero(
+        decide(old, decision="argmax_or_threshold") != tuned.predict(test.proba)
+    )
     changes, usual = page.data["changes"], (test.proba > 0.5) != (tuned.transform(test.proba) > 0.5)
     assert rows.size != usual.sum()
     assert page.data["rows"]["of"] == rows.size == sum(changes["gained"]) + sum(changes["lost"])

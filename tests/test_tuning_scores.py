@@ -80,7 +80,7 @@ def test_several_labels(mode, scoring):
 def test_the_decision_rule_is_the_one_that_is_scored(scoring):
     proba, y = planted_labels(300)
     rule = "argmax_or_threshold"
-    expected = loose_macro_f1(y, decide(proba, rule=rule))
+    expected = loose_macro_f1(y, decide(proba, decision=rule))
     if scoring == "scorer":
         scoring = make_scorer(loose_macro_f1)
     normalizer = AlternatingNormalizerCV(
@@ -92,7 +92,7 @@ def test_the_decision_rule_is_the_one_that_is_scored(scoring):
     ).fit(proba, y)
     assert normalizer.verdict_.before == pytest.approx(expected)
     np.testing.assert_array_equal(
-        normalizer.predict(proba), decide(normalizer.transform(proba), rule=rule)
+        normalizer.predict(proba), decide(normalizer.transform(proba), decision=rule)
     )
     assert normalizer.predict(proba).any(axis=1).all()
 

@@ -141,7 +141,7 @@ def test_multilabel_rows_by_hand():
 
 def test_multilabel_rule_is_used():
     y, before, after = label_problem()
-    options = {"rule": "argmax_or_threshold"}
+    options = {"decision": "argmax_or_threshold"}
     verdict = compare_predictions(y, before, after, scoring="loose_macro_f1", **options)
     decided = [decide(p, **options) for p in (before, after)]
     score = resolve_scoring("loose_macro_f1", multilabel=True)
@@ -149,7 +149,7 @@ def test_multilabel_rule_is_used():
     scorer = sk.make_scorer(sk.f1_score, average="micro")
     as_scorer = compare_predictions(y, before, after, scoring=scorer, n_resamples=5, **options)
     assert as_scorer.after == pytest.approx(sk.f1_score(y, decided[1], average="micro"))
-    rule = {"rule": "none_below", "none_threshold": 0.3}
+    rule = {"decision": "none_below", "none_threshold": 0.3}
     verdict = compare_predictions(y, before, after, scoring="accuracy", **rule)
     assert verdict.after == np.mean((decide(after, **rule) == y).all(axis=1))
 

@@ -66,12 +66,12 @@ def read_predictions(path: Path) -> Predictions:
 
 def macro_f1(labels: np.ndarray, proba: np.ndarray) -> float:
     """Loose macro-F1 with the rule "the most probable, and all above 0.5"."""
-    return loose_macro_f1(labels, decide(proba, rule="argmax_or_threshold"))
+    return loose_macro_f1(labels, decide(proba, decision="argmax_or_threshold"))
 
 
 def macro_precision_recall(labels: np.ndarray, proba: np.ndarray) -> tuple[float, float]:
     """The two parts of loose macro-F1: averages over rows with predicted, and with true types."""
-    pred = decide(proba, rule="argmax_or_threshold")
+    pred = decide(proba, decision="argmax_or_threshold")
     hits, said, due = (x.sum(axis=1) for x in (labels * pred, pred, labels))
     known = due > 0  # the rule predicts something for every row
     return float((hits / said).mean()), float((hits[known] / due[known]).mean())
@@ -79,7 +79,7 @@ def macro_precision_recall(labels: np.ndarray, proba: np.ndarray) -> tuple[float
 
 def type_scores(labels: np.ndarray, proba: np.ndarray, levels: np.ndarray) -> Scores:
     """All scores of one set of predictions."""
-    pred = decide(proba, rule="argmax_or_threshold")
+    pred = decide(proba, decision="argmax_or_threshold")
     by_level = (
         loose_macro_f1(labels[:, levels == i], pred[:, levels == i]) for i in range(len(LEVELS))
     )

@@ -18,7 +18,7 @@ RULES = ("threshold", "argmax_or_threshold", "none_below")
 def decide(
     proba: Any,
     *,
-    rule: str = "threshold",
+    decision: str = "threshold",
     threshold: float = 0.5,
     none_threshold: float | None = None,
 ) -> np.ndarray:
@@ -28,7 +28,7 @@ def decide(
     ----------
     proba : array-like of shape (n_samples, n_labels)
         The probability of each label, in [0, 1]; rows need not sum to 1.
-    rule : {"threshold", "argmax_or_threshold", "none_below"}, default="threshold"
+    decision : {"threshold", "argmax_or_threshold", "none_below"}, default="threshold"
         "threshold": the labels above `threshold`. "argmax_or_threshold": these and the most
         probable label, so that no row stays empty (ultra-fine entity typing). "none_below": the
         labels above `threshold`; where there are none, the most probable label if it exceeds
@@ -49,30 +49,30 @@ def decide(
     >>> proba = [[0.7, 0.6, 0.1], [0.4, 0.2, 0.1], [0.1, 0.2, 0.1]]
     >>> decide(proba).tolist()
     [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
-    >>> decide(proba, rule="argmax_or_threshold").tolist()
+    >>> decide(proba, decision="argmax_or_threshold").tolist()
     [[1, 1, 0], [1, 0, 0], [0, 1, 0]]
-    >>> decide(proba, rule="none_below", none_threshold=0.3).tolist()
+    >>> decide(proba, decision="none_below", none_threshold=0.3).tolist()
     [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
     """
     values = check_label_proba(proba)
-    if rule not in RULES:
+    if decision not in RULES:
         raise InputError(
-            f"`rule` must be one of {RULES}",
-            f"it is {rule!r}",
-            "Pass rule='threshold'.",
-            value=rule,
+            f"`decision` must be one of {RULES}",
+            f"it is {decision!r}",
+            "Pass decision='threshold'.",
+            value=decision,
             code="parameter",
         )
     chosen = values > check_positive(threshold, "threshold", zero=True)
-    if rule == "threshold":
+    if decision == "threshold":
         return chosen.astype(np.int8)
     rows, top = np.arange(values.shape[0]), values.argmax(axis=1)
-    if rule == "argmax_or_threshold":
+    if decision == "argmax_or_threshold":
         chosen[rows, top] = True
     else:
         if none_threshold is None:
             raise InputError(
-                "rule='none_below' needs `none_threshold`, the probability that the best label "
+                "decision='none_below' needs `none_threshold`, the probability that the best label "
                 "must exceed",
                 "it is None",
                 "Find one with `tune_none_threshold(proba, y)`.",

@@ -210,7 +210,7 @@ class _MultiLabel(LabelKind):
 
     def decide(self, proba: np.ndarray) -> np.ndarray:
         """Return the 0/1 matrix of decisions."""
-        return decide(proba, rule=self.decision)
+        return decide(proba, decision=self.decision)
 
     def count_use(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
         """How often each label is more probable than not, without doubt."""

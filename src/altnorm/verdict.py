@@ -171,7 +171,7 @@ def compare_predictions(
     confidence: float = 0.95,
     sample_weight: Any = None,
     classes: Any = None,
-    rule: str = "threshold",
+    decision: str = "threshold",
     none_threshold: float | None = None,
     n_resamples: int | None = None,
     random_state: Any = 0,
@@ -197,7 +197,7 @@ def compare_predictions(
         seen: a weight of 2 is no further evidence.
     classes : array-like of shape (n_classes,), optional
         Class labels, for scikit-learn scorers that know them (``pos_label="spam"``).
-    rule, none_threshold : str, float or None
+    decision, none_threshold : str, float or None
         How multi-label probabilities become decisions: see `altnorm.metrics.decide`.
     n_resamples : int, optional
         Number of random exchanges and of bootstrap samples, where these are needed. By default
@@ -225,11 +225,11 @@ def compare_predictions(
     0 broken, p = 1; nothing changed; predictions stay as they are.
     """
     _check_levels(significance=significance, confidence=confidence)
-    decision = partial(decide, rule=rule, none_threshold=none_threshold)
+    rule = partial(decide, decision=decision, none_threshold=none_threshold)
     truth = _check_truth(y_true)
-    score = resolve_scoring(scoring, truth.ndim == 2, classes=classes, decision=decision)
-    old = _check_predictions(before, "before", truth, score, decision)
-    new = _check_predictions(after, "after", truth, score, decision)
+    score = resolve_scoring(scoring, truth.ndim == 2, classes=classes, decision=rule)
+    old = _check_predictions(before, "before", truth, score, rule)
+    new = _check_predictions(after, "after", truth, score, rule)
     weight = check_weight(sample_weight, np.empty((len(truth), 0)), "sample_weight")
     weight = None if weight is None or np.ptp(weight) == 0 else weight
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)

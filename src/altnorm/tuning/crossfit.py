@@ -18,7 +18,7 @@ from altnorm._entropy import row_ambiguity
 from altnorm._kinds import Pairs
 from altnorm.binary import log_sigmoids
 from altnorm.multilabel import binary_ambiguity
-from altnorm.scaling import column_log_sums, log_add, reference_path, step_once
+from altnorm.scaling import LogReference, column_log_sums, log_add, reference_path, step_once
 from altnorm.tuning.folds import Dealing
 from altnorm.tuning.settings import Grid, Setting
 
@@ -110,11 +110,13 @@ class ClassCrossFit:
             weight = np.append(self.weight[fold, used], self.absent[fold, missing])
             mass = setting.smoothing * weight.sum()
             path = reference_path(
-                np.log(reference),
-                np.log(weight),
-                np.log(self.priors[fold]),
-                setting.alpha,
-                math.log(mass) if mass else None,
+                LogReference(
+                    np.log(reference),
+                    np.log(weight),
+                    np.log(self.priors[fold]),
+                    setting.alpha,
+                    math.log(mass) if mass else None,
+                )
             )
             b = self.proba[rows[self.folds[rows] == fold]]
             steps = []
