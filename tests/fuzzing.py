@@ -6,6 +6,7 @@ that a crash is noticed; FOLDER then holds the case and its number. Same seed, s
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import signal
@@ -55,11 +56,35 @@ def write_sound(folder: Path, rng: np.random.Generator) -> None:
     with pa.ipc.new_stream(folder / "sound.ipc", table.schema) as writer:
         writer.write_table(table)
     csv.write_csv(table, folder / "sound.csv")
+    (folder / "sound.csv.gz").write_bytes(gzip.compress((folder / "sound.csv").read_bytes()))
+    lines = [json.dumps(row) for row in table.to_pylist()]
+    (folder / "sound.jsonl").write_text("\n".join(lines))
+    scores = [
+        {"y": y, "scores": dict(zip(NAMES, row, strict=True))}
+        for y, row in zip(labels, np.log(proba).tolist(), strict=True)
+    ]
+    (folder / "scores.jsonl").write_text("\n".join(map(json.dumps, scores)))
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, logged(proba, codes))))
     for name, settings in (("one", {}), ("deep", {"depth": 3, "alpha": 2.0})):
         normalizer = AlternatingNormalizer(reference="all", threshold=0.3, **settings).fit(proba)
         save_model(normalizer, folder / f"{name}-unnamed.model", force=True)
         normalizer.classes_ = np.array(NAMES)
         save_model(normalizer, folder / f"{name}.model", force=True)
+
+
+def logged(proba: np.ndarray, codes: np.ndarray) -> list[dict[str, object]]:
+    """The same predictions as lm-evaluation-harness would log them."""
+    asked = {f"gen_args_{j}": {"arg_0": "?", "arg_1": name} for j, name in enumerate(NAMES)}
+    return [
+        {
+            "doc_id": i,
+            "target": str(code),
+            "arguments": asked,
+            "filtered_resps": [[str(value), "False"] for value in np.log(row)],
+            "filter": "none",
+        }
+        for i, (row, code) in enumerate(zip(proba, codes, strict=True))
+    ]
 
 
 def damage(whole: bytes, rng: np.random.Generator) -> bytes:
@@ -154,12 +179,13 @@ def check_output(path: Path, normalizer_classes: list[str] | None) -> None:
     np.testing.assert_allclose(proba.sum(axis=1), 1, atol=1e-3)
 
 
-def file_case(suffix: str) -> Callable[[Path, np.random.Generator], None]:
+def file_case(suffix: str, stem: str = "sound") -> Callable[[Path, np.random.Generator], None]:
     """A damaged file of predictions, adjusted and evaluated."""
+    is_text = suffix in (".csv", ".jsonl")
 
     def case(folder: Path, rng: np.random.Generator) -> None:
-        whole = (folder / f"sound{suffix}").read_bytes()
-        change = damage_text if suffix == ".csv" and rng.random() < 0.6 else damage
+        whole = (folder / f"{stem}{suffix}").read_bytes()
+        change = damage_text if is_text and rng.random() < 0.6 else damage
         path = folder / f"case{suffix}"
         path.write_bytes(change(whole, rng))
         unnamed = suffix == ".npy"
@@ -169,7 +195,7 @@ def file_case(suffix: str) -> Callable[[Path, np.random.Generator], None]:
             names = [str(name) for name in load_model(model).classes_]
             if suffix not in (".npz", ".npy") or len(read_predictions(output).proba):
                 _check_if_rows(output, names)
-        label = [] if suffix in (".npz", ".npy") else ["--label", "y"]
+        label = [] if suffix in (".npz", ".npy") or stem == "log" else ["--label", "y"]
         command("evaluate", model, path, *label)
 
     return case
@@ -253,7 +279,9 @@ def kernel_case(folder: Path, rng: np.random.Generator) -> None:
 
 CASES: dict[str, Callable[[Path, np.random.Generator], None]] = {
     **{name: file_case(f".{name}") for name in ("npz", "npy", "csv", "parquet")},
-    **{name: file_case(f".{name}") for name in ("feather", "arrow", "ipc")},
+    **{name: file_case(f".{name}") for name in ("feather", "arrow", "ipc", "csv.gz", "jsonl")},
+    "scores": file_case(".jsonl", "scores"),
+    "log": file_case(".jsonl", "log"),
     "model": model_case,
     "options": options_case,
     "kernel": kernel_case,

@@ -221,7 +221,7 @@ def test_bad_arrays_are_told(tmp_path):
     refused("one entry per row", proba=PROBA, labels=[0, 1])
     refused("row 0 has 'x'", proba=PROBA, labels=["x"] * 4)
     (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match=r"'a\.txt' is not"):
+    with pytest.raises(InputError, match=r"'a\.txt' has another ending"):
         read_predictions(tmp_path / "a.txt")
     with pytest.raises(InputError, match=r"'b\.txt' is not"):
         write_predictions(Predictions(PROBA, CLASSES), tmp_path / "b.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._jsonl import CLASSES_KEY
 from altnorm._validation import InputError
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "listed",
     "names_of",
     "resolve_labels",
+    "said_by_file",
     "spare_columns",
     "with_spare_hint",
 ]
@@ -49,6 +52,11 @@ class Layout:
         Floating-point columns that are no classes.
     logits : bool, default=False
         Whether the file holds logits. An .npz file says so itself, by the name of the array.
+    format : str, optional
+        Format of the file, where its name does not say it: "npz", "npy", "csv", "tsv", "jsonl",
+        "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
+    usual_options : bool, default=False
+        Of a sample log, keep only the questions with the usual number of options.
     """
 
     label: str | None = None
@@ -56,6 +64,8 @@ class Layout:
     label_prefix: str | None = None
     other: Sequence[str] = ()
     logits: bool = False
+    format: str | None = None
+    usual_options: bool = False
 
 
 def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]:
@@ -311,6 +321,9 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
 
 def _candidates(schema: Any, layout: Layout) -> list[str]:
     """Columns that may stand for classes, judged by prefix and type."""
+    known = said_by_file(schema).get("classes")
+    if known and not layout.prefix:
+        return [name for name in known if name not in layout.other]
     taken = {layout.label, *layout.other}
     fields = [field for field in schema if field.name not in taken]
     if layout.label_prefix:
@@ -318,6 +331,11 @@ def _candidates(schema: Any, layout: Layout) -> list[str]:
     if layout.prefix:
         return [field.name for field in fields if field.name.startswith(layout.prefix)]
     return [field.name for field in fields if _is_fraction(field.type)]
+
+
+def said_by_file(schema: Any) -> dict[str, Any]:
+    """Which columns are classes and labels, where the format of the file itself says so."""
+    return json.loads((schema.metadata or {}).get(CLASSES_KEY, b"{}"))
 
 
 def _is_fraction(kind: Any) -> bool:

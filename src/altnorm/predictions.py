@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._files import check_input, file_error, replacing
+from altnorm._array_files import read_arrays
+from altnorm._files import file_error, replacing
+from altnorm._formats import SUFFIXES, Source, find_source, format_of
 from altnorm._kinds import resolve_kind
 from altnorm._labels import class_codes
 from altnorm._validation import InputError, check_proba
-from altnorm.array_files import Header, open_arrays
 from altnorm.columns import (
     Layout,
     check_labelled,
@@ -31,10 +32,11 @@ from altnorm.columns import (
     listed,
     names_of,
     resolve_labels,
+    said_by_file,
     spare_columns,
     with_spare_hint,
 )
-from altnorm.tables import SUFFIXES, is_table, is_text, read_table, write_table
+from altnorm.tables import is_table, read_table, write_table
 
 __all__ = ["Layout", "Predictions", "read_predictions", "read_texts", "write_predictions"]
 
@@ -132,8 +134,9 @@ def read_predictions(
     Parameters
     ----------
     path : str or path-like
-        .npz (`proba` or `logits`, optional `labels` and `classes`), .npy, .csv, .parquet, .arrow or
-        .feather.
+        .npz (`proba` or `logits`, optional `labels` and `classes`; or `indices` with `proba` or
+        `log_proba`, as :func:`altnorm.from_topk` takes them), .npy, .csv, .tsv, .jsonl (these
+        also with .gz), .parquet, .arrow or .feather; "-" for the standard input.
     layout : Layout, optional
         Which columns hold what.
     classes : array-like of shape (n_classes,), optional
@@ -146,19 +149,14 @@ def read_predictions(
         Probabilities or logits, class names, and labels where the file has them.
     """
     layout = Layout() if layout is None else layout
-    source = check_input(path)
-    if is_table(source):
+    source = find_source(path, layout.format)
+    if source.is_table:
         return _check_values(_read_columns(source, layout, classes))
-    if source.suffix.lower() not in (".npz", ".npy"):
-        known = ", ".join([".npz", ".npy", *SUFFIXES])
-        raise file_error(
-            f"Predictions must be in one of {known}", f"'{source.name}' is not", value=source.name
-        )
-    predictions = _check_values(_read_arrays(source, layout, classes))
+    predictions = _check_values(Predictions(*read_arrays(source, layout, classes)))
     return predictions if classes is None else predictions.select(classes)
 
 
-def read_texts(path: str | os.PathLike[str], name: str) -> list[str]:
+def read_texts(path: str | os.PathLike[str], name: str, *, format: str | None = None) -> list[str]:
     """Read one column of a table as text.
 
     Parameters
@@ -167,13 +165,15 @@ def read_texts(path: str | os.PathLike[str], name: str) -> list[str]:
         A .csv, .parquet, .arrow or .feather file.
     name : str
         The column.
+    format : str, optional
+        Format of the file, where its name does not say it.
 
     Returns
     -------
     list of str
         One text per row; empty where the table has a gap.
     """
-    table = read_table(check_input(path), text=[name])
+    table = read_table(path, text=[name], format=format)
     if name not in table.schema.names:
         remedy = f"Its columns are {listed(table.schema.names)}."
         raise file_error(f"The table has no column '{name}'", remedy=remedy, value=name)
@@ -208,10 +208,11 @@ def write_predictions(
         with write_table(target, batch.schema, numbers=names, force=force) as write:
             write(batch)
         return
-    if target.suffix.lower() not in (".npz", ".npy"):
-        known = ", ".join([".npz", ".npy", *SUFFIXES])
+    if format_of(target) is None:
         raise file_error(
-            f"Predictions go to one of {known}", f"'{target.name}' is not", value=target.name
+            f"Predictions go to one of {', '.join(SUFFIXES)}",
+            f"'{target.name}' is not",
+            value=target.name,
         )
     with replacing(target, force=force) as temporary, temporary.open("wb") as file:
         if target.suffix.lower() == ".npy":
@@ -224,11 +225,19 @@ def write_predictions(
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
-def _read_columns(source: Path, layout: Layout, classes: Any) -> Predictions:
-    table = read_table(source, text=[layout.label] if layout.label else [])
+def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
+    table = read_table(
+        source.path,
+        text=[layout.label] if layout.label else [],
+        format=layout.format,
+        usual=layout.usual_options,
+    )
+    said = said_by_file(table.schema)
+    if layout.label is None and layout.label_prefix is None:
+        layout = replace(layout, label=said.get("label"))
     columns = class_columns(table.schema, layout, classes)
-    guessed = classes is None and not layout.prefix
-    if guessed and is_text(source):
+    guessed = classes is None and not layout.prefix and not said
+    if guessed and source.is_text:
         check_whole_columns(table, layout, columns)
     if classes is not None and (layout.logits or layout.label_prefix):
         check_no_spare(table.schema, layout, columns)
@@ -262,75 +271,6 @@ def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
             raise with_spare_hint(error, spare) from error
 
 
-def _read_arrays(source: Path, layout: Layout, wanted: Any) -> Predictions:
-    """Read what is needed, after the sizes that the arrays announce are known to fit together."""
-    with open_arrays(source) as file:
-        name = "" if file.names == [""] else _array_key(file.names, layout, source)
-        key = name or ("logits" if layout.logits else "proba")
-        shape = _check_matrix(file.header(name), key, source)
-        label = layout.label or "labels"
-        if layout.label and label not in file.names:
-            offender = f"it has {listed(file.names)}"
-            raise file_error(f"'{source}' has no `{label}`", offender, value=label)
-        has_labels, has_classes = label in file.names, "classes" in file.names
-        if has_labels:
-            _check_label_shape(file.header(label).shape, shape)
-        if has_classes:
-            _check_class_shape(file.header("classes").shape, shape, source)
-        elif wanted is not None:
-            _check_unnamed(names_of(wanted), shape[1], source)
-        values = _as_floats(file.read(name))
-        classes = file.read("classes") if has_classes else np.arange(shape[1])
-        labels = file.read(label) if has_labels else None
-    _check_distinct(classes, source)
-    return Predictions(values, classes, _array_labels(labels, values, classes), key)
-
-
-def _check_matrix(header: Header, key: str, source: Path) -> tuple[int, ...]:
-    if len(header.shape) != 2 or header.dtype.kind != "f":
-        raise file_error(
-            f"`{key}` in '{source}' must be a floating-point array with one row per example and "
-            "one column per class",
-            f"it is {header.dtype} of shape {header.shape}",
-            "Convert it, for example with astype(float), if it holds predictions.",
-        )
-    return header.shape
-
-
-def _check_class_shape(found: tuple[int, ...], shape: tuple[int, ...], source: Path) -> None:
-    if found != shape[1:]:
-        raise file_error(
-            f"`classes` in '{source}' must name each of the {shape[1]} columns once",
-            f"it has shape {found}",
-            value=found,
-        )
-
-
-def _check_unnamed(wanted: list[str], n_columns: int, source: Path) -> None:
-    """Raise if columns without names would have to be matched to named classes by position."""
-    if sorted(wanted) != sorted(names_of(np.arange(n_columns))):
-        raise file_error(
-            "Columns are matched by class name, never by position alone",
-            f"'{source}' has {n_columns} columns without names, the model knows {listed(wanted)}",
-            "Write an .npz file with an array `classes`, one name per column in the file's order.",
-        )
-
-
-def _check_distinct(classes: np.ndarray, source: Path) -> None:
-    n_names = len(set(names_of(classes)))
-    if n_names != classes.size:
-        raise file_error(
-            f"`classes` in '{source}' must name each of the {classes.size} columns once",
-            f"it has {n_names} different names",
-            value=n_names,
-        )
-
-
-def _as_floats(values: np.ndarray) -> np.ndarray:
-    """Single, double or half precision, which are what the library computes with or widens."""
-    return values if values.dtype.itemsize <= 8 else values.astype(np.float64)
-
-
 def _check_values(predictions: Predictions) -> Predictions:
     """Raise unless there are rows, names that can be written, and finite numbers."""
     if not len(predictions.proba):
@@ -346,36 +286,6 @@ def _check_values(predictions: Predictions) -> Predictions:
             "Drop or repair those rows.",
         )
     return predictions
-
-
-def _array_key(names: list[str], layout: Layout, source: Path) -> str:
-    key = "logits" if layout.logits or "proba" not in names else "proba"
-    if key not in names:
-        wanted = "`logits`" if layout.logits else "`proba` or `logits`"
-        raise file_error(
-            f"'{source}' must hold {wanted}", f"it holds {listed(names)}", value=listed(names)
-        )
-    return key
-
-
-def _check_label_shape(found: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if found not in (shape, shape[:1]):
-        raise file_error(
-            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
-            f"shape {shape}",
-            f"it has shape {found}",
-            value=found,
-        )
-
-
-def _array_labels(
-    labels: np.ndarray | None, values: np.ndarray, classes: np.ndarray
-) -> np.ndarray | None:
-    if labels is None:
-        return None
-    if labels.ndim == 2:
-        return check_zero_one(labels, names_of(classes))
-    return resolve_labels(labels, classes)
 
 
 def _to_batch(predictions: Predictions, layout: Layout) -> Any:

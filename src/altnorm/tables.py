@@ -1,4 +1,4 @@
-"""Files of columns <-> streams of record batches: CSV, Parquet, Arrow and Feather.
+"""Files of columns <-> streams of record batches: text, JSON lines, Parquet, Arrow and Feather.
 
 Only a few batches are held at a time, whatever the size of the file.
 """
@@ -6,6 +6,7 @@ Only a few batches are held at a time, whatever the size of the file.
 from __future__ import annotations
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,24 +14,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from altnorm._files import check_input, file_error, replacing
+from altnorm._files import file_error, replacing
+from altnorm._formats import ARRAYS, SUFFIXES, Source, find_source, format_of
+from altnorm._jsonl import Columns, Scores, jsonl_writer, open_lines, read_lines
+from altnorm._sample_logs import SampleLog, is_sample
+from altnorm._text_tables import DELIMITERS, open_text, read_text, text_writer, writable
 from altnorm._validation import InputError
 
-__all__ = ["TableSource", "is_table", "is_text", "open_table", "read_table", "write_table"]
+__all__ = ["TableSource", "is_table", "open_table", "read_table", "write_table"]
 
-SUFFIXES = {
-    ".csv": "CSV",
-    ".parquet": "Parquet",
-    ".pq": "Parquet",
-    ".arrow": "Arrow",
-    ".feather": "Arrow",
-    ".ipc": "Arrow",
+NAMES = {
+    "csv": "CSV",
+    "tsv": "TSV",
+    "jsonl": "JSON lines",
+    "lm-eval": "a sample log",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
 }
+_BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
-_CSV_BLOCK = 2**23
-_FORMULA = r"^[=+\-@\t]"  # what a spreadsheet may take for the start of a formula
-_NUMBER = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
@@ -57,56 +60,69 @@ class TableSource:
 
 def is_table(path: str | os.PathLike[str]) -> bool:
     """Whether the name is that of a file of columns."""
-    return Path(path).suffix.lower() in SUFFIXES
-
-
-def is_text(path: str | os.PathLike[str]) -> bool:
-    """Whether the types of the columns are not in the file but read from how values look."""
-    return SUFFIXES.get(Path(path).suffix.lower()) == "CSV"
+    return format_of(path) not in (None, *ARRAYS)
 
 
 @contextmanager
 def open_table(
-    path: str | os.PathLike[str], *, numbers: Collection[str] = ()
+    path: str | os.PathLike[str],
+    *,
+    numbers: Collection[str] = (),
+    format: str | None = None,
+    usual: bool = False,
 ) -> Iterator[TableSource]:
     """Open a file of columns to read it batch by batch.
 
     Parameters
     ----------
     path : str or path-like
-        A .csv, .parquet, .arrow or .feather file.
+        A .csv, .tsv, .jsonl, .parquet, .arrow or .feather file; "-" for the standard input.
     numbers : collection of str
-        Columns of a CSV file to read as numbers; the others stay the text that they are.
+        Columns of text to read as numbers; the others stay what they are.
+    format : str, optional
+        Format, where the name does not say it.
+    usual : bool, default=False
+        Of a sample log, keep only the questions with the usual number of options.
 
     Yields
     ------
     TableSource
         Schema and batches.
     """
-    source = check_input(path)
-    kind = _kind(source)
+    source = _table_source(path, format)
     with ExitStack() as stack:
-        with _reading(source, kind):
-            if kind == "CSV":
-                table = _open_csv(source, set(numbers))
-            elif kind == "Parquet":
-                table = _open_parquet(source, stack)
+        with _reading(source):
+            if source.format in DELIMITERS:
+                reader = open_text(source.path, DELIMITERS[source.format], set(numbers), stack)
+                table = TableSource(reader.schema, iter(reader))
+            elif source.format in ("jsonl", "lm-eval"):
+                table = TableSource(*_open_lines(source, numbers, format, usual))
+            elif source.format == "parquet":
+                table = _open_parquet(source.path, stack)
             else:
-                table = _open_arrow(source, stack)
-            _check_names(table.schema.names, source)
-        batches = _guarded(table.batches, source, kind)
+                table = _open_arrow(source.path, stack)
+            _check_names(table.schema.names, source.path)
+        batches = _guarded(table.batches, source)
         yield TableSource(table.schema, batches, table.n_rows, table.codec)
 
 
-def read_table(path: str | os.PathLike[str], *, text: Collection[str] = ()) -> Any:
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    text: Collection[str] = (),
+    format: str | None = None,
+    usual: bool = False,
+) -> Any:
     """Read a whole file of columns.
 
     Parameters
     ----------
     path : str or path-like
-        A .csv, .parquet, .arrow or .feather file.
+        As for `open_table`.
     text : collection of str
         Columns of a CSV file to read as text whatever they look like.
+    format, usual
+        As for `open_table`.
 
     Returns
     -------
@@ -115,22 +131,25 @@ def read_table(path: str | os.PathLike[str], *, text: Collection[str] = ()) -> A
     """
     import pyarrow as pa
 
-    source = check_input(path)
-    if _kind(source) == "CSV":
-        from pyarrow import csv
-
-        with _reading(source, "CSV"):
-            convert = csv.ConvertOptions(column_types={name: pa.string() for name in text})
-            table = csv.read_csv(
-                source,
-                read_options=csv.ReadOptions(block_size=_CSV_BLOCK),
-                parse_options=csv.ParseOptions(newlines_in_values=True),
-                convert_options=convert,
-            )
-            _check_names(table.schema.names, source)
+    source = _table_source(path, format)
+    if source.format in DELIMITERS:
+        with _reading(source):
+            table = read_text(source.path, DELIMITERS[source.format], text)
+            _check_names(table.schema.names, source.path)
         return table
-    with open_table(source) as opened:
+    with open_table(path, format=format, usual=usual) as opened:
         return pa.Table.from_batches(opened.batches, opened.schema)
+
+
+def _open_lines(
+    source: Source, numbers: Collection[str], format: str | None, usual: bool
+) -> tuple[Any, Iterator[Any]]:
+    """Open JSON lines; what they hold is told by the first, unless `format` insists."""
+    first = next(read_lines(source.path), (0, {}))[1]
+    shape: Any = Scores() if isinstance(first.get("scores"), dict) else Columns()
+    if format == "lm-eval" or (format is None and is_sample(first)):
+        shape = SampleLog(usual=usual)
+    return open_lines(source.path, shape, numbers)
 
 
 @contextmanager
@@ -147,7 +166,7 @@ def write_table(
     Parameters
     ----------
     path : str or path-like
-        A .csv, .parquet, .arrow or .feather file.
+        A .csv, .tsv, .jsonl (these also with .gz), .parquet, .arrow or .feather file.
     schema : pyarrow.Schema
         Names and types of the columns.
     numbers : collection of str
@@ -162,29 +181,42 @@ def write_table(
     callable
         Takes the next record batch.
     """
-    kind = _kind(Path(path))
+    format = _table_format(Path(path), format_of(path))
+    compressed = Path(path).suffix.lower() in (".gz", ".feather")
     with replacing(path, force=force) as temporary, ExitStack() as stack:
-        if kind == "CSV":
-            yield _csv_writer(temporary, schema, stack)
-        elif kind == "Parquet":
+        if format in DELIMITERS:
+            file = writable(temporary, stack, compressed=compressed)
+            yield text_writer(file, schema, DELIMITERS[format])
+        elif format == "jsonl":
+            yield jsonl_writer(writable(temporary, stack, compressed=compressed))
+        elif format == "parquet":
             yield _parquet_writer(temporary, schema, stack, set(numbers), codec)
         else:
-            compressed = Path(path).suffix.lower() == ".feather"
             yield _arrow_writer(temporary, schema, stack, compressed)
 
 
-def _kind(path: Path) -> str:
+def _table_source(path: str | os.PathLike[str], format: str | None) -> Source:
+    source = find_source(path, format)
+    return source._replace(format=_table_format(source.path, source.format))
+
+
+def _table_format(path: Path, format: str | None) -> str:
+    """The format, known to be one of columns and PyArrow to be there."""
+    if format is None or format in ARRAYS:
+        known = [suffix for suffix, name in SUFFIXES.items() if name not in ARRAYS]
+        raise file_error(
+            f"A table must be one of {', '.join(known)}",
+            f"'{path.name}' is not",
+            "Rename it.",
+            value=path.name,
+        )
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise file_error(
             f"'{path.name}' needs PyArrow", remedy="Install it with: pip install 'altnorm[arrow]'"
         ) from error
-    kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None:
-        rule = f"A table must be one of {', '.join(SUFFIXES)}"
-        raise file_error(rule, f"'{path.name}' is not", "Rename it.", value=path.name)
-    return kind
+    return format
 
 
 def _check_names(names: list[str], source: Path) -> None:
@@ -195,7 +227,7 @@ def _check_names(names: list[str], source: Path) -> None:
 
 
 @contextmanager
-def _reading(source: Path, kind: str) -> Iterator[None]:
+def _reading(source: Source) -> Iterator[None]:
     """Tell what PyArrow says about a bad file in one sentence."""
     import pyarrow as pa
 
@@ -203,34 +235,21 @@ def _reading(source: Path, kind: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, InputError):
         raise
-    except (pa.ArrowException, OSError, UnicodeError, OverflowError, MemoryError) as error:
+    except (pa.ArrowException, *_BROKEN) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         raise file_error(
-            f"'{source}' cannot be read as {kind}, it may be cut off or damaged: {reason}."
+            f"'{source.path}' cannot be read as {NAMES[source.format]}, it may be cut off or "
+            f"damaged: {reason}."
         ) from error
 
 
-def _guarded(batches: Iterator[Any], source: Path, kind: str) -> Iterator[Any]:
+def _guarded(batches: Iterator[Any], source: Source) -> Iterator[Any]:
     while True:
-        with _reading(source, kind):
+        with _reading(source):
             batch = next(batches, None)
         if batch is None:
             return
         yield batch
-
-
-def _open_csv(source: Path, numbers: Collection[str]) -> TableSource:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    read = csv.ReadOptions(block_size=_CSV_BLOCK)
-    parse = csv.ParseOptions(newlines_in_values=True)
-    with csv.open_csv(source, read_options=read, parse_options=parse) as peek:
-        names = peek.schema.names
-    types = {name: pa.float64() if name in numbers else pa.string() for name in names}
-    convert = csv.ConvertOptions(column_types=types)
-    reader = csv.open_csv(source, read_options=read, parse_options=parse, convert_options=convert)
-    return TableSource(reader.schema, iter(reader))
 
 
 def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
@@ -323,76 +342,3 @@ def _arrow_writer(
         pa.ipc.new_file(file, schema, options=options)
     ).write_batch
     return write
-
-
-def _csv_writer(path: Path, schema: Any, stack: ExitStack) -> Callable[[Any], None]:
-    """Write text as it was read, quoted only where it must be; PyArrow's writer quotes all text."""
-    import pyarrow as pa
-
-    file = stack.enter_context(path.open("wb"))
-    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-    if nested:
-        rule = f"A CSV file cannot hold the nested column '{nested[0]}'"
-        raise file_error(rule, remedy="Write a .parquet file.", value=nested[0])
-    file.write(_csv_lines([_quoted(pa.array([name], pa.large_string())) for name in schema.names]))
-
-    def write(batch: Any) -> None:
-        if batch.num_rows:
-            columns = zip(schema.names, batch.columns, strict=True)
-            file.write(_csv_lines([_csv_fields(name, column) for name, column in columns]))
-
-    return write
-
-
-def _csv_lines(columns: list[Any]) -> Any:
-    """Lines for equally long arrays of text, as one buffer."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
-    # Typed scalars: large strings, so that a long batch does not overflow 32-bit offsets.
-    text = pa.large_string()
-    comma, newline, nothing = (pa.scalar(s, text) for s in (",", "\n", ""))
-    lines = pc.binary_join_element_wise(
-        *columns, comma, null_handling="replace", null_replacement=""
-    )
-    lines = pc.binary_join_element_wise(lines, nothing, newline)
-    if isinstance(lines, pa.ChunkedArray):
-        lines = lines.combine_chunks()
-    return lines.buffers()[2]
-
-
-def _csv_fields(name: str, column: Any) -> Any:
-    """A column as text; only that of numbers and times is sure to need no quotes."""
-    import pyarrow as pa
-
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    try:
-        text = column.cast(pa.large_string())
-    except pa.ArrowException as error:
-        raise file_error(
-            "A CSV file holds text",
-            f"column '{name}' ({column.type}) cannot be written as text: "
-            f"{str(error).splitlines()[0].rstrip('.')}",
-            "Write a .parquet file.",
-        ) from error
-    plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)
-    return text if plain else _quoted(text)
-
-
-def _quoted(text: Any) -> Any:
-    """Text in quotes where a reader or a spreadsheet would take it for something else."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
-    quote, nothing = (pa.scalar(s, pa.large_string()) for s in ('"', ""))
-    quoted = pc.binary_join_element_wise(
-        quote, pc.replace_substring(text, '"', '""'), quote, nothing
-    )
-    formula = pc.and_not(
-        pc.match_substring_regex(text, _FORMULA), pc.match_substring_regex(text, _NUMBER)
-    )
-    special = pc.match_substring_regex(text, '[",\r\n]')
-    return pc.if_else(pc.or_(special, formula), quoted, text)

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from altnorm._formats import FORMATS
 from altnorm._validation import InputError
 from altnorm.predictions import Layout
 
 __all__ = [
     "Force",
+    "Format",
     "Jobs",
     "Json",
     "Label",
@@ -27,6 +29,7 @@ __all__ = [
     "Significance",
     "Strict",
     "Test",
+    "UsualOptions",
     "Validation",
     "layout",
     "numbers",
@@ -125,6 +128,24 @@ Other = Annotated[
 Logits = Annotated[
     bool, typer.Option("--logits", metavar="", help="The file holds logits (never guessed).")
 ]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help=f"Format of the input, where its name does not say it: {', '.join(FORMATS)}. `-` is "
+        "the standard input.",
+        show_default=False,
+    ),
+]
+UsualOptions = Annotated[
+    bool,
+    typer.Option(
+        "--usual-options",
+        metavar="",
+        help="Sample logs: keep only the questions with the usual number of options.",
+    ),
+]
 MultiLabel = Annotated[
     str | None,
     typer.Option(
@@ -143,6 +164,8 @@ def layout(
     prefix: str = "",
     other: list[str] | None = None,
     logits: bool = False,
+    format: str | None = None,
+    usual_options: bool = False,
 ) -> Layout:
     """Put the options that say which columns hold what together."""
     if label is not None and label_prefix is not None:
@@ -151,7 +174,7 @@ def layout(
             remedy="Pass --label or --label-prefix, not both.",
             code="option",
         )
-    return Layout(label, prefix, label_prefix, tuple(other or ()), logits)
+    return Layout(label, prefix, label_prefix, tuple(other or ()), logits, format, usual_options)
 
 
 def numbers(text: str, option: str, kind: type[Any] = float) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from altnorm._files import check_input
+from altnorm._formats import find_source
 from altnorm._validation import InputError
 from altnorm.cli import _options as options
 from altnorm.cli._drift import DriftWatch
@@ -39,6 +39,8 @@ def apply(
     output: options.Output,
     prefix: options.Prefix = "",
     other: options.Other = None,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     prediction: Annotated[
         str | None,
         typer.Option(
@@ -55,10 +57,11 @@ def apply(
     """
     start = time.perf_counter()
     normalizer = load_model(model)
-    layout = options.layout(None, None, prefix, other, normalizer.input == "logits")
-    check_input(source)
+    layout = options.layout(
+        None, None, prefix, other, normalizer.input == "logits", format, usual_options
+    )
     watch = DriftWatch(normalizer)
-    if is_table(source):
+    if find_source(source, format).is_table:
         n_rows = _stream(watch, source, output, layout, prediction, jobs, force)
     else:
         n_rows = _whole(watch, source, output, layout, prediction, force)
@@ -89,12 +92,13 @@ def _stream(
     if not is_table(output):
         raise InputError(
             f"A table cannot become '{output.suffix}' without losing columns",
-            remedy="Name a .csv, .parquet, .arrow or .feather file.",
+            remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
             code="option",
         )
     normalizer, n_rows = watch.normalizer, 0
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
-    with open_table(source, numbers=columns) as table:
+    how: dict[str, Any] = {"format": layout.format, "usual": layout.usual_options}
+    with open_table(source, numbers=columns, **how) as table:
         class_columns(table.schema, layout, normalizer.classes_)
         if layout.logits or normalizer.multilabel is not None:
             check_no_spare(table.schema, layout, columns)

@@ -24,12 +24,14 @@ def compare(
     prefix: options.Prefix = "",
     other: options.Other = None,
     logits: options.Logits = False,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
     """Fit each method on validation predictions and compare them on test predictions."""
-    layout = options.layout(label, label_prefix, prefix, other, logits)
+    layout = options.layout(label, label_prefix, prefix, other, logits, format, usual_options)
     val = read_predictions(validation, layout)
     tested = read_predictions(test, layout, classes=val.classes)
     if val.labels is not None and tested.labels is not None and val.multilabel != tested.multilabel:

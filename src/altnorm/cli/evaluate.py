@@ -25,6 +25,8 @@ def evaluate(
     label_prefix: options.LabelPrefix = None,
     prefix: options.Prefix = "",
     other: options.Other = None,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     rows: Annotated[
         int, typer.Option(metavar="N", min=0, help="Fixed and broken rows to show, each.")
     ] = 5,
@@ -35,7 +37,9 @@ def evaluate(
 ) -> int:
     """Scores before and after, the verdict, and which rows were fixed and broken."""
     normalizer = load_model(model)
-    layout = options.layout(label, label_prefix, prefix, other, normalizer.input == "logits")
+    layout = options.layout(
+        label, label_prefix, prefix, other, normalizer.input == "logits", format, usual_options
+    )
     predictions = read_predictions(test, layout, classes=normalizer.classes_)
     result = evaluate_normalizer(
         normalizer, predictions, scoring=scoring, significance=significance, random_state=seed

@@ -47,6 +47,8 @@ def report(
     label_prefix: options.LabelPrefix = None,
     prefix: options.Prefix = "",
     other: options.Other = None,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     jobs: options.Jobs = -1,
     force: options.Force = False,
     json: options.Json = False,
@@ -56,9 +58,11 @@ def report(
 
     check_output(output, force=force)
     normalizer = load_model(model)
-    layout = options.layout(label, label_prefix, prefix, other, normalizer.input == "logits")
+    layout = options.layout(
+        label, label_prefix, prefix, other, normalizer.input == "logits", format, usual_options
+    )
     tested = read_predictions(test, layout, classes=normalizer.classes_)
-    texts = None if text is None else read_texts(test, text)
+    texts = None if text is None else read_texts(test, text, format=format)
     val = compared = None
     if validation is not None:
         val = read_predictions(validation, layout, classes=normalizer.classes_)

@@ -31,6 +31,8 @@ def tune(
     prefix: options.Prefix = "",
     other: options.Other = None,
     logits: options.Logits = False,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     prior: Annotated[
         str,
         typer.Option(
@@ -82,7 +84,8 @@ def tune(
     """
     check_output(output, force=force)
     predictions = read_predictions(
-        validation, options.layout(label, label_prefix, prefix, other, logits)
+        validation,
+        options.layout(label, label_prefix, prefix, other, logits, format, usual_options),
     )
     known = resolve_prior(prior, predictions, multilabel)
     if no_labels:

@@ -6,11 +6,11 @@ import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from altnorm._formats import Source
 from altnorm._validation import InputError
 
 __all__ = ["ArrayFile", "open_arrays"]
@@ -28,17 +28,17 @@ class ArrayFile:
 
     Parameters
     ----------
-    source : pathlib.Path
+    source : Source
         The file.
     stack : contextlib.ExitStack
         Closes what is opened.
     """
 
-    def __init__(self, source: Path, stack: ExitStack) -> None:
-        self._source = source
+    def __init__(self, source: Source, stack: ExitStack) -> None:
+        self._path = source.path
         self._zip: zipfile.ZipFile | None = None
-        if source.suffix.lower() == ".npz":
-            self._zip = stack.enter_context(zipfile.ZipFile(source))
+        if source.format == "npz":
+            self._zip = stack.enter_context(zipfile.ZipFile(source.path))
             self.names = [name.removesuffix(".npy") for name in self._zip.namelist()]
         else:
             self.names = [""]
@@ -66,8 +66,8 @@ class ArrayFile:
     @contextmanager
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
         if self._zip is None:
-            with self._source.open("rb") as file:
-                yield file, self._source.stat().st_size
+            with self._path.open("rb") as file:
+                yield file, self._path.stat().st_size
             return
         stored = name if name in self._zip.namelist() else f"{name}.npy"
         info = self._zip.getinfo(stored)
@@ -76,12 +76,12 @@ class ArrayFile:
 
 
 @contextmanager
-def open_arrays(source: Path) -> Iterator[ArrayFile]:
+def open_arrays(source: Source) -> Iterator[ArrayFile]:
     """Open a NumPy file; whatever is wrong with its bytes is told in one sentence.
 
     Parameters
     ----------
-    source : pathlib.Path
+    source : Source
         An .npz or .npy file.
 
     Yields
@@ -98,6 +98,6 @@ def open_arrays(source: Path) -> Iterator[ArrayFile]:
     except Exception as error:
         reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
         raise InputError(
-            f"'{source}' cannot be read as {source.suffix}, it may be cut off, damaged or hold "
-            f"pickled objects: {reason}."
+            f"'{source.path}' cannot be read as .{source.format}, it may be cut off, damaged or "
+            f"hold pickled objects: {reason}."
         ) from error

@@ -1,0 +1,310 @@
+"""Text, compressed or not, JSON lines, logged answers, the standard input and truncated scores."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+
+from altnorm import InputError, from_topk
+from altnorm import _formats as formats
+from altnorm.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm.tables import read_table
+from tests.commands import CLASSES, QUICK, refused, run, table
+from tests.test_predictions import CLASSES as PETS
+from tests.test_predictions import LABELS, PROBA, check_same, frame
+
+EXPECTED = Predictions(PROBA, PETS, LABELS)
+
+
+def write_lines(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def records(**options):
+    return frame(y=LABELS, **options).to_dict("records")
+
+
+@pytest.mark.parametrize(
+    "name", ["a.tsv", "a.csv.gz", "a.tsv.gz", "a.jsonl", "a.jsonl.gz", "a.CSV"]
+)
+def test_round_trip(tmp_path, name):
+    layout = Layout("y")
+    write_predictions(EXPECTED, tmp_path / name, layout)
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
+    check_same(read_predictions(tmp_path / name, layout), EXPECTED)
+    again = tmp_path / ("again" + name)
+    write_predictions(EXPECTED, again, layout)
+    assert again.read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_tabs_and_quotes_survive(tmp_path):
+    odd = Predictions(PROBA[:1], np.array(["a\tb", 'c"d', "e,f"]))
+    write_predictions(odd, tmp_path / "a.tsv")
+    read = pd.read_csv(tmp_path / "a.tsv", sep="\t")
+    assert read.columns.tolist() == odd.classes.tolist()
+    assert read_predictions(tmp_path / "a.tsv").classes.tolist() == odd.classes.tolist()
+
+
+def test_files_of_pandas(tmp_path):
+    frame(y=LABELS).to_csv(tmp_path / "a.csv.gz", index=False)
+    frame(y=LABELS).to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame(y=LABELS).to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for name in ("a.csv.gz", "a.tsv", "a.jsonl"):
+        check_same(read_predictions(tmp_path / name, Layout("y")), EXPECTED)
+
+
+def test_types_of_json_lines(tmp_path):
+    lines = [
+        {"i": 1, "x": 1, "b": True, "t": "a", "mixed": 1, "n": {"k": [1]}},
+        {"i": 2, "x": 0.5, "b": None, "t": "é", "mixed": "b", "big": 2**70},
+    ]
+    read = read_table(write_lines(tmp_path / "a.jsonl", lines))
+    assert read.to_pylist() == [
+        {"i": 1, "x": 1.0, "b": True, "t": "a", "mixed": "1", "n": '{"k": [1]}', "big": None},
+        {"i": 2, "x": 0.5, "b": None, "t": "é", "mixed": "b", "n": None, "big": str(2**70)},
+    ]
+
+
+@pytest.mark.parametrize("logarithm", [True, False])
+def test_scores_by_label(tmp_path, logarithm):
+    values = np.log(PROBA) if logarithm else PROBA
+    lines = [
+        {"id": i, "scores": dict(zip(PETS, row, strict=True)), "y": y, "loss": 0.5}
+        for i, (row, y) in enumerate(zip(values.tolist(), LABELS, strict=True))
+    ]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    read = read_predictions(path, Layout("y"))
+    np.testing.assert_allclose(read.proba, PROBA, rtol=1e-12)
+    assert read.classes.tolist() == PETS.tolist()
+    assert read.codes.tolist() == EXPECTED.codes.tolist()
+    turned = read_predictions(path, Layout("y"), classes=PETS[::-1])
+    np.testing.assert_allclose(turned.proba, PROBA[:, ::-1], rtol=1e-12)
+
+
+def test_scores_that_are_truncated(tmp_path):
+    lines = [
+        {"scores": {"a": -0.2, "b": -2.0, "c": -4.0}},
+        {"scores": {"c": -0.1, "a": -3.0}},
+        {"scores": {"d": -0.3}},
+    ]
+    read = read_predictions(write_lines(tmp_path / "a.jsonl", lines))
+    assert read.classes.tolist() == ["a", "b", "c", "d"]
+    indices = [[0, 1, 2], [2, 0, -1], [3, -1, -1]]
+    values = [[-0.2, -2.0, -4.0], [-0.1, -3.0, 0.0], [-0.3, 0.0, 0.0]]
+    np.testing.assert_allclose(read.proba, from_topk(indices, values, 4))
+
+
+def test_truncated_arrays(tmp_path):
+    indices, values = np.array([[2, 0], [1, 3]]), np.log([[0.7, 0.2], [0.5, 0.4]])
+    expected = from_topk(indices, values, 4)
+    names = np.array(["a", "b", "c", "d"])
+    np.savez(tmp_path / "a.npz", indices=indices, log_proba=values, classes=names, labels=[2, 1])
+    read = read_predictions(tmp_path / "a.npz")
+    np.testing.assert_allclose(read.proba, expected)
+    assert (read.input, read.labels.tolist()) == ("proba", ["c", "b"])
+    np.savez(tmp_path / "b.npz", indices=indices, proba=np.exp(values), n_classes=4)
+    np.testing.assert_allclose(read_predictions(tmp_path / "b.npz").proba, expected)
+    np.savez(tmp_path / "c.npz", indices=indices, proba=np.exp(values))
+    with pytest.raises(InputError, match="needs the number of classes"):
+        read_predictions(tmp_path / "c.npz")
+
+
+LIKELIHOODS = [[-1.5, -0.5, -3.0], [-0.1, -4.0, -5.0], [-2.0, -2.5, -0.75], [-1.0, -1.5, -6.0]]
+
+
+def sample(i, values, target, *, texts=("A", "B", "C"), as_text=True, **more):
+    """A line as lm-evaluation-harness 0.4 writes it (loggers/evaluation_tracker.py)."""
+    answers = [
+        [str(v), str(v == max(values))] if as_text else [v, v == max(values)] for v in values
+    ]
+    return {
+        "doc_id": i,
+        "doc": {"question": f"number {i}"},
+        "target": target,
+        "arguments": {
+            f"gen_args_{j}": {"arg_0": f"Question {i}", "arg_1": f" {text}"}
+            for j, text in enumerate(texts)
+        },
+        "resps": [[answer] for answer in answers],
+        "filtered_resps": answers,
+        "filter": "none",
+        "acc": 1.0,
+        **more,
+    }
+
+
+TARGETS = [1, 0, 2, 1]
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize("target", [str, int, lambda code: f" {'ABC'[code]}"])
+def test_sample_logs(tmp_path, as_text, target):
+    lines = [
+        sample(i, values, target(code), as_text=as_text)
+        for i, (values, code) in enumerate(zip(LIKELIHOODS, TARGETS, strict=True))
+    ]
+    path = write_lines(tmp_path / "samples_task_2026.jsonl", lines)
+    for layout in (Layout(), Layout(format="lm-eval")):
+        read = read_predictions(path, layout)
+        np.testing.assert_allclose(read.proba, softmax(LIKELIHOODS, axis=1), rtol=1e-12)
+        assert read.classes.tolist() == ["A", "B", "C"]
+        assert read.codes.tolist() == TARGETS
+
+
+def test_sample_logs_whose_options_differ_in_text(tmp_path):
+    lines = [
+        sample(i, values, str(code), texts=[f"{i} {j}" for j in range(3)])
+        for i, (values, code) in enumerate(zip(LIKELIHOODS, TARGETS, strict=True))
+    ]
+    read = read_predictions(write_lines(tmp_path / "a.jsonl", lines))
+    assert read.classes.tolist() == ["0", "1", "2"]
+    assert read.codes.tolist() == TARGETS
+    bare = [{k: v for k, v in line.items() if k != "arguments"} for line in lines]
+    read = read_predictions(write_lines(tmp_path / "b.jsonl", bare))
+    assert read.codes.tolist() == TARGETS
+
+
+def test_sample_logs_with_another_number_of_options(tmp_path):
+    lines = [sample(i, values, "0") for i, values in enumerate(LIKELIHOODS)]
+    lines.insert(1, sample(9, [-1.0, -2.0], "1", texts=("A", "B")))
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.raises(InputError, match=r"4 have 3 and 1 have another.* --usual-options"):
+        read_predictions(path)
+    read = read_predictions(path, Layout(usual_options=True))
+    assert read.proba.shape == (4, 3)
+    assert read.classes.tolist() == ["A", "B", "C"]
+
+
+def test_sample_logs_with_several_filters_and_mutual_information(tmp_path):
+    lines = [sample(0, LIKELIHOODS[0], "1"), sample(0, LIKELIHOODS[1], "1", filter="other")]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.warns(UserWarning, match="the lines of 'none' are read, those of other are not"):
+        assert read_predictions(path).proba.shape == (1, 3)
+    both = sample(0, [*LIKELIHOODS[0], -9.0, -9.0, -9.0], "1", texts=("A", "B", "C") * 2)
+    for j in range(3, 6):
+        both["arguments"][f"gen_args_{j}"]["arg_0"] = ""
+    read = read_predictions(write_lines(tmp_path / "b.jsonl", [both]))
+    np.testing.assert_allclose(read.proba, softmax(LIKELIHOODS[:1], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (sample(3, [-1.0, -2.0, -3.0], "7"), r"line 2 \(doc_id 3\) has '7'"),
+        (sample(3, [-1.0, -2.0, -3.0], "[0, 1]"), "index or the text of the right option"),
+        (sample(3, [-1.0, -2.0, -3.0], "0") | {"filtered_resps": ["yes"]}, "multiple-choice"),
+        (sample(3, [-1.0, float("nan"), -3.0], "0"), "multiple-choice tasks"),
+        (sample(3, [-1.0, -2.0, -3.0], "A", texts=("A",) * 3), "they are in the prompt"),
+        ({"doc_id": 1}, "Each line of a sample log has"),
+    ],
+)
+def test_bad_sample_logs_are_told(tmp_path, line, message):
+    path = write_lines(tmp_path / "a.jsonl", [sample(0, LIKELIHOODS[0], "1"), line])
+    with pytest.raises(InputError, match=message):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 0.5, "b": 0.5}\n{"a"', "Line 2 is not JSON"),
+        ("[1, 2]\n", r"line 1 is \[1, 2\]"),
+        ('{"scores": {"a": -1, "b": 2}}\n', "they span -1 to 2"),
+        ('{"scores": {"a": 1, "b": 2}}\n', "they span 0 to 2"),
+        ('{"scores": {"a": 0.5, "b": 0.5}}\n{"x": 1}\n', "line 2 has null"),
+        ('{"scores": {"a": "x"}}\n', "a number for each label"),
+        ('{"scores": {"a": 0.9, "b": 0.1}, "a": 1}\n', "'a' is both a class and another key"),
+        ('{"scores": {"a": 0.5, "b": 0.5}}\n\n{"scores": {"a": 0.9, "b": 0.8}}\n', "Line 3: "),
+        ("[" * 100_000, "Line 1 is not JSON"),
+        ("", "at least 2; 0 were found"),
+    ],
+)
+def test_bad_lines_are_told(tmp_path, text, message):
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_predictions(tmp_path / "a.jsonl")
+
+
+def test_damaged_compression_is_told(tmp_path):
+    for name in ("a.csv.gz", "a.jsonl.gz"):
+        write_predictions(EXPECTED, tmp_path / name)
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(InputError, match="cut off or damaged"):
+            read_predictions(tmp_path / name)
+
+
+def test_format_insists(tmp_path):
+    write_predictions(EXPECTED, tmp_path / "a.csv", Layout("y"))
+    (tmp_path / "a.csv").rename(tmp_path / "a.dat")
+    with pytest.raises(InputError, match="or pass --format"):
+        read_predictions(tmp_path / "a.dat", Layout("y"))
+    check_same(read_predictions(tmp_path / "a.dat", Layout("y", format="csv")), EXPECTED)
+    with pytest.raises(InputError, match="A format is one of"):
+        read_predictions(tmp_path / "a.dat", Layout(format="xls"))
+    path = write_lines(tmp_path / "a.jsonl", [sample(0, LIKELIHOODS[0], "1")])
+    with pytest.raises(InputError, match="at least 2"):
+        read_predictions(path, Layout(format="jsonl"))
+
+
+def test_standard_input(tmp_path, monkeypatch):
+    formats._copy_stdin.cache_clear()
+    text = frame(y=LABELS).to_csv(index=False).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text))))
+    with pytest.raises(InputError, match="Pass --format"):
+        read_predictions("-")
+    check_same(read_predictions("-", Layout("y", format="csv")), EXPECTED)
+    formats._copy_stdin.cache_clear()
+
+
+def test_commands(folder, model, capsys):
+    data = table(300, 7)
+    data.to_csv("new.tsv", sep="\t", index=False)
+    assert run(["apply", model, "new.tsv", "-o", "new.csv.gz"]) == 0
+    assert run(["apply", model, "new.tsv", "-o", "new.jsonl", "--prediction", "class"]) == 0
+    zipped, lines = pd.read_csv("new.csv.gz"), pd.read_json("new.jsonl", lines=True)
+    np.testing.assert_allclose(lines[CLASSES], zipped[CLASSES])
+    assert (zipped["note"] == "a, b").all()
+    assert set(lines["class"]) <= set(CLASSES)
+    assert run(["evaluate", model, "new.jsonl", "--label", "y"]) == 0
+    assert "one of" in refused(capsys, "apply", model, "new.tsv", "-o", "x.csv", "--format", "xls")
+    code = "from altnorm.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "apply",
+        model,
+        "-",
+        "--format",
+        "tsv",
+        "-o",
+        "piped.tsv",
+    ]
+    with open("new.tsv", "rb") as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(pd.read_csv("piped.tsv", sep="\t")[CLASSES], zipped[CLASSES])
+
+
+def test_logs_from_tuning_to_applying(folder, capsys):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(3, size=300)
+    scores = rng.normal(size=(300, 3)) + 1.5 * np.eye(3)[codes] + [2.0, 0, 0] - 5
+    pairs = zip(scores.tolist(), codes, strict=True)
+    lines = [sample(i, row, str(code)) for i, (row, code) in enumerate(pairs)]
+    write_lines(folder / "samples.jsonl", lines)
+    assert run(["tune", "samples.jsonl", "-o", "m", *QUICK]) == 0
+    assert run(["evaluate", "m", "samples.jsonl"]) == 0
+    assert run(["apply", "m", "samples.jsonl", "-o", "out.csv"]) == 0
+    after = pd.read_csv("out.csv")
+    assert after.columns.tolist() == ["doc_id", "doc", "target", "A", "B", "C"]
+    np.testing.assert_allclose(after[["A", "B", "C"]].sum(axis=1), 1)
+    assert "Adopted" in capsys.readouterr().out
