@@ -64,6 +64,8 @@ def test_what_digits_do_not_explain_is_refused():
         check_proba(np.array([[0.3, 0.3, 0.3]]))
     with pytest.raises(InputError, match="must sum to 1"):
         check_proba(np.array([[0.5, 0.8]]))
+    with pytest.raises(InputError, match="must sum to 1"):
+        check_proba(np.array([[1e300, 0.8], [1e308, 0.1]]))
 
 
 def test_what_rounding_makes_negative_is_zero():

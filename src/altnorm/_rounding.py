@@ -45,9 +45,9 @@ def find_rounding(values: np.ndarray) -> Rounding | None:
     >>> find_rounding(np.array([[1 / 3, 1 / 3, 1 / 3]])) is None
     True
     """
-    single = values.astype(np.float32)
-    with np.errstate(over="ignore"):
-        half = values.astype(np.float16)
+    if values.max() > 2:  # no probability, however it was rounded
+        return None
+    single, half = values.astype(np.float32), values.astype(np.float16)
     if np.array_equal(half, values):
         return Rounding("half precision", HALF_PRECISION)
     if np.array_equal(single, values) and not (single.view(np.uint32) & 0xFFFF).any():
