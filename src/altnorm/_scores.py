@@ -73,7 +73,11 @@ class Score:
             weight = np.ones(counts.shape[0]) if sample_weight is None else sample_weight
             return float(self.of_counts(np.asarray(weight, dtype=float) @ counts))
         if self.function is None:
-            raise InputError(f"The score {self.name!r} has no formula", remedy="Set `function`.")
+            raise InputError(
+                f"The score {self.name!r} has no formula",
+                remedy="Set `function`.",
+                code="parameter",
+            )
         return float(self.function(y_true, pred, sample_weight))
 
 

@@ -92,8 +92,9 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         """
         if y is None:
             raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
-                "class labels."
+                f"{type(self).__name__} requires y to be passed, but the target y is None",
+                remedy="Pass class labels.",
+                code="no_labels",
             )
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
@@ -102,8 +103,11 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         _check_has_proba(self.estimator)
         if getattr(self.normalizer, "input", "proba") != "proba":
             raise InputError(
-                f"`normalizer` must take probabilities, which is what predict_proba gives; its "
-                f"input is {self.normalizer.input!r}. Pass a normalizer with input='proba'."
+                "`normalizer` must take probabilities, which is what predict_proba gives",
+                f"its input is {self.normalizer.input!r}",
+                "Pass a normalizer with input='proba'.",
+                value=self.normalizer.input,
+                code="parameter",
             )
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
@@ -193,8 +197,11 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         unknown = sorted(params.keys() - parts[0].keys() - parts[1].keys())
         if unknown:
             raise InputError(
-                f"`fit` takes metadata that the classifier or the normalizer accepts; neither "
-                f"accepts {', '.join(unknown)}. Leave it out."
+                "`fit` takes metadata that the classifier or the normalizer accepts",
+                f"neither accepts {', '.join(unknown)}",
+                "Leave it out.",
+                value=", ".join(unknown),
+                code="parameter",
             )
         return parts[0], parts[1]
 
@@ -215,6 +222,9 @@ def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
 def _check_has_proba(estimator: Any) -> None:
     if not hasattr(estimator, "predict_proba"):
         raise InputError(
-            f"`estimator` must have predict_proba; {type(estimator).__name__} has none. Wrap it in "
-            "scikit-learn's CalibratedClassifierCV to get probabilities."
+            "`estimator` must have predict_proba",
+            f"{type(estimator).__name__} has none",
+            "Wrap it in scikit-learn's CalibratedClassifierCV to get probabilities.",
+            value=type(estimator).__name__,
+            code="parameter",
         )

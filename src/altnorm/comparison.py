@@ -181,8 +181,10 @@ def compare(
     methods = default_methods(multilabel) if methods is None else methods
     if not methods:
         raise InputError(
-            "`methods` must name at least one estimator; it is empty. Pass for example "
-            "{'BCTS': BiasCorrectedTemperature()}, or None for all of them."
+            "`methods` must name at least one estimator",
+            "it is empty",
+            "Pass for example {'BCTS': BiasCorrectedTemperature()}, or None for all of them.",
+            code="parameter",
         )
     identity = Identity(multilabel="pairs" if multilabel else None)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))

@@ -172,7 +172,7 @@ def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"'{path}' is not a sound model: {error}") from error
+        raise error.replace(rule=f"'{path}' is not a sound model: {error.rule}") from error
     except _BROKEN as error:
         raise InputError(
             f"'{path}' is not a model that this altnorm understands ({error!r})",

@@ -265,7 +265,13 @@ class _Predictions(NamedTuple):
 def _check_levels(**levels: float) -> None:
     for name, value in levels.items():
         if not 0 < value < 1:
-            raise InputError(f"`{name}` must lie between 0 and 1; it is {value!r}. Pass a level.")
+            raise InputError(
+                f"`{name}` must lie between 0 and 1",
+                f"it is {value!r}",
+                "Pass a level.",
+                value=value,
+                code="parameter",
+            )
 
 
 def _check_truth(y_true: Any) -> np.ndarray:
@@ -275,14 +281,20 @@ def _check_truth(y_true: Any) -> np.ndarray:
     truth = to_numpy(y_true) if is_array_api_obj(y_true) else np.asarray(y_true)
     if truth.shape[:1] in [(), (0,)]:
         raise InputError(
-            f"`y_true` must have at least one row; its shape is {truth.shape}. Pass labels."
+            "`y_true` must have at least one row",
+            f"its shape is {truth.shape}",
+            "Pass labels.",
+            value=truth.shape,
+            code="predictions",
         )
     if truth.ndim == 2:
         return check_indicator(truth, "y_true")
     if truth.dtype.kind not in "iu" or truth.min() < 0:
         raise InputError(
-            "`y_true` must hold class codes 0, 1, ...: the column of each row's true class; its "
-            f"dtype is {truth.dtype} and its first entry {truth[0]!r}. Map labels to columns first."
+            "`y_true` must hold class codes 0, 1, ...: the column of each row's true class",
+            f"its dtype is {truth.dtype} and its first entry {truth[0]!r}",
+            "Map labels to columns first.",
+            code="predictions",
         )
     return truth
 
@@ -294,8 +306,10 @@ def _check_predictions(
     decisions_given = array.dtype.kind in "biu"
     if decisions_given and score.needs == "proba":
         raise InputTypeError(
-            f"The score {score.name!r} needs probabilities; `{name}` holds decisions (dtype "
-            f"{array.dtype}). Pass the probabilities, or a score of decisions such as 'accuracy'."
+            f"The score {score.name!r} needs probabilities",
+            f"`{name}` holds decisions (dtype {array.dtype})",
+            "Pass the probabilities, or a score of decisions such as 'accuracy'.",
+            code="predictions",
         )
     multilabel = truth.ndim == 2
     if decisions_given:
@@ -314,13 +328,19 @@ def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndar
     if decided.shape != truth.shape:
         raise InputError(
             f"`{name}` must have a row for each row of `y_true`, and in multi-label problems a "
-            f"column for each label; the shapes are {proba.shape} and {truth.shape}. Pass the "
-            "same rows in the same order."
+            "column for each label",
+            f"the shapes are {proba.shape} and {truth.shape}",
+            "Pass the same rows in the same order.",
+            code="predictions",
         )
     if proba.ndim == 2 and truth.ndim == 1 and truth.max() >= proba.shape[1]:
         raise InputError(
             f"`y_true` must hold class codes below {proba.shape[1]}, the number of columns of "
-            f"`{name}`; its largest is {truth.max()}. Map labels to columns first."
+            f"`{name}`",
+            f"its largest is {truth.max()}",
+            "Map labels to columns first.",
+            value=truth.max(),
+            code="predictions",
         )
 
 
