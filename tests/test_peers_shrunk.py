@@ -141,3 +141,13 @@ def test_wrong_settings():
         MatrixScaling(0.0).fit(proba, y)
     with pytest.raises(InputError, match=r"`member` must be .* it is 'can'"):
         ShrunkBias("can").fit(proba, y)
+
+
+def test_the_ridge_by_cross_validation():
+    """Few rows ask for a strong penalty, many rows with a real confusion for a weak one."""
+    rng = np.random.default_rng(0)
+    noise = rng.dirichlet(np.ones(4), 80), rng.integers(4, size=80)
+    assert MatrixScaling().fit(*noise).ridge_ >= 16
+    proba, y = draw(2000, m=4)
+    confused = proba[:, [0, 2, 1, 3]] * 0.5 + proba * 0.5
+    assert MatrixScaling().fit(confused, y).ridge_ <= 4

@@ -294,6 +294,7 @@ FITTED: dict[str, dict[str, Rule]] = {
     "MatrixScaling": {
         "matrix_": Rule("a number for each pair of classes", _is_matrix),
         "bias_": vector(-1e9, 1e9),
+        "ridge_": number(0, 1e300, above=True),
         "floor_": number(-1e3, 0),
     },
     "BatchCalibration": {"contextual_prior_": _POSITIVE_PRIOR},

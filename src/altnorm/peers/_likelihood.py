@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize, root_scalar
 
-__all__ = ["MAX_BIAS", "RIDGES", "SLOPES", "Likelihood", "fit_bias", "fit_slope", "ridge_path"]
+__all__ = [
+    "MAX_BIAS",
+    "RIDGES",
+    "SLOPES",
+    "Likelihood",
+    "fit_bias",
+    "fit_slope",
+    "ridge_path",
+    "stratified_folds",
+]
 
 SLOPES = (1e-3, 1e3)
 """Range of the slope, the inverse of the temperature."""

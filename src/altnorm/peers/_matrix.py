@@ -55,7 +55,7 @@ class _Problem:
     codes: np.ndarray
     weight: np.ndarray
     ridge: float
-    slope_unit: float
+    slope_unit: float  # of the logarithm of the slope, which keeps it positive
     bias_unit: np.ndarray  # (m,)
     whitening: np.ndarray  # (m, m)
 
@@ -63,12 +63,14 @@ class _Problem:
         """Slope, biases and matrix."""
         m = self.bias_unit.size
         matrix = theta[m + 1 :].reshape(m, m) @ self.whitening
-        return float(theta[0]) * self.slope_unit, theta[1 : m + 1] * self.bias_unit, matrix
+        slope = float(np.exp(np.clip(theta[0] * self.slope_unit, *np.log(SLOPES))))
+        return slope, theta[1 : m + 1] * self.bias_unit, matrix
 
     def pack(self, slope: float, bias: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         """The inverse of `unpack`."""
         theta = np.linalg.solve(self.whitening.T, matrix.T).T
-        return np.concatenate([[slope / self.slope_unit], bias / self.bias_unit, theta.ravel()])
+        first = math.log(slope) / self.slope_unit
+        return np.concatenate([[first], bias / self.bias_unit, theta.ravel()])
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalised loss and its derivative."""
@@ -86,7 +88,7 @@ class _Problem:
         residual[rows, self.codes] -= self.weight
         by_bias = residual.sum(axis=0) + self.ridge * bias
         by_matrix = (residual.T @ self.x + self.ridge * matrix) @ self.whitening.T
-        by_slope = np.vdot(residual, self.base) * self.slope_unit
+        by_slope = np.vdot(residual, self.base) * slope * self.slope_unit
         gradient = [[by_slope], by_bias * self.bias_unit, by_matrix.ravel()]
         return float(value), np.concatenate(gradient)
 
@@ -112,7 +114,7 @@ def matrix_path(
     slope, bias, matrix = fit_slope(loss), np.zeros(m), np.zeros((m, m))
     by_slope, by_bias = loss.curvature(slope, bias)
     second = (x * weight[:, None]).T @ x * (by_bias.mean() / weight.sum())
-    slope_unit = 1 / math.sqrt(max(by_slope, np.finfo(np.float64).eps * max(1.0, by_slope)))
+    slope_unit = 1 / math.sqrt(max(slope**2 * by_slope, np.finfo(np.float64).eps))
     for ridge in ridges:
         whitening = np.linalg.inv(np.linalg.cholesky(second + ridge * np.eye(m)))
         bias_unit = 1 / np.sqrt(by_bias + ridge)
@@ -125,15 +127,11 @@ def matrix_path(
 def _minimize(
     problem: _Problem, slope: float, bias: np.ndarray, matrix: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    start = problem.pack(slope, bias, matrix)
-    bounds: list[tuple[float | None, float | None]] = [(None, None)] * start.size
-    bounds[0] = (SLOPES[0] / problem.slope_unit, SLOPES[1] / problem.slope_unit)
     found = minimize(
         problem,
-        start,
+        problem.pack(slope, bias, matrix),
         jac=True,
         method="L-BFGS-B",
-        bounds=bounds,
         options={
             "gtol": _TOLERANCE * math.sqrt(problem.weight.sum()),
             "ftol": 1e-9,

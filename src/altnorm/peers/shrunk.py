@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.utils import Tags
 
-from altnorm._validation import check_choice, check_positive
+from altnorm._validation import check_choice, check_integer, check_positive
 from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, positive, tilt
-from altnorm.peers._likelihood import Likelihood, fit_bias, fit_slope
+from altnorm.peers._likelihood import Likelihood, fit_bias, fit_slope, stratified_folds
 from altnorm.peers._matrix import Affine, matrix_path
 from altnorm.reference import class_prior
 
@@ -137,8 +137,11 @@ class MatrixScaling(SingleLabelPeer):
 
     Parameters
     ----------
-    ridge : float, default=16.0
-        Strength :math:`\lambda` of the penalty.
+    ridge : float or "cv", default="cv"
+        Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
+        log-loss among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest.
+    cv : int, default=5
+        Number of folds for ``ridge="cv"``, dealt as by `BiasCorrectedTemperature`.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 
@@ -148,6 +151,8 @@ class MatrixScaling(SingleLabelPeer):
         Weight of each log-probability (columns) in the score of each class (rows), slope included.
     bias_ : ndarray of shape (n_classes,)
         Constants of the scores.
+    ridge_ : float
+        The strength used.
     floor_ : float
         Smaller log-probabilities count as this one. So a class of probability 0 can get a positive
         one.
@@ -171,16 +176,33 @@ class MatrixScaling(SingleLabelPeer):
     array([1, 2])
     """
 
-    def __init__(self, ridge: float = 16.0, *, input: str = "proba") -> None:
+    def __init__(self, ridge: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
         self.ridge = ridge
+        self.cv = cv
         self.input = input
 
     def _check_params(self) -> None:
-        check_positive(self.ridge, "ridge")
+        if isinstance(self.ridge, str):
+            check_choice(self.ridge, "ridge", ("cv",))
+        else:
+            check_positive(self.ridge, "ridge")
+        check_integer(self.cv, "cv", low=2)
 
     def _fit(self, data: FitData) -> None:
-        *_, last = matrix_path(data.log_p, data.labels, data.weight, path_down_to(self.ridge))
+        self.ridge_ = self._best_ridge(data) if isinstance(self.ridge, str) else self.ridge
+        *_, last = matrix_path(data.log_p, data.labels, data.weight, path_down_to(self.ridge_))
         self.matrix_, self.bias_, self.floor_ = last
+
+    def _best_ridge(self, data: FitData) -> float:
+        folds = stratified_folds(data.labels, min(self.cv, data.labels.size))
+        loss = np.zeros(len(RIDGE_PATH))
+        for k in range(folds.max() + 1):
+            test = folds == k
+            known = data.log_p[~test], data.labels[~test], data.weight[~test]
+            for i, fit in enumerate(matrix_path(*known, RIDGE_PATH)):
+                log_p = log_softmax(fit.scores(data.log_p[test]), axis=1)
+                loss[i] -= data.weight[test] @ log_p[np.arange(test.sum()), data.labels[test]]
+        return float(RIDGE_PATH[int(loss.argmin())])
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         scores = Affine(self.matrix_, self.bias_, self.floor_).scores(log_p)

@@ -90,7 +90,8 @@ def keep_decisions(proba: np.ndarray, decided: np.ndarray) -> np.ndarray:
     hair = 4 * np.finfo(proba.dtype).eps
     p = np.minimum(p, level * (1 - hair))
     p[np.arange(n), own] = 0.0
-    p[np.arange(n), own] = 1 - p.sum(axis=1)
+    # The rest of the row, which rounding may leave a little below the level.
+    p[np.arange(n), own] = np.maximum(1 - p.sum(axis=1), level[:, 0])
     out[rows] = p
     return out
 

@@ -146,7 +146,7 @@ class AffineFamily:
 
     def __init__(self, *, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
-        self.fits: dict[int, dict[Any, list[Any]]] = {}
+        self.fits: dict[int, dict[Any, Sequence[Any]]] = {}
         self.log_likelihood: dict[Any, float] = {}
 
     def settings(self) -> Iterator[list[Any]]:
@@ -191,15 +191,19 @@ class AffineFamily:
     def _menu_path(self) -> list[Any]:
         return [s for s in next(self.settings()) if s.ridge >= min(MENU_RIDGES)]
 
-    def _fold_fits(self, dealing: Dealing, path: list[Any]) -> Iterator[list[Any]]:
-        """Yield, penalty by penalty, the fit outside each fold."""
-        paths = [
-            self.path(path, dealing.log_p[o.rows], dealing.data.labels[o.rows], o)
-            for o in dealing.outside
-        ]
+    def _fold_fits(self, dealing: Dealing, path: list[Any]) -> Iterator[Sequence[Any]]:
+        """Yield, penalty by penalty, the fit outside each fold.
+
+        The folds take one penalty after the other together, so that weak ones can be left out.
+        """
+        paths = [self._fold_path(dealing, path, outside) for outside in dealing.outside]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         for _ in path:
             yield parallel(delayed(next)(one) for one in paths)
+
+    def _fold_path(self, dealing: Dealing, path: list[Any], outside: Sample) -> Iterator[Any]:
+        rows = outside.rows
+        yield from self.path(path, dealing.log_p[rows], dealing.data.labels[rows], outside)
 
 
 class BiasFamily(AffineFamily):
@@ -218,6 +222,18 @@ class BiasFamily(AffineFamily):
         """Yield the fits along a path."""
         ridges, weight = [s.ridge for s in path], known.weight[known.rows]
         return bias_path(path[0].member, ridges, log_p, codes, weight, known.prior)
+
+    def _fold_fits(self, dealing: Dealing, path: list[Any]) -> Iterator[Sequence[Any]]:
+        """Yield, penalty by penalty, the fit outside each fold.
+
+        One fold after the other goes all the way: its rows are copied for that, and the copies
+        of all folds at once would not fit where classes are many.
+        """
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        whole = parallel(
+            delayed(list)(self._fold_path(dealing, path, outside)) for outside in dealing.outside
+        )
+        yield from zip(*whole, strict=True)
 
     def fit(self, data: Validation, setting: BiasSetting) -> ShrunkBias:
         """Fit a setting on all rows."""
@@ -256,7 +272,7 @@ class MatrixFamily(AffineFamily):
         return "too_much_work" if float(n) * m * m > LARGEST_WORK else ""
 
 
-def _crossfit_scores(dealing: Dealing, fits: list[Any]) -> np.ndarray:
+def _crossfit_scores(dealing: Dealing, fits: Sequence[Any]) -> np.ndarray:
     """Log-probabilities of every row under the fit without its fold."""
     out = np.empty(dealing.log_p.shape)
     for k, fit in enumerate(fits):
