@@ -10,6 +10,7 @@ import altnorm
 from experiments.suite import __main__ as suite
 from experiments.suite import paper
 from experiments.suite.files import read_classifier
+from experiments.suite.measure import top_label_error
 from tests.oracle import oracle
 from tests.pages import check_figures, read_page, read_table
 
@@ -58,6 +59,11 @@ def test_the_table_holds_what_was_measured(folder, tmp_path):
     published = [row for row in rows if row["method"] == "CAN as published"]
     for row in published:
         assert f"| {row['classifier']} | {base[row['classifier']]:.2f} |" in page
+    untouched = next(row for row in rows if row["method"] == "untouched")
+    own = softmax(logits, axis=1)[np.arange(160), y]
+    assert float(untouched["log_loss"]) == pytest.approx(-np.log(own).mean(), rel=1e-4)
+    methods = {row["method"] for row in rows}
+    assert {"Adjuster", "bias, guarded", "matrix, guarded", "BCTS, always"} <= methods
     # With one classifier of each kind, mean and worst are its gain.
     single = float(published[0]["gain"])
     assert f"| **mean gain** |  | **{single:+.2f}** |" in page
@@ -104,3 +110,16 @@ def test_a_matrix_of_labels_means_log_odds(folder):
 def test_an_empty_folder_is_told(tmp_path):
     with pytest.raises(SystemExit, match=r"no \.npz files .*--data"):
         suite.main(["--data", str(tmp_path), "--output", str(tmp_path)])
+
+
+def test_calibration_error_by_hand():
+    proba = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
+    y = np.array([0, 1, 1, 1])
+    assert top_label_error(proba, y) == pytest.approx(0.5 * abs(0.9 - 0.5) + 0.5 * abs(0.6 - 1))
+
+
+def test_a_calibrated_forecaster_has_no_calibration_error():
+    rng = np.random.default_rng(0)
+    p = rng.random(200_000)
+    labels = (rng.random(p.size) < p).astype(int)
+    assert top_label_error(np.stack([1 - p, p], axis=1), labels) < 0.005

@@ -14,7 +14,9 @@ from altnorm.peers import (
     ShrunkBias,
     TemperatureScaling,
 )
+from altnorm.peers._likelihood import stratified_folds
 from altnorm.peers._matrix import log_floor
+from altnorm.peers.shrunk import RIDGE_PATH
 from tests.problems import planted
 
 NEAR = 1e-4  # of the penalised loss per row: optimisers stop
@@ -143,11 +145,17 @@ def test_wrong_settings():
         ShrunkBias("can").fit(proba, y)
 
 
-def test_the_ridge_by_cross_validation():
-    """Few rows ask for a strong penalty, many rows with a real confusion for a weak one."""
-    rng = np.random.default_rng(0)
-    noise = rng.dirichlet(np.ones(4), 80), rng.integers(4, size=80)
-    assert MatrixScaling().fit(*noise).ridge_ >= 16
-    proba, y = draw(2000, m=4)
-    confused = proba[:, [0, 2, 1, 3]] * 0.5 + proba * 0.5
-    assert MatrixScaling().fit(confused, y).ridge_ <= 4
+def test_the_ridge_is_the_best_by_cross_validation():
+    """Against a loop that fits every penalty on its own."""
+    proba, y = draw(200, m=4)
+    folds = stratified_folds(y, 3)
+    losses = {}
+    for ridge in RIDGE_PATH:
+        after = np.empty_like(proba)
+        for k in range(3):
+            known = MatrixScaling(ridge).fit(proba[folds != k], y[folds != k])
+            after[folds == k] = known.transform(proba[folds == k])
+        losses[ridge] = log_loss(y, after)
+    found = MatrixScaling(cv=3).fit(proba, y).ridge_
+    assert losses[found] == pytest.approx(min(losses.values()), abs=1e-3)
+    assert max(losses.values()) > min(losses.values()) + 0.01
