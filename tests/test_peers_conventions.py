@@ -280,3 +280,12 @@ def test_explain_tells_what_predict_changes(peer):
     if len(found):
         yes = found.proba_after[:, 1] if np.ndim(y) == 2 else found.proba_after
         np.testing.assert_array_equal(yes, after[tuple(moved.T)])
+
+
+@every
+def test_check_tells_new_predictions_from_those_at_fit(peer):
+    proba, y = data_for(peer)
+    fitted = clone(peer).fit(proba, y)
+    assert not fitted.check(proba).drifted
+    flat = np.tile(np.asarray(proba).mean(axis=0), (500, 1))  # all alike, and all in doubt
+    assert fitted.check(flat).doubt_now != fitted.check(proba).doubt_now

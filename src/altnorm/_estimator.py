@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from altnorm._kinds import kind_of
 from altnorm._labels import class_codes
 from altnorm._validation import InputError
+from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.explanation import Explanation
 
 __all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
@@ -80,6 +81,37 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         after = np.asarray(self.transform(proba))
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
+    def check(self, proba: Any) -> Drift:
+        """Say whether incoming predictions still look like those at `fit`.
+
+        Compares how confident predictions use the classes, and the share of doubtful ones, with
+        what was seen at `fit`. No labels needed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Incoming predictions, columns as in `fit`; some hundred rows at least.
+
+        Returns
+        -------
+        Drift
+            `drifted`, the numbers behind it, and one line as `str`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from altnorm import AlternatingNormalizer
+        >>> rng = np.random.default_rng(0)
+        >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
+        >>> normalizer = AlternatingNormalizer().fit(validation)
+        >>> normalizer.check(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
+        False
+        >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
+        True
+        """
+        before = kind_of(self).read(self._validated(proba), self.input)
+        return measure_drift(fitted_usage(self), count_usage(self, before))
+
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
@@ -88,10 +120,13 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
         For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
         """
-        checked = self._read(validate_data(self, proba, dtype=[np.float64, np.float32]))
+        values = validate_data(self, proba, dtype=[np.float64, np.float32])
+        checked = self._read(values)
         # scikit-learn drops the names unless all are strings; class names may be numbers.
         names = getattr(self, "feature_names_in_", _column_names(proba))
         kind = kind_of(self)
+        # What `check` compares with, whatever the method itself remembers.
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, kind.read(values, self.input))
         labels = None if y is None else kind.check_labels(y, checked.shape)
         known = None if kind.is_multilabel else labels
         self.classes_ = resolve_classes(known, checked.shape[1], names)

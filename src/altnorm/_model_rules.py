@@ -254,6 +254,8 @@ COMMON: dict[str, Rule] = {
         lambda value, est: type(value) is int and value == est.classes_.size,
     ),
     "feature_names_in_": Rule("one name per class", _are_names, optional=True),
+    "usage_counts_": Rule("one count per class", _are_counts),
+    "usage_doubt_": Rule("two counts, the first not larger", _is_doubt),
 }
 
 _POSITIVE_PRIOR = vector(np.finfo(np.float64).tiny, 1, total=1)
@@ -261,12 +263,7 @@ _TEMPERATURE = {"temperature_": number(1e-9, 1e9)}
 _BIAS = {**_TEMPERATURE, "bias_": vector(-1e9, 1e9)}
 _PRIOR = {"prior_": Rule("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior)}
 _TABLE = Rule("columns of one length", _is_table)
-_USAGE = {
-    "usage_counts_": Rule("one count per class", _are_counts),
-    "usage_doubt_": Rule("two counts, the first not larger", _is_doubt),
-}
 _TUNED = {
-    **_USAGE,
     "best_normalizer_": Rule("a model for the same classes", _is_inner),
     "best_params_": Rule("a dictionary", lambda value, _: isinstance(value, dict)),
     "verdict_": Rule("a verdict", _is_verdict),
@@ -286,7 +283,6 @@ FITTED: dict[str, dict[str, Rule]] = {
         "offsets_": Rule("where the labels' references start", _are_offsets, optional=True),
         "_log_s": Rule("None or one logarithm per class, none infinite or NaN", _are_log_sums),
         "_log_s_of": Rule("three numbers", _are_three_numbers),
-        **_USAGE,
     },
     "AlternatingNormalizerCV": _TUNED,
     "Adjuster": _TUNED,

@@ -68,7 +68,8 @@ class Drift:
 def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:
     """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
     kind = kind_of(normalizer)
-    doubt = kind.in_doubt(proba, normalizer.threshold, k_max=normalizer.k_max)
+    threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
+    doubt = kind.in_doubt(proba, threshold, k_max=k_max)
     return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
 
 

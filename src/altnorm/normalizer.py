@@ -16,7 +16,6 @@ from altnorm._validation import (
     check_integer,
     check_positive,
 )
-from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.multilabel import adjust_binary, label_slices
 from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
@@ -141,7 +140,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)
         self.prior_ = kind.count_prior(labels, checked.shape[1], self.prior, weight)
-        self.usage_counts_, *self.usage_doubt_ = count_usage(self, checked)
         ambiguity = kind.ambiguity(checked, k_max=self.k_max)
         serves = reference_mask(ambiguity, self.threshold, self.reference)
         if kind.is_multilabel:
@@ -153,37 +151,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
             self._log_s = self._column_sums()
         self._log_s_of = self._sums_settings()
         return self
-
-    def check(self, proba: Any) -> Drift:
-        """Say whether the reference still fits incoming predictions.
-
-        Compares how confident predictions use the classes, and the share of doubtful ones, with
-        what was seen at `fit`. No labels needed.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Incoming predictions, columns as in `fit`; some hundred rows at least.
-
-        Returns
-        -------
-        Drift
-            `drifted`, the numbers behind it, and one line as `str`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from altnorm import AlternatingNormalizer
-        >>> rng = np.random.default_rng(0)
-        >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
-        >>> normalizer = AlternatingNormalizer().fit(validation)
-        >>> normalizer.check(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
-        False
-        >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
-        True
-        """
-        now = count_usage(self, self._check_transform(proba))
-        return measure_drift(fitted_usage(self), now)
 
     def _check_params(self) -> None:
         check_positive(self.alpha, "alpha")

@@ -26,7 +26,7 @@ class DriftWatch:
     def __init__(self, normalizer: Any) -> None:
         self.normalizer = normalizer
         self.chosen = getattr(normalizer, "best_normalizer_", normalizer)
-        self.active = hasattr(self.chosen, "usage_counts_")
+        self.active = hasattr(self.chosen, "reference_")
         self.usage: Usage | None = None
 
     def sample(self, n_rows: int) -> np.ndarray:

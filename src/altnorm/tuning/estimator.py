@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 from altnorm._estimator import ProbabilityTransformer, resolve_classes
 from altnorm._kinds import kind_of
 from altnorm._validation import InputError, check_integer, check_level
-from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.drift import count_usage
 from altnorm.explanation import Explanation
 from altnorm.metrics import resolve_scoring
 from altnorm.peers import Identity
@@ -115,22 +115,6 @@ class BaseAdjuster(ProbabilityTransformer):
         ambiguity = kind.ambiguity(before, k_max=self.k_max)
         after = self._adjusted(before)
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
-
-    def check(self, proba: Any) -> Drift:
-        """Say whether incoming predictions still look like those at `fit`; needs no labels.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Incoming predictions, columns as in `fit`; some hundred rows at least.
-
-        Returns
-        -------
-        Drift
-            `drifted`, the numbers behind it, and one line as `str`.
-        """
-        now = count_usage(self, self._check_transform(proba))
-        return measure_drift(fitted_usage(self), now)
 
     def _grid(self) -> Grid:
         raise NotImplementedError
