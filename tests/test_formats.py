@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -156,6 +157,18 @@ def test_sample_logs(tmp_path, as_text, target):
         np.testing.assert_allclose(read.proba, softmax(LIKELIHOODS, axis=1), rtol=1e-12)
         assert read.classes.tolist() == ["A", "B", "C"]
         assert read.codes.tolist() == TARGETS
+
+
+@pytest.mark.parametrize("task", ["letters", "texts"])
+def test_real_sample_logs(task):
+    """Written by lm-evaluation-harness 0.4.13, with its dummy model, on two tasks of our own."""
+    path = Path(__file__).parent / "data" / f"samples_{task}.jsonl"
+    read = read_predictions(path, Layout(usual_options=True))
+    lines = [json.loads(line) for line in path.read_text().splitlines()][:4]
+    right = read.proba.argmax(axis=1) == read.codes
+    assert right.tolist() == [line["acc"] == 1 for line in lines]  # as the harness itself counts
+    assert read.codes.tolist() == [line["doc"]["answer"] for line in lines]
+    assert read.classes.tolist() == (["A", "B", "C"] if task == "letters" else ["0", "1", "2"])
 
 
 def test_sample_logs_whose_options_differ_in_text(tmp_path):
