@@ -51,6 +51,12 @@ def test_half_precision_that_was_widened(dtype):
         np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
 
 
+def test_half_precision_says_so_itself():
+    given = wide().astype(np.float16)
+    assert np.abs(given.astype(np.float64).sum(axis=1) - 1).max() > 1e-4
+    np.testing.assert_allclose(check_proba(given).sum(axis=1), 1, rtol=1e-6)
+
+
 def test_what_digits_do_not_explain_is_refused():
     given = wide().round(4)
     given[7, 0] += 0.01

@@ -71,6 +71,8 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
             code="row_sum",
             note="sum {:.6g}",
         )
+    if "16" in given:  # the type itself says how the rows were rounded
+        array = array / sums[:, None]
     return array
 
 
