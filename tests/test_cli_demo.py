@@ -9,7 +9,7 @@ def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run(["demo"]) == 0
     text = " ".join(capsys.readouterr().out.split())  # whatever the terminal's width
-    assert "Adopted: accuracy 0.696 -> 0.8" in text
+    assert "Adopted: accuracy 69.6% -> 8" in text
     assert text.count("fixed “") == 3
     assert text.count("broken “") == 1
     assert text.count("was in doubt") == 4

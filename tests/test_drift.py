@@ -29,7 +29,7 @@ def test_a_changed_class_balance_is_heard():
     drift = normalizer.check(rows(rng, 500, [0.4, 0.1, 0.1]))
     assert drift.drifted
     assert drift.class_distance > 0.2
-    assert "no longer fits" in str(drift)
+    assert "no longer look like those at fit" in str(drift)
     assert "Fit again" in str(drift)
 
 
@@ -46,7 +46,7 @@ def test_shares_are_counted_by_hand():
     drift = measure_drift(before, now)
     assert (drift.doubt_before, drift.doubt_now, drift.drifted) == (0.1, 0.1, False)
     assert drift.class_distance == pytest.approx(0, abs=0.01)
-    assert str(drift).startswith("The reference fits: 10.0% of predictions are in doubt")
+    assert str(drift).startswith("These predictions look like those at fit: 10.0% are in doubt")
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])

@@ -54,7 +54,9 @@ def test_multilabel():
     wrong = [((p > 0.5) != truth).sum(axis=1) for p in (proba, normalizer.transform(proba))]
     assert result.verdict.scoring == "f1_micro"
     assert result.fixed.tolist() == np.flatnonzero(wrong[1] < wrong[0]).tolist()
-    assert result.verdict.n_fixed == result.fixed.size
+    right = [(p > 0.5) == truth for p in (proba, normalizer.transform(proba))]
+    assert result.verdict.n_fixed == (~right[0] & right[1]).sum()
+    assert result.verdict.n_broken == (right[0] & ~right[1]).sum()
 
 
 def test_identity_changes_nothing():

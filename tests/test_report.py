@@ -23,7 +23,7 @@ pytest.importorskip("jinja2")
 from altnorm.report import render_report, write_report
 from altnorm.report._case import read_case
 from altnorm.report._page import _read
-from altnorm.report._words import answer, score_line, setting_words
+from altnorm.report._words import answer, score_line, value_words
 
 SINGLE = 1e-5  # relative rounding of a logarithm to single precision, with room to spare
 LIMIT = 3_000_000  # bytes of a page
@@ -227,11 +227,11 @@ def test_a_verdict_that_says_no_is_explained():
 def test_families_and_peers():
     validation, test = predictions(seed=5), predictions(seed=6)
     tuned = Adjuster(("alternating", "bias")).fit(validation.proba, validation.codes)
-    methods = {"identity": Identity(), "CAN": tuned.best_normalizer_}
+    methods = {"do nothing": Identity(), "CAN": tuned.best_normalizer_}
     compared = compare(validation.proba, validation.codes, test.proba, test.codes, methods=methods)
     page = Page(render_report(tuned, test, comparison=compared))
-    assert "Two families competed" in page.text
-    assert [row["method"] for row in page.data["peers"]["rows"]][-1] == "identity"
+    assert "Families that competed" in page.text
+    assert [row["method"] for row in page.data["peers"]["rows"]][-1] == "do nothing"
 
 
 def test_a_bias_adjusts_every_row():
@@ -355,7 +355,7 @@ def test_harm_is_called_harm(tested):
     ],
 )
 def test_settings_are_short(value, told):
-    assert setting_words(value) == told
+    assert value_words(value) == told
 
 
 def luminance(colour):
@@ -382,7 +382,9 @@ def test_contrast_passes_wcag_aa(theme):
         assert contrast(colours[mark], colours["paper"]) >= 3, mark
 
 
-@pytest.mark.parametrize(("favoured", "told"), [(0, "The reference fits"), (3, "no longer fits")])
+@pytest.mark.parametrize(
+    ("favoured", "told"), [(0, "predictions look like those"), (3, "no longer look like")]
+)
 def test_the_page_says_whether_the_reference_still_fits(favoured, told):
     rng = np.random.default_rng(0)
     normalizer = AlternatingNormalizer().fit(rng.dirichlet([0.3, 0.3, 0.3], size=2000))

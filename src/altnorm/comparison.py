@@ -12,6 +12,7 @@ from sklearn.base import clone
 from altnorm._kinds import kind_of
 from altnorm._progress import track
 from altnorm._validation import InputError
+from altnorm._words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.metrics import resolve_scoring
 from altnorm.peers import (
     BatchCalibration,
@@ -27,6 +28,8 @@ from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 from altnorm.verdict import Verdict, compare_predictions
 
 __all__ = ["Comparison", "MethodResult", "compare", "default_methods"]
+
+ALTERNATING = FAMILY_NAMES["alternating"]
 
 
 @dataclass(frozen=True)
@@ -91,17 +94,39 @@ class Comparison:
         """Return the rows as dictionaries, for a data frame or JSON."""
         return [dict(vars(row)) for row in self.rows]
 
-    def __str__(self) -> str:
-        unit = 100.0 if self.in_points else 1.0
-        width = max(len(row.method) for row in self.rows)
-        lines = [f"{'method':{width}}  {self.scoring:>8}    gain  [95 % interval]  fixed  broken"]
+    def figures(self, row: MethodResult) -> Figures:
+        """Return the numbers of a row as text."""
+        interval = row.ci_low, row.ci_high
+        return figures(
+            self.scoring, self.base, row.score, interval, row.p_value, in_points=self.in_points
+        )
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the table as text, with its header, best first."""
+        name = score_name(self.scoring)
+        name += " (lower is better)" if self.scoring.startswith("neg_") else ""
+        change = "points" if self.in_points else "change"
+        header = ("method", name, change, "95% interval", "p-value", "fixed", "broken")
+        lines: list[tuple[str, ...]] = [header]
         for row in sorted(self.rows, key=lambda row: -row.score):
-            gain, low, high = (unit * v for v in (row.gain, row.ci_low, row.ci_high))
-            lines.append(
-                f"{row.method:{width}}  {row.score:8.4f}  {gain:+6.2f}  [{low:+6.2f}, {high:+6.2f}]"
-                f"  {row.n_fixed:5d}  {row.n_broken:6d}"
-            )
-        return "\n".join(lines)
+            told = self.figures(row)
+            interval = f"{told.low} to {told.high}"
+            p_value = told.p_value.removeprefix("p ").removeprefix("= ")
+            counts = f"{row.n_fixed:,}", f"{row.n_broken:,}"
+            lines.append((row.method, told.after, told.change, interval, p_value, *counts))
+        return lines
+
+    def __str__(self) -> str:
+        lines = self.cells()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(f"{cell:{'>' if j else '<'}{widths[j]}}" for j, cell in enumerate(line))
+            for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        header, *rows = self.cells()
+        return html_table(header, rows)
 
 
 def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[str, Any]:
@@ -109,22 +134,24 @@ def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[
     if multilabel:
         modes = ("pairs", "labelwise")
         return {
-            "identity": Identity(multilabel="pairs"),
+            DO_NOTHING: Identity(multilabel="pairs"),
             "global threshold": GlobalThreshold(),
             "label thresholds": LabelThresholds(),
             **{
-                f"CAN {mode}": AlternatingNormalizerCV(multilabel=mode, random_state=random_state)
+                f"{ALTERNATING}, {mode}": AlternatingNormalizerCV(
+                    multilabel=mode, random_state=random_state
+                )
                 for mode in modes
             },
         }
     return {
-        "identity": Identity(),
+        DO_NOTHING: Identity(),
         "temperature scaling": TemperatureScaling(),
         "BCTS": BiasCorrectedTemperature(),
         "prior re-weighting": PriorReweighting(),
         "label-shift EM": LabelShiftEM(),
         "batch calibration": BatchCalibration(),
-        "CAN": AlternatingNormalizerCV(random_state=random_state),
+        ALTERNATING: AlternatingNormalizerCV(random_state=random_state),
         "altnorm": Adjuster(random_state=random_state),
     }
 
@@ -172,7 +199,7 @@ def compare(
     >>> y = rng.integers(3, size=800)
     >>> proba = np.exp(rng.normal(size=(800, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0])
     >>> proba /= proba.sum(axis=1, keepdims=True)
-    >>> methods = {"identity": Identity(), "BCTS": BiasCorrectedTemperature()}
+    >>> methods = {"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()}
     >>> result = compare(proba[:400], y[:400], proba[400:], y[400:], methods=methods)
     >>> [row.method for row in result if row.gain > 0]
     ['BCTS']

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._kinds import kind_of
+from altnorm._words import html_card, percent
 
 __all__ = ["Drift", "Usage", "count_usage", "fitted_usage", "measure_drift"]
 
@@ -56,13 +57,17 @@ class Drift:
     n_rows: int
 
     def __str__(self) -> str:
-        message = (
-            f"{self.doubt_now:.1%} of predictions are in doubt ({self.doubt_before:.1%} at fit), "
-            f"and confident ones use the classes differently by {self.class_distance:.2f}"
-        )
+        doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
+        classes = f"{percent(self.class_distance)} of the confident ones fall on other classes"
         if self.drifted:
-            return f"The reference no longer fits: {message}. Fit again on current validation data."
-        return f"The reference fits: {message}."
+            return (
+                f"These predictions no longer look like those at fit: {doubt}, and {classes} than "
+                "then. Fit again on current validation data."
+            )
+        return f"These predictions look like those at fit: {doubt}, and {classes} than then."
+
+    def _repr_html_(self) -> str:
+        return html_card(str(self))
 
 
 def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:

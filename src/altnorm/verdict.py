@@ -22,6 +22,7 @@ from altnorm._array import is_array_api_obj, to_numpy
 from altnorm._decisions import decide
 from altnorm._labels import check_indicator, check_label_proba
 from altnorm._resampling import Evidence, Sampler, mcnemar_p_value, paired_interval, weigh
+from altnorm._sentences import verdict_html, verdict_line
 from altnorm._validation import InputError, InputTypeError, check_proba, check_weight
 from altnorm.metrics import Score, resolve_scoring
 
@@ -37,7 +38,7 @@ __all__ = [
 
 REASONS = {
     "identical": "nothing changed",
-    "no_gain": "the score did not rise",
+    "no_gain": "the score did not improve",
     "not_significant": "the evidence does not pass p < {significance:g}",
     "too_few_labels": "there are too few labels per class to try",
     "too_much_work": "there are too many rows and classes to try",
@@ -85,8 +86,8 @@ class Verdict:
     std_error : float
         Standard error of the gain.
     n_rows, n_changed, n_fixed, n_broken : int
-        Rows compared; rows with another decision; rows that went from wrong to right, and from
-        right to wrong (multi-label: rows with fewer, and with more, wrong label decisions).
+        Rows compared; decisions that changed; those that went from wrong to right, and from right
+        to wrong. A row has one decision, or in multi-label problems one for each label.
     adopted : bool
         Whether ``gain > 0`` and ``p_value < significance``.
     significance, confidence : float
@@ -101,6 +102,11 @@ class Verdict:
         Share of these dealings that alone would have led to the same decision.
     cautions : tuple of Caution
         What the evidence cannot see, each with its number.
+    multilabel : bool
+        Whether there are several labels per row.
+    is_decision : bool
+        Whether this decided what is applied, as `verdict_` does. Otherwise it is the result of a
+        test, which revokes nothing: `str` uses other words.
     """
 
     scoring: str
@@ -123,6 +129,8 @@ class Verdict:
     n_dealings: int = 1
     agreement: float = 1.0
     cautions: tuple[Caution, ...] = ()
+    multilabel: bool = False
+    is_decision: bool = False
 
     def __post_init__(self) -> None:
         # JSON has neither tuples nor cautions: what `to_dict` gave comes back whole.
@@ -134,20 +142,16 @@ class Verdict:
         """Why it was not adopted, in words; empty if it was."""
         return REASONS[self.reason].format(significance=self.significance) if self.reason else ""
 
+    @property
+    def n_still_wrong(self) -> int:
+        """Decisions that changed and were wrong before and after."""
+        return max(0, self.n_changed - self.n_fixed - self.n_broken)
+
     def __str__(self) -> str:
-        unit = 100.0 if self.in_points else 1.0
-        gain, low, high = (unit * v for v in (self.gain, self.ci_low, self.ci_high))
-        digits = 1 if self.in_points and max(abs(gain), abs(low), abs(high)) >= 1 else 2
-        width = ".3f" if self.in_points else ".4f"
-        change = f"+.{digits}f" if self.in_points else "+.4f"
-        p_value = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
-        return (
-            f"{'Adopted' if self.adopted else 'Not adopted'}: {self.scoring} {self.before:{width}} "
-            f"-> {self.after:{width}} ({gain:{change}}{' points' if self.in_points else ''}, "
-            f"{self.confidence:.0%} CI {low:{change}} to {high:{change}}), "
-            f"{self.n_fixed} rows fixed, {self.n_broken} broken, {p_value}"
-            + (f"; {self.reason_text}; predictions stay as they are." if self.reason else ".")
-        )
+        return verdict_line(self)
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self)
 
     def with_cautions(self, cautions: tuple[Caution, ...]) -> Verdict:
         """Return the same verdict with cautions."""
@@ -218,11 +222,10 @@ def compare_predictions(
     >>> before = np.tile([0.6, 0.4], (40, 1))
     >>> after = np.where(y[:, None] == [0, 1], 0.9, 0.1)
     >>> print(compare_predictions(y, before, after))
-    Adopted: accuracy 0.500 -> 1.000 (+50.0 points, 95% CI +35.2 to +64.8), 20 rows fixed, 0 broken,
-    p < 0.001.
+    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +35.2 to +64.8, p < 0.001);
+    20 rows changed: 20 fixed, 0 broken, 0 still wrong.
     >>> print(compare_predictions(y, before, before))
-    Not adopted: accuracy 0.500 -> 0.500 (+0.00 points, 95% CI +0.00 to +0.00), 0 rows fixed,
-    0 broken, p = 1; nothing changed; predictions stay as they are.
+    No change: accuracy stays at 50.0%; no decision changes.
     """
     _check_levels(significance=significance, confidence=confidence)
     rule = partial(decide, decision=decision, none_threshold=none_threshold)
@@ -252,6 +255,7 @@ def compare_predictions(
         significance=significance,
         confidence=confidence,
         in_points=score.in_points,
+        multilabel=truth.ndim == 2,
     )
 
 
@@ -345,11 +349,10 @@ def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndar
 
 
 def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[int, int, int]:
-    """Rows changed, fixed and broken."""
-    old, new, truth = (v.reshape(len(truth), -1) for v in (old, new, truth))
-    fewer_wrong = (old != truth).sum(axis=1) - (new != truth).sum(axis=1)
-    changed = int((old != new).any(axis=1).sum())
-    return changed, int((fewer_wrong > 0).sum()), int((fewer_wrong < 0).sum())
+    """Decisions changed, fixed and broken: one per row, or one per label of a row."""
+    changed = old != new
+    fixed, broken = changed & (new == truth), changed & (old == truth)
+    return int(changed.sum()), int(fixed.sum()), int(broken.sum())
 
 
 def reason_against(gain: float, p_value: float, significance: float, *, identical: bool) -> str:

@@ -14,19 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from altnorm.comparison import MethodResult
+from altnorm._sentences import outcome, score_figures
+from altnorm._words import Figures
 from altnorm.explanation import ChangedRow
-from altnorm.verdict import Verdict
+from altnorm.verdict import Caution, Verdict
 
 __all__ = [
     "changed_table",
     "errors",
-    "gain_cells",
-    "number",
+    "gain_style",
     "out",
     "print_json",
     "progress",
     "score_table",
+    "show_cautions",
     "show_verdict",
 ]
 
@@ -66,26 +67,45 @@ def print_json(record: dict[str, Any]) -> None:
     print(json.dumps(record, default=_plain, allow_nan=False))
 
 
-def show_verdict(verdict: Verdict) -> None:
-    """Print the verdict's line, green if adopted, yellow if not."""
-    line = Text(str(verdict))
-    line.stylize("bold green" if verdict.adopted else "bold yellow", 0, str(verdict).index(":"))
+_STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}
+
+
+def show_verdict(verdict: Verdict, name: str = "") -> None:
+    """Print the verdict's line, its outcome coloured, and its cautions."""
+    text = str(verdict)
+    line = Text(f"{name}: {text}" if name else text)
+    start = len(line.plain) - len(text)
+    style = _STYLES.get(outcome(verdict), "bold yellow")
+    line.stylize(style, start, start + text.index(":"))
     out.print(line)
+    show_cautions(verdict.cautions)
+
+
+def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:
+    """Print what a reader should know, a line each."""
+    for caution in cautions:
+        out.print(Text(f"Caution{where}:", style="bold yellow"), Text(caution.text))
 
 
 def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
     """Scores before and after, one row a score."""
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(
+        title=title or None, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left"
+    )
     table.add_column("score")
-    for name in ("before", "after", "gain", "95 % interval", "p-value"):
+    for name in ("before", "after", "change", "95% interval", "p-value"):
         table.add_column(name, justify="right")
+    losses: list[str] = []
     for one in verdicts:
+        told = score_figures(one)
+        losses += [told.name] if told.lower else []
+        change = Text(told.change_and_unit, style=gain_style(told))
+        p_value = told.p_value.removeprefix("p ").removeprefix("= ")
         table.add_row(
-            one.scoring,
-            number(one.before, one.in_points),
-            number(one.after, one.in_points),
-            *gain_cells(one, one.in_points),
+            told.name, told.before, told.after, change, f"{told.low} to {told.high}", p_value
         )
+    if losses:
+        table.caption = f"Lower is better: {', '.join(losses)}"
     return table
 
 
@@ -106,40 +126,23 @@ def changed_table(rows: Sequence[tuple[str, Any, ChangedRow]], title: str) -> Ta
             name_cell(truth),
             name_cell(changed.before),
             f"{changed.proba_before:.2f}",
-            f"{changed.factor_before:.2f}",
+            _factor(changed.factor_before),
             name_cell(changed.after),
             f"{changed.proba_after:.2f}",
-            f"{changed.factor_after:.2f}",
+            _factor(changed.factor_after),
             f"{changed.ambiguity:.2f}",
         )
     return table
 
 
-def gain_cells(one: Verdict | MethodResult, in_points: bool) -> tuple[Text, str, str]:
-    """The gain, its interval and its p-value, as they are told in tables."""
-    gain, low, high = (
-        number(value, in_points, sign=True) for value in (one.gain, one.ci_low, one.ci_high)
-    )
-    style = gain_style(one.ci_low, one.ci_high)
-    return Text(gain, style=style), f"{low} to {high}", p_text(one.p_value)
+def _factor(factor: float) -> str:
+    """A factor as tables show it: beyond a thousand its digits say nothing."""
+    return f"{factor:.2f}" if factor < 1000 else "> 1000"
 
 
-def number(value: float, in_points: bool, *, sign: bool = False) -> str:
-    """A score or a difference of scores, in per cent where the score is a share."""
-    scaled, digits = (100 * value, 1) if in_points else (value, 4)
-    return f"{scaled:+.{digits}f}" if sign else f"{scaled:.{digits}f}"
-
-
-def p_text(p_value: float) -> str:
-    """A p-value as it is told in tables."""
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
-
-
-def gain_style(ci_low: float, ci_high: float) -> str:
-    """Colour of a gain: green or red only where its interval excludes zero."""
-    if ci_low > 0:
-        return "green"
-    return "red" if ci_high < 0 else "default"
+def gain_style(told: Figures) -> str:
+    """Colour of a change: green or red only where its interval excludes zero."""
+    return {"better": "green", "worse": "red"}.get(told.better, "default")
 
 
 @contextmanager

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from altnorm import compare as compare_methods
 from altnorm._validation import InputError
 from altnorm.cli import _options as options
-from altnorm.cli._screen import errors, gain_cells, number, out, print_json
+from altnorm.cli._screen import errors, gain_style, out, print_json
 from altnorm.comparison import Comparison, default_methods
 from altnorm.predictions import Predictions, read_predictions
 
@@ -69,15 +70,10 @@ def compare_all(
 def comparison_table(result: Comparison, title: str = "") -> Table:
     """One row per method, best first."""
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
-    table.add_column("method")
-    for name in (result.scoring, "gain", "95 % interval", "p-value", "fixed", "broken"):
-        table.add_column(name, justify="right")
-    for row in sorted(result, key=lambda row: -row.score):
-        table.add_row(
-            row.method,
-            number(row.score, result.in_points),
-            *gain_cells(row, result.in_points),
-            f"{row.n_fixed:,}",
-            f"{row.n_broken:,}",
-        )
+    header, *lines = result.cells()
+    for j, heading in enumerate(header):
+        table.add_column(heading, justify="right" if j else "left")
+    rows = sorted(result, key=lambda row: -row.score)
+    for (method, score, change, *rest), row in zip(lines, rows, strict=True):
+        table.add_row(method, score, Text(change, style=gain_style(result.figures(row))), *rest)
     return table

@@ -14,6 +14,8 @@ from sklearn.frozen import FrozenEstimator
 
 from altnorm import Adjuster, AlternatingNormalizerCV
 from altnorm import compare as compare_methods
+from altnorm._sentences import change_words
+from altnorm._words import setting_words
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import errors, out, print_json, score_table, show_verdict
@@ -111,14 +113,10 @@ def _show(
     )
     _head(f"Should I use it? Tuned on {rows:,} validation queries")
     show_verdict(tuned.verdict_)
-    chosen = ", ".join(f"{name} {value}" for name, value in tuned.best_params_.items())
-    out.print(f"Settings: {chosen}", style="dim")
+    out.print(f"Setting: {setting_words(tuned.best_params_)}", style="dim")
     _head(f"What changes? Before and after on {len(data.queries):,} test queries it has not seen")
     out.print(score_table([result.verdict, *result.scores]))
-    out.print(
-        f"{result.verdict.n_changed:,} rows changed: {result.fixed.size:,} fixed, "
-        f"{result.broken.size:,} broken."
-    )
+    out.print(f"{change_words(result.verdict)}.")
     _head("Why? Three rows that were fixed and one that was broken")
     _show_rows(data, result)
     _head("How does it compare?")

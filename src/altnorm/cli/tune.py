@@ -9,12 +9,15 @@ import typer
 
 from altnorm import Adjuster, AlternatingNormalizerCV
 from altnorm._files import check_output
+from altnorm._words import plural, setting_words
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import errors, out, print_json, show_verdict
 from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
+from altnorm.columns import listed, names_of
 from altnorm.model import save_model
 from altnorm.predictions import Predictions, read_predictions
+from altnorm.tuning.summary import does
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
 DEPTHS, THRESHOLDS = "1,2,3,4,5", "0.25,0.5,0.75"
@@ -155,24 +158,21 @@ def _record(tuned: Any, output: Path) -> dict[str, object]:
     }
 
 
-def _does(tuned: Any) -> str:
-    """What the model does, in a few words."""
-    calibrates = tuned.calibration_ is not None and tuned.calibration_.adopted
-    changes = {
-        None: "calibrates probabilities, changes no decision" if calibrates else "changes nothing",
-        "alternating": "adjusts doubtful rows",
-        "bias": "multiplies each class by a factor",
-        "matrix": "repairs confusions of pairs of classes",
-    }[tuned.family_]
-    return changes + (", calibrates probabilities" if calibrates and tuned.family_ else "")
-
-
 def _show(tuned: Any, predictions: Predictions, output: Path) -> None:
     rows, classes = predictions.proba.shape
     n_settings = len(tuned.cv_results_["score"])
-    out.print(f"{rows:,} rows, {classes:,} classes, {n_settings:,} settings compared.")
+    out.print(
+        f"{plural(rows, 'row')}, {plural(classes, 'class', 'classes')} "
+        f"({listed(names_of(predictions.classes))}), {plural(n_settings, 'setting')} compared."
+    )
+    show_tuned(tuned)
+    out.print(f"Model: {output} ({does(tuned)})", soft_wrap=True)
+
+
+def show_tuned(tuned: Any) -> None:
+    """Print what tuning found: the verdict, the setting, and the calibration."""
     show_verdict(tuned.verdict_)
-    chosen = ", ".join(f"{name} {value}" for name, value in tuned.best_params_.items())
-    out.print(f"{'Settings' if tuned.verdict_.adopted else 'Best settings'}: {chosen}")
-    does = _does(tuned)
-    out.print(f"Model: {output} ({does})", soft_wrap=True)
+    start = "Setting" if tuned.verdict_.adopted else "Best setting, not applied"
+    out.print(f"{start}: {setting_words(tuned.best_params_)}")
+    if tuned.calibration_ is not None:
+        show_verdict(tuned.calibration_, "Calibration")

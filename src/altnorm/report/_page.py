@@ -12,10 +12,12 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from altnorm._words import plural, setting_words
 from altnorm.comparison import Comparison
 from altnorm.model import versions
 from altnorm.report._case import Case
-from altnorm.report._words import answer, caution, plural, score_line, setting_words
+from altnorm.report._words import answer, cautions, score_line, value_words
+from altnorm.tuning.summary import does
 
 __all__ = ["render"]
 
@@ -41,7 +43,7 @@ def render(
         data=Markup(_json(data)),
         case=case,
         answer=answer(case),
-        caution=caution(case),
+        cautions=cautions(case),
         facts=_facts(case),
         scores=_scores(case),
         arms=_arms(case),
@@ -50,6 +52,8 @@ def render(
         versions=versions(),
         n_peers=0 if comparison is None else len(comparison),
         plural=plural,
+        does=does(case.normalizer) if hasattr(case.normalizer, "family_") else "",
+        setting=setting_words(getattr(case.normalizer, "best_params_", {})),
     )
 
 
@@ -96,19 +100,19 @@ def _scores(case: Case) -> list[Any]:
     if case.evaluation is None:
         return []
     shown = (case.evaluation.verdict, *case.evaluation.scores)
-    return [score_line(one, case.kind.is_multilabel) for one in shown]
+    return [score_line(one) for one in shown]
 
 
 def _arms(case: Case) -> list[tuple[str, Any, str]]:
     """The families that competed, and what became of each."""
     names = {
         "alternating": "Alternating normalization",
-        "bias": "Temperature and class biases",
-        "matrix": "Matrix on log-probabilities",
+        "bias": "Bias family: a temperature and class biases",
+        "matrix": "Matrix family: confusions of pairs of classes",
     }
     found = []
     for name, verdict in getattr(case.normalizer, "families_", {}).items():
-        fate = "passes, but gains less" if verdict.adopted else "not enough evidence"
+        fate = "passes, but gains less" if verdict.adopted else verdict.reason_text
         if name == case.normalizer.family_:
             fate = "chosen"
         found.append((names.get(name, name), score_line(verdict), fate))
@@ -139,4 +143,4 @@ def _settings(case: Case) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _pairs(settings: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, setting_words(value)) for name, value in settings.items()]
+    return [(name, value_words(value)) for name, value in settings.items()]

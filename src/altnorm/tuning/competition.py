@@ -120,6 +120,8 @@ def make_verdict(
         reason=reason,
         n_dealings=len(ledger.rounds),
         agreement=test.agreement,
+        multilabel=attribution.labels.ndim == 2,
+        is_decision=True,
     )
 
 
@@ -142,4 +144,5 @@ def not_tried(like: Verdict, reason: str) -> Verdict:
         significance=like.significance,
         in_points=like.in_points,
         reason=reason,
+        is_decision=True,
     )

@@ -38,6 +38,7 @@ from altnorm.tuning.families import (
 from altnorm.tuning.folds import Validation, assign_folds
 from altnorm.tuning.results import as_table
 from altnorm.tuning.settings import Grid
+from altnorm.tuning.summary import tuned_html
 from altnorm.tuning.unlabelled import has_label
 
 __all__ = ["BaseAdjuster"]
@@ -115,6 +116,17 @@ class BaseAdjuster(ProbabilityTransformer):
         ambiguity = kind.ambiguity(before, k_max=self.k_max)
         after = self._adjusted(before)
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
+
+    @property
+    def _repr_html_(self) -> Any:
+        return lambda: self._repr_mimebundle_()["text/html"]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, what was found."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if hasattr(self, "verdict_"):
+            bundle["text/html"] = bundle.get("text/html", "") + tuned_html(self)
+        return bundle
 
     def _grid(self) -> Grid:
         raise NotImplementedError

@@ -74,7 +74,7 @@ function tuningCurve(area, tuning, c, x, y) {
 function peerLines(r, points) {
   const [text, gain] = [scoreText(points), gainText(points)];
   return [r.method, `${text(r.score)}, gain ${gain(r.gain)}${points ? ' points' : ''}`,
-    `95 % interval ${gain(r.ci_low)} to ${gain(r.ci_high)}`,
+    `95% interval ${gain(r.ci_low)} to ${gain(r.ci_high)}`,
     `${count(r.n_fixed)} fixed, ${count(r.n_broken)} broken`];
 }
 
@@ -86,7 +86,7 @@ function drawPeers(plot, width, figure) {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const pad = (high - low || 1) * 0.05;
   const margin = { top: 22, left: side, right: width < 480 ? 52 : 66, bottom: 40 };
-  const label = `Gain of ${rows.length} methods with 95 % intervals.`;
+  const label = `Gain of ${rows.length} methods with 95% intervals.`;
   const area = canvas(width, rows.length * 32 + 62, label, margin);
   const x = linear([low - pad, high + pad], area.x);
   const steps = ticks(low - pad, high + pad, width < 480 ? 4 : 7);

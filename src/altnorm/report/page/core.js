@@ -22,7 +22,7 @@ const minus = (text) => text.replace('-', '−');
 const fixed = (value, digits) => minus(value.toFixed(digits));
 const signed = (value, digits) => (value > 0 ? '+' : '') + fixed(value, digits);
 const count = (value) => Math.round(value).toLocaleString('en');
-const percent = (value, digits = 1) => `${fixed(100 * value, digits)} %`;
+const percent = (value, digits = 1) => `${fixed(100 * value, digits)}%`;
 const share = (value) => percent(value, value < 0.001 ? 3 : value < 0.0995 ? 2 : 1);
 const times = (value) =>
   value === null || value === undefined ? '–' : `×${Number(value.toPrecision(2))}`;

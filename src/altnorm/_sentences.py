@@ -1,0 +1,129 @@
+"""What a verdict says, in sentences.
+
+A decision (may this be applied?) and a test result (was it better on these rows?) come from the
+same numbers and need other words: labels that do not settle a question revoke no decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from altnorm._words import Figures, figures, html_card, html_table, plural
+
+if TYPE_CHECKING:
+    from altnorm.verdict import Verdict
+
+__all__ = [
+    "change_words",
+    "outcome",
+    "remarks",
+    "rise_words",
+    "score_figures",
+    "verdict_html",
+    "verdict_line",
+]
+
+OUTCOMES = {
+    "adopted": "Adopted",
+    "not_adopted": "Not adopted",
+    "not_tried": "Not tried",
+    "better": "Better",
+    "worse": "Worse",
+    "unchanged": "No change",
+    "open": "Not settled by these data",
+}
+
+
+def outcome(verdict: Verdict) -> str:
+    """Return the key of `OUTCOMES` that a verdict comes to."""
+    if verdict.reason.startswith("too_"):
+        return "not_tried"
+    if verdict.is_decision:
+        return "adopted" if verdict.adopted else "not_adopted"
+    if verdict.adopted:
+        return "better"
+    if verdict.reason == "identical":
+        return "unchanged"
+    clear = verdict.gain < 0 and verdict.p_value < verdict.significance
+    return "worse" if clear else "open"
+
+
+def score_figures(verdict: Verdict) -> Figures:
+    """Return the numbers of a verdict as text."""
+    return figures(
+        verdict.scoring,
+        verdict.before,
+        verdict.after,
+        (verdict.ci_low, verdict.ci_high),
+        verdict.p_value,
+        in_points=verdict.in_points,
+        multilabel=verdict.multilabel,
+    )
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Return a verdict in one line."""
+    result = outcome(verdict)
+    if result == "not_tried":
+        return f"{OUTCOMES[result]}: {verdict.reason_text}."
+    told = score_figures(verdict)
+    start = f"{OUTCOMES[result]}: {told.name}"
+    if verdict.reason == "identical":
+        parts = [f"{start} stays at {told.before}", "no decision changes"]
+    else:
+        lower = ", lower is better" if told.lower else ""
+        parts = [
+            f"{start} {told.before} -> {told.after} ({told.change_and_unit}{lower}, "
+            f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value})",
+            change_words(verdict),
+        ]
+    parts += remarks(verdict)
+    if result == "not_adopted":
+        parts.append("predictions stay as they are")
+    return "; ".join(parts) + "."
+
+
+def change_words(verdict: Verdict) -> str:
+    """Say how many decisions change, and what became of them; the parts add up."""
+    if not verdict.n_changed:
+        return "no decision changes"
+    noun = "label decision" if verdict.multilabel else "row"
+    still = "" if verdict.multilabel else f", {verdict.n_still_wrong:,} still wrong"
+    total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong
+    return (
+        f"{plural(total, noun)} changed: {verdict.n_fixed:,} fixed, {verdict.n_broken:,} broken"
+        f"{still}"
+    )
+
+
+def rise_words(verdict: Verdict) -> str:
+    """Say how a score rises or falls."""
+    told = score_figures(verdict)
+    if not told.changed:
+        return f"{told.name} stays at {told.before}"
+    verb = "falls" if (verdict.gain > 0) == told.lower else "rises"
+    return f"{told.name} {verb} from {told.before} to {told.after}"
+
+
+def remarks(verdict: Verdict) -> Iterator[str]:
+    """Why not, and a word where interval and decision seem to disagree."""
+    if verdict.is_decision and verdict.reason and verdict.reason != "identical":
+        yield verdict.reason_text
+    if verdict.adopted and verdict.ci_low <= 0:
+        yield "that there is a gain, the test shows; its size is open: the interval includes 0"
+    if verdict.reason == "not_significant" and verdict.ci_low > 0:
+        yield "the interval excludes 0, but the test, which decides, does not pass"
+
+
+def verdict_html(verdict: Verdict) -> str:
+    """Return a verdict for a notebook."""
+    table = ""
+    if outcome(verdict) != "not_tried":
+        told = score_figures(verdict)
+        interval = f"{told.low} to {told.high}"
+        header = (told.name, "before", "after", "change", f"{verdict.confidence:.0%} interval", "p")
+        p_value = told.p_value.removeprefix("p ").removeprefix("= ")
+        row = ("", told.before, told.after, told.change_and_unit, interval, p_value)
+        table = html_table(header, [row])
+    return html_card(verdict_line(verdict), [c.text for c in verdict.cautions], table)

@@ -1,0 +1,138 @@
+"""Words are made in one place: numbers, verdicts and settings as people read them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from altnorm import Adjuster, AlternatingNormalizerCV, compare
+from altnorm._words import figures, model_words, plural, setting_words
+from altnorm.drift import Drift
+from altnorm.peers import Identity
+from altnorm.verdict import Caution, Verdict, compare_predictions
+from tests.test_verdict_comparison import RECORD
+
+TEST = Verdict(**RECORD)
+DECISION = replace(TEST, is_decision=True)
+
+
+def test_a_decision_in_one_line():
+    assert str(DECISION) == (
+        "Adopted: accuracy 69.0% -> 81.8% (+12.8 points, 95% interval +11.2 to +14.5, p < 0.001); "
+        "800 rows changed: 641 fixed, 64 broken, 95 still wrong."
+    )
+    rejected = replace(DECISION, adopted=False, reason="not_significant", p_value=0.2, ci_low=-0.01)
+    assert str(rejected).startswith("Not adopted: accuracy 69.0% -> 81.8%")
+    assert str(rejected).endswith(
+        "; the evidence does not pass p < 0.05; predictions stay as they are."
+    )
+    absent = replace(DECISION, adopted=False, reason="too_few_labels")
+    assert str(absent) == "Not tried: there are too few labels per class to try."
+
+
+@pytest.mark.parametrize(
+    ("changes", "start"),
+    [
+        ({}, "Better: "),
+        ({"adopted": False, "reason": "not_significant"}, "Not settled by these data: "),
+        ({"adopted": False, "reason": "no_gain", "gain": -0.1}, "Worse: "),
+        ({"adopted": False, "reason": "no_gain", "gain": -0.1, "p_value": 0.3}, "Not settled"),
+        ({"adopted": False, "reason": "identical", "after": 0.69}, "No change: accuracy stays at"),
+    ],
+)
+def test_a_test_result_is_not_a_decision(changes, start):
+    text = str(replace(TEST, **changes))
+    assert text.startswith(start)
+    assert "adopted" not in text.lower()
+    assert "stay as they are" not in text
+    assert "\n" not in text
+
+
+def test_interval_and_decision_do_not_contradict_each_other_without_a_word():
+    assert "the interval includes 0" in str(replace(DECISION, ci_low=-0.001))
+    rejected = replace(DECISION, adopted=False, reason="not_significant", p_value=0.06)
+    assert "the interval excludes 0, but the test" in str(rejected)
+    assert "interval includes" not in str(DECISION)
+
+
+def test_losses_are_losses():
+    loss = {"scoring": "neg_log_loss", "in_points": False, "before": -1.27, "after": -1.05}
+    text = str(replace(TEST, **loss, gain=0.22, ci_low=0.2, ci_high=0.24, n_changed=0))
+    assert "log loss 1.270 -> 1.050 (-0.220, lower is better, 95% interval -0.240 to -0.200" in text
+    assert "no decision changes" in text
+    assert "neg_" not in text
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rounded_differences_agree_with_rounded_numbers(seed):
+    rng = np.random.default_rng(seed)
+    before, gain = rng.uniform(0.1, 0.8), rng.normal(scale=0.1)
+    told = figures("accuracy", before, before + gain, (gain - 0.1, gain + 0.1), 1, in_points=True)
+    first, last = float(told.before[:-1]), float(told.after[:-1])
+    assert float(told.change) == pytest.approx(last - first, abs=1e-9)
+    assert told.change[:4] != "-0.0" or float(told.change) != 0
+
+
+def test_no_negative_zero_and_one_row():
+    told = figures("accuracy", 0.5, 0.49999999, (-0.02, 0.02), 1, in_points=True)
+    assert told.change == "0.0"
+    assert plural(1, "row") == "1 row"
+    one = replace(TEST, n_changed=1, n_fixed=1, n_broken=0)
+    assert "1 row changed: 1 fixed" in str(one)
+
+
+def test_the_parts_of_what_changed_add_up():
+    y, old, new = np.array([0, 1, 2, 2, 0]), np.array([1, 1, 0, 0, 0]), np.array([0, 0, 1, 2, 0])
+    verdict = compare_predictions(y, old, new)
+    assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken) == (4, 2, 1)
+    assert verdict.n_still_wrong == 1
+    assert "4 rows changed: 2 fixed, 1 broken, 1 still wrong" in str(verdict)
+
+
+def test_several_labels_count_label_decisions():
+    y = np.array([[1, 1, 0], [0, 0, 1]])
+    old, new = np.array([[0, 0, 0], [0, 0, 1]]), np.array([[1, 1, 1], [0, 0, 1]])
+    verdict = compare_predictions(y, old, new, scoring="f1_micro", n_resamples=20)
+    assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken) == (3, 2, 1)
+    assert "3 label decisions changed: 2 fixed, 1 broken;" in f"{verdict}".replace(".", ";")
+
+
+def test_settings_in_words():
+    told = setting_words(
+        {"alpha": 0.5, "depth": 1, "threshold": 0.25, "reference": "all", "smoothing": 0.1}
+    )
+    assert told == (
+        "alternating normalization, exponent 0.5, 1 iteration, rows with an ambiguity above 0.25, "
+        "all rows as reference, smoothing 0.1"
+    )
+    assert setting_words({"member": "prior", "ridge": 4.0}).startswith("bias family, medium")
+    assert setting_words({"ridge": 0.25}) == "matrix family, weak penalty"
+    assert model_words(None, calibrates=False) == "changes nothing"
+    assert model_words("bias", calibrates=True).endswith("factor, calibrates probabilities")
+
+
+def test_notebooks_show_the_same_words():
+    verdict = DECISION.with_cautions((Caution("code", "Mind the <gap>.", 1.0),))
+    shown = verdict._repr_html_()
+    assert "<b>Adopted:</b>" in shown
+    assert "Caution: Mind the &lt;gap&gt;." in shown
+    drift = Drift(0.1, 0.3, 0.2, True, 500)
+    assert str(drift).partition(":")[2] in drift._repr_html_()
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=90)
+    proba = rng.dirichlet(np.ones(3), size=90)
+    methods = {"do nothing": Identity()}
+    assert "do nothing" in compare(proba, y, proba, y, methods=methods)._repr_html_()
+
+
+def test_fitted_estimators_in_notebooks():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300)
+    proba = rng.dirichlet(np.ones(3), size=300)
+    for estimator in (Adjuster(), AlternatingNormalizerCV(alphas=(1.0,), depths=(1,))):
+        assert "altnorm" not in estimator._repr_mimebundle_()["text/html"]
+        estimator.fit(proba, y)
+        shown = estimator._repr_html_()
+        assert "alternating normalization" in shown
+        assert (">calibration<" in shown) == estimator.calibrate
+        assert estimator._repr_mimebundle_()["text/plain"] == repr(estimator)
