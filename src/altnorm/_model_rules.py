@@ -16,6 +16,7 @@ import numpy as np
 
 from altnorm._decisions import RULES
 from altnorm._estimator import ProbabilityTransformer
+from altnorm._seen_rows import N_KEPT
 from altnorm._validation import InputError, check_amplification, sum_tolerance
 from altnorm.reference import REFERENCES
 from altnorm.verdict import Verdict
@@ -228,6 +229,11 @@ def _are_temperatures(value: Any, _: Any) -> bool:
     return _is_array(value, "f", (2,)) and _within(value, 1e-9, 1e9)
 
 
+def _is_sketch(value: Any, _: Any) -> bool:
+    sound = isinstance(value, np.ndarray) and value.dtype == np.uint64 and value.ndim == 1
+    return sound and value.size <= N_KEPT and bool((value[1:] > value[:-1]).all())
+
+
 def _or_none(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return lambda value, estimator: value is None or holds(value, estimator)
 
@@ -273,6 +279,7 @@ _TUNED = {
     "calibration_": Rule("None or a verdict", _or_none(_is_verdict)),
     "calibrator_": Rule("None or a model for the same classes", _or_none(_is_inner)),
     "temperatures_": Rule("None or two temperatures", _or_none(_are_temperatures)),
+    "seen_rows_": Rule(f"at most {N_KEPT} increasing 64-bit numbers", _is_sketch),
 }
 
 FITTED: dict[str, dict[str, Rule]] = {

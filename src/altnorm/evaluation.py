@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from altnorm._kinds import kind_of
+from altnorm._seen_rows import share_seen
 from altnorm._validation import InputError
+from altnorm._words import percent
 from altnorm.explanation import ChangedRow, Explanation
 from altnorm.predictions import Predictions
-from altnorm.verdict import Verdict, compare_predictions
+from altnorm.verdict import Caution, Verdict, compare_predictions
 
-__all__ = ["Evaluation", "before_and_after", "check_kind", "evaluate", "tuned_for"]
+__all__ = ["Evaluation", "before_and_after", "check_kind", "evaluate", "seen_before", "tuned_for"]
+
+_MANY_SEEN = 0.2  # share of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +109,7 @@ def evaluate(
     asked = scoring if scoring is not None else tuned_for(normalizer)
     # The score that was asked for decides; the others are told beside it, each on its own.
     verdict = compare_predictions(codes, before, after, scoring=asked, **options)
+    verdict = verdict.with_cautions(seen_before(normalizer, before))
     scores = [
         compare_predictions(codes, before, after, scoring=name, **options)
         for name in kind.scores
@@ -114,6 +119,36 @@ def evaluate(
     fixed, broken = np.flatnonzero(wrong[1] < wrong[0]), np.flatnonzero(wrong[1] > wrong[0])
     explanation = explain_change(normalizer, before, after)
     return Evaluation(verdict, scores, fixed, broken, explanation, before, after)
+
+
+def seen_before(normalizer: Any, proba: np.ndarray) -> tuple[Caution, ...]:
+    """Return a caution if a normalizer was tuned on these rows, or on many of them.
+
+    Parameters
+    ----------
+    normalizer : fitted transformer
+        Whose tuned estimators remember a sketch of their validation rows.
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities.
+
+    Returns
+    -------
+    tuple of Caution
+        One or none.
+    """
+    share = share_seen(getattr(normalizer, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
+    if share < _MANY_SEEN:
+        return ()
+    those = (
+        "These are the rows"
+        if share > 0.99
+        else f"About {percent(share, 0)} of these rows are among those"
+    )
+    text = (
+        f"{those} that the model was tuned on, so the result is too good. Judge it on rows that it "
+        "has not seen; the verdict of tuning is cross-fitted and allows for this."
+    )
+    return (Caution("tuned_on_these_rows", text, share),)
 
 
 def explain_change(normalizer: Any, before: np.ndarray, after: np.ndarray) -> Explanation:

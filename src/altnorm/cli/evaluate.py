@@ -8,7 +8,14 @@ import numpy as np
 import typer
 
 from altnorm.cli import _options as options
-from altnorm.cli._screen import changed_table, out, print_json, score_table, show_verdict
+from altnorm.cli._screen import (
+    changed_table,
+    out,
+    print_json,
+    score_table,
+    show_cautions,
+    show_verdict,
+)
 from altnorm.evaluation import Evaluation
 from altnorm.evaluation import evaluate as evaluate_normalizer
 from altnorm.model import load_model
@@ -48,6 +55,8 @@ def evaluate(
         print_json(result.to_dict())
     else:
         show_evaluation(result, predictions, rows)
+        tuned = getattr(normalizer, "verdict_", None)
+        show_cautions(() if tuned is None else tuned.cautions, " from tuning")
     return int(strict and not result.verdict.adopted)
 
 

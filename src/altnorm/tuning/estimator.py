@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from altnorm._estimator import ProbabilityTransformer, resolve_classes
 from altnorm._kinds import kind_of
+from altnorm._seen_rows import sketch_rows
 from altnorm._validation import InputError, check_integer, check_level
 from altnorm.drift import count_usage
 from altnorm.explanation import Explanation
@@ -96,6 +97,7 @@ class BaseAdjuster(ProbabilityTransformer):
             self.families_[name] = not_tried(self.verdict_, reason)
         self._fit_calibration(data, families, outcome)
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.proba)
+        self.seen_rows_ = sketch_rows(data.proba)
         return self
 
     def explain(self, proba: Any) -> Explanation:
