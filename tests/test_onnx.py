@@ -18,17 +18,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import altnorm.onnx
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.onnx import export
 from altnorm.peers import (
     BiasCorrectedTemperature,
     Identity,
     LabelShiftEM,
+    MatrixScaling,
     ShrunkBias,
     TemperatureScaling,
 )
-from tests.fitted import fit_case
+from tests.fitted import FORMS, LABEL_FORMS, assemble, fit_case
 from tests.oracle import draw_cases
+from tests.problems import planted
 
 FLOAT32_TOLERANCE = 1e-6  # the contract says 1e-5
 FLOAT64_TOLERANCE = 1e-13  # times alpha^depth, by which rounding errors grow
@@ -36,14 +38,17 @@ OPSETS = (13, 17, 18, 21, 23)
 
 
 def run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    return run_all(model, x)[0]
+
+
+def run_all(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     (given,) = session.get_inputs()
-    (result,) = session.run(None, {given.name: x})
-    return result
+    return session.run(None, {given.name: x})
 
 
 def noisy_logits(rng: np.random.Generator, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,19 +161,23 @@ def test_identity(path):
     np.testing.assert_allclose(run(model, p), softmax(p, axis=1), atol=FLOAT32_TOLERANCE)
 
 
-def test_peers_with_a_temperature(path):
+def test_peers_that_score_classes(path):
     z, y = noisy_logits(np.random.default_rng(8), 200, 4)
     p = softmax(z, axis=1)
     p[:, 2] = 0
     p /= p.sum(axis=1, keepdims=True)
     y[y == 2] = 1
-    for peer in (TemperatureScaling(), BiasCorrectedTemperature(ridge=1.0), ShrunkBias()):
+    peers = (
+        TemperatureScaling(),
+        BiasCorrectedTemperature(ridge=1.0),
+        ShrunkBias(),
+        MatrixScaling(),
+    )
+    for peer in peers:
         peer.fit(p, y)
         got = run(export(peer, path, dtype="float64"), p)
         np.testing.assert_allclose(got, peer.transform(p), atol=1e-12, rtol=0)
-    model = export(ShrunkBias(ridge=np.inf).fit(p, y), path)
-    (settings,) = (e.value for e in model.metadata_props if e.key == "altnorm.settings")
-    assert json.loads(settings)["ridge"] == "inf"
+    assert settings_in(export(ShrunkBias(ridge=np.inf).fit(p, y), path))["ridge"] == "inf"
 
 
 @pytest.mark.parametrize("significance", [0.9, 1e-12])
@@ -188,6 +197,80 @@ def test_search_exports_what_it_chose(path, significance):
     assert metadata["altnorm.classes"] == ["a", "b", "c"]
     assert metadata["altnorm.settings"]["input"] == "logits"
     assert metadata["altnorm.settings"]["method"] == type(search.best_normalizer_).__name__
+
+
+@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+@pytest.mark.parametrize("given", ["proba", "logits"])
+def test_both_stages_of_an_adjuster(path, decider, calibration, given):
+    z, y = noisy_logits(np.random.default_rng(9), 500, 5)
+    z[:, 0] += 2
+    z[::50] = -800 * (np.arange(5) != 3)  # one-hot rows: logs of zero
+    values = z if given == "logits" else softmax(z, axis=1)
+    adjuster = assemble(decider, calibration, values[:300], y[:300], input=given)
+    for dtype, tolerance in (("float32", FLOAT32_TOLERANCE), ("float64", 1e-12)):
+        x = values.astype(dtype)
+        want = adjuster.transform(x.astype(np.float64))
+        model = export(adjuster, path, dtype=dtype, label_output="class")
+        got, label = run_all(model, x)
+        np.testing.assert_allclose(got, want, atol=tolerance, rtol=0)
+        np.testing.assert_array_equal(got.argmax(axis=1), want.argmax(axis=1))
+        np.testing.assert_array_equal(label, adjuster.classes_[want.argmax(axis=1)])
+        assert [len(part) for part in run_all(model, x[:0])] == [0, 0]
+
+
+@pytest.mark.parametrize(("mode", "decider", "calibration"), LABEL_FORMS)
+@pytest.mark.parametrize("given", ["proba", "logits"])
+@pytest.mark.parametrize("decision", ["threshold", "argmax_or_threshold"])
+def test_both_stages_for_several_labels(path, mode, decider, calibration, given, decision):
+    z, labels = noisy_labels(np.random.default_rng(10), 400, 6)
+    values = z if given == "logits" else expit(z)
+    values[0, :2] = (-900, 900) if given == "logits" else (0, 1)
+    settings = {"multilabel": mode, "input": given, "decision": decision}
+    adjuster = assemble(decider, calibration, values[:300], labels[:300], **settings)
+    for dtype, tolerance in (("float32", FLOAT32_TOLERANCE), ("float64", 1e-12)):
+        x = values.astype(dtype)
+        got, label = run_all(export(adjuster, path, dtype=dtype, label_output="yes"), x)
+        np.testing.assert_allclose(got, adjuster.transform(x.astype(float)), atol=tolerance, rtol=0)
+        np.testing.assert_array_equal(label, adjuster.predict(x.astype(float)))
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_calibration_keeps_decisions_in_every_operator_set(path, opset):
+    z, y = noisy_logits(np.random.default_rng(11), 400, 4)
+    p = softmax(z, axis=1)
+    adjuster = assemble("alternating", "matrix", p, y)
+    x = np.random.default_rng(12).dirichlet(np.ones(4), 2000).astype(np.float32)
+    want = adjuster.transform(x.astype(np.float64))
+    plain = adjuster.calibrator_.transform(x.astype(np.float64))
+    assert (plain.argmax(axis=1) != want.argmax(axis=1)).sum() > 100  # there is something to keep
+    got = run(export(adjuster, path, opset=opset), x)
+    np.testing.assert_array_equal(got.argmax(axis=1), want.argmax(axis=1))
+    np.testing.assert_allclose(got.sum(axis=1), 1, atol=FLOAT32_TOLERANCE)
+
+
+def test_a_fitted_adjuster(path):
+    p, y = planted(1000)
+    adjuster = Adjuster(n_repeats=1).fit(p, y)
+    assert adjuster.verdict_.adopted
+    assert adjuster.calibration_.adopted
+    got = run(export(adjuster, path, dtype="float64"), p)
+    np.testing.assert_allclose(got, adjuster.transform(p), atol=1e-12, rtol=0)
+    settings = settings_in(onnx.load(path))
+    assert settings["method"] == type(adjuster.best_normalizer_).__name__
+    assert ("temperatures" in settings) != ("calibrator" in settings)
+
+
+def test_peers_take_logits_without_a_detour(path):
+    """A softmax would round to zero what a high temperature brings back."""
+    z = np.array([[0.0, -900.0, -1000.0], [5.0, 0.0, 5.0]])
+    peer = TemperatureScaling(input="logits").fit(z, [1, 0])
+    assert peer.temperature_ == pytest.approx(1000)
+    np.testing.assert_allclose(run(export(peer, path, dtype="float64"), z), peer.transform(z))
+
+
+def settings_in(model: onnx.ModelProto) -> dict:
+    (settings,) = (e.value for e in model.metadata_props if e.key == "altnorm.settings")
+    return json.loads(settings)
 
 
 def operators(graph: onnx.GraphProto):
@@ -229,12 +312,12 @@ def pipeline():
     return model, x[600:].astype(np.float32), y[600:]
 
 
-def converted(model, x: np.ndarray, **options) -> onnx.ModelProto:
+def converted(model, x: np.ndarray, target_opset=None, **options) -> onnx.ModelProto:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from skl2onnx import to_onnx
 
-        return to_onnx(model, x[:1], options=options)
+        return to_onnx(model, x[:1], options=options, target_opset=target_opset)
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -245,34 +328,85 @@ def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
     classifier = converted(model, x, zipmap=False)
     (tmp_path / "classifier.onnx").write_bytes(classifier.SerializeToString())
     for given in (classifier, tmp_path / "classifier.onnx"):
-        merged = export(normalizer, path, append_to=given)
+        merged = export(normalizer, path, append_to=given, label_output="label")
         onnx.checker.check_model(str(path), full_check=True)
-        assert [output.name for output in merged.graph.output] == ["adjusted"]
+        names = [output.name for output in merged.graph.output]
+        assert names == ["adjusted", "label", "label_before", "probabilities"]
+        adjusted, label, label_before, before = run_all(merged, x)
         # The classifier itself runs in single precision, which the adjustment passes on.
-        np.testing.assert_allclose(run(merged, x), normalizer.transform(proba), atol=1e-5, rtol=0)
+        np.testing.assert_allclose(adjusted, normalizer.transform(proba), atol=1e-5, rtol=0)
+        np.testing.assert_allclose(before, proba, atol=1e-5, rtol=0)
+        np.testing.assert_array_equal(label, adjusted.argmax(axis=1))
+        np.testing.assert_array_equal(label_before, before.argmax(axis=1))
+        assert (label != label_before).any()
+    assert [o.name for o in classifier.graph.output] == ["label", "probabilities"]
+
+
+def test_class_names_are_kept_in_the_metadata_of_a_classifier(path, pipeline):
+    model, x, y = pipeline
+    names = np.array([f"digit {c}" for c in range(10)])
+    proba = model.predict_proba(x)
+    normalizer = AlternatingNormalizer(2.0).fit(proba[:600], names[y[:600]])
+    classifier = converted(model, x, zipmap=False)
+    onnx.helper.set_model_props(classifier, {"author": "somebody"})
+    merged = export(normalizer, path, append_to=classifier, label_output="name")
+    metadata = {entry.key: entry.value for entry in merged.metadata_props}
+    assert metadata["author"] == "somebody"
+    assert json.loads(metadata["altnorm.classes"]) == names.tolist()
+    assert set(run_all(merged, x)[1]) == set(names)
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12])
+def test_an_old_classifier_gets_a_newer_operator_set(path, pipeline, opset):
+    model, x, y = pipeline
+    normalizer = AlternatingNormalizer(2.0, 2, 0.5).fit(model.predict_proba(x)[:600], y[:600])
+    old = converted(model, x, {"": opset, "ai.onnx.ml": 1}, zipmap=False)
+    merged = export(normalizer, path, append_to=old)
+    assert [(s.domain, s.version) for s in merged.opset_import if not s.domain] == [("", 13)]
+    assert old.ir_version < 7 or opset == 12
+    assert merged.ir_version >= 7  # what operator set 13 needs
+    want = normalizer.transform(model.predict_proba(x))
+    np.testing.assert_allclose(run(merged, x), want, atol=1e-5, rtol=0)
+
+
+def test_append_twice(path, pipeline):
+    model, x, y = pipeline
+    proba = model.predict_proba(x)
+    first = AlternatingNormalizer(2.0, 1, 0.5).fit(proba[:600], y[:600])
+    second = TemperatureScaling().fit(first.transform(proba)[:600], y[:600])
+    merged = export(first, path, append_to=converted(model, x, zipmap=False), output_name="once")
+    twice = export(second, path, append_to=merged, append_output="once", output_name="twice")
+    got = dict(zip([o.name for o in twice.graph.output], run_all(twice, x), strict=True))
+    assert list(got) == ["twice", "once", "label_before", "probabilities"]
+    want = second.transform(first.transform(proba))
+    np.testing.assert_allclose(got["twice"], want, atol=1e-5, rtol=0)
 
 
 def test_append_errors(path, pipeline, fitted):
     model, x, _ = pipeline
+    classifier = converted(model, x, zipmap=False)
     with pytest.raises(ValueError, match=r"one output of floats with 4 columns.*zipmap=False"):
-        export(fitted, path, append_to=converted(model, x, zipmap=False))
+        export(fitted, path, append_to=classifier)
     with pytest.raises(ValueError, match="does not exist"):
         export(fitted, path, append_to=path)
-    old = converted(model, x, zipmap=False)
-    next(s for s in old.opset_import if s.domain == "").version = 12
     ten = Identity().fit(np.full((1, 10), 0.1))
-    with pytest.raises(ValueError, match="must be 13 or later; it is 12"):
-        export(ten, path, append_to=old)
     with pytest.raises(ValueError, match="named 'label'"):
-        export(ten, path, append_to=old, append_output="label")
+        export(ten, path, append_to=classifier, append_output="label")
+    with pytest.raises(ValueError, match="names that the classifier does not use; it uses 'X'"):
+        export(ten, path, append_to=classifier, output_name="X")
+    old = converted(model, x, {"": 12, "ai.onnx.ml": 1}, zipmap=False)
+    old.graph.node[0].op_type = "Upsample"  # gone since operator set 10
+    old.graph.node[0].domain = ""
+    with pytest.raises(ValueError, match="must be 13 or later; it is 12, and onnx cannot"):
+        export(ten, path, append_to=old)
     assert not path.exists()
 
 
 def test_bad_normalizers(path, fitted):
-    with pytest.raises(ValueError, match="must be a fitted AlternatingNormalizer"):
+    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
         export(AlternatingNormalizer(), path)
     peer = LabelShiftEM().fit(np.array([[0.9, 0.1], [0.4, 0.6]]), [0, 1])
-    with pytest.raises(ValueError, match="must be a fitted AlternatingNormalizer"):
+    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
         export(peer, path)
     with pytest.raises(ValueError, match="`dtype` must be"):
         export(fitted, path, dtype="float16")

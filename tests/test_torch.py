@@ -15,11 +15,12 @@ from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import Identity, TemperatureScaling
-from tests.fitted import fit_case
+from tests.fitted import FORMS, LABEL_FORMS, assemble, fit_case
 from tests.oracle import draw_cases
 
 torch = pytest.importorskip("torch")
-AlternatingNorm = importlib.import_module("altnorm.torch").AlternatingNorm
+modules = importlib.import_module("altnorm.torch")
+AlternatingNorm = modules.AlternatingNorm
 
 pytestmark = pytest.mark.heavy
 
@@ -121,8 +122,114 @@ def test_identity_and_search():
     search = AlternatingNormalizerCV((1.0,), (1, 2), (0.5,), input="logits", random_state=0)
     search.fit(np.log(p), y)
     assert_close(AlternatingNorm.from_normalizer(search)(torch.log(x)), search.transform(np.log(p)))
-    with pytest.raises(ValueError, match="chose TemperatureScaling"):
+    with pytest.raises(ValueError, match=r"nothing else.*Use altnorm.torch.from_normalizer"):
         AlternatingNorm.from_normalizer(TemperatureScaling().fit(p, y))
+
+
+def biased(seed: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Logits that favour class 0, with labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    return 1.5 * rng.normal(size=(n, m)) + 2.5 * np.eye(m)[y] + 2 * (np.arange(m) == 0), y
+
+
+@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+@pytest.mark.parametrize("given", ["proba", "logits"])
+def test_both_stages_of_an_adjuster(decider, calibration, given):
+    z, y = biased(12, 400, 4)
+    z[::50] = -800 * (np.arange(4) != 3)  # one-hot rows: logs of zero
+    values = z if given == "logits" else softmax(z, axis=1)
+    adjuster = assemble(decider, calibration, values[:300], y[:300], input=given)
+    layer, want = modules.from_normalizer(adjuster), adjuster.transform(values)
+    x = torch.tensor(values, requires_grad=True)
+    assert_close(layer(x), want)
+    for dtype in (torch.float64, torch.float32):
+        rows = x.detach().to(dtype)
+        alone = adjuster.transform(rows.double().numpy()).argmax(axis=1)
+        np.testing.assert_array_equal(layer(rows).argmax(dim=1).numpy(), alone)
+    layer(x).square().sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize(("mode", "decider", "calibration"), LABEL_FORMS)
+@pytest.mark.parametrize("given", ["proba", "logits"])
+def test_both_stages_for_several_labels(mode, decider, calibration, given):
+    z, _ = biased(13, 300, 5)
+    labels = np.random.default_rng(13).random(z.shape) < expit(z + 1)
+    z[0, :2] = -900, 900
+    values = z if given == "logits" else expit(z)
+    adjuster = assemble(decider, calibration, values, labels, multilabel=mode, input=given)
+    x = torch.tensor(values, requires_grad=True)
+    layer = modules.from_normalizer(adjuster)
+    assert_close(layer(x), adjuster.transform(values))
+    layer(x).square().sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
+def test_a_calibration_that_would_change_decisions_does_not():
+    z, y = biased(14, 400, 6)
+    adjuster = assemble("alternating", "matrix", softmax(z, axis=1), y)
+    p = np.random.default_rng(14).dirichlet(np.ones(6), 1000)
+    layer, x = modules.from_normalizer(adjuster), torch.tensor(p)
+    lost = layer.calibrator(x).argmax(dim=1) != layer.decider(x).argmax(dim=1)
+    assert lost.sum() > 50
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        rows = x.to(dtype)
+        got, decided = layer(rows), layer.decider(rows.double()).argmax(dim=1)
+        assert torch.equal(got.argmax(dim=1), decided)
+        ones = torch.ones(1000, dtype=dtype)
+        torch.testing.assert_close(got.sum(dim=1), ones, atol=3e-2, rtol=0)
+
+
+@pytest.mark.parametrize("calibration", ["temperatures", "bias", "matrix"])
+def test_gradient_through_the_calibration(calibration):
+    z, y = biased(15, 200, 4)
+    adjuster = assemble("alternating", calibration, z, y, input="logits")
+    rows = torch.tensor(np.random.default_rng(16).normal(size=(8, 4)), requires_grad=True)
+    assert torch.autograd.gradcheck(modules.from_normalizer(adjuster), (rows,), atol=1e-6)
+
+
+def test_peers_and_soft_thresholds():
+    z, y = biased(17, 200, 3)
+    z[0] = [0.0, -900.0, -1000.0]
+    peer = TemperatureScaling(input="logits").fit(z, y)
+    layer = modules.from_normalizer(peer)
+    assert_close(layer(torch.tensor(z)), peer.transform(z))
+    with pytest.raises(ValueError, match="A soft threshold is for alternating normalization"):
+        modules.from_normalizer(peer, soft=0.1)
+    plain = AlternatingNormalizer().fit(softmax(z, axis=1))
+    assert modules.from_normalizer(plain, soft=0.1).soft == 0.1
+    calibrated = assemble("alternating", "temperatures", softmax(z, axis=1), y)
+    with pytest.raises(ValueError, match="A soft threshold is for alternating normalization"):
+        modules.from_normalizer(calibrated, soft=0.1)
+    with pytest.raises(ValueError, match=r"one row and one column .* \(2, 3\) and \(3,\)"):
+        modules.ScoreScaling(np.ones((2, 3)), np.zeros(3))
+
+
+@pytest.mark.parametrize("given", ["proba", "logits"])
+@pytest.mark.parametrize("multilabel", [None, "labelwise"])
+def test_sequences_with_a_mask(given, multilabel):
+    z, y = biased(18, 240, 3)
+    values = z if given == "logits" else softmax(z, axis=1)
+    labels = y if multilabel is None else z > 1
+    settings = {"multilabel": multilabel, "input": given}
+    adjuster = assemble("alternating", "temperatures", values, labels, **settings)
+    layer = modules.from_normalizer(adjuster)
+    x = torch.tensor(values.reshape(8, 30, 3))
+    want = adjuster.transform(values).reshape(8, 30, 3)
+    assert_close(layer(x), want)
+    assert_close(layer(x[0, 0]), want[0, 0])
+    lengths = torch.arange(1, 9) * 3
+    mask = torch.arange(30) < lengths[:, None]
+    x[~mask] = torch.nan
+    x.requires_grad_()
+    for padding in (mask, mask.to(torch.int64)):
+        got = layer(x, padding)
+        assert_close(got[mask], want[mask.numpy()])
+        assert (got[~mask] == 0).all()
+    got.square().sum().backward()
+    assert torch.isfinite(x.grad).all()
+    assert (x.grad[~mask] == 0).all()
 
 
 @pytest.mark.parametrize(("m", "alpha", "depth"), SETTINGS)
@@ -189,6 +296,37 @@ def test_state_dict_round_trip(m):
     assert torch.equal(copy.deepcopy(layer)(rows), layer(rows))
 
 
+def test_state_dict_of_another_size():
+    rows = torch.tensor(draw(3, 6, 5, 0.5))
+    for weight in (None, np.arange(1.0, 51.0)):
+        big = AlternatingNorm(
+            draw(2, 50, 5, 3.0), draw(1, 1, 5, 1.0)[0], depth=2, reference_weight=weight
+        )
+        for n, m, own in ((30, 5, None), (7, 3, np.ones(7))):
+            small = AlternatingNorm(draw(9, n, m, 3.0), depth=2, reference_weight=own)
+            small.load_state_dict(big.state_dict())
+            assert torch.equal(small(rows), big(rows))
+    z, y = biased(19, 300, 5)
+    for decider in ("alternating", "matrix"):
+        one, other = (
+            modules.from_normalizer(assemble(decider, "bias", z[:n, :m], y[:n] % m, input="logits"))
+            for n, m in ((300, 5), (200, 3))
+        )
+        other.load_state_dict(one.state_dict())
+        assert torch.equal(other(torch.tensor(z)), one(torch.tensor(z)))
+
+
+def test_state_dict_of_another_kind_is_refused():
+    z, y = biased(20, 100, 3)
+    p = softmax(z, axis=1)
+    bias, plain = (
+        modules.from_normalizer(assemble(decider, "temperatures", p, y))
+        for decider in ("bias", "alternating")
+    )
+    with pytest.raises(RuntimeError, match=r"Missing key.*decider\.reference"):
+        plain.load_state_dict(bias.state_dict())
+
+
 def test_buffers_stay_double_and_output_follows_the_input():
     layer, rows = layer_and_rows(5, 2.0, 2)
     want = layer(rows)
@@ -220,6 +358,20 @@ def test_export_with_any_number_of_rows(m, alpha, depth):
     torch.testing.assert_close(program.module()(more), layer(more))
     own = {str(node.target) for node in program.graph.nodes if "altnorm" in str(node.target)}
     assert own == ({"altnorm.log_product.default"} if (m, depth) == (5, 2) else set())
+
+
+@pytest.mark.parametrize("calibration", ["temperatures", "matrix"])
+def test_both_stages_in_one_graph(calibration):
+    z, y = biased(21, 200, 4)
+    layer = modules.from_normalizer(assemble("deep", calibration, z, y, input="logits"))
+    x = torch.tensor(z.reshape(10, 20, 4))
+    mask = torch.rand(10, 20) < 0.7
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, mask), layer(x, mask))
+    shapes = ({0: torch.export.Dim("batch")}, {0: torch.export.Dim("batch")})
+    program = torch.export.export(layer, (x, mask), dynamic_shapes=shapes)
+    torch.testing.assert_close(program.module()(x[:3], mask[:3]), layer(x[:3], mask[:3]))
 
 
 @pytest.mark.parametrize("device", DEVICES)

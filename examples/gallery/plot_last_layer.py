@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 import altnorm
-from altnorm.torch import AlternatingNorm
+from altnorm.torch import from_normalizer
 
 val, test, _ = altnorm.datasets.load_demo()
 normalizer = altnorm.AlternatingNormalizer(alpha=0.6, threshold=0.5, prior="uniform")
 normalizer.fit(val.proba)
-layer = AlternatingNorm.from_normalizer(normalizer)
+layer = from_normalizer(normalizer)
 rows = torch.from_numpy(np.array(test.proba[:200], dtype=np.float64))
 difference = (layer(rows).numpy() - normalizer.transform(rows.numpy())).__abs__().max()
 print(f"largest difference {difference:.1e}")

@@ -119,7 +119,10 @@ API = (
             "spark.input_errors",
             "ray.transform",
             "ray.input_errors",
+            "torch.from_normalizer",
+            "torch.Adjustment",
             "torch.AlternatingNorm",
+            "torch.ScoreScaling",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-r"""What a fitted normalizer needs at run time, worked out once and free of rows.
+r"""What alternating normalization needs at run time, worked out once and free of rows.
 
 A runtime without altnorm (an ONNX graph, a PyTorch module) gets constants instead of an algorithm.
 There are two kinds:
@@ -24,14 +24,12 @@ from scipy.special import logit
 
 from altnorm import _functional
 from altnorm._array import quiet
-from altnorm._validation import InputError
 from altnorm.binary import chebyshev_nodes, chebyshev_series, iterate_logits, log_sigmoids
 from altnorm.multilabel import label_slices
 from altnorm.normalizer import AlternatingNormalizer
-from altnorm.peers import Identity
 from altnorm.scaling import Anchor, LogReference, log_sums, next_anchor
 
-__all__ = ["BinaryPlan", "Curve", "RowPlan", "Settings", "chosen_normalizer", "make_plan"]
+__all__ = ["BinaryPlan", "Curve", "RowPlan", "Settings", "make_plan"]
 
 _DEGREE = 13
 _PIECES = 8  # at the start
@@ -99,35 +97,6 @@ class BinaryPart(NamedTuple):
     def active(self) -> bool:
         """Whether there is anything to resolve a doubt with."""
         return 0 < self.prior < 1 and self.logit.size > 0
-
-
-def chosen_normalizer(fitted: Any) -> Any:
-    """Return the normalizer that a search chose, or the normalizer itself.
-
-    It adjusts rows in doubt (`AlternatingNormalizer`), or is `Identity`, or tilts all rows by a
-    temperature and biases and so has a `temperature_`.
-    """
-    chosen = getattr(fitted, "best_normalizer_", fitted)
-    stages = (getattr(fitted, name, None) for name in ("temperatures_", "calibrator_"))
-    if any(stage is not None for stage in stages):
-        raise InputError(
-            "An Adjuster can be carried elsewhere if it does not calibrate",
-            f"this one does ({fitted!r})",
-            "Fit it with calibrate=False.",
-            value=fitted,
-            code="not_supported",
-        )
-    known = isinstance(chosen, (AlternatingNormalizer, Identity)) or hasattr(chosen, "temperature_")
-    if not known or not hasattr(chosen, "classes_"):
-        raise InputError(
-            "`normalizer` must be a fitted AlternatingNormalizer, AlternatingNormalizerCV, "
-            "Identity or temperature scaling",
-            f"it is {chosen!r}",
-            "Fit one first.",
-            value=chosen,
-            code="normalizer",
-        )
-    return chosen
 
 
 def settings_of(normalizer: AlternatingNormalizer) -> Settings:

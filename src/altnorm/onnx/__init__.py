@@ -11,6 +11,8 @@ graph computes in double precision whatever its input is, in the log domain, and
 - More iterations, two classes or several labels: the adjustment is a function of one number, the
   logit. It is tabulated to rounding accuracy, as polynomials on a few pieces that a binary search
   finds. The graph is as small for 20 million pairs as for 20.
+- The other families and the calibration of an `Adjuster` are a few operators each; rows whose
+  decision a calibration would change are put right inside the graph.
 """
 
 from __future__ import annotations
@@ -24,22 +26,22 @@ import numpy as np
 
 try:
     import onnx
-    from onnx import compose, helper
+    from onnx import helper
 except ImportError as error:
     raise ImportError(
         "altnorm.onnx needs the `onnx` extra; install it with pip install 'altnorm[onnx]'"
     ) from error
 
-from altnorm._files import check_input, replacing
-from altnorm._plan import chosen_normalizer
+from altnorm._files import replacing
+from altnorm._kinds import kind_of
+from altnorm._stages import chosen_normalizer, read_stages
 from altnorm._validation import InputError, check_choice, check_integer
-from altnorm.normalizer import AlternatingNormalizer
-from altnorm.onnx._formulas import adjust, tilted
+from altnorm.onnx._append import OLDEST_OPSET, find_output, free_prefix, prepare_classifier
 from altnorm.onnx._graph import Graph, Value
+from altnorm.onnx._stages import decided_labels, label_values, transformed
 
 __all__ = ["export"]
 
-_OLDEST_OPSET = 13
 _LARGEST_FILE = 2**31 - 2**20  # of a protocol buffer
 
 
@@ -49,6 +51,7 @@ def export(
     *,
     dtype: str = "float32",
     output_name: str = "adjusted",
+    label_output: str | None = None,
     opset: int = 18,
     append_to: Any = None,
     append_output: str | None = None,
@@ -57,27 +60,32 @@ def export(
     """Write a fitted normalizer as an ONNX model.
 
     The model has one input, "proba" or "logits" as `normalizer.input` says, of shape (N, m) with
-    any N, and one output of the same shape and type. Rows in doubt are adjusted, the others come
-    out bit for bit. Unlike `transform` it does not check its input. Class names and settings are in
-    the model's ``metadata_props``, as JSON.
+    any N, and one output of the same shape and type, which holds what `transform` gives: rows that
+    it leaves alone come out bit for bit. Unlike `transform` it neither checks its input nor divides
+    rounded rows by their sums. Class names and settings are in the model's ``metadata_props``, as
+    JSON.
 
     Parameters
     ----------
-    normalizer : AlternatingNormalizer, AlternatingNormalizerCV or Identity
-        A fitted normalizer; of a search, what it chose is exported. Peers that fit a temperature
-        can be exported, too.
+    normalizer : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or a peer
+        A fitted normalizer; of a search, what it chose is exported, with the calibration. Of the
+        peers, those that fit a temperature or a matrix and Identity can be exported.
     path : str or path-like
         Where to write the model. It appears there complete or not at all.
     dtype : {"float32", "float64"}, default="float32"
         Type of input and output. Inside, the graph computes in float64.
     output_name : str, default="adjusted"
         Name of the output.
+    label_output : str, optional
+        Name of a second output with the class of each row after the adjustment, out of `classes_`;
+        for multi-label problems the 0/1 matrix of decisions. None leaves it out.
     opset : int, default=18
         Version of the operator set, 13 or later.
     append_to : ModelProto, str or path-like, optional
         A classifier to which the normalizer is appended: features in, adjusted probabilities out.
-        Its input, operator set and type are kept; its other outputs, such as labels decided before
-        the adjustment, are dropped.
+        Its input and type are kept, and its operator set unless that is older than 13. Its outputs
+        follow ours. Labels that it decides itself, without the adjustment, are renamed: "label"
+        becomes "label_before".
     append_output : str, optional
         The classifier's output that the normalizer takes. None takes its only output of floats
         with one column per class.
@@ -107,14 +115,15 @@ def export(
     ('proba', 'adjusted')
     """
     check_choice(dtype, "dtype", ("float32", "float64"))
-    opset = check_integer(opset, "opset", low=_OLDEST_OPSET)
-    tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    opset = check_integer(opset, "opset", low=OLDEST_OPSET)
+    names = [output_name] if label_output is None else [output_name, label_output]
     if append_to is None:
-        model = _build(normalizer, output_name, tensor_type, opset, ir_version=8)
+        model = _empty_model(normalizer, dtype, opset)
+        given = model.graph.input[0]
     else:
-        if not isinstance(append_to, onnx.ModelProto):
-            append_to = _load(append_to)
-        model = _append(normalizer, output_name, append_to, append_output)
+        model = prepare_classifier(append_to, names)
+        given = find_output(model, len(normalizer.classes_), append_output)
+    _extend(model, normalizer, given, names)
     _check_size(model)
     onnx.checker.check_model(model, full_check=True)
     with replacing(path, force=force) as temporary:
@@ -122,71 +131,48 @@ def export(
     return model
 
 
-def _load(path: str | PathLike[str]) -> Any:
-    """Read a classifier; a file that holds something else is bad input."""
-    source = check_input(path)
-    try:
-        model = onnx.load(source)
-        onnx.checker.check_model(model)
-    except OSError:
-        raise
-    except Exception as error:  # the parser's own, which protocol buffers do not document
-        raise InputError(
-            "`append_to` must be an ONNX model",
-            f"'{source}' is not, or it is damaged ({' '.join(str(error).split())[:200]})",
-            "Name the file that your converter wrote.",
-            value=str(source),
-            code="onnx_file",
-        ) from error
-    return model
+def _empty_model(normalizer: Any, dtype: str, opset: int) -> Any:
+    """A model with the normalizer's input and nothing else."""
+    read_stages(normalizer)  # what cannot be exported is told first
+    tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    shape = ["N", len(normalizer.classes_)]
+    given = helper.make_tensor_value_info(normalizer.input, tensor_type, shape)
+    opsets = [helper.make_opsetid("", opset)]
+    graph = helper.make_graph([], "altnorm", [given], [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def _append(normalizer: Any, output_name: str, classifier: Any, wanted: str | None) -> Any:
-    """Merge a classifier and the normalizer into one model."""
-    output = _proba_output(classifier, len(normalizer.classes_), wanted)
-    standard = (s.version for s in classifier.opset_import if s.domain in ("", "ai.onnx"))
-    opset = next(standard, 0)
-    if opset < _OLDEST_OPSET:
-        raise InputError(
-            f"The classifier's operator set must be {_OLDEST_OPSET} or later",
-            f"it is {opset}",
-            "Convert it with onnx.version_converter, or with a later target opset.",
-            value=opset,
-            code="onnx_opset",
-        )
-    tensor_type = output.type.tensor_type.elem_type
-    ours = _build(normalizer, output_name, tensor_type, opset, classifier.ir_version)
-    return compose.merge_models(
-        classifier,
-        ours,
-        io_map=[(output.name, ours.graph.input[0].name)],
-        outputs=[output_name],
-        producer_name="altnorm",
-        producer_version=ours.producer_version,
-    )
+def _extend(model: Any, normalizer: Any, given: Any, names: list[str]) -> None:
+    """Add the normalizer to a model, after its value `given`; our outputs come first."""
+    opset = next(s.version for s in model.opset_import if s.domain in ("", "ai.onnx"))
+    tensor_type = given.type.tensor_type.elem_type
+    g = Graph(opset, free_prefix(model))
+    proba = transformed(g, Value(g, given.name), read_stages(normalizer), tensor_type)
+    kind, classes = kind_of(normalizer), normalizer.classes_
+    values = [proba]
+    outputs = [helper.make_tensor_value_info(names[0], tensor_type, ["N", len(classes)])]
+    if len(names) > 1:
+        values.append(decided_labels(g, proba, classes, kind))
+        outputs.append(_label_info(names[1], classes, kind.is_multilabel))
+    for value, name in zip(values, names, strict=True):
+        g.nodes.append(helper.make_node("Identity", [value.name], [name]))
+    outputs += model.graph.output
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    model.graph.node.extend(g.nodes)
+    model.graph.initializer.extend(g.initializers)
+    needed = helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
+    model.ir_version = max(model.ir_version, needed)
+    model.producer_name, model.producer_version = "altnorm", version("altnorm")
+    known = {entry.key: entry.value for entry in model.metadata_props}
+    helper.set_model_props(model, {**known, **_metadata(normalizer)})
 
 
-def _proba_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
-    """Find the classifier's output that the normalizer takes."""
-    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
-    found = []
-    for output in classifier.graph.output:
-        shape = output.type.tensor_type.shape.dim
-        fits = len(shape) == 2 and shape[1].dim_value in (0, n_classes)
-        if output.type.tensor_type.elem_type in floats and fits:
-            found.append(output)
-    chosen = [output for output in found if wanted in (None, output.name)]
-    if len(chosen) == 1:
-        return chosen[0]
-    raise InputError(
-        f"The classifier must have one output of floats with {n_classes} "
-        f"columns{'' if wanted is None else f' named {wanted!r}'}",
-        f"its outputs are {[output.name for output in classifier.graph.output]}, of which "
-        f"{len(chosen)} fit",
-        "Pass `append_output`; for scikit-learn, convert with zipmap=False.",
-        value=len(chosen),
-        code="onnx_output",
-    )
+def _label_info(name: str, classes: Any, is_multilabel: bool) -> Any:
+    if is_multilabel:
+        return helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["N", len(classes)])
+    kind = helper.np_dtype_to_tensor_dtype(label_values(classes).dtype)
+    return helper.make_tensor_value_info(name, kind, ["N"])
 
 
 def _check_size(model: Any) -> None:
@@ -201,38 +187,13 @@ def _check_size(model: Any) -> None:
         )
 
 
-def _build(normalizer: Any, output_name: str, tensor_type: int, opset: int, ir_version: int) -> Any:
-    """Build the model of the normalizer alone."""
+def _metadata(normalizer: Any) -> dict[str, str]:
     chosen = chosen_normalizer(normalizer)
-    shape = ["N", len(normalizer.classes_)]
-    given = helper.make_tensor_value_info(normalizer.input, tensor_type, shape)
-    result = helper.make_tensor_value_info(output_name, tensor_type, shape)
-    g = Graph(opset)
-    values = Value(g, given.name)
-    p = g("Cast", values, to=onnx.TensorProto.DOUBLE)
-    if normalizer.input == "logits":
-        p = g("Softmax", p, axis=1) if chosen.multilabel is None else g("Sigmoid", p)
-        values = g("Cast", p, to=tensor_type)
-    if isinstance(chosen, AlternatingNormalizer):
-        doubt, adjusted = adjust(g, p, chosen)
-        values = g("Where", doubt, g("Cast", adjusted, to=tensor_type), values)
-    elif hasattr(chosen, "temperature_"):
-        values = g("Cast", tilted(g, p, chosen), to=tensor_type)
-    g.nodes.append(helper.make_node("Identity", [values.name], [output_name]))
-    graph = helper.make_graph(g.nodes, "altnorm", [given], [result], g.initializers)
-    model = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid("", opset)],
-        ir_version=ir_version,
-        producer_name="altnorm",
-        producer_version=version("altnorm"),
-    )
-    helper.set_model_props(model, _metadata(normalizer, chosen))
-    return model
-
-
-def _metadata(normalizer: Any, chosen: Any) -> dict[str, str]:
     settings = {"method": type(chosen).__name__, **chosen.get_params(), "input": normalizer.input}
+    if getattr(normalizer, "temperatures_", None) is not None:
+        settings["temperatures"] = normalizer.temperatures_
+    if getattr(normalizer, "calibrator_", None) is not None:
+        settings["calibrator"] = type(normalizer.calibrator_).__name__
     settings = {name: _plain(value) for name, value in settings.items()}
     return {
         "altnorm.classes": json.dumps(np.asarray(normalizer.classes_).tolist(), default=str),

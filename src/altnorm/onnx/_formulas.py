@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from altnorm.normalizer import AlternatingNormalizer
 from altnorm.onnx._graph import Graph, Value
 from altnorm.scaling import Anchor
 
-__all__ = ["adjust", "tilted"]
+__all__ = ["adjust"]
 
 _TINY = float(np.finfo(np.float64).smallest_normal) ** 0.9  # a product below may have lost terms
 
@@ -42,12 +41,6 @@ def adjust(g: Graph, p: Value, normalizer: AlternatingNormalizer) -> tuple[Value
     return doubt, g("Sigmoid", logits * sides)
 
 
-def tilted(g: Graph, p: Value, peer: Any) -> Value:
-    """Return ``softmax(log p / temperature + bias)``."""
-    bias = np.asarray(getattr(peer, "bias_", 0.0), dtype=np.float64)
-    return g("Softmax", g.log(p) / float(peer.temperature_) + bias, axis=1)
-
-
 def ambiguity(g: Graph, p: Value, k_max: int) -> Value:
     """Largest top-k entropy of each row, as a column."""
     top = g.top_k(p, k_max)
@@ -66,7 +59,7 @@ def binary_ambiguity(g: Graph, p: Value) -> Value:
 
 def adjusted_where(g: Graph, p: Value, doubt: Value, plan: RowPlan) -> Value:
     """Rows in doubt adjusted; the products are too costly to be done for the others, too."""
-    rows = _where(g, g("Squeeze", doubt, np.array([1])))
+    rows = g.indices(g("Squeeze", doubt, np.array([1])))
     adjusted = adjusted_rows(g, g("Gather", p, rows), plan)
     return g("ScatterND", p, g("Unsqueeze", rows, np.array([1])), adjusted)
 
@@ -136,11 +129,11 @@ def log_product(
     linear = g.log(product) + shift
     lost = g("And", g("Less", product, _TINY), supported)
     some = g.reduce_max(g("Where", lost, 1.0, 0.0)) > 0.0
-    rows = _where(g, g("Squeeze", some, np.array([1])))
+    rows = g.indices(g("Squeeze", some, np.array([1])))
 
     def repaired(body: Graph, i: Value) -> Value:
         row = body("Gather", rows, i)
-        columns = _where(body, body("Gather", lost, row))
+        columns = body.indices(body("Gather", lost, row))
         terms = body("Gather", log_right, columns, axis=0 if by_row else 1)
         terms = terms if by_row else body("Transpose", terms, perm=[1, 0])
         exact = logsumexp(body, body("Gather", left, row) + terms)
@@ -152,15 +145,10 @@ def log_product(
     return g("ScatterND", linear, g("Unsqueeze", rows, np.array([1])), exact)
 
 
-def _where(g: Graph, mask: Value) -> Value:
-    """Return the indices at which a vector is true."""
-    return g("Squeeze", g("NonZero", mask), np.array([0]))
-
-
 def logsumexp(g: Graph, x: Value) -> Value:
     """Log of the sum of exponentials of each row, which has a finite entry, as a column."""
     top = g.reduce_max(x)
-    return top + g.log(g("ReduceSum", g("Exp", x - top), np.array([1]), keepdims=1))
+    return top + g.log(g.sum(g("Exp", x - top)))
 
 
 def bend(g: Graph, gap: Value) -> Value:

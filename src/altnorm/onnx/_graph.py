@@ -11,14 +11,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 __all__ = ["Graph", "Value"]
 
-_PREFIX = "altnorm/"
-
 
 class Graph:
     """Nodes and constants of a graph under construction; calling it adds a node."""
 
-    def __init__(self, opset: int) -> None:
-        self.opset = opset
+    def __init__(self, opset: int, prefix: str = "altnorm/") -> None:
+        self.opset, self.prefix = opset, prefix
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
         self.numbers = itertools.count()
@@ -32,7 +30,7 @@ class Graph:
 
     def name(self) -> str:
         """Return a name not used before."""
-        return f"{_PREFIX}{next(self.numbers)}"
+        return f"{self.prefix}{next(self.numbers)}"
 
     def constant(self, value: Any) -> Value:
         """Store an array; numbers become double or int64."""
@@ -52,6 +50,22 @@ class Graph:
             return self("ReduceMax", x, axes=[1], keepdims=1)
         return self("ReduceMax", x, np.array([1]), keepdims=1)
 
+    def sum(self, x: Value) -> Value:
+        """Return the sum of each row."""
+        return self("ReduceSum", x, np.array([1]), keepdims=1)
+
+    def arg_max(self, x: Value) -> Value:
+        """Return where each row has its largest entry, the first of equal ones."""
+        return self("ArgMax", x, axis=1, keepdims=1)
+
+    def differs(self, x: Value, y: Value) -> Value:
+        """Return where two arrays differ."""
+        return self("Not", self("Equal", x, y))
+
+    def indices(self, mask: Value) -> Value:
+        """Return the indices at which a vector is true."""
+        return self("Squeeze", self("NonZero", mask), np.array([0]))
+
     def top_k(self, x: Value, k: int) -> Value:
         """Return the `k` largest entries of each row."""
         return self("TopK", x, np.array([k]), n_outputs=2)
@@ -63,7 +77,7 @@ class Graph:
 
         `make_row` is given the graph of the loop's body, which may use values of this one.
         """
-        body = Graph(self.opset)
+        body = Graph(self.opset, self.prefix)
         body.initializers, body.numbers = self.initializers, self.numbers
         inputs = [(self.name(), TensorProto.INT64), (self.name(), TensorProto.BOOL)]
         row = make_row(body, Value(body, inputs[0][0]))

@@ -1,4 +1,4 @@
-r"""Alternating normalization as a PyTorch module, differentiable with respect to its input.
+r"""Fitted normalizers as PyTorch modules, differentiable with respect to their input.
 
 Everything that does not depend on the row is worked out when the module is made
 (:mod:`altnorm._plan`). What is left for `forward` is written without control flow that depends on
@@ -12,290 +12,80 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 try:
     import torch
-    from torch import Tensor
 except ImportError as error:
     raise ImportError(
         "altnorm.torch needs the `torch` extra; install it with pip install 'altnorm[torch]'"
     ) from error
 
-from altnorm._array import is_array_api_obj, to_numpy
-from altnorm._plan import RowPlan, Settings, chosen_normalizer, make_plan
-from altnorm._validation import (
-    InputError,
-    check_choice,
-    check_integer,
-    check_positive,
-    check_prior,
-    check_proba,
-    check_weight,
-)
-from altnorm.peers import Identity
-from altnorm.torch._layers import (
-    Constants,
-    LogitAdjustment,
-    RowAdjustment,
-    binary_ambiguity,
-    row_ambiguity,
-)
+from altnorm._stages import Scores, chosen_normalizer, read_stages
+from altnorm._validation import InputError
+from altnorm.torch._alternating import AlternatingNorm
+from altnorm.torch._stages import Adjustment, ScoreScaling
 
-__all__ = ["AlternatingNorm"]
+__all__ = ["Adjustment", "AlternatingNorm", "ScoreScaling", "from_normalizer"]
 
 
-class AlternatingNorm(Constants):
-    r"""Adjust doubtful rows against reference predictions and a class prior, as a last layer.
-
-    The same as :meth:`altnorm.AlternatingNormalizer.transform`, with gradients. Gradients flow to
-    the input only; reference, prior and settings are constants.
+def from_normalizer(normalizer: Any, *, soft: float = 0.0) -> torch.nn.Module:
+    """Make a module that gives what a fitted normalizer's `transform` gives.
 
     Parameters
     ----------
-    reference : array of shape (n, m)
-        Reference predictions. For multi-label problems the probabilities of yes: one column a
-        label, or one vector with `offsets`.
-    prior : array, optional
-        Class prior, (m,); for "labelwise" the probability of yes for each label, for "pairs" the
-        probabilities of yes and no. None is uniform.
-    alpha, depth, threshold, k_max, smoothing, multilabel, input
-        As for :class:`altnorm.AlternatingNormalizer`. With ``input="logits"`` the module takes
-        the place of the softmax (or sigmoid).
-    reference_weight : array of shape (n,), optional
-        Weight of each reference row.
-    offsets : array of shape (m + 1,), optional
-        Where each label's reference begins in a one-dimensional `reference`.
+    normalizer : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or a peer
+        Fitted. Of the peers, those that fit a temperature or a matrix, and Identity.
     soft : float, default=0.0
-        Width of a soft threshold. 0 adjusts a row if its ambiguity exceeds `threshold` and leaves
-        it alone otherwise. Otherwise the output is the average of the adjusted row and the row as
-        it was, with weight :math:`\sigma((\text{ambiguity} - \text{threshold}) / \text{soft})` on
-        the former, so that gradients see the threshold, too.
+        Width of a soft threshold, as for :class:`AlternatingNorm`, which must be all that the
+        normalizer does then.
 
-    Notes
-    -----
-    Buffers and computation are float64 and stay so under ``.half()`` or ``.to(dtype)``; the output
-    has the dtype of the input. A device without float64 (MPS) cannot be used.
-
-    The gradient with respect to a probability of exactly zero is zero.
-
-    References
-    ----------
-    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
-           with Alternating Normalization. Findings of EMNLP 2021.
+    Returns
+    -------
+    AlternatingNorm, ScoreScaling or Adjustment
+        An ``nn.Module`` on (..., m) tensors that takes a mask, too; what `normalizer.input` says
+        goes in, probabilities come out.
 
     Examples
     --------
-    >>> import torch
-    >>> from altnorm.torch import AlternatingNorm
-    >>> layer = AlternatingNorm(torch.tensor([[0.0, 1.0]]), threshold=0.5)
-    >>> row = torch.tensor([[0.5, 0.5]], requires_grad=True)
-    >>> layer(row).detach()
-    tensor([[0.7500, 0.2500]])
+    >>> import numpy as np, torch
+    >>> from altnorm import Adjuster
+    >>> from altnorm.torch import from_normalizer
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=600)
+    >>> scores = rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0]  # favours class 0
+    >>> adjuster = Adjuster(input="logits").fit(scores, y)
+    >>> layer = from_normalizer(adjuster)  # takes the place of the softmax
+    >>> adjusted = layer(torch.tensor(scores).reshape(20, 30, 3))
+    >>> np.allclose(adjusted.reshape(600, 3), adjuster.transform(scores))
+    True
     """
-
-    def __init__(
-        self,
-        reference: Any,
-        prior: Any = None,
-        *,
-        alpha: float = 1.0,
-        depth: int = 1,
-        threshold: float = 0.75,
-        k_max: int = 10,
-        smoothing: float = 0.0,
-        reference_weight: Any = None,
-        multilabel: str | None = None,
-        offsets: Any = None,
-        input: str = "proba",
-        soft: float = 0.0,
-    ) -> None:
-        super().__init__()
-        check_choice(input, "input", ("proba", "logits"))
-        check_choice(multilabel, "multilabel", (None, "pairs", "labelwise"))
-        self.input = input
-        self.soft = check_positive(soft, "soft", zero=True)
-        self.k_max = check_integer(k_max, "k_max", low=2)
-        self.settings = Settings(
-            check_positive(alpha, "alpha"),
-            check_integer(depth, "depth", low=1),
-            check_positive(threshold, "threshold", zero=True),
-            check_positive(smoothing, "smoothing", zero=True),
-            multilabel,
-        )
-        rows, offsets = _check_reference(_host(reference), _host(offsets), multilabel)
-        n_labels = rows.shape[1] if multilabel is None else len(offsets) - 1
-        buffers = {
-            "reference": rows,
-            "prior": _check_prior(_host(prior), n_labels, multilabel),
-            "reference_weight": check_weight(_host(reference_weight), rows),
-            "offsets": offsets,
-        }
-        for name, array in buffers.items():
-            self.register_buffer(name, None if array is None else torch.tensor(array))
-        self._prepare()
-
-    @classmethod
-    def from_normalizer(cls, normalizer: Any, *, soft: float = 0.0) -> AlternatingNorm:
-        """Take reference, prior and settings from a fitted normalizer.
-
-        Parameters
-        ----------
-        normalizer : AlternatingNormalizer, AlternatingNormalizerCV or Identity
-            A fitted normalizer; of a search, what it chose.
-        soft : float, default=0.0
-            Width of a soft threshold.
-
-        Returns
-        -------
-        AlternatingNorm
-            A module that gives what `normalizer.transform` gives.
-
-        Examples
-        --------
-        >>> import numpy as np, torch
-        >>> from altnorm import AlternatingNormalizer
-        >>> from altnorm.torch import AlternatingNorm
-        >>> rows = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
-        >>> layer = AlternatingNorm.from_normalizer(AlternatingNormalizer(threshold=0.5).fit(rows))
-        >>> layer(torch.tensor([[0.02, 0.98], [0.45, 0.55]]))
-        tensor([[0.0200, 0.9800],
-                [0.6413, 0.3587]])
-        """
-        chosen = chosen_normalizer(normalizer)
-        if hasattr(chosen, "temperature_"):
-            raise InputError(
-                "AlternatingNorm is made from an AlternatingNormalizer or Identity",
-                f"this search chose {type(chosen).__name__}",
-                "Use softmax(log p / temperature_ + bias_) instead.",
-                value=type(chosen).__name__,
-                code="parameter",
-            )
-        settings = {"multilabel": chosen.multilabel, "input": normalizer.input}
-        if isinstance(chosen, Identity):  # no ambiguity exceeds 1
-            uniform = np.full((1, len(normalizer.classes_)), 1.0)
-            uniform /= uniform.sum() if chosen.multilabel is None else 2.0
-            return cls(uniform, threshold=1.0, **settings)
-        names = ("alpha", "depth", "threshold", "k_max", "smoothing")
-        return cls(
-            chosen.reference_,
-            chosen.prior_,
-            reference_weight=chosen.reference_weight_,
-            offsets=getattr(chosen, "offsets_", None),
-            soft=soft,
-            **{name: getattr(chosen, name) for name in names},
-            **settings,
-        )
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return adjusted probabilities.
-
-        Parameters
-        ----------
-        values : Tensor of shape (t, m)
-            Probabilities or logits, as `input` says.
-
-        Returns
-        -------
-        Tensor of shape (t, m)
-            Probabilities in the dtype of `values`.
-        """
-        p = values.to(torch.float64)
-        single = self.settings.multilabel is None
-        if self.input == "logits":
-            p = torch.softmax(p, dim=1) if single else torch.sigmoid(p)
-            values = p.to(values.dtype)
-        doubt = row_ambiguity(p, self.k_max) if single else binary_ambiguity(p)
-        active = self.adjustment.active
-        if self.soft:
-            share = torch.sigmoid((doubt - self.settings.threshold) / self.soft) * active
-            return (p + share * (self.adjustment(p) - p)).to(values.dtype)
-        in_doubt = (doubt > self.settings.threshold) & active
-        if single and not torch.compiler.is_compiling():  # leave out what a graph must compute
-            (rows,) = torch.nonzero(in_doubt[:, 0], as_tuple=True)
-            return values.index_copy(0, rows, self.adjustment(p[rows]).to(values.dtype))
-        return torch.where(in_doubt, self.adjustment(p).to(values.dtype), values)
-
-    def extra_repr(self) -> str:
-        """Settings, for `repr`."""
-        settings = {**self.settings._asdict(), "input": self.input}
-        if self.soft:
-            settings["soft"] = self.soft
-        return ", ".join(f"{name}={value!r}" for name, value in settings.items())
-
-    def _prepare(self) -> None:
-        """Work out the constants that follow from the buffers."""
-        settings = self.settings
-        if self.soft:  # every row is adjusted a little
-            settings = settings._replace(threshold=0.0)
-        plan = make_plan(
-            _host(self.reference),
-            _host(self.reference_weight),
-            _host(self.offsets),
-            _host(self.prior),
-            settings,
-        )
-        if isinstance(plan, RowPlan):
-            adjustment: Constants = RowAdjustment(plan)
-        else:
-            adjustment = LogitAdjustment(plan, two_classes=settings.multilabel is None)
-        self.adjustment = adjustment.to(self.reference.device)
-
-    def _load_from_state_dict(self, *args: Any, **keywords: Any) -> None:
-        super()._load_from_state_dict(*args, **keywords)
-        self._prepare()
+    stages = read_stages(normalizer)
+    if stages.direct:
+        assert isinstance(stages.decider, Scores)
+        _check_hard(soft)
+        return ScoreScaling(*stages.decider, input=stages.input)
+    if not (stages.calibrates or isinstance(stages.decider, Scores)):
+        return AlternatingNorm.from_normalizer(normalizer, soft=soft)
+    _check_hard(soft)
+    decider: Any = None
+    if isinstance(stages.decider, Scores):
+        decider = ScoreScaling(*stages.decider)
+    elif stages.decider is not None:
+        decider = AlternatingNorm.from_normalizer(chosen_normalizer(normalizer))
+    return Adjustment(
+        decider,
+        temperatures=stages.temperatures,
+        calibrator=None if stages.calibrator is None else ScoreScaling(*stages.calibrator),
+        multilabel=stages.multilabel,
+        input=stages.input,
+    )
 
 
-def _host(values: Any) -> Any:
-    """Return an array in host memory, floating-point in double precision."""
-    if values is None:
-        return None
-    array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _check_reference(
-    reference: np.ndarray, offsets: np.ndarray | None, multilabel: str | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return clean reference rows, for multi-label problems label after label with offsets."""
-    if multilabel is None:
-        return check_proba(reference, "reference"), None
-    if reference.ndim == 2 and offsets is None:
-        n_rows, n_labels = reference.shape
-        reference = reference.T.reshape(-1)
-        offsets = np.arange(n_labels + 1) * n_rows
-        if multilabel == "pairs":
-            offsets = np.array([0, reference.size])
-    if reference.ndim != 1 or offsets is None or offsets[-1] != reference.size:
+def _check_hard(soft: float) -> None:
+    if soft:
         raise InputError(
-            "For multi-label problems `reference` must have one column per label, or be a vector "
-            "with `offsets` that end at its length",
-            f"it has shape {reference.shape}",
-            "Pass predictions of shape (n, m).",
-            value=reference.shape,
-            code="parameter",
+            "A soft threshold is for alternating normalization without calibration",
+            f"soft is {soft:g}, and this normalizer does more or other than that",
+            "Pass soft=0.0, or fit Adjuster(families=('alternating',), calibrate=False).",
+            value=soft,
+            code="not_supported",
         )
-    if not ((reference >= 0) & (reference <= 1)).all():
-        raise InputError(
-            "For multi-label problems `reference` must hold probabilities from 0 to 1",
-            f"it spans {reference.min():g} to {reference.max():g}",
-            "Apply a sigmoid to logits first.",
-            code="parameter",
-        )
-    return reference, np.asarray(offsets, dtype=np.int64)
-
-
-def _check_prior(prior: np.ndarray | None, n_labels: int, multilabel: str | None) -> np.ndarray:
-    """Return the prior as `prior_` of a fitted normalizer has it."""
-    if multilabel != "labelwise":
-        return check_prior(prior, np.empty((0, n_labels if multilabel is None else 2)))
-    prior = np.full(n_labels, 0.5) if prior is None else prior
-    if prior.shape != (n_labels,) or not ((prior >= 0) & (prior <= 1)).all():
-        raise InputError(
-            f"For multilabel='labelwise' `prior` must hold {n_labels} probabilities of yes",
-            f"it has shape {prior.shape}",
-            "Pass the frequency of each label.",
-            value=prior.shape,
-            code="parameter",
-        )
-    return prior

@@ -14,9 +14,17 @@ import torch
 from torch import Tensor, nn
 
 from altnorm._plan import BinaryPlan, RowPlan
+from altnorm._validation import check_choice
 from altnorm.torch._log_product import log_product
 
-__all__ = ["Constants", "LogitAdjustment", "RowAdjustment", "binary_ambiguity", "row_ambiguity"]
+__all__ = [
+    "Constants",
+    "LogitAdjustment",
+    "ProbabilityModule",
+    "RowAdjustment",
+    "binary_ambiguity",
+    "row_ambiguity",
+]
 
 _NEG_INF = -math.inf
 _SMALLEST = 5e-324
@@ -57,6 +65,80 @@ class Constants(nn.Module):
         for name, array in arrays.items():
             tensor = None if array is None else torch.from_numpy(np.ascontiguousarray(array))
             self.register_buffer(name, tensor, persistent=False)
+
+
+class ProbabilityModule(Constants):
+    """Base of the modules on class probabilities: logits, leading dimensions, masks, state dicts.
+
+    A subclass writes `rows`, which takes and returns double probabilities of shape (t, m).
+    """
+
+    optional: tuple[str, ...] = ()
+    """Buffers that a state dict may lack."""
+
+    def __init__(self, input: str, multilabel: str | None) -> None:
+        super().__init__()
+        check_choice(input, "input", ("proba", "logits"))
+        check_choice(multilabel, "multilabel", (None, "pairs", "labelwise"))
+        self.input, self.multilabel = input, multilabel
+
+    def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return adjusted probabilities.
+
+        Parameters
+        ----------
+        values : Tensor of shape (..., m)
+            Probabilities or logits, as `input` says, with any number of leading dimensions.
+        mask : Tensor of shape (...), optional
+            False (or 0) where there is only padding. Padding comes out as 0, whatever it holds,
+            and has no gradient.
+
+        Returns
+        -------
+        Tensor of shape (..., m)
+            Probabilities in the dtype of `values`.
+        """
+        rows = values.reshape(-1, values.shape[-1])
+        if mask is None:
+            return self.adjusted(rows).reshape(values.shape)
+        real = mask.reshape(-1, 1).to(torch.bool)
+        share = 1 / values.shape[-1] if self.multilabel is None else 0.5
+        filled = torch.where(real, rows, 0.0 if self.input == "logits" else share)
+        return torch.where(real, self.adjusted(filled), 0.0).reshape(values.shape)
+
+    def adjusted(self, values: Tensor) -> Tensor:
+        """Adjusted probabilities of rows, in the dtype of `values`."""
+        return self.rows(self.read(values)).to(values.dtype)
+
+    def read(self, values: Tensor) -> Tensor:
+        """Return the probabilities that `values` are or, as logits, stand for; in double."""
+        p = values.to(torch.float64)
+        if self.input == "proba":
+            return p
+        return torch.softmax(p, dim=1) if self.multilabel is None else torch.sigmoid(p)
+
+    def rows(self, p: Tensor) -> Tensor:
+        """Adjusted probabilities of rows, all in double."""
+        raise NotImplementedError
+
+    def _prepare(self) -> None:
+        """Work out the constants that follow from the buffers."""
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Tensor], prefix: str, *args: Any, **keywords: Any
+    ) -> None:
+        """Take buffers of other sizes, too: the number of reference rows is part of the state."""
+        for name in self._buffers.keys() - self._non_persistent_buffers_set:
+            own, given = self._buffers[name], state_dict.get(prefix + name)
+            if given is None:
+                self._buffers[name] = None if name in self.optional else own
+            elif own is None or own.shape != given.shape:
+                self._buffers[name] = torch.empty_like(given, device=self._device())
+        super()._load_from_state_dict(state_dict, prefix, *args, **keywords)
+        self._prepare()
+
+    def _device(self) -> torch.device:
+        return next(self.buffers()).device
 
 
 class RowAdjustment(Constants):
