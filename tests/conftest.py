@@ -30,6 +30,17 @@ def normalizer():
 
 
 @pytest.fixture(scope="module")
+def adjuster():
+    """With a calibration that has to be held back, for the same classes."""
+    from tests.batches import CLUSTER_CLASSES, draw
+    from tests.fitted import assemble
+
+    fitted = assemble("alternating", "bias", draw(300, 3), CLUSTER_CLASSES[draw(300, 3).argmax(1)])
+    assert fitted.classes_.tolist() == CLUSTER_CLASSES.tolist()
+    return fitted
+
+
+@pytest.fixture(scope="module")
 def proba():
     """The rows that Ray and Spark are given."""
     from tests.batches import CLUSTER_CLASSES, CLUSTER_ROWS, draw

@@ -16,6 +16,8 @@ from tests.batches import (
     list_matrix,
     matrix,
 )
+from tests.fitted import FORMS, LABEL_FORMS, assemble
+from tests.problems import planted, planted_labels
 
 pa = pytest.importorskip("pyarrow")
 arrow = pytest.importorskip("altnorm.arrow")
@@ -219,3 +221,34 @@ class TestMemory:
         before = list_matrix(batch).copy()
         list(arrow.apply_batches(normalizer, [batch], columns="scores"))
         np.testing.assert_array_equal(list_matrix(batch), before)
+
+
+ROUNDING = {np.float64: 1e-12, np.float32: 1e-6}  # products of other shapes sum in another order
+
+
+class TestAdjuster:
+    """Both stages of an Adjuster, batch by batch."""
+
+    @pytest.mark.parametrize(("decider", "calibration"), FORMS)
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_every_form(self, decider, calibration, dtype):
+        given, y = planted(300)
+        adjuster = assemble(decider, calibration, given, CLASSES[y])
+        adjuster.classes_ = CLASSES
+        rows = planted(200, seed=1)[0].astype(dtype)
+        batches = [class_batch(rows[:70]), class_batch(rows[70:70]), class_batch(rows[70:])]
+        out = pa.Table.from_batches(arrow.apply_batches(adjuster, batches, prediction="class"))
+        want = adjuster.transform(rows)
+        assert out["ant"].type == pa.from_numpy_dtype(dtype)
+        np.testing.assert_allclose(matrix(out), want, atol=ROUNDING[dtype], rtol=0)
+        assert out["class"].to_pylist() == CLASSES[want.argmax(axis=1)].tolist()
+
+    @pytest.mark.parametrize(("mode", "decider", "calibration"), LABEL_FORMS)
+    def test_several_labels(self, mode, decider, calibration):
+        given, y = planted_labels(200, 4)
+        adjuster = assemble(decider, calibration, given, y, multilabel=mode)
+        adjuster.classes_ = CLASSES
+        (out,) = arrow.apply_batches(adjuster, [class_batch(given)], prediction="labels")
+        np.testing.assert_array_equal(matrix(out), adjuster.transform(given))
+        decided = adjuster.predict(given).astype(bool)
+        assert out["labels"].to_pylist() == [CLASSES[row].tolist() for row in decided]

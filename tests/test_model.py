@@ -9,10 +9,12 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm._validation import InputError, InputTypeError
 from altnorm.model import KINDS, load_model, model_metadata, save_model, versions
 from altnorm.peers import BiasCorrectedTemperature, Identity
+from tests.fitted import FORMS, LABEL_FORMS, assemble
+from tests.problems import planted, planted_labels
 
 RNG = np.random.default_rng(0)
 
@@ -114,6 +116,48 @@ def test_search_comes_back_with_its_evidence(tmp_path, gain):
     for name, column in search.cv_results_.items():
         np.testing.assert_array_equal(restored.cv_results_[name], column)
     np.testing.assert_array_equal(restored.transform(proba), search.transform(proba))
+
+
+def assert_same_adjuster(restored, adjuster, values):
+    np.testing.assert_array_equal(restored.transform(values), adjuster.transform(values))
+    np.testing.assert_array_equal(restored.predict(values), adjuster.predict(values))
+    assert str(restored.explain(values)) == str(adjuster.explain(values))
+    assert str(restored.check(values)) == str(adjuster.check(values))
+    assert restored.verdict_ == adjuster.verdict_
+    assert restored.families_ == adjuster.families_
+    assert restored.calibration_ == adjuster.calibration_
+    assert vars(restored).keys() == vars(adjuster).keys()
+
+
+@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_form_of_an_adjuster(tmp_path, decider, calibration, dtype):
+    proba, y = planted(300)
+    names = np.array(["dog", "ant", "cat", "bee"])
+    frame = pd.DataFrame(proba, columns=names)
+    adjuster = assemble(decider, calibration, frame, names[y])
+    new = pd.DataFrame(planted(200, seed=1)[0].astype(dtype), columns=names)
+    assert_same_adjuster(round_trip(adjuster, tmp_path), adjuster, new)
+
+
+@pytest.mark.parametrize(("mode", "decider", "calibration"), LABEL_FORMS)
+@pytest.mark.parametrize("given", ["proba", "logits"])
+def test_every_form_of_an_adjuster_for_several_labels(tmp_path, mode, decider, calibration, given):
+    proba, y = planted_labels(200)
+    values = proba if given == "proba" else np.log(proba / (1 - proba))
+    settings = {"multilabel": mode, "input": given, "decision": "argmax_or_threshold"}
+    adjuster = assemble(decider, calibration, values, y, **settings)
+    assert_same_adjuster(round_trip(adjuster, tmp_path), adjuster, values)
+
+
+@pytest.mark.parametrize("families", [("alternating",), ("bias",), ("matrix",)])
+def test_a_fitted_adjuster(tmp_path, families):
+    proba, y = planted(800)
+    fitted = Adjuster(families, n_repeats=1, input="logits").fit(np.log(proba), y)
+    assert fitted.verdict_.adopted
+    restored = round_trip(fitted, tmp_path)
+    assert_same_adjuster(restored, fitted, np.log(planted(300, seed=1)[0]))
+    assert restored.get_params() == fitted.get_params()
 
 
 def test_search_on_logits_with_a_scorer_function(tmp_path):

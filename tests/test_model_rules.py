@@ -162,6 +162,49 @@ def test_inner_models_are_checked(tmp_path):
         load_model(forge(search, tmp_path / "m"))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperatures_", np.array([1.0, np.nan])),
+        ("temperatures_", np.array([1.0, 0.0])),
+        ("temperatures_", np.ones(3)),
+        ("calibrator_", 1.0),
+        ("calibrator_", fitted("Identity")),
+        ("calibrator_", fitted("ShrunkBias", input="logits")),
+        ("best_normalizer_", fitted("ShrunkBias", input="logits")),
+        ("best_normalizer_", fitted("TemperatureScaling")),
+        ("best_normalizer_", None),
+        ("family_", "forest"),
+        ("families_", {"bias": 1}),
+        ("calibration_", "yes"),
+    ],
+    ids=str,
+)
+def test_both_stages_of_an_adjuster_are_checked(tmp_path, name, value):
+    adjuster = fitted("Adjuster")
+    setattr(adjuster, name, value)
+    with pytest.raises(InputError, match=rf"`{name}` of Adjuster must be"):
+        load_model(forge(adjuster, tmp_path / "m"))
+
+
+def test_an_adjuster_calibrates_once(tmp_path):
+    adjuster = fitted("Adjuster")
+    adjuster.calibrator_, adjuster.temperatures_ = fitted("ShrunkBias"), np.ones(2)
+    with pytest.raises(InputError, match="two temperatures where there is no `calibrator_`"):
+        load_model(forge(adjuster, tmp_path / "m"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("matrix_", np.ones((2, 3))), ("bias_", NAN), ("floor_", 1.0)]
+)
+def test_calibrators_inside_an_adjuster_are_checked(tmp_path, name, value):
+    adjuster = fitted("Adjuster")
+    adjuster.calibrator_ = fitted("MatrixScaling")
+    setattr(adjuster.calibrator_, name, value)
+    with pytest.raises(InputError, match=rf"`{name}` of MatrixScaling must be"):
+        load_model(forge(adjuster, tmp_path / "m"))
+
+
 def test_saving_checks_too(tmp_path):
     estimator = fitted("AlternatingNormalizer")
     estimator.prior_ = NAN

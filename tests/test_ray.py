@@ -52,6 +52,14 @@ def test_equal_to_the_local_result_row_for_row(table, normalizer, proba):
     assert out.select(["id", "text"]).equals(table.select(["id", "text"]))
 
 
+def test_both_stages_of_an_adjuster(table, adjuster, proba):
+    ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
+    out = gather(adapter.transform(ds, adjuster, prediction="class"))
+    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
+    np.testing.assert_array_equal(found, adjuster.transform(proba))
+    assert out["class"].to_pylist() == adjuster.predict(proba).tolist()
+
+
 def test_batches_of_a_given_size(table, normalizer, proba):
     out = gather(adapter.transform(ray.data.from_arrow(table), normalizer, batch_size=70))
     found = np.column_stack([out[name].to_numpy() for name in CLASSES])

@@ -75,6 +75,13 @@ def test_equal_to_the_local_result_row_for_row(frame, normalizer, proba):
     assert by_id(out.select(others)) == by_id(frame.select(others))
 
 
+def test_both_stages_of_an_adjuster(frame, adjuster, proba):
+    rows = by_id(adapter.transform(frame, adjuster, prediction="class"))
+    found = np.array([[row[name] for name in CLASSES] for row in rows])
+    np.testing.assert_array_equal(found, adjuster.transform(proba))
+    assert [row["class"] for row in rows] == adjuster.predict(proba).tolist()
+
+
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_arrays(spark, normalizer, proba, kind):
     from pyspark.sql import functions as F  # noqa: N812 - its customary name

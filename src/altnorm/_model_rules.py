@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._decisions import RULES
-from altnorm._estimator import ProbabilityTransformer
 from altnorm._seen_rows import N_KEPT
 from altnorm._validation import InputError, check_amplification, sum_tolerance
 from altnorm.reference import REFERENCES
@@ -213,11 +212,26 @@ def _is_table(value: Any, _: Any) -> bool:
     return sound and len({v.shape for v in value.values()}) <= 1
 
 
-def _is_inner(value: Any, estimator: Any) -> bool:
-    if not isinstance(value, ProbabilityTransformer):
-        return False
-    same = value.classes_.size == estimator.classes_.size
-    return same and value.multilabel == estimator.multilabel
+def _is_inner(*kinds: str) -> Callable[[Any, Any], bool]:
+    """Whether a value is a model of one of these kinds that an outer one can hold."""
+
+    def holds(value: Any, estimator: Any) -> bool:
+        if type(value).__name__ not in kinds or value.input != "proba":
+            return False
+        same = value.classes_.size == estimator.classes_.size
+        return same and value.multilabel == estimator.multilabel
+
+    return holds
+
+
+def _is_calibrator(value: Any, estimator: Any) -> bool:
+    return value is None or _is_inner("ShrunkBias", "MatrixScaling")(value, estimator)
+
+
+def _calibrate_alone(value: Any, estimator: Any) -> bool:
+    if value is None:
+        return True
+    return _are_temperatures(value, estimator) and estimator.calibrator_ is None
 
 
 def _is_matrix(value: Any, estimator: Any) -> bool:
@@ -270,15 +284,23 @@ _BIAS = {**_TEMPERATURE, "bias_": vector(-1e9, 1e9)}
 _PRIOR = {"prior_": Rule("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior)}
 _TABLE = Rule("columns of one length", _is_table)
 _TUNED = {
-    "best_normalizer_": Rule("a model for the same classes", _is_inner),
+    "best_normalizer_": Rule(
+        "a model for the same classes that takes probabilities",
+        _is_inner("AlternatingNormalizer", "ShrunkBias", "MatrixScaling", "Identity"),
+    ),
     "best_params_": Rule("a dictionary", lambda value, _: isinstance(value, dict)),
     "verdict_": Rule("a verdict", _is_verdict),
     "families_": Rule("a dictionary of verdicts", _are_verdicts),
     "family_": one_of((None, "alternating", "bias", "matrix")),
     "cv_results_": _TABLE,
     "calibration_": Rule("None or a verdict", _or_none(_is_verdict)),
-    "calibrator_": Rule("None or a model for the same classes", _or_none(_is_inner)),
-    "temperatures_": Rule("None or two temperatures", _or_none(_are_temperatures)),
+    "calibrator_": Rule(
+        "None, or a ShrunkBias or MatrixScaling for the same classes that takes probabilities",
+        _is_calibrator,
+    ),
+    "temperatures_": Rule(
+        "None, or two temperatures where there is no `calibrator_`", _calibrate_alone
+    ),
     "seen_rows_": Rule(f"at most {N_KEPT} increasing 64-bit numbers", _is_sketch),
 }
 
