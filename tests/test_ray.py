@@ -10,6 +10,7 @@ from altnorm import AlternatingNormalizer
 from altnorm._validation import InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
+from tests.batches import assert_same_shift, shifted_case
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
@@ -147,3 +148,11 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(table, normalizer, prob
     assert os.path.exists(marker)
     found = np.column_stack([out[name].to_numpy() for name in CLASSES])
     np.testing.assert_array_equal(found, normalizer.transform(proba))
+
+
+def test_sums_for_adapting():
+    """Blocks summed apart and added up say what the rows say together."""
+    adjuster, proba = shifted_case()
+    columns = {str(c): p for c, p in zip(adjuster.classes_, proba.T, strict=True)}
+    window = adapter.take_in(ray.data.from_arrow(pa.table(columns)).repartition(3), adjuster)
+    assert_same_shift(adjuster, window, proba)

@@ -10,6 +10,7 @@ from altnorm import AlternatingNormalizer
 from altnorm._validation import InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
+from tests.batches import assert_same_shift, shifted_case
 
 pyspark = pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
@@ -225,3 +226,16 @@ def test_a_killed_worker_leaves_no_result(spark, frame, normalizer, tmp_path, mo
     assert not (target / "_SUCCESS").exists()
     adapter.transform(frame, normalizer).write.mode("overwrite").parquet(str(target))
     assert spark.read.parquet(str(target)).count() == N_ROWS
+
+
+def test_sums_for_adapting(spark):
+    """Partitions summed apart and added up say what the rows say together."""
+    pd = pytest.importorskip("pandas")
+    adjuster, proba = shifted_case()
+    frame = pd.DataFrame(proba, columns=[str(name) for name in adjuster.classes_])
+    window = adapter.take_in(spark.createDataFrame(frame).repartition(3), adjuster)
+    assert_same_shift(adjuster, window, proba)
+    with pytest.raises(InputError, match="In partition"):
+        adapter.take_in(spark.createDataFrame(frame * 2), adjuster)
+    with pytest.raises(InputError, match="there are no rows"):
+        adapter.take_in(spark.createDataFrame(frame).limit(0), adjuster)

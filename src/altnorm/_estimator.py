@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from altnorm._validation import InputError
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.explanation import Explanation
 
-__all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes"]
+__all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes", "unnamed"]
 
 
 class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -152,6 +153,13 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     def _read(self, values: np.ndarray) -> np.ndarray:
         return kind_of(self).read(values, self.input)
+
+
+def unnamed(estimator: Any) -> Any:
+    """Return a copy that takes plain arrays without a warning: names are matched elsewhere."""
+    twin = copy(estimator)
+    vars(twin).pop("feature_names_in_", None)
+    return twin
 
 
 def _column_names(proba: Any) -> np.ndarray | None:

@@ -18,6 +18,7 @@ from altnorm._decisions import RULES
 from altnorm._seen_rows import N_KEPT
 from altnorm._validation import InputError, check_amplification, sum_tolerance
 from altnorm.reference import REFERENCES
+from altnorm.shift import REASONS, Shift
 from altnorm.verdict import Verdict
 
 __all__ = ["FITTED", "SETTINGS", "Rule", "check_model"]
@@ -248,6 +249,34 @@ def _is_sketch(value: Any, _: Any) -> bool:
     return sound and value.size <= N_KEPT and bool((value[1:] > value[:-1]).all())
 
 
+def _is_profile(value: Any, estimator: Any) -> bool:
+    """Whether these are the three arrays of a label_shift.Profile."""
+    m = estimator.classes_.size
+    if not isinstance(value, tuple) or len(value) != 3 or not _is_array(value[0], "f"):
+        return False
+    table, edges, balance = value
+    n_bins = table.shape[1] if table.ndim == 3 else 0
+    shapes = n_bins > 0 and table.shape == (m, n_bins, m) and _within(table, 0, 1e300)
+    sound = shapes and math.isfinite(table.sum()) and table.sum() > 0
+    sound = sound and _is_array(edges, "f", (m, n_bins - 1)) and _within(edges, 0, 1)
+    return sound and bool(_POSITIVE_PRIOR.holds(balance, estimator))
+
+
+def _is_shift(value: Any, estimator: Any) -> bool:
+    if not isinstance(value, Shift) or value.reason not in REASONS:
+        return False
+    numbers = (value.p_value, value.distance, value.fit_p_value, value.unexplained)
+    if not all(number(0, 1).holds(v, estimator) for v in numbers):
+        return False
+    shares = [v for k, v in vars(value).items() if k.startswith(("before", "after"))]
+    return type(value.n_rows) is int and all(
+        isinstance(share, tuple)
+        and len(share) == estimator.classes_.size
+        and all(number(0, 1).holds(v, estimator) for v in share)
+        for share in shares
+    )
+
+
 def _or_none(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return lambda value, estimator: value is None or holds(value, estimator)
 
@@ -302,6 +331,9 @@ _TUNED = {
         "None, or two temperatures where there is no `calibrator_`", _calibrate_alone
     ),
     "seen_rows_": Rule(f"at most {N_KEPT} increasing 64-bit numbers", _is_sketch),
+    "shift_calibrator_": Rule("None or a model for the same classes", _or_none(_is_inner)),
+    "shift_profile_": Rule("None or the sums that `adapt` needs", _or_none(_is_profile)),
+    "shift_": Rule("a record of a shift", _is_shift, optional=True),
 }
 
 FITTED: dict[str, dict[str, Rule]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._estimator import ProbabilityTransformer
+from altnorm._estimator import ProbabilityTransformer, unnamed
 from altnorm._kinds import kind_of
 from altnorm._validation import InputError, Place, sum_tolerance
 from altnorm.columns import check_adjusted, names_of
@@ -28,7 +27,7 @@ except ImportError as error:
 
 from altnorm._batch_layout import BatchLayout, find_layout, read_matrix, write_matrix
 
-__all__ = ["apply_batches", "output_schema"]
+__all__ = ["apply_batches", "output_schema", "take_in_batches"]
 
 
 def apply_batches(
@@ -156,6 +155,52 @@ def output_schema(
     return _plan(normalizer, schema, **options).result
 
 
+def take_in_batches(
+    normalizer: Any,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    columns: str | Sequence[str] | None = None,
+    prefix: str = "",
+) -> Any:
+    """Sum a stream of record batches up, for `adapt`; memory does not grow with its length.
+
+    Parameters
+    ----------
+    normalizer : Adjuster or AlternatingNormalizerCV
+        Fitted.
+    batches, columns, prefix
+        As for :func:`apply_batches`.
+
+    Returns
+    -------
+    Window or None
+        What ``normalizer.adapt`` takes in the place of rows; None where there are no rows.
+
+    Examples
+    --------
+    >>> from altnorm.arrow import take_in_batches
+    >>> window = take_in_batches(adjuster, batches)  # doctest: +SKIP
+    >>> adjuster.adapt(window).shift_.reason  # doctest: +SKIP
+    'adapted'
+    """
+    plan, start, window = None, 0, None
+    for batch in batches:
+        if plan is None:
+            plan = _plan(
+                normalizer,
+                batch.schema,
+                columns=columns,
+                prefix=prefix,
+                output=None,
+                prediction=None,
+            )
+        if batch.num_rows:
+            values = _widen(plan.normalizer, read_matrix(plan.layout, batch, start))
+            window = _called(plan, plan.normalizer.take_in, values, start, window)
+        start += batch.num_rows
+    return window
+
+
 class _Plan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
@@ -171,7 +216,7 @@ def _plan(
     normalizer: Any, schema: pa.Schema, *, columns: Any, prefix: Any, output: Any, prediction: Any
 ) -> _Plan:
     check_is_fitted(normalizer)
-    normalizer = _unnamed(normalizer)
+    normalizer = unnamed(normalizer)
     names = names_of(normalizer.classes_)
     layout = find_layout(schema, names, columns, prefix)
     added, labels = [], None
@@ -183,13 +228,6 @@ def _plan(
         added.append(pa.field(prediction, labels))
     result = _append(schema, added)
     return _Plan(normalizer, schema, result, layout, output is None, labels)
-
-
-def _unnamed(normalizer: Any) -> Any:
-    """A copy that takes plain arrays without a warning: names are matched here."""
-    twin = copy.copy(normalizer)
-    vars(twin).pop("feature_names_in_", None)
-    return twin
 
 
 def _label_type(normalizer: Any) -> pa.DataType:
@@ -287,12 +325,19 @@ def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
 
 
 def _transform(plan: _Plan, values: np.ndarray, start: int) -> np.ndarray:
+    adjusted = np.asarray(_called(plan, plan.normalizer.transform, values, start))
+    return check_adjusted(adjusted, start)
+
+
+def _called(
+    plan: _Plan, method: Callable[..., Any], values: np.ndarray, start: int, *more: Any
+) -> Any:
+    """Call a method of the normalizer on the rows of a batch."""
     try:
-        adjusted = np.asarray(plan.normalizer.transform(values))
+        return method(values, *more)
     except ValueError as error:
         names = names_of(plan.normalizer.classes_)
         raise _located(error, values, start, names) from None
-    return check_adjusted(adjusted, start)
 
 
 def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]) -> InputError:

@@ -48,6 +48,9 @@ class Drift:
         Whether one of the two changed by more than chance explains and by more than 0.05.
     n_rows : int
         Predictions looked at.
+    advice : {"nothing", "adapt", "stop"}
+        What follows: nothing; adapt, since only the class balance has changed (`adapt` needs no
+        labels); or stop using it and fit again, since something else has.
     """
 
     doubt_before: float
@@ -55,16 +58,20 @@ class Drift:
     class_distance: float
     drifted: bool
     n_rows: int
+    advice: str = "nothing"
 
     def __str__(self) -> str:
         doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
         classes = f"{percent(self.class_distance)} of the confident ones fall on other classes"
+        found = f"{doubt}, and {classes} than then"
+        if self.advice == "adapt":
+            return f"The class balance has changed: {found}. Adapt to it; that needs no labels."
         if self.drifted:
             return (
-                f"These predictions no longer look like those at fit: {doubt}, and {classes} than "
-                "then. Fit again on current validation data."
+                f"These predictions no longer look like those at fit: {found}. Stop using it. Fit "
+                "again on current validation data."
             )
-        return f"These predictions look like those at fit: {doubt}, and {classes} than then."
+        return f"These predictions look like those at fit: {found}."
 
     def _repr_html_(self) -> str:
         return html_card(str(self))
@@ -106,7 +113,9 @@ def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
     spread = pooled * (1 - pooled) * sum(1 / max(u.n_total, 1) for u in (before, now))
     more_doubt = abs(current - then) > _SMALL + _NOISE * np.sqrt(spread)
     distance, excess = _class_distance(before.counts, now.counts, random_state)
-    return Drift(then, current, distance, bool(more_doubt or excess), now.n_total)
+    drifted = bool(more_doubt or excess)
+    advice = "stop" if drifted else "nothing"
+    return Drift(then, current, distance, drifted, now.n_total, advice)
 
 
 def _class_distance(before: np.ndarray, now: np.ndarray, random_state: int) -> tuple[float, bool]:

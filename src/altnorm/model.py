@@ -29,6 +29,7 @@ from altnorm._model_rules import check_model
 from altnorm._tensor_file import read_tensors, write_tensors
 from altnorm._validation import InputError, InputTypeError
 from altnorm.normalizer import AlternatingNormalizer
+from altnorm.shift import Shift
 from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 from altnorm.verdict import Verdict
 
@@ -296,6 +297,8 @@ def _encode(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
         return {"dict": {k: _encode(v, f"{name}.{k}", tensors) for k, v in value.items()}}
     if isinstance(value, Verdict):
         return {"verdict": {k: _encode(v, "", {}) for k, v in asdict(value).items()}}
+    if isinstance(value, Shift):
+        return {"shift": {k: _encode(v, "", {}) for k, v in asdict(value).items()}}
     if KINDS.get(type(value).__name__) is type(value):
         return {"estimator": _encode_estimator(value, f"{name}.", tensors)}
     raise InputTypeError(
@@ -364,6 +367,8 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
     if "verdict" in value:
         found = {k: _decode(v, {}) for k, v in value["verdict"].items()}
         return Verdict(**{f.name: found[f.name] for f in fields(Verdict) if f.name in found})
+    if "shift" in value:
+        return Shift(**{k: _decode(v, {}) for k, v in value["shift"].items()})
     if "estimator" in value:
         return _decode_estimator(value["estimator"], tensors)
     if "dict" in value:

@@ -17,10 +17,11 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._validation import InputError
+from altnorm._windows import COLUMN, add_up, sums_of
 from altnorm._worker_errors import portable, worker_errors
 from altnorm.arrow import apply_batches, output_schema
 
-__all__ = ["input_errors", "transform"]
+__all__ = ["input_errors", "take_in", "transform"]
 
 
 def transform(
@@ -73,6 +74,50 @@ def transform(
         batch_size=batch_size,
         **remote,
     )
+
+
+def take_in(
+    ds: Any,
+    normalizer: Any,
+    *,
+    columns: str | Sequence[str] | None = None,
+    prefix: str = "",
+    **remote: Any,
+) -> Any:
+    """Sum a Ray dataset up, for ``normalizer.adapt``: one pass, and only sums are exchanged.
+
+    Parameters
+    ----------
+    ds, columns, prefix, **remote
+        As for :func:`transform`.
+    normalizer : Adjuster or AlternatingNormalizerCV
+        Fitted.
+
+    Returns
+    -------
+    Window
+        What ``normalizer.adapt`` takes in the place of rows.
+
+    Examples
+    --------
+    >>> from altnorm.ray import take_in, transform
+    >>> adapted = normalizer.adapt(take_in(ds, normalizer))  # doctest: +SKIP
+    >>> transform(ds, adapted)  # doctest: +SKIP
+    """
+    shared, where = ray.put(normalizer), {"columns": columns, "prefix": prefix}
+
+    def sums(table: pa.Table) -> pa.Table:
+        try:
+            found = list(sums_of(ray.get(shared), table.to_batches(), **where))
+        except InputError as error:
+            raise portable(error, f"In a block of {table.num_rows} rows: ") from None
+        schema = pa.schema({COLUMN: pa.list_(pa.float64())})
+        return pa.Table.from_batches(found, schema)
+
+    how: dict[str, Any] = {"batch_format": "pyarrow", "zero_copy_batch": True, "batch_size": None}
+    with input_errors():
+        rows = ds.map_batches(sums, **how, **remote).take_all()
+    return add_up(normalizer, (row[COLUMN] for row in rows))
 
 
 @contextmanager

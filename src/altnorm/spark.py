@@ -18,10 +18,11 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._validation import InputError
+from altnorm._windows import COLUMN, add_up, sums_of
 from altnorm._worker_errors import portable, worker_errors
 from altnorm.arrow import apply_batches, output_schema
 
-__all__ = ["input_errors", "transform"]
+__all__ = ["input_errors", "take_in", "transform"]
 
 _TYPES = {
     sql.FloatType(): pa.float32(),
@@ -82,6 +83,41 @@ def transform(
     return df.mapInArrow(_adjuster(_share(df, normalizer), options), schema)
 
 
+def take_in(
+    df: Any, normalizer: Any, *, columns: str | Sequence[str] | None = None, prefix: str = ""
+) -> Any:
+    """Sum a Spark data frame up, for ``normalizer.adapt``: one pass, and only sums are exchanged.
+
+    Parameters
+    ----------
+    df, columns, prefix
+        As for :func:`transform`.
+    normalizer : Adjuster or AlternatingNormalizerCV
+        Fitted.
+
+    Returns
+    -------
+    Window
+        What ``normalizer.adapt`` takes in the place of rows.
+
+    Examples
+    --------
+    >>> from altnorm.spark import take_in, transform
+    >>> adapted = normalizer.adapt(take_in(df, normalizer))  # doctest: +SKIP
+    >>> transform(df, adapted)  # doctest: +SKIP
+    """
+    shared, where = _share(df, normalizer), {"columns": columns, "prefix": prefix}
+
+    def sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with _told_by_partition():
+            yield from sums_of(shared.value, batches, **where)
+
+    type_ = sql.StructType([sql.StructField(COLUMN, sql.ArrayType(sql.DoubleType()))])
+    with input_errors():
+        rows = df.mapInArrow(sums, type_).collect()
+    return add_up(normalizer, (row[COLUMN] for row in rows))
+
+
 @contextmanager
 def input_errors() -> Iterator[None]:
     """Raise what an executor has to say about the data as an InputError with that sentence alone.
@@ -118,14 +154,21 @@ def _share(df: Any, normalizer: Any) -> Any:
 
 def _adjuster(shared: Any, options: dict[str, Any]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     def adjust(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
+        with _told_by_partition():
             yield from apply_batches(shared.value, batches, **options)
-        except InputError as error:
-            task = TaskContext.get()
-            where = "" if task is None else f"In partition {task.partitionId()}: "
-            raise portable(error, where) from None
 
     return adjust
+
+
+@contextmanager
+def _told_by_partition() -> Iterator[None]:
+    """Let what an executor has to say name the partition and reach the driver."""
+    try:
+        yield
+    except InputError as error:
+        task = TaskContext.get()
+        where = "" if task is None else f"In partition {task.partitionId()}: "
+        raise portable(error, where) from None
 
 
 def _result_type(schema: Any, normalizer: Any, options: dict[str, Any]) -> Any:

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from altnorm.cli import (
+    adapt,
     apply,
     ask,
     compare,
@@ -69,6 +70,7 @@ def _add(function: Callable[..., Any], example: str) -> None:
 _add(demo.demo, demo.EXAMPLE)
 _add(tune.tune, tune.EXAMPLE)
 _add(apply.apply, apply.EXAMPLE)
+_add(adapt.adapt, adapt.EXAMPLE)
 _add(evaluate.evaluate, evaluate.EXAMPLE)
 _add(ask.ask, ask.EXAMPLE)
 _add(judge.judge, judge.EXAMPLE)

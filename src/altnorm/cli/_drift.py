@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._estimator import unnamed
 from altnorm._kinds import kind_of
 from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 
@@ -20,14 +21,16 @@ class DriftWatch:
     Parameters
     ----------
     normalizer : estimator
-        The model. Watches nothing unless it is, or has chosen, an `AlternatingNormalizer`.
+        The model. Watches nothing unless it was tuned on labels or has a reference.
     """
 
     def __init__(self, normalizer: Any) -> None:
         self.normalizer = normalizer
         self.chosen = getattr(normalizer, "best_normalizer_", normalizer)
-        self.active = hasattr(self.chosen, "reference_")
+        self.sums = hasattr(normalizer, "take_in") and normalizer.multilabel is None
+        self.active = self.sums or hasattr(self.chosen, "reference_")
         self.usage: Usage | None = None
+        self.window: Any = None
 
     def sample(self, n_rows: int) -> np.ndarray:
         """Return which rows of a batch to look at, spread over it."""
@@ -35,13 +38,19 @@ class DriftWatch:
 
     def add(self, values: np.ndarray) -> None:
         """Count predictions as the file holds them, known to be sound."""
-        if self.active and len(values):
+        if not self.active or not len(values):
+            return
+        if self.sums:
+            self.window = unnamed(self.normalizer).take_in(values, self.window)
+        else:
             proba = kind_of(self.normalizer).read(np.asarray(values), self.normalizer.input)
             now = count_usage(self.chosen, proba)
             self.usage = now if self.usage is None else self.usage.plus(now)
 
     def result(self) -> Drift | None:
         """Return the comparison with what was seen at fit, if there is anything to compare."""
+        if self.window is not None:
+            return self.normalizer.check(self.window)
         if self.usage is None:
             return None
         return measure_drift(fitted_usage(self.chosen), self.usage)

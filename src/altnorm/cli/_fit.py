@@ -19,8 +19,8 @@ def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True
         estimator.fit(predictions.proba, codes)
     except InputError as error:
         raise _with_columns(error, predictions) from error
-    parts = (getattr(estimator, name, None) for name in ("best_normalizer_", "calibrator_"))
-    for fitted in (estimator, *parts):
+    names = ("best_normalizer_", "calibrator_", "shift_calibrator_")
+    for fitted in (estimator, *(getattr(estimator, name, None) for name in names)):
         if fitted is not None:
             fitted.classes_ = predictions.classes
     return estimator

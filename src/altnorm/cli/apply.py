@@ -16,6 +16,7 @@ from altnorm._validation import InputError
 from altnorm.cli import _options as options
 from altnorm.cli._drift import DriftWatch
 from altnorm.cli._screen import errors, out, print_json, progress
+from altnorm.cli._window import adapt_to_file
 from altnorm.columns import (
     check_adjusted,
     check_no_spare,
@@ -47,6 +48,12 @@ def apply(
             metavar="NAME", help="Add a column with the predicted class.", show_default=False
         ),
     ] = None,
+    adapt: Annotated[
+        bool,
+        typer.Option(
+            "--adapt", metavar="", help="Adapt to the file's class balance first; reads it twice."
+        ),
+    ] = False,
     jobs: options.Jobs = -1,
     force: options.Force = False,
     json: options.Json = False,
@@ -60,6 +67,8 @@ def apply(
     layout = options.layout(
         None, None, prefix, other, normalizer.input == "logits", format, usual_options
     )
+    if adapt:
+        normalizer = adapt_to_file(normalizer, source, layout)
     watch = DriftWatch(normalizer)
     if find_source(source, format).is_table:
         n_rows = _stream(watch, source, output, layout, prediction, jobs, force)
@@ -67,12 +76,16 @@ def apply(
         n_rows = _whole(watch, source, output, layout, prediction, force)
     seconds = time.perf_counter() - start
     drift = watch.result()
-    if drift is not None and drift.drifted:
+    if drift is not None and drift.advice != "nothing":
         errors.print(f"Warning: {drift}", markup=False, soft_wrap=True)
+    shift = normalizer.shift_ if adapt else None
     if json:
         found = None if drift is None else asdict(drift)
-        print_json({"output": str(output), "n_rows": n_rows, "seconds": seconds, "drift": found})
+        record = {"output": str(output), "n_rows": n_rows, "seconds": seconds, "drift": found}
+        print_json(record if shift is None else record | {"shift": asdict(shift)})
     else:
+        if shift is not None:
+            out.print(str(shift), soft_wrap=True)
         rate = f"{n_rows / seconds:,.0f} rows a second"
         out.print(f"{n_rows:,} rows in {seconds:.1f} s ({rate}): {output}", soft_wrap=True)
 

@@ -4,10 +4,12 @@
 - `crossfit`, `search`, `families`: predictions for rows that had no part in them.
 - `attribution`, `evidence`, `competition`: what a row adds to a gain, and what that proves.
 - `calibration`: probabilities, once the decisions are made. `cautions`: what nobody tested.
+- `adaptation`: what was fitted, re-targeted to another class balance.
 - `adjuster`, `alternating`: the estimators.
 """
 
+from altnorm.tuning.adaptation import Window
 from altnorm.tuning.adjuster import Adjuster
 from altnorm.tuning.alternating import AlternatingNormalizerCV
 
-__all__ = ["Adjuster", "AlternatingNormalizerCV"]
+__all__ = ["Adjuster", "AlternatingNormalizerCV", "Window"]

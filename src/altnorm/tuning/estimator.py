@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from altnorm._estimator import ProbabilityTransformer, resolve_classes
+from altnorm._estimator import resolve_classes
 from altnorm._kinds import kind_of
 from altnorm._seen_rows import sketch_rows
 from altnorm._validation import InputError, check_integer, check_level
@@ -18,6 +18,7 @@ from altnorm.drift import count_usage
 from altnorm.explanation import Explanation
 from altnorm.metrics import resolve_scoring
 from altnorm.peers import Identity
+from altnorm.tuning.adaptation import Adaptable
 from altnorm.tuning.calibration import (
     Temperatures,
     cool,
@@ -45,7 +46,7 @@ from altnorm.tuning.unlabelled import has_label
 __all__ = ["BaseAdjuster"]
 
 
-class BaseAdjuster(ProbabilityTransformer):
+class BaseAdjuster(Adaptable):
     """Lets families compete on validation data and applies the winner, if it has proved itself.
 
     A subclass sets, in `__init__`, the parameters that this class reads, and writes `_grid`.
@@ -98,6 +99,7 @@ class BaseAdjuster(ProbabilityTransformer):
         self._fit_calibration(data, families, outcome)
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.proba)
         self.seen_rows_ = sketch_rows(data.proba)
+        self._fit_profile(data)
         return self
 
     def explain(self, proba: Any) -> Explanation:

@@ -1,0 +1,63 @@
+"""What `adapt` needs to know of the predictions in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from altnorm._estimator import unnamed
+from altnorm._formats import find_source
+from altnorm._validation import InputError
+from altnorm.columns import (
+    check_no_spare,
+    class_columns,
+    names_of,
+    spare_columns,
+    with_spare_hint,
+)
+from altnorm.evaluation import check_kind
+from altnorm.predictions import Layout, read_predictions
+from altnorm.tables import open_table
+
+__all__ = ["adapt_to_file"]
+
+
+def adapt_to_file(normalizer: Any, source: Path, layout: Layout) -> Any:
+    """Return a copy of a model for the class balance in a file; a table is read batch by batch."""
+    if not hasattr(normalizer, "adapt"):
+        raise InputError(
+            "Only a model that was tuned on labels can be adapted",
+            f"this is {type(normalizer).__name__}",
+            "Tune one with `altnorm tune`.",
+            code="option",
+        )
+    if find_source(source, layout.format).is_table:
+        window = _window_of_table(normalizer, source, layout)
+    else:
+        predictions = read_predictions(source, layout, classes=normalizer.classes_)
+        check_kind(predictions, normalizer)
+        window = unnamed(normalizer).take_in(predictions.proba)
+    if window is None:
+        raise InputError(
+            "Adapting needs predictions",
+            f"'{source}' has no rows",
+            "Name a file with some hundred rows.",
+            code="too_few_rows",
+        )
+    return normalizer.adapt(window)
+
+
+def _window_of_table(normalizer: Any, source: Path, layout: Layout) -> Any:
+    from altnorm.arrow import take_in_batches
+
+    columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
+    how: dict[str, Any] = {"format": layout.format, "usual": layout.usual_options}
+    with open_table(source, numbers=columns, **how) as table:
+        class_columns(table.schema, layout, normalizer.classes_)
+        if layout.logits:
+            check_no_spare(table.schema, layout, columns)
+        try:
+            return take_in_batches(normalizer, table.batches, prefix=layout.prefix)
+        except InputError as error:
+            spare = spare_columns(table.schema, layout, columns)
+            raise with_spare_hint(error, spare) from error

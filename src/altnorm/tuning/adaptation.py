@@ -1,0 +1,215 @@
+"""New predictions without labels: re-target what was fitted, or say that something has changed."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from altnorm._estimator import ProbabilityTransformer
+from altnorm._validation import InputError, check_level
+from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
+from altnorm.label_shift import Intake, Profile, profile_rows, take_in
+from altnorm.normalizer import AlternatingNormalizer
+from altnorm.peers import Identity, ShrunkBias
+from altnorm.shift import SIGNIFICANCE, Shift, judge_shift
+from altnorm.tuning.folds import Validation
+
+__all__ = ["RIDGE", "Adaptable", "Window", "fit_calibrator", "retarget", "tilted"]
+
+RIDGE = 1.0
+"""Penalty of the calibration that the balance is estimated with: biases of about 1 are expected."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What `adapt` and `check` need to know of new predictions; those of two batches add up.
+
+    Attributes
+    ----------
+    intake : Intake
+        Sums over calibrated rows.
+    usage : Usage
+        How the rows use the classes.
+    """
+
+    intake: Intake
+    usage: Usage
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.intake.n_rows
+
+    def plus(self, other: Window) -> Window:
+        """Return the sums over both."""
+        return Window(self.intake.plus(other.intake), self.usage.plus(other.usage))
+
+    def to_vector(self) -> np.ndarray:
+        """Return the sums as one vector, which adds up as they do."""
+        return np.concatenate([np.ravel(part) for part in (*self.intake, *self.usage)])
+
+    @classmethod
+    def from_vector(cls, vector: np.ndarray, n_classes: int) -> Window:
+        """Return the sums that `to_vector` made a vector of."""
+        m = n_classes
+        n_binned = vector.size - m - m * m - m - 2
+        ends = np.cumsum([n_binned, m, m * m, m])
+        counts, share, information, used, rest = np.split(vector, ends)
+        table = np.rint(counts).astype(np.int64).reshape(m, -1)
+        usage = Usage(np.rint(used).astype(np.int64), *np.rint(rest).astype(int).tolist())
+        return cls(Intake(table, share, information.reshape(m, m)), usage)
+
+
+def tilted(model: Any, log_ratio: np.ndarray) -> Any:
+    """Return a copy of a bias or matrix model whose classes are as much more probable."""
+    changed = copy(model)
+    changed.bias_ = model.bias_ + log_ratio
+    changed.bias_ -= changed.bias_.mean()
+    return changed
+
+
+def retarget(estimator: Any, ratio: np.ndarray) -> None:
+    """Change a fitted Adjuster or AlternatingNormalizerCV in place.
+
+    Bias and matrix are multiplied by the ratio of the balances. Otherwise the calibrated
+    probabilities decide, multiplied by the ratio. That holds for alternating normalization too: it
+    multiplies by the prior and divides by the use of the classes in the reference, and if both
+    change by the same ratio, as after a fit to data of the new balance, little is left of it.
+    """
+    log_ratio, decider = np.log(ratio), estimator.best_normalizer_
+    calibrator = estimator.calibrator_
+    if isinstance(decider, (AlternatingNormalizer, Identity)):
+        known = estimator.shift_calibrator_ if calibrator is None else calibrator
+        estimator.best_normalizer_ = tilted(known, log_ratio)
+        estimator.calibrator_, estimator.temperatures_ = None, None
+        return
+    # A temperature that follows divides the scores, and the ratio with them.
+    temperature = 1.0 if estimator.temperatures_ is None else estimator.temperatures_[0]
+    estimator.best_normalizer_ = tilted(decider, temperature * log_ratio)
+    if calibrator is not None:
+        estimator.calibrator_ = tilted(calibrator, log_ratio)
+
+
+def fit_calibrator(proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> ShrunkBias:
+    """Fit the calibration that the balance is estimated with."""
+    return ShrunkBias("labels", RIDGE).fit(proba, labels, sample_weight=weight)
+
+
+class Adaptable(ProbabilityTransformer):
+    """What an estimator that was tuned on labels can say and do about new predictions."""
+
+    best_normalizer_: Any
+    calibrator_: Any
+    temperatures_: Any
+    shift_: Shift
+    shift_calibrator_: Any
+    shift_profile_: Any
+
+    def adapt(self, proba: Any, *, significance: float = SIGNIFICANCE) -> Self:
+        """Return a fitted copy for the class balance of new predictions; needs no labels.
+
+        Where the predictions show no other balance, or where another balance does not explain how
+        they have changed, the copy is equal to the original. Its `shift_` says which.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes) or Window
+            New predictions, columns as in `fit`, some hundred rows at least; or what `take_in`
+            returned for them.
+        significance : float, default=0.001
+            Level of the test for a shift.
+
+        Returns
+        -------
+        self : object
+            The copy, with a :class:`~altnorm.shift.Shift` as `shift_`.
+        """
+        self._check_adaptable()
+        check_level(significance, "significance")
+        window = proba if isinstance(proba, Window) else self.take_in(proba)
+        adapted = copy(self)
+        adapted.shift_ = judge_shift(self._profile(), window.intake, significance=significance)
+        if adapted.shift_.adapted:
+            retarget(adapted, np.divide(adapted.shift_.after, adapted.shift_.before))
+            adapted.usage_counts_, *adapted.usage_doubt_ = window.usage
+        return adapted
+
+    def take_in(self, proba: Any, so_far: Window | None = None) -> Window:
+        """Sum new predictions up, for `adapt`; they are not needed again.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            New predictions, columns as in `fit`; better in batches of some hundred rows than
+            singly.
+        so_far : Window, optional
+            Sums over earlier rows.
+
+        Returns
+        -------
+        Window
+            Sums over all rows. Those of separate streams can be added with `plus`.
+        """
+        checked = self._check_transform(proba)
+        earlier = None if so_far is None else so_far.intake
+        calibrated = self.shift_calibrator_.transform(checked)
+        intake = take_in(self._profile(), calibrated, earlier)
+        usage = count_usage(self, checked)
+        return Window(intake, usage if so_far is None else so_far.usage.plus(usage))
+
+    def check(self, proba: Any) -> Drift:
+        """Say whether incoming predictions still look like those at `fit`; needs no labels.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes) or Window
+            Incoming predictions, columns as in `fit`; some hundred rows at least.
+
+        Returns
+        -------
+        Drift
+            `drifted`, the numbers behind it, `advice` on what follows, and one line as `str`.
+        """
+        if self.multilabel is not None:
+            return super().check(proba)
+        window = proba if isinstance(proba, Window) else self.take_in(proba)
+        shift = getattr(self, "shift_", None)
+        drift = measure_drift(fitted_usage(self), window.usage)
+        balance = np.array(shift.after) if shift is not None and shift.adapted else None
+        found = judge_shift(self._profile(), window.intake, balance=balance)
+        return replace(drift, advice="adapt") if found.adapted else drift
+
+    def _fit_profile(self, data: Validation) -> None:
+        """Keep what `adapt` needs to know of the validation data."""
+        self.__dict__.pop("shift_", None)
+        self.shift_calibrator_, self.shift_profile_ = None, None
+        if self.multilabel is not None:
+            return
+        self.shift_calibrator_ = fit_calibrator(data.proba, data.labels, data.row_weight)
+        calibrated = self.shift_calibrator_.transform(data.proba)
+        self.shift_profile_ = tuple(profile_rows(calibrated, data.labels, data.weight))
+
+    def _profile(self) -> Profile:
+        return Profile(*self.shift_profile_)
+
+    def _check_adaptable(self) -> None:
+        check_is_fitted(self)
+        if self.multilabel is not None:
+            raise InputError(
+                "`adapt` is for problems with one class per row",
+                f"`multilabel` is {self.multilabel!r}",
+                "Fit again on current validation data.",
+                value=self.multilabel,
+                code="parameter",
+            )
+        if hasattr(self, "shift_") and self.shift_.adapted:
+            raise InputError(
+                "`adapt` starts from what was fitted on labels",
+                "this copy has been adapted already",
+                "Call `adapt` of the original.",
+                code="adapted_twice",
+            )

@@ -1,0 +1,164 @@
+"""Adapting: it finds the balance, leaves alone what it should, and says why."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
+from altnorm.model import load_model, save_model
+from altnorm.peers import Identity, MatrixScaling, ShrunkBias
+
+OLD, NEW = np.full(4, 0.25), np.array([0.04, 0.1, 0.16, 0.7])
+GRID = {"alphas": (0.5, 1.0, 2.0), "depths": (1,), "n_repeats": 2}
+
+
+def draw(n, balance, seed, *, bias=(0.0, 0.0, 0.0, 0.0), slope=1.5):
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(4, n, p=balance)
+    scores = rng.normal(size=(n, 4)) + 1.5 * np.eye(4)[codes]
+    return softmax(slope * scores + np.asarray(bias), axis=1), codes
+
+
+def accuracy(fitted, proba, codes):
+    return (fitted.predict(proba) == codes).mean()
+
+
+def make(name):
+    if name == "CV":
+        return AlternatingNormalizerCV(**GRID)
+    families = ("alternating", "bias", "matrix") if name == "none" else (name,)
+    return Adjuster(families, n_repeats=2, calibrate=name != "plain")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """One fit for each way to re-target."""
+    biased = draw(2000, OLD, 0, bias=(2.0, 0.0, 0.0, 0.0))
+    found = {name: make(name).fit(*biased) for name in ("alternating", "bias", "matrix", "CV")}
+    return found | {"none": make("none").fit(*draw(2000, OLD, 0))}
+
+
+def bias_of(name):
+    return (0.0, 0.0, 0.0, 0.0) if name == "none" else (2.0, 0.0, 0.0, 0.0)
+
+
+CASES = ("alternating", "bias", "matrix", "CV", "none")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_balance_is_adapted_to(fitted, name):
+    proba, codes = draw(1500, NEW, 1, bias=bias_of(name))
+    adapted = fitted[name].adapt(proba)
+    assert adapted.shift_.reason == "adapted"
+    assert str(adapted.shift_).startswith("Adapted to another class balance, at a distance of 0.4")
+    np.testing.assert_allclose(adapted.shift_.after, NEW, atol=0.05)
+    low, high = np.array(adapted.shift_.after_low), np.array(adapted.shift_.after_high)
+    assert ((low <= NEW) & (high >= NEW)).mean() >= 0.75
+    before, after = (accuracy(one, proba, codes) for one in (fitted[name], adapted))
+    oracle = accuracy_of_bayes(proba, codes, bias_of(name))
+    assert after - before >= 0.85 * (oracle - before)
+
+
+def accuracy_of_bayes(proba, codes, bias):
+    """Knows the world: undo the bias, then weigh by the new balance."""
+    return ((np.log(proba) - bias + np.log(NEW)).argmax(axis=1) == codes).mean()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_balance_leaves_an_equal_copy(fitted, name):
+    proba, _ = draw(1500, OLD, 2, bias=bias_of(name))
+    copy = fitted[name].adapt(proba)
+    assert copy is not fitted[name]
+    assert copy.shift_.reason == "no_shift"
+    assert "no sign of another class balance (1,500 rows, p = 0." in str(copy.shift_)
+    np.testing.assert_array_equal(copy.transform(proba), fitted[name].transform(proba))
+
+
+def test_what_is_no_label_shift_is_left_alone(fitted):
+    """A classifier that has become unsure, and leans to another class."""
+    proba, _ = draw(3000, OLD, 3, bias=(2.0, 1.0, 0.0, 0.0), slope=0.5)
+    copy = fitted["bias"].adapt(proba)
+    assert copy.shift_.reason == "not_label_shift"
+    assert "unexplained" in str(copy.shift_)
+    np.testing.assert_array_equal(copy.transform(proba), fitted["bias"].transform(proba))
+    assert fitted["bias"].check(proba).advice == "stop"
+
+
+def test_check_says_what_follows(fitted):
+    bias = bias_of("bias")
+    assert fitted["bias"].check(draw(1500, OLD, 4, bias=bias)[0]).advice == "nothing"
+    moved = draw(1500, NEW, 5, bias=bias)[0]
+    drift = fitted["bias"].check(moved)
+    assert drift.advice == "adapt"
+    assert str(drift).startswith("The class balance has changed")
+    adapted = fitted["bias"].adapt(moved)
+    assert adapted.check(draw(1500, NEW, 6, bias=bias)[0]).advice == "nothing"
+    assert adapted.check(draw(1500, OLD, 7, bias=bias)[0]).advice == "adapt"
+
+
+def test_what_each_family_becomes(fitted):
+    proba, _ = draw(1500, NEW, 1, bias=bias_of("bias"))
+    kinds = {name: type(fitted[name].adapt(proba).best_normalizer_) for name in CASES}
+    assert kinds["matrix"] is MatrixScaling
+    assert kinds["bias"] is ShrunkBias
+    assert isinstance(fitted["CV"].best_normalizer_, AlternatingNormalizer)
+    assert kinds["CV"] is ShrunkBias  # the calibrated probabilities
+    assert isinstance(fitted["none"].best_normalizer_, Identity)
+    assert kinds["none"] in (ShrunkBias, MatrixScaling)
+
+
+def test_the_bias_family_is_multiplied_by_the_ratio(fitted):
+    """Bayes' rule on the rows themselves, where no calibration follows."""
+    plain = Adjuster(("bias",), calibrate=False, n_repeats=2)
+    plain.fit(*draw(2000, OLD, 0, bias=bias_of("bias")))
+    proba, _ = draw(1500, NEW, 1, bias=bias_of("bias"))
+    adapted = plain.adapt(proba)
+    expected = plain.transform(proba) * np.divide(adapted.shift_.after, adapted.shift_.before)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(adapted.transform(proba), expected, atol=1e-12)
+
+
+def test_a_stream_needs_its_rows_once(fitted):
+    proba, _ = draw(4000, NEW, 8, bias=bias_of("bias"))
+    adjuster, window = fitted["bias"], None
+    for part in np.array_split(proba, 16):
+        window = adjuster.take_in(part, window)
+    assert window.n_rows == 4000
+    running, at_once = adjuster.adapt(window).shift_, adjuster.adapt(proba).shift_
+    assert running.p_value == at_once.p_value
+    np.testing.assert_allclose(running.after, at_once.after, atol=0.03)
+    halves = adjuster.take_in(proba[:2000]).plus(adjuster.take_in(proba[2000:]))
+    assert adjuster.adapt(halves).shift_.reason == "adapted"
+    assert adjuster.check(halves) == adjuster.check(proba)
+
+
+def test_refusals(fitted):
+    proba, codes = draw(1500, NEW, 1, bias=bias_of("bias"))
+    adapted = fitted["bias"].adapt(proba)
+    with pytest.raises(InputError, match=r"adapted already\. Call `adapt` of the original"):
+        adapted.adapt(proba)
+    several = Adjuster(multilabel="labelwise", n_repeats=1).fit(proba, np.eye(4, dtype=int)[codes])
+    with pytest.raises(InputError, match="for problems with one class per row"):
+        several.adapt(proba)
+    assert several.check(proba).advice == "nothing"
+
+
+def test_a_new_fit_forgets_the_shift(fitted):
+    proba, codes = draw(1500, NEW, 1, bias=bias_of("bias"))
+    adapted = fitted["bias"].adapt(proba)
+    assert not hasattr(clone(adapted), "shift_")
+    assert not hasattr(adapted.fit(proba, codes), "shift_")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_models_remember(fitted, name, tmp_path):
+    proba, _ = draw(1500, NEW, 1, bias=bias_of(name))
+    adapted = fitted[name].adapt(proba)
+    save_model(adapted, tmp_path / "model")
+    restored = load_model(tmp_path / "model")
+    assert restored.shift_ == adapted.shift_
+    np.testing.assert_array_equal(restored.transform(proba), adapted.transform(proba))
+    save_model(fitted[name], tmp_path / "original")
+    again = load_model(tmp_path / "original").adapt(proba)
+    np.testing.assert_array_equal(again.transform(proba), adapted.transform(proba))
