@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     KFold,
     StratifiedKFold,
     cross_val_predict,
@@ -244,13 +245,100 @@ def test_weights_with_a_frozen_classifier_are_for_the_normalizer():
     np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
 
 
+class Grouped(AlternatingNormalizer):
+    """Remembers the predictions and groups it was given."""
+
+    def fit(self, proba, y=None, sample_weight=None, groups=None):
+        self.given_ = proba, y, groups
+        return super().fit(proba, y, sample_weight)
+
+
+class Neighbour(ClassifierMixin, BaseEstimator):
+    """Knows the label of every row that it has seen: leaks show."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.known_ = {float(x): label for x, label in zip(X[:, 0], y, strict=True)}
+        return self
+
+    def predict_proba(self, X):
+        labels = [self.known_.get(float(x)) for x in X[:, 0]]
+        even = np.full(self.classes_.size, 1 / self.classes_.size)
+        return np.array([even if c is None else (self.classes_ == c) * 1.0 for c in labels])
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def copies():
+    """Sixty subjects with four rows each, which are the same."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(rng.permutation(60), 4)
+    return groups[:, None].astype(float), groups % 3, groups
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("cv", [None, 4, GroupKFold(5)], ids=str)
+def test_groups_are_dealt_whole_and_reach_the_normalizer(routing, cv):
+    X, y, groups = copies()
+    with config_context(enable_metadata_routing=routing):
+        normalizer = Grouped(reference="all")
+        if routing:
+            normalizer.set_fit_request(groups=True)
+        model = AlternatingNormalizationClassifier(Neighbour(), normalizer, cv=cv)
+        model.fit(X, y, groups=groups)
+    proba, _, given = model.normalizer_.given_
+    np.testing.assert_array_equal(given, groups)
+    np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
+
+
+def test_without_groups_copies_leak():
+    X, y, _ = copies()
+    order = np.random.default_rng(1).permutation(len(y))
+    model = AlternatingNormalizationClassifier(Neighbour(), Grouped(reference="all"))
+    proba = model.fit(X[order], y[order]).normalizer_.given_[0]
+    assert (proba.max(axis=1) == 1).mean() > 0.9
+
+
+def test_groups_for_a_normalizer_that_has_no_use_for_them():
+    X, y, groups = copies()
+    model = AlternatingNormalizationClassifier(Neighbour(), AlternatingNormalizer(reference="all"))
+    for routing in (False, True):
+        with config_context(enable_metadata_routing=routing):
+            model.fit(X, y, groups=groups)
+        np.testing.assert_allclose(model.normalizer_.reference_, 1 / 3)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_default_normalizer_gets_weights_and_groups(frozen):
+    X, y = draw(300)
+    groups = np.arange(300) // 3
+    weight = np.random.default_rng(0).integers(1, 4, 300).astype(float)
+    metadata = {"sample_weight": weight, "groups": groups}
+    estimator = FrozenEstimator(GaussianNB().fit(X, y)) if frozen else GaussianNB()
+    plain = AlternatingNormalizationClassifier(estimator).fit(X, y, **metadata)
+    with config_context(enable_metadata_routing=True):
+        if not frozen:
+            estimator.set_fit_request(sample_weight=True)
+        routed = AlternatingNormalizationClassifier(estimator).fit(X, y, **metadata)
+    assert routed.normalizer_.verdict_ == plain.normalizer_.verdict_
+    np.testing.assert_array_equal(routed.predict_proba(X), plain.predict_proba(X))
+    if frozen:
+        proba = estimator.predict_proba(X)
+        want = Adjuster().fit(proba, y, **metadata)
+        assert plain.normalizer_.verdict_ == want.verdict_
+
+
 # Errors, by their text.
 
 
 def test_metadata_that_nobody_takes():
     X, y = draw(60)
     model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer())
-    with pytest.raises(InputError, match="neither accepts groups"):
+    with pytest.raises(InputError, match="neither accepts colour"):
+        model.fit(X, y, colour=y)
+    model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, y)))
+    with pytest.raises(InputError, match="neither accepts groups"):  # and nothing is dealt
         model.fit(X, y, groups=y)
 
 

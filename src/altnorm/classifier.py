@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
@@ -82,8 +83,10 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         y : array-like of shape (n_samples,)
             Class labels.
         **params : dict
-            Metadata such as `sample_weight`, routed to the classifier and the normalizer if
-            metadata routing is enabled, else passed to both where they accept it.
+            Metadata such as `sample_weight` and `groups`, routed to the classifier, the normalizer
+            and the splitter if metadata routing is enabled (a default normalizer asks for both),
+            else passed to each that accepts it. With `groups` whole groups are dealt into folds,
+            by :class:`~sklearn.model_selection.StratifiedGroupKFold` unless `cv` is a splitter.
 
         Returns
         -------
@@ -99,7 +102,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        fit_params, normalizer_params = self._route(params)
+        fit_params, normalizer_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
         if getattr(self.normalizer, "input", "proba") != "proba":
             raise InputError(
@@ -117,7 +120,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
                 self.estimator,
                 X,
                 y,
-                cv=check_cv(self.cv, y, classifier=True),
+                cv=list(self._splitter(y, **split_params).split(X, y, **split_params)),
                 method="predict_proba",
                 params=fit_params,
             )
@@ -169,11 +172,15 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             The routing.
         """
         to_fit = MethodMapping().add(caller="fit", callee="fit")
-        return (
+        router = (
             MetadataRouter(owner=type(self).__name__)
             .add(estimator=self.estimator, method_mapping=to_fit)
             .add(normalizer=self._unfitted_normalizer(), method_mapping=to_fit)
         )
+        if isinstance(self.estimator, FrozenEstimator):
+            return router
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        return router.add(splitter=self._splitter(None, groups=True), method_mapping=to_split)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -181,20 +188,35 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         return tags
 
     def _unfitted_normalizer(self) -> Any:
-        return Adjuster() if self.normalizer is None else self.normalizer
+        if self.normalizer is not None:
+            return self.normalizer
+        if not get_config()["enable_metadata_routing"]:
+            return Adjuster()
+        # Nobody could ask on its behalf, and it makes use of both.
+        return Adjuster().set_fit_request(sample_weight=True, groups=True)
 
-    def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Metadata for the classifier and for the normalizer."""
+    def _splitter(self, y: Any, groups: Any = None) -> Any:
+        """What deals the rows into folds for `cross_val_predict`, groups whole."""
+        if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
+            return check_cv(self.cv, y, classifier=True)
+        return StratifiedGroupKFold(5 if self.cv is None else self.cv)
+
+    def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Metadata for the classifier, the normalizer and the splitter."""
         if not params:
-            return {}, {}
+            return {}, {}, {}
+        frozen = isinstance(self.estimator, FrozenEstimator)
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
-            return routed.estimator.fit, routed.normalizer.fit
+            split = {} if frozen else routed.splitter.split
+            return routed.estimator.fit, routed.normalizer.fit, split
+        takers = [self.estimator, self._unfitted_normalizer()]
         parts = [
-            {name: value for name, value in params.items() if has_fit_parameter(part, name)}
-            for part in (self.estimator, self._unfitted_normalizer())
+            {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
+            for taker in takers
         ]
-        unknown = sorted(params.keys() - parts[0].keys() - parts[1].keys())
+        parts.append({"groups": params["groups"]} if "groups" in params and not frozen else {})
+        unknown = sorted(params.keys() - set().union(*parts))
         if unknown:
             raise InputError(
                 "`fit` takes metadata that the classifier or the normalizer accepts",
@@ -203,7 +225,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
                 value=", ".join(unknown),
                 code="parameter",
             )
-        return parts[0], parts[1]
+        return tuple(parts)
 
     def _copy_fitted(self, X: Any) -> None:
         """Take over what the fitted classifier knows of its input and its classes."""
