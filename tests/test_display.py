@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm._kinds import resolve_kind
 from altnorm._validation import InputError
 from altnorm.display import measures
@@ -20,8 +20,8 @@ from altnorm.display import (  # noqa: E402
     ReliabilityDisplay,
     TuningDisplay,
 )
-from tests.fitted import tune  # noqa: E402
-from tests.problems import multilabel  # noqa: E402
+from tests.fitted import FORMS, assemble, tune  # noqa: E402
+from tests.problems import multilabel, planted  # noqa: E402
 
 EXACT = 1e-12  # sums of a few hundred numbers
 
@@ -301,3 +301,44 @@ def test_class_use_needs_a_reference():
         ClassUseDisplay.from_estimator(Identity().fit(proba))
     with pytest.raises(InputError, match="No row has an ambiguity of at most `threshold` 0"):
         ClassUseDisplay.from_predictions(proba, threshold=0.0)
+
+
+# An Adjuster has two stages, and every figure that shows probabilities shows them after both.
+
+
+@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+def test_displays_show_both_stages(decider, calibration, axes):
+    proba, y = planted(300)
+    adjuster = assemble(decider, calibration, proba[:200], y[:200])
+    before, truth = proba[200:], y[200:]
+    after = adjuster.transform(before)
+    found = ReliabilityDisplay.from_estimator(adjuster, before, truth)
+    want = ReliabilityDisplay.from_predictions(truth, before, after)
+    np.testing.assert_array_equal(found.after.confidence, want.after.confidence)
+    assert found.after.error == want.after.error
+    if calibration not in (None, decider):
+        alone = adjuster.best_normalizer_.transform(before)
+        assert found.after.error != measures.reliability(alone, truth).error
+    changes = FixedBrokenDisplay.from_estimator(adjuster, before, truth).plot(axes).changes
+    assert changes.gained.sum() == (before.argmax(axis=1) != after.argmax(axis=1)).sum()
+    display = AmbiguityDisplay.from_estimator(adjuster, before)
+    assert display.histogram.threshold == getattr(adjuster.best_normalizer_, "threshold", None)
+    if adjuster.family_ == "alternating":
+        assert ClassUseDisplay.from_estimator(adjuster).use.prior.sum() == pytest.approx(1)
+    else:
+        with pytest.raises(InputError, match="must keep a reference; it applies"):
+            ClassUseDisplay.from_estimator(adjuster)
+
+
+def test_tuning_of_several_families(axes):
+    proba, y = planted(400)
+    adjuster = Adjuster(("alternating", "bias"), n_repeats=1).fit(proba, y)
+    adjuster.family_ = "bias"
+    display = TuningDisplay.from_estimator(adjuster).plot(axes)
+    assert display.ax_.get_title(loc="left").endswith("; adopted instead: bias")
+    assert display.curves.n_settings == (adjuster.cv_results_["family"] == "alternating").sum()
+    adjuster.family_ = "alternating"
+    assert TuningDisplay.from_estimator(adjuster).instead is None
+    other = Adjuster(("bias",), n_repeats=1).fit(proba, y)
+    with pytest.raises(InputError, match=r"must have tried alternating .* it tried bias"):
+        TuningDisplay.from_estimator(other)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 from altnorm import AlternatingNormalizer, ambiguity
 from altnorm._validation import InputError
@@ -9,6 +10,7 @@ from altnorm.datasets import load_demo
 from altnorm.evaluation import evaluate, tuned_for
 from altnorm.peers import Identity, PriorReweighting
 from altnorm.predictions import Predictions
+from tests.fitted import CALIBRATIONS, assemble
 
 CLASSES = np.array(["a", "b", "c"])
 
@@ -84,3 +86,18 @@ def test_a_transformer_of_log_probabilities_is_evaluated_too():
     found = evaluate(peer, demo.test)
     np.testing.assert_array_equal(found.before, demo.test.proba)
     assert found.verdict.gain > 0
+
+
+@pytest.mark.parametrize("input", ["proba", "logits"])
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+def test_both_stages_of_an_adjuster(input, calibration):
+    val, test = draw(300, seed=1), draw(300, seed=2)
+    given = [p.proba if input == "proba" else np.log(p.proba) for p in (val, test)]
+    adjuster = assemble("alternating", calibration, given[0], val.labels, input=input)
+    result = evaluate(adjuster, Predictions(given[1], CLASSES, test.labels, input=input))
+    np.testing.assert_array_equal(result.after, adjuster.transform(given[1]))
+    losses = [score for score in result.scores if score.scoring == "neg_log_loss"]
+    want = -log_loss(test.codes, result.after)
+    assert losses[0].after == pytest.approx(want, rel=1e-9)
+    changed = adjuster.predict(given[1]) != CLASSES[test.proba.argmax(axis=1)]
+    np.testing.assert_array_equal(result.explanation.row, np.flatnonzero(changed))

@@ -36,7 +36,7 @@ class Evaluation:
     explanation : Explanation
         Why each changed row changed.
     before, after : ndarray of shape (n_samples, n_classes)
-        Probabilities.
+        Probabilities; `after` as `transform` returns them, calibrated if the normalizer does that.
     """
 
     verdict: Verdict
@@ -74,8 +74,8 @@ def evaluate(
 
     Parameters
     ----------
-    normalizer : AlternatingNormalizer or any fitted transformer of altnorm
-        What to apply.
+    normalizer : Adjuster or any fitted transformer of altnorm
+        What to apply, with its calibration.
     predictions : Predictions
         Columns in the order of ``normalizer.classes_``, with labels.
     scoring : str, callable or Score, optional

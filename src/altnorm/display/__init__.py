@@ -5,7 +5,8 @@ matplotlib axes. The numbers come from :mod:`altnorm.display.measures`, as those
 """
 
 from altnorm.display._confidence import AmbiguityDisplay, ReliabilityDisplay
-from altnorm.display._settings import ClassUseDisplay, FixedBrokenDisplay, TuningDisplay
+from altnorm.display._settings import ClassUseDisplay, FixedBrokenDisplay
+from altnorm.display._tuning import TuningDisplay
 
 __all__ = [
     "AmbiguityDisplay",

@@ -85,8 +85,8 @@ class AmbiguityDisplay(Display):
 
         Parameters
         ----------
-        normalizer : AlternatingNormalizer or AlternatingNormalizerCV
-            Fitted.
+        normalizer : AlternatingNormalizer or another fitted transformer of altnorm
+            Families that do not look at the ambiguity have no threshold, and none is drawn.
         proba : array-like of shape (n_samples, n_classes)
             What the normalizer's `transform` takes.
         bins : int, default=40

@@ -1,4 +1,4 @@
-"""Displays about the adjustment: class use, tuning, and rows fixed and broken."""
+"""Displays about the adjustment by class: class use, and rows fixed and broken."""
 
 from __future__ import annotations
 
@@ -9,23 +9,18 @@ import numpy as np
 from altnorm._kinds import SingleLabel, kind_of, resolve_kind
 from altnorm._validation import InputError
 from altnorm.display._axes import (
-    BEFORE,
     BROKEN,
-    DEPTHS,
     FIXED,
     INK,
     Display,
-    find_axes,
 )
-from altnorm.display.measures import class_changes, class_use, tuning_curves
-from altnorm.display.records import ClassChanges, ClassUse, TuningCurves
+from altnorm.display.measures import class_changes, class_use
+from altnorm.display.records import ClassChanges, ClassUse
 from altnorm.evaluation import before_and_after
 from altnorm.multilabel import label_slices
 from altnorm.normalizer import AlternatingNormalizer
 
-__all__ = ["ClassUseDisplay", "FixedBrokenDisplay", "TuningDisplay"]
-
-_ALPHA_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+__all__ = ["ClassUseDisplay", "FixedBrokenDisplay"]
 
 
 class _ClassDisplay(Display):
@@ -135,8 +130,9 @@ class ClassUseDisplay(_ClassDisplay):
 
         Parameters
         ----------
-        normalizer : AlternatingNormalizer or AlternatingNormalizerCV
-            Fitted; a tuned one must have adopted an adjustment that keeps a reference.
+        normalizer : AlternatingNormalizer, AlternatingNormalizerCV or Adjuster
+            Fitted; a tuned one must have adopted alternating normalization, which alone keeps a
+            reference. What is shown makes the decisions; a calibration has no part in it.
 
         Returns
         -------
@@ -185,95 +181,6 @@ def _label_use(inner: AlternatingNormalizer) -> np.ndarray:
         mean = weight[span] @ inner.reference_[span] / total if total else inner.prior_[label]
         used.append(float(mean))
     return np.array(used)
-
-
-class TuningDisplay:
-    """Cross-fitted score against the exponent, for each depth and threshold.
-
-    Parameters
-    ----------
-    curves : TuningCurves
-        The scores.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import numpy as np
-    >>> from altnorm import AlternatingNormalizerCV
-    >>> from altnorm.display import TuningDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(3, size=300)
-    >>> proba = np.exp(rng.normal(size=(300, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0])
-    >>> proba /= proba.sum(axis=1, keepdims=True)
-    >>> tuned = AlternatingNormalizerCV(alphas=(0.5, 1, 2), depths=(1,), random_state=0)
-    >>> display = TuningDisplay.from_estimator(tuned.fit(proba, y))
-    >>> [curve.threshold for curve in display.curves.curves]
-    [0.25, 0.5, 0.75]
-    >>> display.plot(threshold=0.5).ax_.get_xlabel()
-    'exponent α'
-    """
-
-    def __init__(self, curves: TuningCurves) -> None:
-        self.curves = curves
-
-    @classmethod
-    def from_estimator(cls, normalizer: Any) -> TuningDisplay:
-        """Take the results of a tuned normalizer.
-
-        Parameters
-        ----------
-        normalizer : AlternatingNormalizerCV
-            Fitted.
-
-        Returns
-        -------
-        TuningDisplay
-            Not yet drawn.
-        """
-        return cls(tuning_curves(normalizer.cv_results_, normalizer.best_params_))
-
-    def plot(self, ax: Any = None, *, threshold: float | None = None) -> TuningDisplay:
-        """Draw one line for each depth, the best setting ringed.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-        threshold : float, optional
-            Which threshold to show; None takes that of the best setting.
-
-        Returns
-        -------
-        TuningDisplay
-            Itself, with `ax_`.
-        """
-        self.ax_ = find_axes(ax)
-        best = self.curves.best
-        shown = best["threshold"] if threshold is None else threshold
-        for curve in self.curves.curves:
-            if curve.threshold == shown:
-                colour = DEPTHS[min(curve.depth, len(DEPTHS)) - 1]
-                label = f"depth {curve.depth}"
-                self.ax_.plot(curve.alpha, curve.score, "o-", color=colour, ms=4, label=label)
-        self.ax_.axhline(self.curves.base, color=BEFORE, ls="--", lw=1, label="no adjustment")
-        if shown == best["threshold"]:
-            self.ax_.scatter(
-                best["alpha"], best["score"], s=140, facecolors="none", edgecolors=INK, zorder=4
-            )
-        self.ax_.set(xscale="log", xlabel="exponent α", ylabel="score, cross-fitted")
-        tried = np.concatenate([curve.alpha for curve in self.curves.curves])
-        marks = [a for a in _ALPHA_TICKS if tried.min() <= a <= tried.max()]
-        self.ax_.set_xticks(marks, [f"{a:g}" for a in marks])
-        self.ax_.set_xticks([], minor=True)
-        self.ax_.set_title(f"τ = {shown:g}", loc="left")
-        self.ax_.legend(frameon=False)
-        return self
 
 
 class FixedBrokenDisplay(_ClassDisplay):
