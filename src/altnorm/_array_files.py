@@ -11,7 +11,7 @@ from altnorm._files import file_error
 from altnorm._formats import Source
 from altnorm._npy import ArrayFile, Header, open_arrays
 from altnorm._topk import from_topk
-from altnorm.columns import Layout, check_zero_one, listed, names_of, resolve_labels
+from altnorm.columns import Layout, check_zero_one, listed, names_of, read_labels
 
 __all__ = ["Arrays", "read_arrays"]
 
@@ -64,7 +64,7 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
         classes = file.read("classes") if has_classes else np.arange(shape[1])
         labels = file.read(label) if has_labels else None
     _check_distinct(classes, path)
-    return Arrays(values, classes, _resolve(labels, classes), key)
+    return Arrays(values, classes, _resolve(labels, classes, layout), key)
 
 
 def _matrix_name(names: list[str], layout: Layout, path: Path) -> str:
@@ -152,9 +152,9 @@ def _check_label_shape(found: tuple[int, ...], shape: tuple[int, ...]) -> None:
         )
 
 
-def _resolve(labels: np.ndarray | None, classes: np.ndarray) -> np.ndarray | None:
+def _resolve(labels: np.ndarray | None, classes: np.ndarray, layout: Layout) -> np.ndarray | None:
     if labels is None:
         return None
     if labels.ndim == 2:
         return check_zero_one(labels, names_of(classes))
-    return resolve_labels(labels, classes)
+    return read_labels(labels.tolist(), classes, layout)

@@ -331,7 +331,9 @@ _TUNED = {
         "None, or two temperatures where there is no `calibrator_`", _calibrate_alone
     ),
     "seen_rows_": Rule(f"at most {N_KEPT} increasing 64-bit numbers", _is_sketch),
-    "shift_calibrator_": Rule("None or a model for the same classes", _or_none(_is_inner)),
+    "shift_calibrator_": Rule(
+        "None or a model for the same classes", _or_none(_is_inner("ShrunkBias"))
+    ),
     "shift_profile_": Rule("None or the sums that `adapt` needs", _or_none(_is_profile)),
     "shift_": Rule("a record of a shift", _is_shift, optional=True),
 }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from altnorm.verdict import Verdict
 
 __all__ = [
+    "calibration_words",
     "change_words",
     "outcome",
     "remarks",
@@ -82,6 +83,21 @@ def verdict_line(verdict: Verdict) -> str:
     if result == "not_adopted":
         parts.append("predictions stay as they are")
     return "; ".join(parts) + "."
+
+
+def calibration_words(verdict: Verdict) -> str:
+    """Say what calibration does to the log loss, in a sentence."""
+    told = score_figures(verdict)
+    if not verdict.adopted:
+        return (
+            f"Calibration: nothing to gain ({told.name} {told.before} -> {told.after}, lower is "
+            f"better, {told.p_value}); probabilities stay as they are."
+        )
+    return (
+        f"Calibration: {told.name} {told.before} -> {told.after} ({told.change}, lower is better, "
+        f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value}); no "
+        "decision changes."
+    )
 
 
 def change_words(verdict: Verdict) -> str:

@@ -24,15 +24,18 @@ __all__ = [
     "check_whole_columns",
     "check_zero_one",
     "class_columns",
-    "column_labels",
     "column_matrix",
     "listed",
     "names_of",
+    "read_labels",
     "resolve_labels",
     "said_by_file",
     "spare_columns",
     "with_spare_hint",
 ]
+
+
+_MISSING = ("None", "", "nan", "-1", "-1.0")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Layout:
         "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
     usual_options : bool, default=False
         Of a sample log, keep only the questions with the usual number of options.
+    gaps : bool, default=False
+        Whether rows may lack a label; theirs is then None.
     """
 
     label: str | None = None
@@ -66,6 +71,7 @@ class Layout:
     logits: bool = False
     format: str | None = None
     usual_options: bool = False
+    gaps: bool = False
 
 
 def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]:
@@ -345,17 +351,31 @@ def _is_fraction(kind: Any) -> bool:
     return pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def column_labels(column: Any, name: str) -> np.ndarray:
-    """Return a column of labels as an array; a gap is an error."""
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
+def read_labels(
+    values: Sequence[Any], classes: np.ndarray, layout: Layout, *, reordered: bool = False
+) -> Any:
+    """Return labels as classes, as `resolve_labels` does; None where a label is missing.
+
+    Missing are empty cells, NaN, and -1 where that is not a class.
+    """
+    names = set(names_of(classes))
+    missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
+    if not missing.any():
+        return resolve_labels(np.asarray(values), classes, reordered=reordered)
+    row = int(missing.argmax())
+    if not layout.gaps or missing.all():
         raise InputError(
-            "Each row must have a label",
-            f"'{name}' is empty in row {row}",
-            "Drop it.",
+            "Each row must have a label" if not layout.gaps else "Some rows must have a label",
+            f"'{layout.label or 'labels'}' "
+            + ("is empty" if values[row] in (None, "") else f"holds {values[row]}")
+            + f" in row {row}",
+            "Drop the rows without one.",
             code="columns",
         )
-    return np.asarray(column.to_pylist())
+    labels = np.full(missing.size, None, dtype=object)
+    known = np.asarray([v for v, gap in zip(values, missing, strict=True) if not gap])
+    labels[~missing] = resolve_labels(known, classes, reordered=reordered)
+    return labels
 
 
 def with_spare_hint(error: InputError, spare: Sequence[str]) -> InputError:

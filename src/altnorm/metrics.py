@@ -37,6 +37,9 @@ __all__ = [
     "tune_none_threshold",
 ]
 
+# Scores of scikit-learn that are shares: differences are told in points.
+_SHARES = ("f1", "precision", "recall", "jaccard", "roc_auc", "average_precision")
+
 
 def loose_macro_f1(y_true: Any, y_pred: Any) -> float:
     r"""Loose macro-averaged F1 of label sets, as in ultra-fine entity typing.
@@ -154,10 +157,29 @@ def resolve_scoring(
         )
     name = scoring if known else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)
+    _check_classification(scorer, name)
     function = partial(
-        _score_with, scorer=scorer, multilabel=multilabel, classes=classes, decision=decision
+        _score_with,
+        scorer=scorer,
+        name=name,
+        multilabel=multilabel,
+        classes=classes,
+        decision=decision,
     )
-    return Score(name, "proba", function=function, in_points=False)
+    return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
+
+
+def _check_classification(scorer: Any, name: str) -> None:
+    """Raise if scikit-learn's score is for regression or clustering; it may give a number here."""
+    module = getattr(getattr(scorer, "_score_func", None), "__module__", "") or ""
+    if "regression" in module or "cluster" in module:
+        raise InputError(
+            "`scoring` must be a score for classification",
+            f"{name!r} is not",
+            "Pass for example scoring='accuracy', 'f1_macro' or 'neg_log_loss'.",
+            value=name,
+            code="parameter",
+        )
 
 
 class _Given(ClassifierMixin, BaseEstimator):
@@ -181,6 +203,7 @@ def _score_with(
     sample_weight: Any,
     *,
     scorer: Any,
+    name: str,
     multilabel: bool,
     classes: np.ndarray | None,
     decision: Callable[[np.ndarray], np.ndarray],
@@ -198,7 +221,7 @@ def _score_with(
     except ValueError as error:
         raise InputError(
             "`scoring` must suit the labels",
-            f"{scorer!r} does not: {str(error).splitlines()[0].rstrip('.')}",
+            f"{name!r} does not: {str(error).splitlines()[0].split('. ')[0].rstrip('.')}",
             "Pass for example scoring='accuracy', 'f1_macro' or 'roc_auc_ovr'.",
             value=scorer,
             code="parameter",

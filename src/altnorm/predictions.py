@@ -27,11 +27,10 @@ from altnorm.columns import (
     check_whole_columns,
     check_zero_one,
     class_columns,
-    column_labels,
     column_matrix,
     listed,
     names_of,
-    resolve_labels,
+    read_labels,
     said_by_file,
     spare_columns,
     with_spare_hint,
@@ -52,7 +51,7 @@ class Predictions:
     classes : ndarray of shape (n_classes,)
         The class each column stands for; 0 .. m-1 where the file has no names.
     labels : ndarray of shape (n_samples,) or (n_samples, n_classes), optional
-        A class for each row, or a 0/1 matrix for multi-label problems.
+        A class for each row, None where it is unknown, or a 0/1 matrix for multi-label problems.
     input : {"proba", "logits"}
         What `proba` holds.
 
@@ -82,14 +81,36 @@ class Predictions:
 
     @property
     def codes(self) -> np.ndarray:
-        """Labels as column indices; the 0/1 matrix for multi-label problems."""
+        """Labels as column indices, None where one is missing; a 0/1 matrix for multi-label."""
         if self.labels is None:
             raise file_error(
                 "Labels are needed here and the file has none",
                 remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
                 "label), or add `labels` to the .npz file.",
             )
-        return self.labels if self.multilabel else class_codes(self.labels, self.classes)
+        if self.multilabel:
+            return self.labels
+        known = self.has_label
+        if known.all():
+            return class_codes(self.labels, self.classes)
+        codes = np.full(known.size, None, dtype=object)
+        codes[known] = class_codes(self.labels[known].astype(self.classes.dtype), self.classes)
+        return codes
+
+    @property
+    def has_label(self) -> np.ndarray:
+        """Which rows have a label."""
+        if self.labels is None or self.labels.dtype != object or self.multilabel:
+            return np.full(len(self.proba), self.labels is not None)
+        return np.array([label is not None for label in self.labels], dtype=bool)
+
+    def labelled(self) -> Predictions:
+        """Return the rows that have a label."""
+        known = self.has_label
+        if self.labels is None or known.all():
+            return self
+        labels = self.labels[known].astype(self.classes.dtype)
+        return replace(self, proba=self.proba[known], labels=labels)
 
     def probabilities(self) -> np.ndarray:
         """Return probabilities, whatever the file held."""
@@ -252,14 +273,15 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     elif layout.label is not None:
         known = set(columns)
         in_file = [name for name in table.schema.names if name in known]
-        values = column_labels(table.column(layout.label), layout.label)
-        labels = resolve_labels(values, names, reordered=in_file != columns)
-        if guessed and layout.logits:
-            check_labelled(columns, class_codes(labels, names))
+        values = table.column(layout.label).to_pylist()
+        labels = read_labels(values, names, layout, reordered=in_file != columns)
     proba = column_matrix(table, columns)
     if classes is not None and not layout.logits and layout.label_prefix is None:
         _check_sums(proba, spare_columns(table.schema, layout, columns))
-    return Predictions(proba, names, labels, "logits" if layout.logits else "proba")
+    predictions = Predictions(proba, names, labels, "logits" if layout.logits else "proba")
+    if guessed and layout.logits and layout.label is not None:
+        check_labelled(columns, predictions.labelled().codes)
+    return predictions
 
 
 def _check_sums(proba: np.ndarray, spare: list[str]) -> None:

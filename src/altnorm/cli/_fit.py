@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from altnorm._formats import find_source
 from altnorm._validation import InputError
 from altnorm.cli._remedies import REMEDIES
 from altnorm.columns import listed, names_of
-from altnorm.predictions import Predictions
+from altnorm.predictions import Predictions, read_texts
 
-__all__ = ["fit_named"]
+__all__ = ["fit_named", "read_groups"]
 
 
-def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
+def fit_named(
+    estimator: Any, predictions: Predictions, *, labelled: bool = True, groups: Any = None
+) -> Any:
     """Fit on column indices, then name the classes: some of them may have no row."""
     codes = _check_labels(estimator, predictions) if labelled else None
+    more = {} if groups is None else {"groups": groups}
     try:
-        estimator.fit(predictions.proba, codes)
+        estimator.fit(predictions.proba, codes, **more)
     except InputError as error:
         raise _with_columns(error, predictions) from error
     names = ("best_normalizer_", "calibrator_", "shift_calibrator_")
@@ -24,6 +31,31 @@ def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True
         if fitted is not None:
             fitted.classes_ = predictions.classes
     return estimator
+
+
+def read_groups(
+    path: Path, name: str | None, n_rows: int, *, format: str | None = None
+) -> np.ndarray | None:
+    """Read the column that says which rows belong together."""
+    if name is None:
+        return None
+    if not find_source(path, format).is_table:
+        raise InputError(
+            "--group names a column of a table",
+            f"'{path.name}' holds arrays",
+            "Write the predictions as a table, such as .csv or .parquet.",
+            code="option",
+        )
+    groups = np.array(read_texts(path, name, format=format))
+    empty = np.flatnonzero(groups == "")
+    if empty.size or groups.size != n_rows:
+        raise InputError(
+            "Each row must have a group",
+            f"'{name}' has {groups.size - empty.size} for {n_rows} rows",
+            "Give a row that is on its own a group of its own.",
+            code="option",
+        )
+    return groups
 
 
 def _check_labels(estimator: Any, predictions: Predictions) -> Any:

@@ -14,6 +14,7 @@ from altnorm.predictions import Layout
 __all__ = [
     "Force",
     "Format",
+    "Group",
     "Jobs",
     "Json",
     "Label",
@@ -146,6 +147,15 @@ UsualOptions = Annotated[
         help="Sample logs: keep only the questions with the usual number of options.",
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="NAME",
+        help="Column that says which rows belong together: a patient, a speaker, a document.",
+        show_default=False,
+    ),
+]
 MultiLabel = Annotated[
     str | None,
     typer.Option(
@@ -166,6 +176,8 @@ def layout(
     logits: bool = False,
     format: str | None = None,
     usual_options: bool = False,
+    *,
+    gaps: bool = False,
 ) -> Layout:
     """Put the options that say which columns hold what together."""
     if label is not None and label_prefix is not None:
@@ -174,7 +186,8 @@ def layout(
             remedy="Pass --label or --label-prefix, not both.",
             code="option",
         )
-    return Layout(label, prefix, label_prefix, tuple(other or ()), logits, format, usual_options)
+    columns = label, prefix, label_prefix, tuple(other or ())
+    return Layout(*columns, logits, format, usual_options, gaps)
 
 
 def numbers(text: str, option: str, kind: type[Any] = float) -> tuple[Any, ...]:

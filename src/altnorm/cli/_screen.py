@@ -70,13 +70,10 @@ def print_json(record: dict[str, Any]) -> None:
 _STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}
 
 
-def show_verdict(verdict: Verdict, name: str = "") -> None:
+def show_verdict(verdict: Verdict) -> None:
     """Print the verdict's line, its outcome coloured, and its cautions."""
-    text = str(verdict)
-    line = Text(f"{name}: {text}" if name else text)
-    start = len(line.plain) - len(text)
-    style = _STYLES.get(outcome(verdict), "bold yellow")
-    line.stylize(style, start, start + text.index(":"))
+    line = Text(str(verdict))
+    line.stylize(_STYLES.get(outcome(verdict), "bold yellow"), 0, line.plain.index(":"))
     out.print(line)
     show_cautions(verdict.cautions)
 

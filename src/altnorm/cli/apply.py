@@ -13,7 +13,9 @@ import typer
 
 from altnorm._formats import find_source
 from altnorm._validation import InputError
+from altnorm._words import plural
 from altnorm.cli import _options as options
+from altnorm.cli._changes import ChangeCount
 from altnorm.cli._drift import DriftWatch
 from altnorm.cli._screen import errors, out, print_json, progress
 from altnorm.cli._window import adapt_to_file
@@ -69,29 +71,37 @@ def apply(
     )
     if adapt:
         normalizer = adapt_to_file(normalizer, source, layout)
-    watch = DriftWatch(normalizer)
+    watch, changes = DriftWatch(normalizer), ChangeCount(normalizer)
     if find_source(source, format).is_table:
-        n_rows = _stream(watch, source, output, layout, prediction, jobs, force)
+        n_rows = _stream(watch, changes, source, output, layout, prediction, jobs, force)
     else:
-        n_rows = _whole(watch, source, output, layout, prediction, force)
+        n_rows = _whole(watch, changes, source, output, layout, prediction, force)
     seconds = time.perf_counter() - start
     drift = watch.result()
     if drift is not None and drift.advice != "nothing":
         errors.print(f"Warning: {drift}", markup=False, soft_wrap=True)
     shift = normalizer.shift_ if adapt else None
     if json:
-        found = None if drift is None else asdict(drift)
-        record = {"output": str(output), "n_rows": n_rows, "seconds": seconds, "drift": found}
+        record = {
+            "output": str(output),
+            "n_rows": n_rows,
+            "n_rows_changed": changes.n_rows,
+            "n_decisions_changed": changes.n_decisions,
+            "seconds": seconds,
+            "drift": None if drift is None else asdict(drift),
+        }
         print_json(record if shift is None else record | {"shift": asdict(shift)})
     else:
         if shift is not None:
             out.print(str(shift), soft_wrap=True)
         rate = f"{n_rows / seconds:,.0f} rows a second"
-        out.print(f"{n_rows:,} rows in {seconds:.1f} s ({rate}): {output}", soft_wrap=True)
+        told = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
+        out.print(f"{told}: {output}", soft_wrap=True)
 
 
 def _stream(
     watch: DriftWatch,
+    changes: ChangeCount,
     source: Path,
     output: Path,
     layout: Layout,
@@ -127,7 +137,10 @@ def _stream(
         ):
             for batch in _with_spare(batches, spare_columns(table.schema, layout, columns)):
                 write(batch)
-                watch.add(column_matrix(seen.popleft(), columns))
+                sample, whole = seen.popleft()
+                watch.add(column_matrix(sample, columns))
+                if changes.active:
+                    changes.add(column_matrix(whole, columns), column_matrix(batch, columns))
                 n_rows += batch.num_rows
                 advance(batch.num_rows)
     return n_rows
@@ -136,12 +149,13 @@ def _stream(
 def _sampled(
     batches: Iterator[Any], columns: list[str], watch: DriftWatch, seen: deque[Any]
 ) -> Iterator[Any]:
-    """Pass the batches on and keep some rows of each until they are known to be sound."""
+    """Pass the batches on, and keep them and some rows of each until they are known to be sound."""
     import pyarrow as pa
 
     for batch in batches:
         rows = watch.sample(batch.num_rows if watch.active else 0)
-        seen.append(batch.select(columns).take(pa.array(rows, pa.int64())))
+        values = batch.select(columns)
+        seen.append((values.take(pa.array(rows, pa.int64())), values))
         yield batch
 
 
@@ -155,6 +169,7 @@ def _with_spare(batches: Iterator[Any], spare: list[str]) -> Iterator[Any]:
 
 def _whole(
     watch: DriftWatch,
+    changes: ChangeCount,
     source: Path,
     output: Path,
     layout: Layout,
@@ -172,5 +187,6 @@ def _whole(
     proba = check_adjusted(normalizer.transform(predictions.proba))
     adjusted = replace(predictions, proba=proba, input="proba")
     watch.add(predictions.proba)
+    changes.add(predictions.proba, proba)
     write_predictions(adjusted, output, layout, force=force)
     return len(adjusted.proba)

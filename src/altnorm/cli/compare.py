@@ -69,7 +69,9 @@ def compare_all(
 
 def comparison_table(result: Comparison, title: str = "") -> Table:
     """One row per method, best first."""
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    table = Table(
+        title=title or None, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0)
+    )
     header, *lines = result.cells()
     for j, heading in enumerate(header):
         table.add_column(heading, justify="right" if j else "left")

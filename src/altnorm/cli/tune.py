@@ -9,9 +9,10 @@ import typer
 
 from altnorm import Adjuster, AlternatingNormalizerCV
 from altnorm._files import check_output
+from altnorm._sentences import calibration_words
 from altnorm._words import plural, setting_words
 from altnorm.cli import _options as options
-from altnorm.cli._fit import fit_named
+from altnorm.cli._fit import fit_named, read_groups
 from altnorm.cli._screen import errors, out, print_json, show_verdict
 from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
 from altnorm.columns import listed, names_of
@@ -31,6 +32,7 @@ def tune(
     multilabel: options.MultiLabel = None,
     label: options.Label = None,
     label_prefix: options.LabelPrefix = None,
+    group: options.Group = None,
     prefix: options.Prefix = "",
     other: options.Other = None,
     logits: options.Logits = False,
@@ -86,10 +88,9 @@ def tune(
     Without enough evidence for a gain the model changes nothing, and says so.
     """
     check_output(output, force=force)
-    predictions = read_predictions(
-        validation,
-        options.layout(label, label_prefix, prefix, other, logits, format, usual_options),
-    )
+    columns = label, label_prefix, prefix, [*(other or ()), *([group] if group else ())]
+    layout = options.layout(*columns, logits, format, usual_options, gaps=True)
+    predictions = read_predictions(validation, layout)
     known = resolve_prior(prior, predictions, multilabel)
     if no_labels:
         grid = _grid(alphas, _unless(depths, DEPTHS), _unless(thresholds, THRESHOLDS))
@@ -111,7 +112,8 @@ def tune(
         input=predictions.input,
         verbose=int(errors.is_terminal),
     )
-    fit_named(tuned, predictions)
+    groups = read_groups(validation, group, len(predictions.proba), format=format)
+    fit_named(tuned, predictions, groups=groups)
     save_model(tuned, output, force=force)
     if json:
         print_json(_record(tuned, output))
@@ -161,8 +163,10 @@ def _record(tuned: Any, output: Path) -> dict[str, object]:
 def _show(tuned: Any, predictions: Predictions, output: Path) -> None:
     rows, classes = predictions.proba.shape
     n_settings = len(tuned.cv_results_["score"])
+    unknown = rows - int(predictions.has_label.sum())
+    without = f" ({unknown:,} without a label)" if unknown else ""
     out.print(
-        f"{plural(rows, 'row')}, {plural(classes, 'class', 'classes')} "
+        f"{plural(rows, 'row')}{without}, {plural(classes, 'class', 'classes')} "
         f"({listed(names_of(predictions.classes))}), {plural(n_settings, 'setting')} compared."
     )
     show_tuned(tuned)
@@ -175,4 +179,4 @@ def show_tuned(tuned: Any) -> None:
     start = "Setting" if tuned.verdict_.adopted else "Best setting, not applied"
     out.print(f"{start}: {setting_words(tuned.best_params_)}")
     if tuned.calibration_ is not None:
-        show_verdict(tuned.calibration_, "Calibration")
+        out.print(calibration_words(tuned.calibration_))
