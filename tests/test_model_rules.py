@@ -17,6 +17,7 @@ from altnorm import model as model_files
 from altnorm._validation import InputError
 from altnorm.model import KINDS, load_model, model_metadata, save_model
 from altnorm.peers import GlobalThreshold, LabelThresholds, TemperatureScaling
+from altnorm.shift import Shift
 from tests.commands import draw, refused, run
 
 PROBA, CODES = draw(200, 0)
@@ -177,6 +178,16 @@ def test_inner_models_are_checked(tmp_path):
         ("family_", "forest"),
         ("families_", {"bias": 1}),
         ("calibration_", "yes"),
+        ("shift_calibrator_", 1.0),
+        ("shift_calibrator_", fitted("MatrixScaling")),
+        ("shift_profile_", (np.ones((3, 2, 3)), np.ones((3, 1)))),
+        ("shift_profile_", (np.ones((3, 2, 3)), np.ones((3, 2)), np.full(3, 1 / 3))),
+        ("shift_profile_", (np.full((3, 1, 3), np.nan), np.ones((3, 0)), np.full(3, 1 / 3))),
+        ("shift_profile_", (np.zeros((3, 1, 3)), np.ones((3, 0)), np.full(3, 1 / 3))),
+        ("shift_profile_", (np.ones((3, 1, 3)), np.ones((3, 0)), np.array([1.0, 0.0, 0.0]))),
+        ("shift_", "adapted"),
+        ("shift_", Shift("adapted", 0.5, 0.0, *[(1.0,)] * 6, 0.5, 0.5, 9)),
+        ("shift_", Shift("because", 0.5, 0.0, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 9)),
     ],
     ids=str,
 )

@@ -106,6 +106,19 @@ def test_what_each_family_becomes(fitted):
     assert kinds["CV"] is ShrunkBias  # the calibrated probabilities
     assert isinstance(fitted["none"].best_normalizer_, Identity)
     assert kinds["none"] in (ShrunkBias, MatrixScaling)
+    families = {name: fitted[name].adapt(proba).family_ for name in CASES}
+    assert families["bias"] == families["CV"] == "bias"
+    assert fitted["CV"].family_ == "alternating"
+
+
+def test_the_report_tells_it(fitted):
+    pytest.importorskip("jinja2")
+    from altnorm.predictions import Predictions
+    from altnorm.report import render_report
+
+    proba, codes = draw(600, NEW, 1, bias=bias_of("CV"))
+    page = render_report(fitted["CV"].adapt(proba), Predictions(proba, np.arange(4), codes))
+    assert "Adapted to another class balance" in page
 
 
 def test_the_bias_family_is_multiplied_by_the_ratio(fitted):

@@ -332,7 +332,8 @@ _TUNED = {
     ),
     "seen_rows_": Rule(f"at most {N_KEPT} increasing 64-bit numbers", _is_sketch),
     "shift_calibrator_": Rule(
-        "None or a model for the same classes", _or_none(_is_inner("ShrunkBias"))
+        "None or a ShrunkBias for the same classes that takes probabilities",
+        _or_none(_is_inner("ShrunkBias")),
     ),
     "shift_profile_": Rule("None or the sums that `adapt` needs", _or_none(_is_profile)),
     "shift_": Rule("a record of a shift", _is_shift, optional=True),

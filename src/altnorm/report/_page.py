@@ -54,6 +54,7 @@ def render(
         plural=plural,
         does=does(case.normalizer) if hasattr(case.normalizer, "family_") else "",
         setting=setting_words(getattr(case.normalizer, "best_params_", {})),
+        shift=str(getattr(case.normalizer, "shift_", "")),
     )
 
 

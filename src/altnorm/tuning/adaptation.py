@@ -85,6 +85,7 @@ def retarget(estimator: Any, ratio: np.ndarray) -> None:
     if isinstance(decider, (AlternatingNormalizer, Identity)):
         known = estimator.shift_calibrator_ if calibrator is None else calibrator
         estimator.best_normalizer_ = tilted(known, log_ratio)
+        estimator.family_ = "bias" if isinstance(known, ShrunkBias) else "matrix"
         estimator.calibrator_, estimator.temperatures_ = None, None
         return
     # A temperature that follows divides the scores, and the ratio with them.
@@ -103,6 +104,7 @@ class Adaptable(ProbabilityTransformer):
     """What an estimator that was tuned on labels can say and do about new predictions."""
 
     best_normalizer_: Any
+    family_: str | None
     calibrator_: Any
     temperatures_: Any
     shift_: Shift
