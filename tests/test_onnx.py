@@ -260,6 +260,17 @@ def test_a_fitted_adjuster(path):
     assert ("temperatures" in settings) != ("calibrator" in settings)
 
 
+@pytest.mark.parametrize("families", [("alternating",), ("matrix",)])
+def test_an_adapted_copy(path, families):
+    p, y = planted(1000)
+    rare = y != 3
+    rare[::20] = True
+    adapted = Adjuster(families, n_repeats=1).fit(p, y).adapt(p[rare])
+    assert adapted.shift_.adapted
+    got = run(export(adapted, path, dtype="float64"), p)
+    np.testing.assert_allclose(got, adapted.transform(p), atol=1e-12, rtol=0)
+
+
 def test_peers_take_logits_without_a_detour(path):
     """A softmax would round to zero what a high temperature brings back."""
     z = np.array([[0.0, -900.0, -1000.0], [5.0, 0.0, 5.0]])

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import Identity, TemperatureScaling
 from tests.fitted import FORMS, LABEL_FORMS, assemble, fit_case
 from tests.oracle import draw_cases
+from tests.problems import planted
 
 torch = pytest.importorskip("torch")
 modules = importlib.import_module("altnorm.torch")
@@ -164,6 +165,15 @@ def test_both_stages_for_several_labels(mode, decider, calibration, given):
     assert_close(layer(x), adjuster.transform(values))
     layer(x).square().sum().backward()
     assert torch.isfinite(x.grad).all()
+
+
+def test_an_adapted_copy():
+    p, y = planted(1000)
+    rare = y != 3
+    rare[::20] = True
+    adapted = Adjuster(("alternating",), n_repeats=1).fit(p, y).adapt(p[rare])
+    assert adapted.shift_.adapted
+    assert_close(modules.from_normalizer(adapted)(torch.tensor(p)), adapted.transform(p))
 
 
 def test_a_calibration_that_would_change_decisions_does_not():

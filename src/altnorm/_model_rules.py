@@ -225,10 +225,6 @@ def _is_inner(*kinds: str) -> Callable[[Any, Any], bool]:
     return holds
 
 
-def _is_calibrator(value: Any, estimator: Any) -> bool:
-    return value is None or _is_inner("ShrunkBias", "MatrixScaling")(value, estimator)
-
-
 def _calibrate_alone(value: Any, estimator: Any) -> bool:
     if value is None:
         return True
@@ -325,7 +321,7 @@ _TUNED = {
     "calibration_": Rule("None or a verdict", _or_none(_is_verdict)),
     "calibrator_": Rule(
         "None, or a ShrunkBias or MatrixScaling for the same classes that takes probabilities",
-        _is_calibrator,
+        _or_none(_is_inner("ShrunkBias", "MatrixScaling")),
     ),
     "temperatures_": Rule(
         "None, or two temperatures where there is no `calibrator_`", _calibrate_alone
