@@ -126,6 +126,7 @@ API = (
         "Beyond one process",
         (
             "onnx.export",
+            "onnx.register_converter",
             "arrow.apply_batches",
             "arrow.output_schema",
             "arrow.take_in_batches",

@@ -38,9 +38,10 @@ from altnorm._stages import chosen_normalizer, read_stages
 from altnorm._validation import InputError, check_choice, check_integer
 from altnorm.onnx._append import OLDEST_OPSET, find_output, free_prefix, prepare_classifier
 from altnorm.onnx._graph import Graph, Value
+from altnorm.onnx._sklearn import register_converter
 from altnorm.onnx._stages import decided_labels, label_values, transformed
 
-__all__ = ["export"]
+__all__ = ["export", "register_converter"]
 
 _LARGEST_FILE = 2**31 - 2**20  # of a protocol buffer
 
