@@ -175,7 +175,6 @@ def test_inner_models_are_checked(tmp_path):
         ("best_normalizer_", fitted("ShrunkBias", input="logits")),
         ("best_normalizer_", fitted("TemperatureScaling")),
         ("best_normalizer_", None),
-        ("shift_calibrator_", fitted("MatrixScaling")),
         ("family_", "forest"),
         ("families_", {"bias": 1}),
         ("calibration_", "yes"),
