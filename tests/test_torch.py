@@ -394,6 +394,18 @@ def test_device(device, m, alpha, depth):
     torch.testing.assert_close(got.cpu(), want, atol=TOLERANCE, rtol=0)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("calibration", ["temperatures", "matrix"])
+def test_both_stages_on_a_device(device, calibration):
+    z, y = biased(22, 200, 4)
+    layer = modules.from_normalizer(assemble("alternating", calibration, z, y, input="logits"))
+    x, mask = torch.tensor(z.reshape(10, 20, 4)), torch.arange(200).reshape(10, 20) % 3 > 0
+    want = layer(x, mask)
+    got = layer.to(device)(x.to(device), mask.to(device))
+    assert got.device.type == device
+    torch.testing.assert_close(got.cpu(), want, atol=TOLERANCE, rtol=0)
+
+
 def test_bad_arguments():
     p = draw(11, 5, 3, 1.0)
     with pytest.raises(ValueError, match="`soft` must be"):
