@@ -24,7 +24,7 @@ SINGLE = [
     peers.PriorReweighting(),
     peers.PriorReweighting("uniform", source_prior=[0.4, 0.3, 0.2, 0.1]),
     peers.LabelShiftEM(),
-    peers.LabelShiftEM("predictions"),
+    peers.LabelShiftEM("predictions", calibrate=False),
     peers.BatchCalibration(),
     peers.BatchCalibration("transform", gamma=0.5),
 ]

@@ -6,7 +6,12 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from altnorm.peers import BatchCalibration, LabelShiftEM, PriorReweighting
+from altnorm.peers import (
+    BatchCalibration,
+    BiasCorrectedTemperature,
+    LabelShiftEM,
+    PriorReweighting,
+)
 
 EXACT = 1e-12
 
@@ -59,7 +64,7 @@ def test_an_unseen_class_is_rare_and_not_impossible(proba):
     np.testing.assert_allclose(
         PriorReweighting().fit(proba, y).prior_, np.array([30, 10, 5]) / 45, atol=EXACT
     )
-    assert LabelShiftEM().fit(proba, y).source_prior_[2] == pytest.approx(5 / 45)
+    assert LabelShiftEM(calibrate=False).fit(proba, y).source_prior_[2] == pytest.approx(5 / 45)
 
 
 def test_a_prior_of_zero_removes_a_class_but_never_the_last(proba):
@@ -83,7 +88,7 @@ def shifted_batch(n, prior, source, seed=0):
 def test_em_agrees_with_direct_maximum_likelihood():
     source = np.array([0.5, 0.3, 0.2])
     batch = shifted_batch(400, [0.2, 0.2, 0.6], source)
-    fitted = LabelShiftEM(source, tol=1e-11, max_iter=10_000).fit(batch)
+    fitted = LabelShiftEM(source, calibrate=False, tol=1e-11, max_iter=10_000).fit(batch)
 
     def negative_log_likelihood(theta):
         return -np.log(batch / source @ softmax(np.append(theta, 0))).mean()
@@ -96,7 +101,7 @@ def test_em_agrees_with_direct_maximum_likelihood():
 
 def test_em_finds_the_prior_of_the_batch():
     source, prior = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
-    fitted = LabelShiftEM(source).fit(shifted_batch(10, prior, source))
+    fitted = LabelShiftEM(source, calibrate=False).fit(shifted_batch(10, prior, source))
     found = fitted.estimate_prior(shifted_batch(20_000, prior, source, seed=1))
     np.testing.assert_allclose(found, prior, atol=0.02)
 
@@ -104,7 +109,7 @@ def test_em_finds_the_prior_of_the_batch():
 def test_em_ends_where_the_mean_posterior_is_the_prior():
     source = np.array([0.5, 0.3, 0.2])
     batch = shifted_batch(300, [0.3, 0.4, 0.3], source)
-    fitted = LabelShiftEM(source, tol=1e-12, max_iter=10_000).fit(batch)
+    fitted = LabelShiftEM(source, calibrate=False, tol=1e-12, max_iter=10_000).fit(batch)
     prior, adjusted = fitted.estimate_prior(batch), fitted.transform(batch)
     np.testing.assert_allclose(adjusted.mean(axis=0), prior, atol=1e-10)
     np.testing.assert_allclose(adjusted, normalise(batch * prior / source), atol=EXACT)
@@ -113,17 +118,19 @@ def test_em_ends_where_the_mean_posterior_is_the_prior():
 def test_em_source_prior_from_labels_and_predictions(proba):
     y = np.repeat([0, 1, 2], [20, 15, 5])
     weight = np.linspace(1, 2, 40)
-    by_labels = LabelShiftEM().fit(proba, y, sample_weight=weight).source_prior_
+    by_labels = LabelShiftEM("counted").fit(proba, y, sample_weight=weight).source_prior_
     np.testing.assert_allclose(by_labels, np.bincount(y, weight) / weight.sum(), atol=EXACT)
-    by_mean = LabelShiftEM("predictions").fit(proba, sample_weight=weight).source_prior_
+    by_mean = (
+        LabelShiftEM("predictions", calibrate=False).fit(proba, sample_weight=weight).source_prior_
+    )
     np.testing.assert_allclose(by_mean, weight @ proba / weight.sum(), atol=EXACT)
 
 
 def test_em_depends_on_the_batch_and_says_when_it_has_not_settled(proba):
-    fitted = LabelShiftEM([0.5, 0.3, 0.2]).fit(proba)
+    fitted = LabelShiftEM([0.5, 0.3, 0.2], calibrate=False).fit(proba)
     assert not np.allclose(fitted.transform(proba)[:10], fitted.transform(proba[:10]))
     with pytest.warns(ConvergenceWarning, match="EM has not settled after 2 iterations"):
-        LabelShiftEM([0.5, 0.3, 0.2], max_iter=2).fit(proba).transform(proba)
+        LabelShiftEM([0.5, 0.3, 0.2], calibrate=False, max_iter=2).fit(proba).transform(proba)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
@@ -153,3 +160,24 @@ def test_splitting_the_batch_changes_nothing_where_the_batch_is_the_validation_s
         fitted = peer.fit(proba)
         parts = np.concatenate([fitted.transform(proba[:9]), fitted.transform(proba[9:])])
         np.testing.assert_allclose(parts, fitted.transform(proba), atol=EXACT)
+
+
+def test_em_is_calibrated_first_unless_bare():
+    """Twice as confident as it should be: the bare method believes it, the default does not."""
+    rng = np.random.default_rng(0)
+
+    def draw(n, prior):
+        y = rng.choice(3, n, p=prior)
+        return softmax(2 * 2.25 * (rng.normal(size=(n, 3)) / 1.5 + np.eye(3)[y]), axis=1), y
+
+    proba, y = draw(3000, [1 / 3, 1 / 3, 1 / 3])
+    new, truth = draw(3000, [0.1, 0.2, 0.7])
+    careful, bare = (LabelShiftEM(calibrate=c).fit(proba, y) for c in (True, False))
+    bcts = BiasCorrectedTemperature().fit(proba, y)
+    by_hand = LabelShiftEM("predictions", calibrate=False).fit(bcts.transform(proba))
+    np.testing.assert_allclose(
+        careful.transform(new), by_hand.transform(bcts.transform(new)), atol=1e-6
+    )
+    wanted = np.bincount(truth) / truth.size
+    error = [np.abs(one.estimate_prior(new) - wanted).sum() for one in (careful, bare)]
+    assert error[0] < 0.05 < error[1]

@@ -361,7 +361,7 @@ FITTED: dict[str, dict[str, Rule]] = {
     },
     "GlobalThreshold": {"threshold_": number(0, 1)},
     "Identity": {},
-    "LabelShiftEM": {"source_prior_": _POSITIVE_PRIOR},
+    "LabelShiftEM": {**_BIAS, "source_prior_": _POSITIVE_PRIOR},
     "LabelThresholds": {"global_threshold_": number(0, 1), "thresholds_": vector(0, 1)},
     "PriorReweighting": {**_PRIOR, "source_prior_": _POSITIVE_PRIOR},
     "TemperatureScaling": _TEMPERATURE,

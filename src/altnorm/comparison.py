@@ -150,6 +150,7 @@ def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[
         "BCTS": BiasCorrectedTemperature(),
         "prior re-weighting": PriorReweighting(),
         "label-shift EM": LabelShiftEM(),
+        "label-shift EM, bare": LabelShiftEM(calibrate=False),
         "batch calibration": BatchCalibration(),
         ALTERNATING: AlternatingNormalizerCV(random_state=random_state),
         "altnorm": Adjuster(random_state=random_state),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
@@ -18,6 +19,7 @@ from altnorm.peers._base import (
     source_prior,
     tilt,
 )
+from altnorm.peers.temperature import BiasCorrectedTemperature
 from altnorm.reference import class_prior
 
 __all__ = ["BatchCalibration", "LabelShiftEM", "PriorReweighting"]
@@ -98,8 +100,9 @@ class LabelShiftEM(SingleLabelPeer):
         p'_{ij} \propto p_{ij} \, \pi_j / s_j, \qquad \pi_j = \frac{1}{n} \sum_i p'_{ij} .
 
     This maximises the likelihood of the mixture :math:`\sum_j \pi_j \, p(x_i | j)`, which is
-    concave, so there is one answer. It assumes that the classifier is calibrated under the
-    source prior :math:`s`; fit a `BiasCorrectedTemperature` first where it is not.
+    concave, so there is one answer. It assumes that :math:`p` is calibrated under the source prior
+    :math:`s`, so rows are calibrated first, by `BiasCorrectedTemperature` [2]_. Without that, and
+    wherever the balance has not changed at all, it can do much harm; ``Adjuster.adapt`` asks first.
 
     **The result depends on the batch.** Unlike its companions this method looks at all rows
     passed to `transform` together: the same row in another batch gets another answer, and a batch
@@ -107,9 +110,12 @@ class LabelShiftEM(SingleLabelPeer):
 
     Parameters
     ----------
-    source_prior : "predictions" or as `prior` of `PriorReweighting`, default="counted"
+    source_prior : None, "predictions" or as `prior` of `PriorReweighting`, default=None
         The prior that the classifier works with: class frequencies of the validation labels,
-        mean prediction on the validation set, or numbers.
+        mean (calibrated) prediction on the validation set, or numbers. None is the mean
+        prediction where rows are calibrated, and class frequencies where they are not.
+    calibrate : bool, default=True
+        Whether to calibrate rows first; False is the method of 2002, the bare one.
     tol : float, default=1e-6
         Stop when the prior changes by less than this, summed over the classes.
     max_iter : int, default=1000
@@ -123,16 +129,22 @@ class LabelShiftEM(SingleLabelPeer):
         The class each column stands for.
     source_prior_ : ndarray of shape (n_classes,)
         The source prior; a class without evidence counts as in `PriorReweighting`.
+    temperature_ : float
+        The temperature of the calibration; 1 without one.
+    bias_ : ndarray of shape (n_classes,)
+        The biases of the calibration; 0 without one.
 
     References
     ----------
     .. [1] Saerens, Latinne, Decaestecker, "Adjusting the outputs of a classifier to new a priori
        probabilities: a simple procedure", Neural Computation 14, 2002.
+    .. [2] Alexandari, Kundaje, Shrikumar, "Maximum likelihood with bias-corrected calibration is
+       hard-to-beat at label shift adaptation", ICML 2020.
 
     Examples
     --------
     >>> from altnorm.peers import LabelShiftEM
-    >>> method = LabelShiftEM().fit([[0.9, 0.1], [0.1, 0.9]], [0, 1])
+    >>> method = LabelShiftEM(calibrate=False).fit([[0.9, 0.1], [0.1, 0.9]], [0, 1])
     >>> batch = [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]]
     >>> method.estimate_prior(batch).round(3)
     array([0.812, 0.188])
@@ -140,13 +152,15 @@ class LabelShiftEM(SingleLabelPeer):
 
     def __init__(
         self,
-        source_prior: Any = "counted",
+        source_prior: Any = None,
         *,
+        calibrate: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
         input: str = "proba",
     ) -> None:
         self.source_prior = source_prior
+        self.calibrate = calibrate
         self.tol = tol
         self.max_iter = max_iter
         self.input = input
@@ -156,7 +170,24 @@ class LabelShiftEM(SingleLabelPeer):
         check_integer(self.max_iter, "max_iter", low=1)
 
     def _fit(self, data: FitData) -> None:
-        self.source_prior_ = source_prior(self.source_prior, data, self.classes_.size)
+        self.temperature_, self.bias_ = 1.0, np.zeros(self.classes_.size)
+        if self.calibrate:
+            bcts = BiasCorrectedTemperature(input="logits")
+            bcts.fit(
+                data.log_p.clip(np.log(np.finfo(data.log_p.dtype).tiny)), data.labels, data.weight
+            )
+            self.temperature_, self.bias_ = bcts.temperature_, bcts.bias_
+        prior = self.source_prior
+        if prior is None:
+            prior = "predictions" if self.calibrate else "counted"
+        calibrated = data._replace(log_p=self._calibrated(data.log_p))
+        self.source_prior_ = source_prior(prior, calibrated, self.classes_.size)
+
+    def _calibrated(self, log_p: np.ndarray) -> np.ndarray:
+        if not self.calibrate:
+            return log_p
+        scores = log_p / self.temperature_ + self.bias_
+        return np.asarray(log_softmax(scores, axis=1), dtype=log_p.dtype)
 
     def estimate_prior(self, proba: Any) -> np.ndarray:
         """Return the class prior of a batch, the maximum-likelihood estimate.
@@ -171,7 +202,7 @@ class LabelShiftEM(SingleLabelPeer):
         ndarray of shape (n_classes,)
             The prior; it sums to 1.
         """
-        return self._estimate(self._check_transform(proba))
+        return self._estimate(self._calibrated(self._check_transform(proba)))
 
     def _estimate(self, log_p: np.ndarray) -> np.ndarray:
         return mixture_weights(
@@ -182,13 +213,15 @@ class LabelShiftEM(SingleLabelPeer):
         )
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
+        log_p = self._calibrated(log_p)
         return tilt(log_p, bias=_log_ratio(self._estimate(log_p), self.source_prior_))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = isinstance(self.source_prior, str) and (
-            self.source_prior == "counted"
+        counted = self.source_prior is None or (
+            isinstance(self.source_prior, str) and self.source_prior == "counted"
         )
+        tags.target_tags.required = self.calibrate or counted
         return tags
 
 
