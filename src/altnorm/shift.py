@@ -27,6 +27,7 @@ person or document are not as independent as the test takes them to be."""
 # Simulated label shift leaves at most 0.16 on average, even with calibrations that fit badly (heavy
 # tails, classes of unequal difficulty); harder data of the same balance leave 0.5 to 1.
 _LARGEST_REST = 0.25
+_FIT_SIGNIFICANCE = 0.05  # a bad fit must also be more than the noise of few rows
 _NORMAL = 1.96
 
 
@@ -53,7 +54,7 @@ class Shift:
         on re-weighted validation data.
     unexplained : float
         Which part of the difference the new balance leaves unexplained, from 0 to 1; label shift
-        is given up beyond 0.25.
+        is given up beyond 0.25, if `fit_p_value` is below 0.05.
     n_rows : int
         New rows.
     """
@@ -140,7 +141,8 @@ def judge_shift(
     fit_p_value, rest = unexplained(profile, intake.counts, found, old)
     reason = "no_shift"
     if test.p_value < significance:
-        reason = "not_label_shift" if rest > _LARGEST_REST else "adapted"
+        misfit = rest > _LARGEST_REST and fit_p_value < _FIT_SIGNIFICANCE
+        reason = "not_label_shift" if misfit else "adapted"
     errors = balance_errors(profile, intake, found)
     source_errors = np.sqrt(source * (1 - source) / profile.n_rows)
     return Shift(
