@@ -1,14 +1,20 @@
 """Sphinx configuration."""
 
+import re
 import warnings
-from importlib.metadata import version as installed_version
+from importlib.metadata import metadata
+from importlib.util import find_spec
 from pathlib import Path
+
+from sphinx_gallery.sorting import FileNameSortKey
 
 from altnorm._api import page
 
+HERE = Path(__file__).parent
+
 project = "altnorm"
 copyright = "the altnorm developers"
-release = installed_version("altnorm")
+release = metadata("altnorm")["Version"]
 version = release
 
 extensions = [
@@ -21,7 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery/README.rst", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "benchmarks", "gallery/README.rst", "**sg_execution_times.rst"]
 nitpicky = False
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
@@ -30,23 +36,96 @@ myst_heading_anchors = 3
 # their links lead is checked by tests/test_docs.py.
 suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 
-Path(__file__).with_name("api.rst").write_text(page(), encoding="utf-8")
+(HERE / "api.rst").write_text(page(), encoding="utf-8")
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
+
+# MathJax comes with the site: one file, from a package that is installed to build it.
+_MATHJAX = Path(str(find_spec("sphinx-mathjax-offline").origin)).parent / "static" / "mathjax"
+mathjax_path = "tex-svg.js"
+
+TEACHING_ORDER = (
+    "adjuster",
+    "first_steps",
+    "biased_classifier",
+    "few_labels",
+    "topk",
+    "language_model",
+    "multilabel",
+    "prior",
+    "label_shift",
+    "choosing_alpha",
+    "last_layer",
+    "onnx",
+)
+
+
+class TeachingOrder(FileNameSortKey):
+    """Order of the gallery; an example that is not listed comes last."""
+
+    def __call__(self, filename):
+        """Place of a file."""
+        name = Path(filename).stem.removeprefix("plot_")
+        known = name in TEACHING_ORDER
+        return (TEACHING_ORDER.index(name) if known else len(TEACHING_ORDER), name)
+
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "abort_on_example_error": True,
     "show_memory": False,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": TeachingOrder,
+    "thumbnail_size": (640, 400),
+    "default_thumb_file": str(HERE / "images" / "thumbnail.png"),
 }
 warnings.filterwarnings("error", module="altnorm")
 
 html_theme = "pydata_sphinx_theme"
 html_title = "altnorm"
-# Pages without pages below them have nothing to list at the side.
-_PAGES = {path.stem for path in Path(__file__).parent.glob("*.md")} - {"studies"}
-html_sidebars: dict[str, list[str]] = {page: [] for page in _PAGES}
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_static_path = ["_static", str(_MATHJAX / "tex-svg.js")]
+html_css_files = ["site.css"]
+_LOGO = "_static/logo.svg"
+html_favicon = _LOGO
+# Pages without pages below or beside them have nothing to list at the side.
+html_sidebars: dict[str, list[str]] = {
+    page: [] for page in ("benchmarks", "changelog", "cli", "contributing", "quickstart")
+}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_end": ["search-button", "theme-switcher", "navbar-icon-links"],
+    "navbar_persistent": [],
+    "logo": {"image_light": _LOGO, "image_dark": _LOGO, "text": "altnorm"},
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+}
+for link in metadata("altnorm").get_all("Project-URL") or ():
+    name, url = link.split(", ", 1)
+    if name.lower() in ("source", "repository"):
+        html_theme_options["icon_links"] = [{"name": name, "url": url, "icon": "fa-solid fa-code"}]
+
+
+def mend_links(app, path, parent, content):
+    """Lead links of included pages to a page of the site, to a download, or nowhere.
+
+    Pages from outside of docs/ link to files beside them, which MyST finds only with a leading
+    "./", and to folders, which a site cannot show.
+    """
+    folder = (HERE / path).parent
+
+    def mended(found):
+        text, target = found.groups()
+        page = f"{Path(target).stem.lower()}.md"
+        if target.endswith(".md") and (HERE / page).exists():
+            return f"[{text}]({page})"
+        if (folder / target).is_file():
+            return f"[{text}](./{target})"
+        return text
+
+    content[0] = re.sub(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)]+)\)", mended, content[0])
+
+
+def setup(app):
+    """Connect what is mended while pages are read."""
+    app.connect("include-read", mend_links)

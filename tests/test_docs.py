@@ -1,5 +1,6 @@
-"""Every Python block in the README and in the pages of the docs runs."""
+"""The Python blocks of README and docs run and print what is shown; links lead somewhere."""
 
+import importlib.util
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,34 +8,79 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e-?\d+)?")
 NEEDS_TORCH = re.compile(
     r"^```\{code-block\} python\n:class: needs-torch\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
 
 
+def load_outputs():
+    """docs/outputs.py, which is no part of a package."""
+    spec = importlib.util.spec_from_file_location("outputs", DOCS / "outputs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+OUTPUTS = load_outputs()
+
+
+def numbers(text):
+    return [float(found.replace(",", "")) for found in NUMBER.findall(text)]
+
+
+def assert_shows(block):
+    """Words are the same; numbers may differ by what another processor makes of them."""
+    printed, shown = (" ".join(text.split()) for text in (block.printed, block.shown))
+    renew = f"python docs/outputs.py renews the page; it printed {printed!r}"
+    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown), renew
+    assert numbers(printed) == pytest.approx(numbers(shown), rel=0.05, abs=0.11), renew
+
+
 def test_there_are_pages_with_code():
-    assert sum(bool(FENCE.search(page.read_text(encoding="utf-8"))) for page in PAGES) >= 5
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert sum(bool(OUTPUTS.BLOCK.search(text)) for text in texts) >= 5
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_blocks_of_a_page_run_one_after_the_other(page, monkeypatch, tmp_path, capsys):
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in FENCE.findall(page.read_text(encoding="utf-8")):
-        exec(compile(block, str(page), "exec"), names)
+    for block in OUTPUTS.run_blocks(page.read_text(encoding="utf-8"), page.name):
+        if block.shown is not None:
+            assert_shows(block)
+
+
+def test_output_that_is_out_of_date_is_noticed():
+    code = "```python\nprint('gain', 0.5)\n```\n"
+    right, stale, other = (
+        OUTPUTS.run_blocks(f"{code}```text\n{shown}\n```\n", "page.md")[0]
+        for shown in ("gain 0.5", "gain 0.7", "loss 0.5")
+    )
+    assert_shows(right)
+    for block in (stale, other):
+        with pytest.raises(AssertionError, match="renews the page"):
+            assert_shows(block)
+
+
+def test_output_is_renewed_in_place(tmp_path):
+    page = tmp_path / "page.md"
+    code = "```python\nprint(1 + 1)\n```\n"
+    page.write_text(f"Before.\n\n{code}```text\n3\n```\n\n```python\nx = 1\n```\n")
+    OUTPUTS.renew(page)
+    assert page.read_text() == f"Before.\n\n{code}```text\n2\n```\n\n```python\nx = 1\n```\n"
 
 
 @pytest.mark.heavy
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
-def test_the_pytorch_block_runs(capsys):
-    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+def test_the_pytorch_block_runs():
+    page = (DOCS / "quickstart.md").read_text(encoding="utf-8")
     names = {}
-    for pattern in (FENCE, NEEDS_TORCH):
-        for block in pattern.findall(page):
-            exec(compile(block, "quickstart.md", "exec"), names)
-    assert names["proba"].shape == names["test"].proba.shape
+    OUTPUTS.run_blocks(page, "quickstart.md", names)
+    for block in NEEDS_TORCH.findall(page):
+        exec(compile(block, "quickstart.md", "exec"), names)
+    assert names["proba"].numpy() == pytest.approx(names["after"], abs=1e-9)
 
 
 LINKED = [
@@ -51,3 +97,22 @@ def test_links_between_files_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith(MADE_BY_THE_BUILD):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_on_the_site():
+    """A page that no table of contents lists cannot be found."""
+    listed = set()
+    for page in DOCS.glob("*.md"):
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
+            listed |= set(re.findall(r"^(?:.*<)?([\w/-]+)>?$", tree, re.MULTILINE))
+    pages = {path.stem for path in DOCS.glob("*.md")} | {"cli", "api", "gallery/index"}
+    assert pages - {"index"} <= listed
+    assert {f"studies/{path.stem}" for path in (DOCS / "studies").glob("*.md")} <= listed
+
+
+def test_every_example_has_a_place_in_the_gallery():
+    conf = (DOCS / "conf.py").read_text(encoding="utf-8")
+    listed = re.search(r"TEACHING_ORDER = \((.*?)\)", conf, re.DOTALL)[1]
+    examples = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+    names = {path.stem.removeprefix("plot_") for path in examples}
+    assert names == set(re.findall(r'"(\w+)"', listed))

@@ -1,9 +1,9 @@
 """
-A biased classifier
-===================
+Wrap a scikit-learn model
+=========================
 
-Trained on imbalanced data, used on balanced data: naive Bayes has favourites, and alternating
-normalization takes them away without touching the model.
+Trained on imbalanced data, used on balanced data: a logistic regression has favourites.
+:class:`altnorm.AlternatingNormalizationClassifier` makes it and its adjustment one estimator.
 """
 
 # %%
@@ -33,7 +33,8 @@ model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=1000
 model.fit(X_train[~rare], y_train[~rare])
 
 # %%
-# The trained model is frozen; validation data fit the normalizer alone.
+# The trained model is frozen; validation data fit the adjustment alone, by default an
+# :class:`altnorm.Adjuster`.
 
 wrapped = AlternatingNormalizationClassifier(FrozenEstimator(model)).fit(X_val, y_val)
 print(wrapped.normalizer_.verdict_)
@@ -43,7 +44,7 @@ print(wrapped.normalizer_.verdict_)
 
 before = recall_score(y_test, model.predict(X_test), average=None)
 after = recall_score(y_test, wrapped.predict(X_test), average=None)
-figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 digits = np.arange(10)
 ax.bar(digits - 0.2, before, 0.4, color="#9A9A9A", label="before")
 ax.bar(digits + 0.2, after, 0.4, color="#0072B2", label="after")

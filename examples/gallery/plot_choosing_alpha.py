@@ -23,9 +23,9 @@ normalizer.fit(val.proba, val.labels)
 table = normalizer.cv_results_
 
 # %%
-# One curve a threshold. Large exponents over-correct.
+# One curve per threshold. Large exponents over-correct.
 
-figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 colours = dict(zip((0.25, 0.5, 0.75), ("#D55E00", "#009E73", "#0072B2"), strict=True))
 for threshold, colour in colours.items():
     rows = np.flatnonzero(table["threshold"] == threshold)

@@ -33,7 +33,7 @@ print(first)
 # these looks together, so that nothing is lost by looking. The dashed line is the true gain.
 
 truth = altnorm.judge(normalizer, pool.proba, rows, labels[rows])
-figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 low, high = ([100 * getattr(a, name) for a in answers] for name in ("ci_low", "ci_high"))
 ax.fill_between(looks, low, high, color="#BFDCEB", label="95 % interval, valid at any time")
 ax.plot(looks, [100 * a.gain for a in answers], color="#0072B2", label="estimate")

@@ -1,8 +1,8 @@
 """
-First steps
-===========
+The paper's method alone
+========================
 
-From the probabilities of a trained classifier to a verdict, on real predictions that ship with the
+Alternating normalization without the other families, on real predictions that ship with the
 package: naive Bayes on word counts, trained on an imbalanced part of CLINC150 (150 intents).
 """
 
@@ -45,7 +45,7 @@ print(explanation[0])
 
 sure = altnorm.ambiguity(val.proba) <= normalizer.best_params_["threshold"]
 used = np.sort(val.proba[sure].sum(axis=0) / val.proba[sure].sum())
-figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.plot(used, color="#0072B2", label="used up by confident rows")
 ax.axhline(1 / used.size, color="#9A9A9A", linestyle="--", label="prior")
 ax.set(xlabel="class, sorted", ylabel="share")

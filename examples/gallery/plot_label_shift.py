@@ -1,49 +1,67 @@
 """
-Label shift
-===========
+The class balance changes
+=========================
 
-The class balance changes after training. Re-weighting by priors needs calibrated probabilities;
-alternating normalization only needs predictions from the new balance and the new prior.
+Validation labels describe yesterday's balance of the classes. :meth:`altnorm.Adjuster.adapt` finds
+today's from predictions alone, and keeps its hands off where nothing has changed.
 """
 
 # %%
-# A classifier trained on balanced classes, and new data where the classes follow a power law.
+# A classifier that is too sure of itself, on six equally common classes.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import softmax
 
-from altnorm import compare
+from altnorm import Adjuster
 
 rng = np.random.default_rng(0)
-m = 10
-shifted = (1 / np.arange(1, m + 1)) / (1 / np.arange(1, m + 1)).sum()
-directions = rng.normal(size=(m, m))
+even = np.full(6, 1 / 6)
+uneven = np.array([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
 
-def predict(n):
-    """Overconfident probabilities of a classifier that expects balanced classes."""
-    y = rng.choice(m, size=n, p=shifted)
-    return softmax(2.5 * (np.eye(m)[y] + 0.8 * rng.normal(size=(n, m)) @ directions / 3), axis=1), y
+def predict(n, balance):
+    """Overconfident probabilities, and the truth."""
+    y = rng.choice(6, size=n, p=balance)
+    return softmax(3 * (rng.normal(size=(n, 6)) + 1.8 * np.eye(6)[y]), axis=1), y
 
 
-val_proba, val_y = predict(1000)
-test_proba, test_y = predict(4000)
-
-# %%
-# All methods see the validation data only.
-
-result = compare(val_proba, val_y, test_proba, test_y)
-print(result)
+val_proba, val_y = predict(1500, even)
+adjuster = Adjuster().fit(val_proba, val_y)
+print(adjuster.verdict_)
+print(adjuster.calibration_)
 
 # %%
-# Gains with their intervals.
+# New predictions without labels. The first window is like the validation rows; in the second some
+# classes have become rare.
 
-rows = sorted(result, key=lambda row: row.gain)
-figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-gain = 100 * np.array([row.gain for row in rows])
-error = 100 * np.array([[row.gain - row.ci_low, row.ci_high - row.gain] for row in rows]).T
-ax.errorbar(gain, range(len(rows)), xerr=np.abs(error), fmt="o", color="#0072B2")
-ax.axvline(0, color="#9A9A9A", linewidth=1)
-ax.set(yticks=range(len(rows)), yticklabels=[row.method for row in rows], xlabel="gain, points")
+same, _ = predict(2000, even)
+shifted, shifted_y = predict(2000, uneven)
+print(adjuster.adapt(same).shift_)
+adapted = adjuster.adapt(shifted)
+print(adapted.shift_)
+
+# %%
+# The labels of the second window, which nobody had, say whether it was worth it.
+
+for name, fitted in (("before", adjuster), ("adapted", adapted)):
+    print(f"{name:8s} accuracy {np.mean(fitted.predict(shifted) == shifted_y):.3f}")
+
+# %%
+# The balance as it was, as it was estimated (with 95 % intervals), and as it is.
+
+shift = adapted.shift_
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+place = np.arange(6)
+low, high = np.array(shift.after_low), np.array(shift.after_high)
+middle = (low + high) / 2
+ax.plot(place, shift.before, "s", color="#9A9A9A", label="validation")
+ax.errorbar(place, middle, yerr=(high - low) / 2, fmt="none", color="#0072B2", capsize=4)
+ax.plot(place, shift.after, "o", color="#0072B2", label="estimated without labels")
+ax.plot(place, uneven, "_", color="#D55E00", markersize=18, label="truth")
+ax.set_xlabel("class", fontsize=13)
+ax.set_ylabel("share", fontsize=13)
+ax.tick_params(labelsize=12)
+ax.set_ylim(bottom=0)
+ax.legend(frameon=False, fontsize=12)
 plt.show()

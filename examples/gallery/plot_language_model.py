@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import softmax
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizer
 
 rng = np.random.default_rng(0)
 answers = np.array(["anger", "fear", "joy", "love", "sadness", "surprise"])
@@ -25,8 +25,8 @@ labels = answers[y]
 # %%
 # With labels for some prompts: let the evidence decide. `input="logits"` says what the scores are.
 
-normalizer = AlternatingNormalizerCV(input="logits", random_state=0).fit(scores[:200], labels[:200])
-print(normalizer.verdict_)
+adjuster = Adjuster(input="logits").fit(scores[:200], labels[:200])
+print(adjuster.verdict_)
 
 # %%
 # Without any labels: the reference needs none, if the prior is known.
@@ -40,7 +40,7 @@ print(f"accuracy {raw:.3f} -> {adjusted:.3f} without labels")
 # %%
 # How often each answer is given.
 
-figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 before = np.bincount(softmax(scores[200:], axis=1).argmax(axis=1), minlength=6)
 after = np.bincount(unlabelled.transform(scores[200:]).argmax(axis=1), minlength=6)
 place = np.arange(6)

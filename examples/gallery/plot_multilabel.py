@@ -2,8 +2,8 @@
 Multi-label tagging
 ===================
 
-Each label is a two-class problem of its own. "labelwise" gives each its own prior and reference;
-a global threshold cannot do what it does.
+Each label is a two-class problem of its own. "labelwise" gives each its own prior and reference,
+and so its own threshold, found without fitting one for each label.
 """
 
 # %%
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import f1_score
 
-from altnorm import AlternatingNormalizerCV, compare
+from altnorm import Adjuster, compare
 
 rng = np.random.default_rng(0)
 frequency = np.geomspace(0.4, 0.02, 12)
@@ -34,11 +34,11 @@ print(compare(val_proba, val_y, test_proba, test_y))
 # %%
 # F1 of each tag, before and after.
 
-normalizer = AlternatingNormalizerCV(multilabel="labelwise", random_state=0).fit(val_proba, val_y)
-print(normalizer.verdict_)
+adjuster = Adjuster(multilabel="labelwise").fit(val_proba, val_y)
+print(adjuster.verdict_)
 before = f1_score(test_y, test_proba > 0.5, average=None, zero_division=0)
-after = f1_score(test_y, normalizer.predict(test_proba), average=None, zero_division=0)
-figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+after = f1_score(test_y, adjuster.predict(test_proba), average=None, zero_division=0)
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.scatter(bias, before, color="#9A9A9A", label="before")
 ax.scatter(bias, after, color="#0072B2", label="after")
 ax.set(xlabel="the tagger's bias for the tag", ylabel="F1")

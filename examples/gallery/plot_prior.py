@@ -35,7 +35,7 @@ for _ in range(5):
 # %%
 # The gain survives a moderate error and turns into harm beyond.
 
-figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.scatter(errors, gains, color="#0072B2", s=18)
 ax.axhline(0, color="#9A9A9A", linewidth=1)
 ax.set(xlabel="error of the prior (total variation)", ylabel="gain in accuracy, points")

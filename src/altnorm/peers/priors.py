@@ -91,9 +91,9 @@ class PriorReweighting(SingleLabelPeer):
 
 
 class LabelShiftEM(SingleLabelPeer):
-    r"""Estimate the class prior of the batch by expectation maximisation and adopt it [1]_.
+    r"""Estimate the class prior of the batch by expectation maximisation and adopt it.
 
-    From :math:`\pi = s`, repeat until :math:`\pi` settles:
+    From :math:`\pi = s`, repeat until :math:`\pi` settles [1]_:
 
     .. math::
 
@@ -226,13 +226,13 @@ class LabelShiftEM(SingleLabelPeer):
 
 
 class BatchCalibration(SingleLabelPeer):
-    r"""Divide by the contextual prior, the mean prediction of a batch [1]_.
+    r"""Divide by the contextual prior, the mean prediction of a batch.
 
     .. math:: p'_{ij} \propto p_{ij} / \bar p_j^{\,\gamma}, \qquad
               \bar p_j = \frac{1}{n} \sum_i p_{ij}
 
-    Made for language models whose prompt favours some answers; it takes the classes to be equally
-    frequent and needs no labels.
+    Made for language models whose prompt favours some answers [1]_; it takes the classes to be
+    equally frequent and needs no labels.
 
     Parameters
     ----------

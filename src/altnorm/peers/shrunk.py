@@ -125,12 +125,12 @@ class ShrunkBias(SingleLabelPeer):
 
 
 class MatrixScaling(SingleLabelPeer):
-    r"""Matrix scaling: the score of each class is a penalised sum over all log-probabilities [1]_.
+    r"""Matrix scaling: the score of each class is a penalised sum over all log-probabilities.
 
     .. math:: p'_{i\cdot} = \operatorname{softmax}(s \log p_i + D \bar x_i + b),
 
-    with :math:`\bar x_i` the log-probabilities, centred and divided by their overall spread. Slope,
-    matrix and biases minimise the log-loss on the validation labels plus
+    as in [1]_, with :math:`\bar x_i` the log-probabilities, centred and divided by their overall
+    spread. Slope, matrix and biases minimise the log-loss on the validation labels plus
     :math:`\frac{\lambda}{2} (\sum_{jl} D_{jl}^2 + \sum_j b_j^2)`. It repairs confusions of pairs of
     classes, which no factor for each class can. Without the penalty it would learn the noise of
     :math:`m^2` entries.

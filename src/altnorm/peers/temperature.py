@@ -66,11 +66,11 @@ class Identity(ProbabilityTransformer):
 
 
 class TemperatureScaling(SingleLabelPeer):
-    r"""Temperature scaling: sharpen or flatten every row by the same exponent [1]_.
+    r"""Temperature scaling: sharpen or flatten every row by the same exponent.
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T}
 
-    with the temperature :math:`T` of least log-loss on the validation labels. The order of the
+    with the temperature :math:`T` of least log-loss on the validation labels [1]_. The order of the
     classes in a row, and so every prediction, stays. The log-loss is convex in :math:`1/T`, whose
     derivative's root is bracketed, so the temperature found is the best one in [0.001, 1000].
 
@@ -135,11 +135,12 @@ class TemperatureScaling(SingleLabelPeer):
 
 
 class BiasCorrectedTemperature(SingleLabelPeer):
-    r"""Bias-corrected temperature scaling, BCTS: one temperature and a bias for each class [1]_.
+    r"""Bias-corrected temperature scaling, BCTS: one temperature and a bias for each class.
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j)
 
-    with :math:`T` and :math:`b` minimising the ridge-penalised log-loss on the validation labels,
+    as in [1]_, with :math:`T` and :math:`b` minimising the ridge-penalised log-loss on the
+    validation labels,
 
     .. math:: -\sum_i w_i \log p'_{i y_i} + \frac{\lambda}{2} \sum_j b_j^2 .
 
