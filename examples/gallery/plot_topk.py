@@ -22,7 +22,8 @@ m, n = 20, 1200
 y = rng.integers(m, size=n)
 mixed_up = np.isin(y, [0, 1]) & (rng.random(n) < 0.8)
 meant = np.where(mixed_up, 1 - y, y)
-scores = rng.normal(size=(n, m)) + 3.5 * np.eye(m)[meant] + rng.normal(scale=0.8, size=m)
+favour = rng.normal(scale=0.8, size=m)
+scores = rng.normal(size=(n, m)) + 3.5 * np.eye(m)[meant] + favour
 log_proba = log_softmax(scores, axis=1)
 named = np.argsort(-log_proba, axis=1)[:, :5]
 values = np.take_along_axis(log_proba, named, axis=1)
@@ -56,7 +57,8 @@ def recall(decided):
     return np.array([right[y[half:] == j].mean() for j in range(m)])
 
 
-before, after = recall(proba[half:].argmax(axis=1)), recall(adjuster.predict(proba[half:]))
+before = recall(proba[half:].argmax(axis=1))
+after = recall(adjuster.predict(proba[half:]))
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 ax.plot([0, 1], [0, 1], color="#9A9A9A", linewidth=1)
 ax.scatter(before[2:], after[2:], s=60, facecolors="none", edgecolors="#0072B2")
