@@ -1,23 +1,73 @@
-"""The first thing anyone runs."""
+"""The first thing anyone runs, and the same on one's own files."""
 
 import json
 
+import pytest
+
+from altnorm.cli import check as command
 from altnorm.cli._run import run
+from altnorm.model import load_model
+from tests.commands import out, refused
+
+
+def words(capsys):
+    return " ".join(out(capsys).split())  # whatever the terminal's width
 
 
 def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(["demo"]) == 0
-    text = " ".join(capsys.readouterr().out.split())  # whatever the terminal's width
+    assert run(["demo", "-o", "story.html", "--jobs", "1"]) == 0
+    text = words(capsys)
     assert "Adopted: accuracy 69.6% -> 8" in text
+    for family in ("Alternating normalization: accuracy", "Bias family: ", "Matrix family: "):
+        assert family in text
+    assert "Calibration: log loss" in text
+    assert "Log loss is the mean surprise" in text
     assert text.count("fixed “") == 3
     assert text.count("broken “") == 1
-    assert text.count("was in doubt") == 4
     assert "BCTS" in text
     assert "CC BY 3.0" in text
-    assert (tmp_path / "altnorm-demo.html").stat().st_size > 10_000
-    assert run(["demo", "--json"]) == 0  # a second time, over the report of the first
+    assert str(tmp_path / "story.html") in text
+    assert str(tmp_path / "story.safetensors") in text
+    assert (tmp_path / "story.html").stat().st_size > 10_000
 
-    told = json.loads(capsys.readouterr().out)
-    assert told["test"]["verdict"]["gain"] > 0.1
-    assert len(told["comparison"]) == 7
+
+def test_demo_refuses_what_is_no_page(capsys):
+    assert "The report is an HTML page; 'x.pdf'" in refused(capsys, "demo", "-o", "x.pdf")
+
+
+def test_check_with_test_data(folder, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    both = ["check", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]
+    assert run([*both, "--open"]) == 0
+    text = words(capsys)
+    assert "Adopted: accuracy" in text
+    assert "On the test rows accuracy rises from" in text
+    assert "altnorm" in text
+    assert str(folder / "altnorm-model.safetensors") in text
+    assert opened == [(folder / "altnorm-report.html").as_uri()]
+    assert load_model("altnorm-model.safetensors").verdict_.adopted
+    assert "exists already" in refused(capsys, *both)
+    assert run([*both, "--force", "--json"]) == 0
+    told = json.loads(out(capsys))
+    assert told["test"]["verdict"]["gain"] > 0
+    assert {row["method"] for row in told["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
+
+
+def test_check_without_test_data(folder, capsys):
+    command = ["check", "val.parquet", "--label", "y", "--jobs", "1", "--report", "r.html"]
+    assert run([*command, "--model", "m"]) == 0
+    text = words(capsys)
+    assert "Adopted: accuracy" in text
+    assert "test rows" not in text
+    assert "as far as validation tells" in (folder / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["report", "check"])
+def test_pages_are_html(folder, model, capsys, command):
+    arguments = {
+        "report": ["report", model, "test.parquet", "--label", "y", "-o", "r.pdf"],
+        "check": ["check", "val.parquet", "--label", "y", "--report", "r.pdf"],
+    }
+    assert "The report is an HTML page" in refused(capsys, *arguments[command])

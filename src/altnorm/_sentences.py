@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from altnorm._words import Figures, figures, html_card, html_table, plural
+from altnorm._words import FAMILY_NAMES, Figures, figures, html_card, html_table, plural
 
 if TYPE_CHECKING:
     from altnorm.verdict import Verdict
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "calibration_words",
     "change_words",
+    "family_words",
     "outcome",
     "remarks",
     "rise_words",
@@ -97,6 +98,20 @@ def calibration_words(verdict: Verdict) -> str:
         f"Calibration: {told.name} {told.before} -> {told.after} ({told.change}, lower is better, "
         f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value}); no "
         "decision changes."
+    )
+
+
+def family_words(name: str, verdict: Verdict, *, chosen: bool) -> str:
+    """Say in a sentence how a family fared."""
+    start = FAMILY_NAMES.get(name, name).capitalize()
+    if outcome(verdict) == "not_tried":
+        return f"{start}: not tried; {verdict.reason_text}."
+    told = score_figures(verdict)
+    fate = "passes the test, gains less" if verdict.adopted else verdict.reason_text
+    return (
+        f"{start}: {told.name} {told.before} -> {told.after} ({told.change_and_unit}, "
+        f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value}); "
+        f"{'chosen' if chosen else fate}."
     )
 
 

@@ -12,6 +12,7 @@ from altnorm.cli import (
     adapt,
     apply,
     ask,
+    check,
     compare,
     demo,
     evaluate,
@@ -68,6 +69,7 @@ def _add(function: Callable[..., Any], example: str) -> None:
 
 
 _add(demo.demo, demo.EXAMPLE)
+_add(check.check, check.EXAMPLE)
 _add(tune.tune, tune.EXAMPLE)
 _add(apply.apply, apply.EXAMPLE)
 _add(adapt.adapt, adapt.EXAMPLE)

@@ -54,8 +54,9 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write a page that opens from disk: should I use it, what changes, why, and how sure is it."""
-    from altnorm.report import write_report
+    from altnorm.report import check_page, write_report
 
+    check_page(output)
     check_output(output, force=force)
     normalizer = load_model(model)
     layout = options.layout(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from altnorm._files import check_output, replacing
@@ -19,7 +20,7 @@ from altnorm._validation import InputError
 from altnorm.comparison import Comparison
 from altnorm.predictions import Predictions
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["check_page", "render_report", "write_report"]
 
 
 def write_report(
@@ -78,6 +79,7 @@ def write_report(
     ...     "Should I use it?" in page.read_text(encoding="utf-8")
     True
     """
+    check_page(path)
     check_output(path, force=force)
     page = render_report(
         normalizer,
@@ -90,6 +92,25 @@ def write_report(
     )
     with replacing(path, force=force) as temporary:
         temporary.write_text(page, encoding="utf-8")
+
+
+def check_page(path: str | os.PathLike[str]) -> None:
+    """Raise unless a path is one that an HTML page can have.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where a report is to go.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".html", ".htm", ""):
+        raise InputError(
+            "The report is an HTML page",
+            f"'{Path(path).name}' would say that it is something else",
+            "Name a .html file; a browser prints it as PDF.",
+            value=suffix,
+            code="option",
+        )
 
 
 def render_report(
