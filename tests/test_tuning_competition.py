@@ -148,3 +148,10 @@ def test_rounding_errors_do_not_break_ties():
 def test_the_menu_is_what_the_grid_has_nearest():
     grid = Grid((0.3, 0.9, 4.0), (2, 3), (0.75, 0.5), ("confident",), (1.0,))
     assert grid.menu() == Grid([0.3, 0.9, 4.0], (2,), (0.5,), ("confident",), [1.0])
+
+
+def test_a_strict_level_can_be_passed():
+    """With 2,000 flips no p-value could be below 0.0005: a stricter level draws more of them."""
+    units = np.ones(60)
+    assert max_t(ledger({A: units}), [A], 0.025).p_value == pytest.approx(1 / 2001)
+    assert max_t(ledger({A: units}), [A], 0.001).p_value < 0.0001

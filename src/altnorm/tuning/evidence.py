@@ -35,7 +35,8 @@ from altnorm.tuning.attribution import Contribution
 
 __all__ = ["ExchangeTest", "Finding", "Ledger", "best_setting", "is_settled", "max_t", "settle"]
 
-_N_FLIPS = 2000
+_N_FLIPS, _MOST_FLIPS = 2_000, 50_000
+_FLIPS_BEYOND = 20  # flips expected beyond the critical value: a p-value below any level can occur
 _N_DRAWS = 200
 _BLOCK = 2**23  # numbers that a block of flips or draws may hold
 _SURE = 3.0  # standard errors, over dealings, that settle on which side a statistic lies
@@ -92,10 +93,11 @@ def max_t(ledger: Ledger, menu: Collection[Any], level: float) -> ExchangeTest:
     used = [s for s in menu if rounds and all(s in r for r in rounds)]
     if not used:
         return ExchangeTest(1.0, np.zeros(1), math.inf, 1.0)
+    n_flips = int(min(_MOST_FLIPS, max(_N_FLIPS, _FLIPS_BEYOND / level)))
     statistics, nulls = [], []
     for number, contributions in enumerate(rounds):
         units = np.stack([contributions[s].units for s in used], axis=1)
-        observed, null = _statistics(units, np.random.default_rng(number))
+        observed, null = _statistics(units, n_flips, np.random.default_rng(number))
         statistics.append(observed)
         nulls.append(np.sort(null))
     mean = np.mean(statistics, axis=0)
@@ -107,15 +109,17 @@ def max_t(ledger: Ledger, menu: Collection[Any], level: float) -> ExchangeTest:
     return ExchangeTest(p_value, np.array([s[best] for s in statistics]), critical, float(agrees))
 
 
-def _statistics(units: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _statistics(
+    units: np.ndarray, n_flips: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Studentised gain of each setting, and the largest one under random signs."""
     units = units[np.abs(units).any(axis=1)]
     scale = np.sqrt((units.astype(np.float64) ** 2).sum(axis=0))
     scaled = units / np.where(scale > 0, scale, np.inf)
     null = [np.zeros(0)]
     step = max(1, _BLOCK // max(1, len(units)))
-    for start in range(0, _N_FLIPS, step):
-        size = min(step, _N_FLIPS - start)
+    for start in range(0, n_flips, step):
+        size = min(step, n_flips - start)
         signs = 2 * rng.integers(0, 2, (size, len(units)), dtype=np.int8) - 1
         null.append((signs.astype(scaled.dtype) @ scaled).max(axis=1))
     return scaled.sum(axis=0, dtype=np.float64), np.concatenate(null)
