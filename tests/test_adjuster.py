@@ -9,10 +9,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
-from altnorm import Adjuster, AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm._kinds import resolve_kind
 from altnorm._validation import InputError
+from altnorm.metrics import resolve_scoring
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
+from altnorm.tuning.families import AlternatingFamily
+from altnorm.tuning.folds import Dealing, Validation
+from altnorm.tuning.settings import Grid, Setting
 from tests.problems import planted
+
+GRID = Grid((1.0,), (1,), (0.5,), ("all",), (0.0,))
 
 
 def confused(n=1500, seed=0):
@@ -272,3 +279,19 @@ def test_wrong_settings_are_told_before_any_work(settings, message):
 
 def test_it_is_the_front_door():
     assert "Adjuster" in altnorm.__all__
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_crossfitted_probabilities_are_those_of_a_fit_without_the_fold(depth):
+    """Exact at depth 1, close beyond, as in the search."""
+    proba, y = planted(400)
+    folds = np.arange(400) % 4
+    score, kind = resolve_scoring(None), resolve_kind(None)
+    data = Validation(proba, y, None, None, proba[:0], kind, 10, None, score)
+    setting = Setting(1.3, depth, 0.25, "all", 0.1)
+    found = AlternatingFamily(GRID).crossfit_proba(Dealing(data, folds), setting)
+    for k in range(4):
+        inside = folds == k
+        alone = AlternatingNormalizer(**setting._asdict()).fit(proba[~inside], y[~inside])
+        expected = alone.transform(proba[inside])
+        np.testing.assert_allclose(found[inside], expected, atol=1e-12 if depth == 1 else 0.02)

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import log_softmax, softmax
-from sklearn import config_context
 
 from altnorm._progress import track
 from altnorm._validation import InputError
@@ -28,7 +27,6 @@ from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
 
 __all__ = ["AffineFamily", "AlternatingFamily", "BiasFamily", "Family", "MatrixFamily"]
 
-WORKING_MEMORY = 256  # MiB: the validation data are in memory several times already
 MENU_RIDGES = (64.0, 4.0)
 LABELS_PER_CLASS = 5  # with fewer, a matrix only learns noise
 LARGEST_WORK = 1e9  # rows times classes squared, beyond which a matrix takes too long
@@ -74,11 +72,7 @@ class AlternatingFamily:
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Try the settings that a search visits, or only those on the menu."""
-        crossfit: ClassCrossFit | BinaryCrossFit
-        if dealing.data.kind.is_multilabel:
-            crossfit = BinaryCrossFit(dealing)
-        else:
-            crossfit = ClassCrossFit(dealing)
+        crossfit = _make_crossfit(dealing)
         grid = self.grid if full else self.grid.menu()
 
         def keep(pairs: Iterable[tuple[Setting, np.ndarray]]) -> Tried:
@@ -104,20 +98,25 @@ class AlternatingFamily:
         self._map(lambda setting: keep(crossfit.deeper(setting, depth)), deeper)
 
     def crossfit_proba(self, dealing: Dealing, setting: Setting) -> np.ndarray:
-        """Cross-fitted probabilities of one setting, exact at any depth."""
-        data = dealing.data
-        after = data.proba.copy()
-        for k, outside in enumerate(dealing.outside):
-            with config_context(working_memory=WORKING_MEMORY):
-                inside = dealing.folds == k
-                after[inside] = self._fit(data, setting, outside).transform(data.proba[inside])
-        return after
+        """Cross-fitted probabilities of one setting."""
+        crossfit = _make_crossfit(dealing.scored_by_proba())
+        if setting.depth == 1:
+            alone = Grid(
+                (setting.alpha,),
+                (1,),
+                (setting.threshold,),
+                (setting.reference,),
+                (setting.smoothing,),
+            )
+            found = crossfit.first(setting.alpha, alone)
+        else:
+            found = crossfit.deeper(setting._replace(depth=1), setting.depth)
+        *_, (_, proba) = found
+        return proba
 
     def fit(self, data: Validation, setting: Setting) -> AlternatingNormalizer:
         """Fit a setting on all rows."""
-        return self._fit(data, setting, sample(data, np.ones(len(data.proba), dtype=bool)))
-
-    def _fit(self, data: Validation, setting: Setting, known: Sample) -> AlternatingNormalizer:
+        known = sample(data, np.ones(len(data.proba), dtype=bool))
         missing = np.flatnonzero(known.absent)
         sure = np.eye(data.proba.shape[1], dtype=data.proba.dtype)[missing]
         rows = np.concatenate([data.proba[known.rows], data.unlabelled, sure])
@@ -270,6 +269,10 @@ class MatrixFamily(AffineFamily):
         if n < LABELS_PER_CLASS * m:
             return "too_few_labels"
         return "too_much_work" if float(n) * m * m > LARGEST_WORK else ""
+
+
+def _make_crossfit(dealing: Dealing) -> ClassCrossFit | BinaryCrossFit:
+    return (BinaryCrossFit if dealing.data.kind.is_multilabel else ClassCrossFit)(dealing)
 
 
 def _crossfit_scores(dealing: Dealing, fits: Sequence[Any]) -> np.ndarray:

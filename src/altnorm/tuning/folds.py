@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from sklearn.model_selection import check_cv
 
 from altnorm._array import quiet
 from altnorm._kinds import LabelKind
-from altnorm._scores import Score
+from altnorm._scores import SINGLE_LABEL, Score
 from altnorm._validation import InputError, check_integer
 from altnorm.reference import post_stratify
 
@@ -70,6 +71,12 @@ class Dealing:
         self.data, self.folds = data, folds
         self.n_folds = int(folds.max()) + 1
         self.outside = [sample(data, folds != k) for k in range(self.n_folds)]
+
+    def scored_by_proba(self) -> Dealing:
+        """Return the same dealing for a score that needs probabilities."""
+        other = copy(self)
+        other.data = self.data._replace(score=SINGLE_LABEL["neg_log_loss"])
+        return other
 
     @cached_property
     def log_p(self) -> np.ndarray:
