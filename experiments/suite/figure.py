@@ -20,7 +20,8 @@ def draw_gains(rows: list[dict[str, Any]], folder: Path) -> None:
     rows = [row for row in rows if row["kind"] == "single-label" and row["method"] in METHODS]
     by_key = {(row["classifier"], row["method"]): row for row in rows}
     names = sorted(
-        {row["classifier"] for row in rows}, key=lambda name: by_key[name, "Adjuster"]["gain"]
+        {row["classifier"] for row in rows},
+        key=lambda name: tuple(by_key[name, method]["gain"] for method in reversed(METHODS)),
     )
     with figure(1, (9.2, 0.34 * len(names) + 1.6)) as (canvas, ax):
         ax.axvline(0, color=INK, linewidth=1)
@@ -39,5 +40,6 @@ def draw_gains(rows: list[dict[str, Any]], folder: Path) -> None:
         ax.set_xlabel("gain in test accuracy, points (bars: 95 % intervals)", fontsize=10)
         ax.grid(axis="y", visible=False)
         ax.spines["left"].set_color(GREY)
-        ax.legend(loc="lower right", fontsize=10)
+        # Above the rows: below them it would cover some.
+        ax.legend(loc="lower center", bbox_to_anchor=(0.25, 1.0), ncols=2, fontsize=10)
         save(canvas, folder, "gains")

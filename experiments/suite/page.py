@@ -35,7 +35,8 @@ changed. Clearly better or worse: the interval excludes 0.
 
 ## Probabilities
 
-Log-loss (lower is better), and top-label calibration error in points.
+Log-loss (lower is better), then top-label calibration error in points. A mean is over the
+classifiers on which the method was tried.
 
 {loss}
 
