@@ -35,7 +35,7 @@ def draw_gains(rows: list[dict[str, Any]], folder: Path) -> None:
             ax.plot([], [], "o-", color=colour, label=_LABELS[method])
         ax.set_yticks(range(len(names)), [plain_name(name) for name in names], fontsize=10)
         ax.set_xscale("symlog", linthresh=2)
-        ticks = [-2, -1, 0, 1, 2, 5, 10, 20]
+        ticks = [-5, -2, -1, 0, 1, 2, 5, 10, 20]
         ax.set_xticks(ticks, [f"{t:+d}" if t else "0" for t in ticks], fontsize=10)
         ax.set_xlabel("gain in test accuracy, points (bars: 95 % intervals)", fontsize=10)
         ax.grid(axis="y", visible=False)
