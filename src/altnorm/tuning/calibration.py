@@ -135,6 +135,9 @@ def fit_temperatures(
 def is_touched(data: Validation, before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """Which rows a family changed at all, or which entries where there are several labels."""
     differs = before != after
+    if data.kind.is_multilabel and data.kind.decision != "threshold":
+        # Such a rule compares labels with one another: only one temperature for all keeps it.
+        return np.zeros_like(differs)
     return differs if data.kind.is_multilabel else differs.any(axis=1)
 
 
