@@ -22,11 +22,20 @@ NEEDS = {
     "torch": "torch",
 }
 
+HEAVY = tuple(f"src/altnorm/{path}" for path in ("ray.py", "spark.py", "torch"))
+
 collect_ignore = [
     f"src/altnorm/{path}"
     for path, library in NEEDS.items()
     if find_spec(library) is None and not REQUIRE_ALL
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the doctests of modules that need what `make test` does not install."""
+    for item in items:
+        if item.path.relative_to(item.config.rootpath).as_posix().startswith(HEAVY):
+            item.add_marker(pytest.mark.heavy)
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

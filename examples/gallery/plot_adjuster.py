@@ -19,9 +19,7 @@ from sklearn.model_selection import train_test_split
 from altnorm import Adjuster
 
 X, y = load_digits(return_X_y=True)
-X_train, X_rest, y_train, y_rest = train_test_split(
-    X, y, test_size=0.6, stratify=y, random_state=1
-)
+X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=0.6, stratify=y, random_state=1)
 X_val, X_test, y_val, y_test = train_test_split(
     X_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=1
 )
