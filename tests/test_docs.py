@@ -116,3 +116,12 @@ def test_every_example_has_a_place_in_the_gallery():
     examples = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
     names = {path.stem.removeprefix("plot_") for path in examples}
     assert names == set(re.findall(r'"(\w+)"', listed))
+
+
+def test_numbers_about_real_classifiers_are_those_of_the_suite():
+    page = (DOCS / "should-i-use-it.md").read_text(encoding="utf-8")
+    story = page[page.index("## What it did") : page.index("## How the verdict works")]
+    results = (ROOT / "experiments/suite/results/README.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"[+-]\d+\.\d\d|\d\.\d{3}", story)
+    assert len(quoted) > 10
+    assert [number for number in quoted if number not in results] == []
