@@ -60,6 +60,7 @@ reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTION
 	$(STUDY) experiments.ufet
 	$(STUDY) experiments.suite --data $(PREDICTIONS)
 	$(STUDY) experiments.asking --data $(PREDICTIONS)
+	$(STUDY) experiments.label_shift --data $(PREDICTIONS)
 	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)
 	$(STUDY) experiments.blur --data $(PREDICTIONS)
 	$(STUDY) experiments.corruption --data $(DATASETS)

@@ -41,8 +41,8 @@ class Shift:
         "no_shift": classes are predicted as often as before. "not_label_shift": they are not, but
         another class balance does not explain the difference.
     p_value : float
-        Of the hypothesis that nothing has changed: a two-sample chi-squared test of the predicted
-        classes, after calibration.
+        Of the hypothesis that nothing has changed: two-sample chi-squared tests of the predicted
+        classes and of these with their confidences, after calibration; twice the smaller p-value.
     distance : float
         Total variation distance between the balances before and after.
     before, before_low, before_high : tuple of float
@@ -136,18 +136,18 @@ def judge_shift(
     source, old = profile.balance, profile.counts
     if balance is not None:
         old = profile.reweighted(balance)
-    test = compare_counts(old.sum(axis=1), intake.counts.sum(axis=1))
+    p_value = _no_change(old, intake.counts)
     found, after = estimate_balance(profile, intake), shrink_balance(profile, intake)
     fit_p_value, rest = unexplained(profile, intake.counts, found, old)
     reason = "no_shift"
-    if test.p_value < significance:
+    if p_value < significance:
         misfit = rest > _LARGEST_REST and fit_p_value < _FIT_SIGNIFICANCE
         reason = "not_label_shift" if misfit else "adapted"
     errors = balance_errors(profile, intake, found)
     source_errors = np.sqrt(source * (1 - source) / profile.n_rows)
     return Shift(
         reason,
-        test.p_value,
+        p_value,
         float(np.abs(after - source).sum() / 2),
         *_interval(source, source, source_errors),
         *_interval(after, found, errors),
@@ -155,6 +155,17 @@ def judge_shift(
         rest,
         intake.n_rows,
     )
+
+
+def _no_change(before: np.ndarray, now: np.ndarray) -> float:
+    """P-value of the hypothesis that nothing has changed.
+
+    Predicted classes alone have little power where a classifier predicts few of them, or where it
+    is in doubt about most rows; classes with confidences have more there, and less elsewhere.
+    """
+    classes = compare_counts(before.sum(axis=1), now.sum(axis=1))
+    both = compare_counts(before.ravel(), now.ravel())
+    return min(1.0, 2 * min(classes.p_value, both.p_value))
 
 
 def _interval(

@@ -1,0 +1,58 @@
+"""The figure of the study: drawn from cases, nothing is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from experiments._figures import BLUE, GREY, INK, ORANGE, TEAL, figure, save
+from experiments.label_shift.study import SHIFTS, Case
+from experiments.label_shift.summary import resampled
+
+__all__ = ["draw_gains"]
+
+_MARKS = {"adapt": (BLUE, "o"), "EM": (ORANGE, "s"), "oracle": (GREY, "D")}
+
+
+def draw_gains(cases: Sequence[Case], folder: Path) -> None:
+    """Mean gains by kind of shift, and adapting against the oracle, case by case."""
+    chosen = resampled(cases)
+    with figure(2, (11.4, 4.3)) as (canvas, panels):
+        _draw_means(panels[0], chosen)
+        _draw_cases(panels[1], chosen)
+        save(canvas, folder, "gains")
+
+
+def _draw_means(panel: Axes, cases: Sequence[Case]) -> None:
+    for i, (name, (colour, mark)) in enumerate(_MARKS.items()):
+        means = [
+            np.mean([c.scores[name] - c.scores["none"] for c in cases if c.shift == shift] or [0])
+            for shift in SHIFTS
+        ]
+        x = np.arange(len(SHIFTS)) + 0.12 * (i - 1)
+        panel.plot(x, means, color=colour, marker=mark, ls="", ms=7, label=name)
+    panel.axhline(0, color=INK, lw=0.8)
+    panel.set_xticks(range(len(SHIFTS)), [shift.replace(" ", "\n") for shift in SHIFTS])
+    panel.set_title("Mean gain over not adapting (points)")
+    panel.legend(loc="upper left")
+
+
+def _draw_cases(panel: Axes, cases: Sequence[Case]) -> None:
+    for reason, colour in (("adapted", BLUE), ("no_shift", GREY), ("not_label_shift", TEAL)):
+        points = [
+            (c.scores["oracle"] - c.scores["none"], c.scores["adapt"] - c.scores["none"])
+            for c in cases
+            if c.reason == reason
+        ]
+        if points:
+            x, y = np.array(points).T
+            label = reason.replace("_", " ")
+            panel.plot(x, y, color=colour, marker="o", ls="", ms=4, alpha=0.6, label=label)
+    panel.axline((0, 0), slope=1, color=INK, lw=0.9, ls=":")
+    panel.axhline(0, color=INK, lw=0.6)
+    panel.set_xlabel("gain of the oracle that knows the balance (points)")
+    panel.set_title("Gain of adapting, case by case (points)")
+    panel.legend(loc="upper left")
