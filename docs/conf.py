@@ -71,11 +71,20 @@ class TeachingOrder(FileNameSortKey):
         return (TEACHING_ORDER.index(name) if known else len(TEACHING_ORDER), name)
 
 
+
+def enlarge_text(gallery_conf, name):
+    """Let thumbnails be legible; runs before each example."""
+    import matplotlib as mpl
+
+    mpl.rcParams["font.size"] = 13
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
     "abort_on_example_error": True,
     "show_memory": False,
+    "reset_modules": ("matplotlib", enlarge_text),
     "within_subsection_order": TeachingOrder,
     "thumbnail_size": (640, 400),
     "default_thumb_file": str(HERE / "images" / "thumbnail.png"),
