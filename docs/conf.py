@@ -71,7 +71,6 @@ class TeachingOrder(FileNameSortKey):
         return (TEACHING_ORDER.index(name) if known else len(TEACHING_ORDER), name)
 
 
-
 def enlarge_text(gallery_conf, name):
     """Let thumbnails be legible; runs before each example."""
     import matplotlib as mpl
