@@ -219,7 +219,7 @@ def test_export(folder, model):
 
 def test_report(folder, model, capsys):
     command = ["report", model, "test.parquet", "--label", "y", "-o", "r.html", "--title", "Ours"]
-    more = ["--validation", "val.parquet", "--text", "note", "--jobs", "1"]
+    more = ["--validation", "val.parquet", "--text", "note"]
     assert run([*command, *more]) == 0
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "Ours" in page

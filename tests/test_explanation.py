@@ -59,10 +59,10 @@ def test_in_a_sentence():
     doubt, names = np.array([0.47, 0.971, 0.999]), np.array(["cat", "dog"])
     found = Explanation.from_predictions(before, after, doubt, names, argmax)
     assert str(found) == (
-        "Row 1 was in doubt (ambiguity 0.97): cat (0.60 before) was multiplied by 0.50, "
-        "dog by 1.75, so dog leads with 0.70.\n"
-        "Row 2 was in doubt (ambiguity 1.00): cat (0.52 before) was multiplied by 0.75, "
-        "dog by 1.27, so dog leads with 0.61."
+        "Row 1 (ambiguity 0.97): cat goes from 0.60 to 0.30 and dog from 0.40 to 0.70, so dog "
+        "leads.\n"
+        "Row 2 (ambiguity 1.00): cat goes from 0.52 to 0.39 and dog from 0.48 to 0.61, so dog "
+        "leads."
     )
 
 

@@ -391,3 +391,39 @@ def test_the_page_says_whether_the_reference_still_fits(favoured, told):
     incoming = rng.dirichlet([0.3 + favoured, 0.3, 0.3], size=1000)
     page = render_report(normalizer, Predictions(incoming, normalizer.classes_))
     assert told in page
+
+
+def test_all_moves_are_shown_however_many_classes_there_are():
+    rng = np.random.default_rng(0)
+    m = 40
+    before, after = rng.dirichlet(np.full(m, 0.2), size=(2, 800))
+    y = rng.integers(m, size=800)
+
+    class Other(Identity):
+        def _transform(self, proba):
+            return after
+
+    other = Other().fit(before)
+    flows = Page(render_report(other, Predictions(before, np.arange(m), y))).data["flows"]
+    grouped = flows["grouped"]
+    old, new = before.argmax(axis=1), after.argmax(axis=1)
+    assert sum(grouped["count"]) == flows["rows"] == (old != new).sum()
+    assert sum(grouped["fixed"]) == ((old != y) & (new == y)).sum()
+    assert sum(grouped["broken"]) == ((old == y) & (new != y)).sum()
+    assert len(set(grouped["source"])) == len(set(grouped["target"])) == 9
+    assert max(grouped["source"]) == max(grouped["target"]) == m  # other classes
+
+
+def test_families_and_calibration_have_their_lines():
+    validation, test = predictions(seed=5), predictions(seed=6)
+    tuned = Adjuster(("alternating",)).fit(validation.proba, validation.codes)
+    tuned.classes_ = tuned.best_normalizer_.classes_ = test.classes
+    page = Page(render_report(tuned, test))
+    assert "Calibration: log loss" in page.text
+    stages = set(page.data["reliability"])
+    assert stages == (
+        {"before", "decided", "after"} if tuned.calibration_.adopted else {"before", "after"}
+    )
+    balance = page.data["balance"]
+    assert balance["occurs"] == np.bincount(test.codes, minlength=len(test.classes)).tolist()
+    assert sum(balance["predicted"]) == len(test.codes)

@@ -223,7 +223,8 @@ def test_the_browser_computes_what_the_library_computes(show):
     validation, test = synthetic(2, seed=1), synthetic(2, seed=2)
     inner = tune(validation).best_normalizer_
     kept = {name: getattr(inner, name) for name in ("threshold", "reference", "smoothing")}
-    again = AlternatingNormalizer(2.0, prior=inner.prior_, **kept).fit(validation.proba)
+    again = AlternatingNormalizer(2.0, prior=inner.prior_, **kept)
+    again.fit(inner.reference_, sample_weight=inner.reference_weight_)
     old, new = test.proba.argmax(axis=1), again.transform(test.proba).argmax(axis=1)
     data = json.loads(js(browser, "return document.querySelector('#data').textContent"))
     move = "const a = document.querySelector('#alpha'); a.value = arguments[0];"

@@ -13,7 +13,23 @@ __all__ = ["ChangedRow", "Explanation"]
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """One row whose class changed."""
+    """One row whose class changed.
+
+    Attributes
+    ----------
+    row : int
+        Row in the batch.
+    ambiguity : float
+        Ambiguity of the row.
+    before, after : object
+        Class before and after.
+    proba_before, proba_after : float
+        Probability of the class before, before; and of the class after, after.
+    factor_before, factor_after : float
+        What the two classes were multiplied by.
+    left_to_before, given_to_after : float
+        Probability of the class before, after; and of the class after, before.
+    """
 
     row: int
     ambiguity: float
@@ -23,13 +39,14 @@ class ChangedRow:
     proba_after: float
     factor_before: float
     factor_after: float
+    left_to_before: float
+    given_to_after: float
 
     def __str__(self) -> str:
         return (
-            f"Row {self.row} was in doubt (ambiguity {self.ambiguity:.2f}): {self.before} "
-            f"({self.proba_before:.2f} before) was multiplied by {self.factor_before:.2f}, "
-            f"{self.after} by {self.factor_after:.2f}, so {self.after} leads with "
-            f"{self.proba_after:.2f}."
+            f"Row {self.row} (ambiguity {self.ambiguity:.2f}): {self.before} goes from "
+            f"{self.proba_before:.2f} to {self.left_to_before:.2f} and {self.after} from "
+            f"{self.given_to_after:.2f} to {self.proba_after:.2f}, so {self.after} leads."
         )
 
 
@@ -110,6 +127,8 @@ class Explanation:
             proba_after=float(self.proba_after[i, new]),
             factor_before=float(self.factors[i, old]),
             factor_after=float(self.factors[i, new]),
+            left_to_before=float(self.proba_after[i, old]),
+            given_to_after=float(self.proba_before[i, new]),
         )
 
     def __iter__(self) -> Iterator[ChangedRow]:

@@ -18,7 +18,7 @@ from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import errors, out, score_table, show_cautions, show_verdict
 from altnorm.cli.compare import comparison_table
 from altnorm.comparison import Comparison, default_methods
-from altnorm.evaluation import Evaluation, evaluate
+from altnorm.evaluation import Evaluation, evaluate, tuned_for
 from altnorm.model import save_model
 from altnorm.predictions import Predictions
 from altnorm.report import write_report
@@ -123,7 +123,7 @@ def travel(
 def compare_tuned(
     tuned: Any, validation: Predictions, test: Predictions, scoring: Any = None
 ) -> Comparison:
-    """Compare a tuned model with its peers, which alone are fitted."""
+    """Compare a fitted model with its peers, which alone are fitted here."""
     methods = {
         name: method
         for name, method in default_methods(validation.multilabel).items()
@@ -138,7 +138,7 @@ def compare_tuned(
         test.probabilities(),
         test.codes,
         methods=methods,
-        scoring=tuned.verdict_.scoring if scoring is None else scoring,
+        scoring=tuned_for(tuned) if scoring is None else scoring,
         verbose=int(errors.is_terminal),
     )
 

@@ -9,9 +9,8 @@ import typer
 
 from altnorm._files import check_output
 from altnorm.cli import _options as options
+from altnorm.cli._journey import compare_tuned
 from altnorm.cli._screen import out, print_json
-from altnorm.cli.compare import compare_all
-from altnorm.evaluation import tuned_for
 from altnorm.model import load_model
 from altnorm.predictions import read_predictions, read_texts
 
@@ -49,7 +48,6 @@ def report(
     other: options.Other = None,
     format: options.Format = None,
     usual_options: options.UsualOptions = False,
-    jobs: options.Jobs = -1,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -68,7 +66,7 @@ def report(
     if validation is not None:
         val = read_predictions(validation, layout, classes=normalizer.classes_)
         if tested.labels is not None:
-            compared = compare_all(val, tested, scoring or tuned_for(normalizer), jobs=jobs)
+            compared = compare_tuned(normalizer, val, tested, scoring)
     write_report(
         normalizer,
         tested,

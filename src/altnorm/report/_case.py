@@ -15,6 +15,7 @@ from altnorm.explanation import Explanation
 from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import Identity
 from altnorm.predictions import Predictions
+from altnorm.tuning.summary import calibrates
 from altnorm.verdict import Verdict
 
 __all__ = ["Case", "read_case"]
@@ -62,6 +63,13 @@ class Case:
     def decided(self) -> tuple[np.ndarray, np.ndarray]:
         """Decisions before and after: class codes (n,), or 0/1 matrices (n, m)."""
         return self.kind.decide(self.before), self.kind.decide(self.after)
+
+    @cached_property
+    def decided_only(self) -> np.ndarray | None:
+        """Probabilities after the decisions alone, where calibration follows them."""
+        if self.family == "identity" or not calibrates(self.normalizer):
+            return None
+        return np.asarray(self.inner.transform(self.before))
 
     @property
     def tuned(self) -> Verdict | None:

@@ -12,7 +12,7 @@ import numpy as np
 from altnorm._kinds import Labelwise, Pairs
 from altnorm.comparison import Comparison
 from altnorm.display import measures
-from altnorm.display.records import ClassUse
+from altnorm.display.records import ClassUse, Flows
 from altnorm.predictions import Predictions
 from altnorm.report._case import Case
 from altnorm.report._live import live_data
@@ -22,6 +22,8 @@ from altnorm.report._rows import changed_rows
 __all__ = ["chart_data"]
 
 MAX_FLOWS = 400
+FEW_FLOWS = 18  # as many as the diagram shows one by one
+N_GROUPS = 8
 
 
 def chart_data(
@@ -41,6 +43,7 @@ def chart_data(
         "threshold": case.threshold,
         "flows": _flows(case),
         "changes": _changes(case),
+        "balance": _balance(case),
         "ambiguity": _ambiguity(case),
         "use": _use(case, reference),
         "tuning": _tuning(case),
@@ -58,7 +61,41 @@ def _flows(case: Case) -> dict[str, Any] | None:
         return None
     found = measures.flows(*case.decided, case.codes)
     flows = {name: v if v is None else v[:MAX_FLOWS] for name, v in vars(found).items()}
-    return {**flows, "n": found.count.size, "rows": int(found.count.sum())}
+    grouped = _grouped(found, case.classes.size) if found.count.size > FEW_FLOWS else None
+    return {
+        **flows,
+        "n": found.count.size,
+        "rows": int(found.count.sum()),
+        "grouped": grouped,
+    }
+
+
+def _grouped(flows: Flows, n_classes: int) -> dict[str, Any]:
+    """All flows between the classes that lose and gain most, and all others (the last code)."""
+    ends = []
+    for codes in (flows.source, flows.target):
+        moved = np.bincount(codes, flows.count, minlength=n_classes)
+        kept = np.argsort(-moved, kind="stable")[:N_GROUPS]
+        ends.append(np.where(np.isin(codes, kept), codes, n_classes))
+    keys, group = np.unique(np.stack(ends, axis=1), axis=0, return_inverse=True)
+    sums = {
+        name: None if values is None else np.bincount(group.reshape(-1), values)
+        for name, values in (
+            ("count", flows.count),
+            ("fixed", flows.fixed),
+            ("broken", flows.broken),
+        )
+    }
+    return {"source": keys[:, 0], "target": keys[:, 1], **sums}
+
+
+def _balance(case: Case) -> dict[str, Any] | None:
+    """How often each class is predicted before, and how often it occurs."""
+    if case.kind.is_multilabel or case.codes is None:
+        return None
+    m = case.classes.size
+    predicted = np.bincount(case.decided[0], minlength=m)
+    return {"predicted": predicted, "occurs": np.bincount(case.codes, minlength=m)}
 
 
 def _changes(case: Case) -> dict[str, Any] | None:
@@ -128,7 +165,8 @@ def _tuning(case: Case) -> dict[str, Any] | None:
     if results is None or "alpha" not in results:  # a peer keeps results of its own
         return None
     found = measures.tuning_curves(results, getattr(case.normalizer, "best_params_", None))
-    top = np.sort(np.asarray(results["score"]))[::-1][:10]
+    family = np.asarray(results.get("family", np.full(len(results["score"]), "alternating")))
+    top = np.sort(np.asarray(results["score"])[family == "alternating"])[::-1][:10]
     return {
         "curves": [vars(curve) for curve in found.curves],
         "base": found.base,
@@ -149,10 +187,10 @@ def _peers(comparison: Comparison | None) -> dict[str, Any] | None:
 def _reliability(case: Case) -> dict[str, Any] | None:
     if case.codes is None:
         return None
-    return {
-        name: asdict(measures.reliability(proba, case.codes))
-        for name, proba in (("before", case.before), ("after", case.after))
-    }
+    stages = {"before": case.before, "after": case.after}
+    if case.decided_only is not None:
+        stages["decided"] = case.decided_only
+    return {name: asdict(measures.reliability(proba, case.codes)) for name, proba in stages.items()}
 
 
 def _plain(value: Any) -> Any:

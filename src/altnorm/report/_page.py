@@ -117,6 +117,12 @@ def _arms(case: Case) -> list[tuple[str, Any, str]]:
         if name == case.normalizer.family_:
             fate = "chosen"
         found.append((names.get(name, name), score_line(verdict), fate))
+    calibration = getattr(case.normalizer, "calibration_", None)
+    if calibration is not None:
+        fate = "adopted" if calibration.adopted else calibration.reason_text
+        found.append(
+            (f"Calibration: {score_line(calibration).name}", score_line(calibration), fate)
+        )
     return found
 
 

@@ -1,5 +1,6 @@
 // What changes: intervals of the scores, flow of rows between classes, fixed and broken by class.
 const NAMES = DATA.classes;
+const nameOf = (code) => (code < NAMES.length ? NAMES[code] : 'other classes');
 const NOUN = DATA.multilabel ? ['label', 'labels'] : ['class', 'classes'];
 const ROWS = DATA.multilabel ? ['decision', 'decisions'] : ['row', 'rows'];
 
@@ -41,8 +42,8 @@ function groupSums(keys, amounts) {
   return found;
 }
 
-function largestFlows(n) {
-  const { source, target, count: amounts, fixed: right, broken } = DATA.flows;
+function largestFlows(n, all = DATA.flows) {
+  const { source, target, count: amounts, fixed: right, broken } = all;
   return amounts.slice(0, n).map((amount, i) => ({
     from: source[i], to: target[i], amount,
     fixed: right ? right[i] : 0, broken: broken ? broken[i] : 0,
@@ -54,19 +55,20 @@ function sides(flows) {
   const amounts = flows.map((f) => f.amount);
   const out = groupSums(flows.map((f) => f.from), amounts);
   const into = groupSums(flows.map((f) => f.to), amounts);
-  const left = [...out.keys()].sort((a, b) => out.get(b) - out.get(a));
+  const rest = (k) => (k < NAMES.length ? 0 : 1);  // other classes come last
+  const left = [...out.keys()].sort((a, b) => rest(a) - rest(b) || out.get(b) - out.get(a));
   const rank = new Map(left.map((k, i) => [k, i]));
   const pull = groupSums(flows.map((f) => f.to), flows.map((f) => f.amount * rank.get(f.from)));
   const centre = (k) => pull.get(k) / into.get(k);
-  const right = [...into.keys()].sort((a, b) => centre(a) - centre(b));
+  const right = [...into.keys()].sort((a, b) => rest(a) - rest(b) || centre(a) - centre(b));
   return { out, into, left, right, rank };
 }
 
 function drawFlows(plot, width, figure) {
   const all = DATA.flows;
-  const flows = largestFlows(width < 560 ? 12 : 18);
+  const flows = all.grouped ? largestFlows(Infinity, all.grouped) : largestFlows(18);
   const { out, into, left, right, rank } = sides(flows);
-  const side = Math.min(170, width * 0.31);
+  const side = nameRoom(width, 170);
   const height = clamp(Math.max(left.length, right.length) * 26 + 10, 150, 560);
   const area = canvas(width, height, flowLabel(all), { top: 4, bottom: 4 });
   const from = stack(left, out, height - 8, 15, 6);
@@ -83,10 +85,8 @@ function drawFlows(plot, width, figure) {
   }
   plot.append(area.node);
   hover(area, marks, 14);
-  const rest = all.rows - sum(flows.map((f) => f.amount));
-  if (rest > 0) {
-    summarize(figure, `The ${flows.length} largest of ${count(all.n)} flows; the others move ${
-      plural(rest, 'row', 'rows')}.`);
+  if (all.grouped) {
+    summarize(figure, `All ${count(all.rows)} rows, in ${count(all.n)} flows between classes. The classes that lose and gain most have names, the rest are together.`);
   }
   const columns = ['From', 'To', 'Rows', ...(all.fixed ? ['Fixed', 'Broken'] : [])];
   alternative(figure, columns, () => largestFlows(all.count.length).map((f) =>
@@ -118,7 +118,7 @@ function ribbon(area, flow, a, b, x0, x1) {
   });
   area.node.append(group);
   const y = 4 + (first + a.y + a.used + b.y + b.used) / 4;
-  const lines = [`${NAMES[flow.from]} → ${NAMES[flow.to]}`, plural(flow.amount, 'row', 'rows')];
+  const lines = [`${nameOf(flow.from)} → ${nameOf(flow.to)}`, plural(flow.amount, 'row', 'rows')];
   if (DATA.flows.fixed) lines.push(`${count(flow.fixed)} fixed, ${count(flow.broken)} broken`);
   return { x: mid, y, lines, node: group };
 }
@@ -126,11 +126,11 @@ function ribbon(area, flow, a, b, x0, x1) {
 function nodes(area, placed, amounts, x, room, anchor) {
   placed.forEach((node, key) => {
     const amount = count(amounts.get(key));
-    const label = fit(NAMES[key], room - widthOf(`${amount}  `));
+    const label = fit(nameOf(key), room - widthOf(`${amount}  `));
     const y = node.y + 4 + node.height / 2 + 4;
     const words = anchor === 'end' ? `${label} ${amount}` : `${amount} ${label}`;
     const text = write(words, anchor === 'end' ? x - 7 : x + 12, y, null, anchor);
-    text.prepend(svg('title', {}, NAMES[key]));
+    text.prepend(svg('title', {}, nameOf(key)));
     area.node.append(block('fill-ink', x, node.y + 4, 5, node.height), text);
   });
 }
@@ -157,7 +157,7 @@ function drawChanges(plot, width, figure) {
   const { changes } = DATA;
   const [gain, loss] = [changes.fixed || changes.gained, changes.broken || changes.lost];
   const shown = movers(gain, loss);
-  const side = Math.min(180, width * 0.34);
+  const side = nameRoom(width, 180);
   const area = canvas(width, shown.length * 24 + 12,
     `${right} and ${left} ${ROWS[1]} for ${plural(shown.length, ...NOUN)}.`, { top: 4, bottom: 4 });
   const most = (values) => Math.max(1, ...shown.map((i) => values[i]));

@@ -119,7 +119,10 @@ const CONFIDENCE = DATA.multilabel ? 'predicted probability' : 'confidence';
 const whole = (value) => percent(value, 0);
 
 function drawReliability(plot, width, figure) {
-  const { before, after } = DATA.reliability;
+  const { before, decided, after } = DATA.reliability;
+  const stages = [['before', before, 'before'],
+    ...(decided ? [['decisions adjusted', decided, 'depth3']] : []),
+    [decided ? 'and calibrated' : 'after', after, 'after']];
   const size = Math.min(width, 460);
   const label = 'Confidence against the share that is right, before and after.';
   const area = canvas(size, size * 0.86, label, { top: 30, left: 50, bottom: 40 });
@@ -127,22 +130,22 @@ function drawReliability(plot, width, figure) {
   axisY(area, y, QUARTERS, whole, 'share that is right');
   axisX(area, x, QUARTERS, whole, CONFIDENCE);
   area.node.append(stroke('diagonal', x(0), y(0), x(1), y(1)));
-  const marks = [['before', before], ['after', after]].flatMap(([side, r]) => {
+  const marks = stages.flatMap(([side, r, kind]) => {
     const points = r.confidence.map((c, i) => [x(c), y(r.right[i])]);
-    area.node.append(curve(`line-${side}`, points),
-      ...points.map((p) => dot(`dot fill-${side}`, ...p)));
+    area.node.append(curve(`line-${kind}`, points),
+      ...points.map((p) => dot(`dot fill-${kind}`, ...p)));
     return points.map(([px, py], i) => ({ x: px, y: py, lines: [side,
       `mean ${CONFIDENCE} ${percent(r.confidence[i])}`, `right ${percent(r.right[i])}`,
       plural(r.count[i], 'prediction', 'predictions')] }));
   });
-  legend(plot, [['before', 'before', 'line'], ['after', 'after', 'line']]);
+  legend(plot, stages.map(([side, , kind]) => [side, kind, 'line']));
   area.node.style.maxWidth = `${size}px`;
   plot.append(area.node);
   hover(area, marks, 24);
-  summarize(figure, `Expected calibration error ${fixed(before.error, 3)} before, ${
-    fixed(after.error, 3)} after. Bins hold equally many predictions.`);
-  alternative(figure, ['', CONFIDENCE, 'right', 'predictions'], () =>
-    [['before', before], ['after', after]].flatMap(([side, r]) => r.confidence.map((c, i) =>
+  summarize(figure, `Mean distance from the diagonal (expected calibration error): ${
+    stages.map(([side, r]) => `${percent(r.error)} ${side}`).join(', ')}. Each dot stands for equally many predictions.`);
+  alternative(figure, ['stage', CONFIDENCE, 'right', 'predictions'], () =>
+    stages.flatMap(([side, r]) => r.confidence.map((c, i) =>
       [side, percent(c), percent(r.right[i]), count(r.count[i])])));
 }
 

@@ -24,8 +24,12 @@ const signed = (value, digits) => (value > 0 ? '+' : '') + fixed(value, digits);
 const count = (value) => Math.round(value).toLocaleString('en');
 const percent = (value, digits = 1) => `${fixed(100 * value, digits)}%`;
 const share = (value) => percent(value, value < 0.001 ? 3 : value < 0.0995 ? 2 : 1);
-const times = (value) =>
-  value === null || value === undefined ? '–' : `×${Number(value.toPrecision(2))}`;
+// Beyond a thousand either way the digits of a factor say nothing.
+const times = (value) => {
+  if (value === null || value === undefined) return '–';
+  if (value > 1000) return '×>1000';
+  return value < 0.001 ? '×<0.001' : `×${Number(value.toPrecision(2))}`;
+};
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -42,6 +46,9 @@ function fit(text, width) {
   while (cut > 1 && widthOf(`${text.slice(0, cut)}…`) > width) cut -= 1;
   return `${text.slice(0, cut).trimEnd()}…`;
 }
+
+// Room for names beside a chart: a larger share of it on a phone.
+const nameRoom = (width, most) => Math.min(most, width * (width < 480 ? 0.42 : 0.33));
 
 // A scale maps numbers to pixels by way of a transform.
 function scale(domain, range, transform = (v) => v) {
@@ -72,7 +79,7 @@ function ticks(low, high, n = 5) {
 // Ticks for a square-root scale.
 function rootTicks(most) {
   const wanted = [most / 100, most / 10, most / 3, most].map((v) => Number(v.toPrecision(1)));
-  return [...new Set(wanted)].filter((v) => v >= 1);
+  return [...new Set(wanted)].filter((v) => v >= 1 && v <= most);
 }
 function logTicks(low, high, n = 6) {
   if (high < 4 * low) return ticks(low, high, n);
@@ -109,6 +116,16 @@ function setUpTheme() {
     tell();
   });
   dark.addEventListener('change', tell);
+  // Paper is white, whatever the screen is.
+  let chosen;
+  addEventListener('beforeprint', () => {
+    chosen = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = 'light';
+  });
+  addEventListener('afterprint', () => {
+    if (chosen) document.documentElement.dataset.theme = chosen;
+    else delete document.documentElement.dataset.theme;
+  });
   tell();
 }
 

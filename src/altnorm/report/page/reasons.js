@@ -133,7 +133,7 @@ function useSummary(n) {
 function drawUse(plot, width, figure) {
   const { classes, prior, used, factor } = DATA.use;
   const shown = useRows(20);
-  const side = Math.min(150, width * 0.33);
+  const side = nameRoom(width, 150);
   const margin = { top: 22, left: side, right: factor ? 56 : 18, bottom: 40 };
   const label = 'Share that the prior expects and share that the reference uses, by class.';
   const area = canvas(width, shown.length * 24 + 62, label, margin);
@@ -189,7 +189,8 @@ function drawFactors(plot, width, figure) {
   plot.append(area.node);
   hover(area, marks, 24);
   const to = DATA.multilabel ? '' : ', relative to the average class';
-  summarize(figure, `What doubtful ${ROWS[1]} were multiplied by${to}. One dot a ${NOUN[0]}.`);
+  const which = LOOKS_AT_DOUBT ? `doubtful ${ROWS[1]}` : ROWS[1];
+  summarize(figure, `What ${which} were multiplied by${to}. One dot per ${NOUN[0]}.`);
 }
 
 mount('ambiguity', drawAmbiguity);

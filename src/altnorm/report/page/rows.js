@@ -31,14 +31,34 @@ function outcomeOf(truth, before, after) {
 // The sentence of altnorm's own explanation.
 function reason(one) {
   const name = (text) => (one.label ? `${one.label}: ${text}` : text);
-  const factor = (c) => (c.old > 0 ? c.now / c.old : 1).toFixed(2);
-  return `Row ${one.row} was in doubt (ambiguity ${one.ambiguity.toFixed(2)}): ${
-    name(one.fromName)} (${one.from.old.toFixed(2)} before) was multiplied by ${
-    factor(one.from)}, ${name(one.toName)} by ${factor(one.to)}, so ${
-    name(one.toName)} leads with ${one.to.now.toFixed(2)}.`;
+  const move = (c) => `from ${c.old.toFixed(2)} to ${c.now.toFixed(2)}`;
+  return `Row ${one.row} (ambiguity ${one.ambiguity.toFixed(2)}): ${name(one.fromName)} goes ${
+    move(one.from)} and ${name(one.toName)} ${move(one.to)}, so ${name(one.toName)} leads.`;
 }
 
-const withChance = (name, p) => [name, ' ', html('small', {}, p.toFixed(2))];
+// How often a class was predicted for each time that it occurs, if that is clearly not once.
+function useOf(code) {
+  const { predicted, occurs } = DATA.balance;
+  const ratio = predicted[code] / Math.max(occurs[code], 1);
+  const clear = Math.abs(predicted[code] - occurs[code]) > 2 * Math.sqrt(occurs[code] + 1);
+  if (!clear || (ratio > 0.87 && ratio < 1.15)) return null;
+  const often = ratio > 100 ? 'more than 100' : Number(ratio.toPrecision(2));
+  return { over: ratio > 1, text: `${NAMES[code]} was predicted ${often} times as often as it occurs` };
+}
+
+// What about the two classes explains the change.
+function cause(one) {
+  if (!DATA.balance || one.label) return '';
+  const [from, to] = [useOf(one.from.code), useOf(one.to.code)];
+  const said = [from?.over ? from.text : '', to && !to.over ? to.text : ''].filter(Boolean);
+  if (said.length) return `Among these rows ${said.join(', and ')}.`;
+  return 'Among these rows both classes were predicted about as often as they occur: it is this '
+    + 'row\u2019s probabilities that speak for the change, not the balance of the classes.';
+}
+
+// A name that may break after its parts.
+const soft = (name) => name.split(/(?<=[_/.-])/).flatMap((part) => [part, html('wbr')]).slice(0, -1);
+const withChance = (name, p) => [...soft(name), ' ', html('small', {}, p.toFixed(2))];
 const tag = (one) => html('span', { class: `tag ${one.outcome}` }, one.outcome);
 
 function rowColumns() {
@@ -50,7 +70,7 @@ function rowColumns() {
     label && column('Label', (o) => o.label, undefined, 'class'),
     column('Before', (o) => o.fromName, (o) => withChance(o.fromName, o.from.old), 'class'),
     column('After', (o) => o.toName, (o) => withChance(o.toName, o.to.now), 'class'),
-    DATA.labelled && !label && column('Truth', (o) => o.truthName, undefined, 'class'),
+    DATA.labelled && !label && column('Truth', (o) => o.truthName, (o) => soft(o.truthName), 'class'),
     DATA.labelled && column('Outcome', (o) => o.outcome, tag),
     column('Ambiguity', (o) => o.ambiguity, (o) => o.ambiguity.toFixed(2), 'n'),
   ].filter(Boolean);
@@ -129,7 +149,7 @@ function tableHead(columns, state, render) {
     };
     return html('th', { scope: 'col', class: c.kind, 'aria-sort': state.by === c ? order : null },
       html('button', { type: 'button', 'data-sort': c.name, onclick: press }, c.name));
-  }), html('th', { class: 'why' }));
+  }), html('th', { class: 'why', scope: 'col' }, html('span', { class: 'unseen' }, 'Reason')));
 }
 
 function tableRow(columns, one, state, render) {
@@ -137,7 +157,7 @@ function tableRow(columns, one, state, render) {
   const button = html('button', {
     type: 'button',
     'aria-expanded': String(open),
-    'aria-label': `Why did row ${one.row} change?`,
+    'aria-label': open ? `Close row ${one.row}` : `Why? Row ${one.row}`,
     'data-why': one.id,
     onclick: () => {
       if (!state.open.delete(one)) state.open.add(one);
@@ -150,7 +170,8 @@ function tableRow(columns, one, state, render) {
   if (!open) return [line];
   const entries = one.cells.map((c) =>
     ({ name: one.names[c.code], old: c.old, now: c.now, truth: c.code === one.truth }));
-  const detail = html('td', { colspan: columns.length + 1 }, html('p', {}, reason(one)), bars(entries));
+  const detail = html('td', { colspan: columns.length + 1 }, html('p', {}, reason(one)),
+    html('p', { class: 'note' }, cause(one)), bars(entries));
   return [line, html('tr', { class: 'detail' }, detail)];
 }
 
