@@ -1,7 +1,8 @@
-"""The evidence study: its worlds are what they claim, and its words follow from the numbers."""
+"""The evidence study: its worlds are what they claim, and what it calls true is true."""
 
 from dataclasses import replace
 from itertools import product
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -9,33 +10,36 @@ from scipy.special import softmax
 from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, f1_score
 
-from altnorm import AlternatingNormalizerCV
+from altnorm import Adjuster, AlternatingNormalizerCV
 
 pytest.importorskip("matplotlib")
 
 from experiments.evidence import __main__ as evidence
-from experiments.evidence import findings, study, summary, worlds
-from experiments.evidence.study import PLAIN, REFINED, Design, Record
+from experiments.evidence import plan, study, summary, tables, worlds
+from experiments.evidence.study import ADJUSTER, ALTERNATING, Case, Record
+from experiments.evidence.worlds import Rows, World
 from tests.pages import check_figures, read_page, read_table
 
 FIVE_ERRORS = 5.0  # standard errors: one chance in two million for each number compared
 ROUNDING = 1e-12
-FEW = {"alphas": (0.5, 1.0), "depths": (1,), "thresholds": (0.75,), "n_repeats": 1}
-ONE = {"n_null": 1, "n_many": 1, "n_sharp": 1, "n_biased": 1}
-TINY = Design(sizes=(200, 210), **ONE, n_fresh=300, search=FEW)
+N = 20_000
 
-UNRELATED = next(world for world in worlds.NULL if not world.related)
-REPORTED_AS_DRAWN = [world for world in worlds.NULL if world.related]
+REPORTED_AS_DRAWN = [
+    plan.CALIBRATED,
+    plan.NOTHING[2],
+    *plan.SEVERAL,
+    *plan.DESIGNS.values(),
+    World("100 classes", n_classes=100, uneven=True),
+]
+MOST_BIASED = plan.BIASED[-1]
 
 
 def name(world):
     return world.name
 
 
-def sample(world, n=20_000, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = worlds.draw_rows(world, n, rng)
-    return rows, worlds.draw_labels(world, rows.truth, rng)
+def draw(world, n=N, **options):
+    return worlds.draw_data(world, n, np.random.default_rng(0), **({"n_fresh": n} | options))
 
 
 def indicator(world, y):
@@ -47,67 +51,126 @@ def indicator(world, y):
 
 @pytest.mark.parametrize("world", REPORTED_AS_DRAWN, ids=name)
 def test_calibrated_predictions_agree_with_the_labels_class_by_class(world):
-    (proba, truth), y = sample(world)
-    np.testing.assert_array_equal(proba, truth)
-    error = np.sqrt((proba * (1 - proba)).mean(axis=0) / len(y))
-    difference = indicator(world, y).mean(axis=0) - proba.mean(axis=0)
+    data = draw(world)
+    hit = indicator(world, data.y)
+    error = np.sqrt((data.proba * (1 - data.proba)).mean(axis=0) / len(hit))
+    difference = hit.mean(axis=0) - data.proba.mean(axis=0)
     assert (np.abs(difference) < FIVE_ERRORS * error).all()
+    np.testing.assert_array_equal(data.fresh.proba, data.fresh.truth)
 
 
 @pytest.mark.parametrize("world", REPORTED_AS_DRAWN, ids=name)
 def test_calibrated_predictions_agree_with_the_labels_where_they_are_sure(world):
-    (proba, _), y = sample(world)
-    p, hit = proba.ravel(), indicator(world, y).ravel()
+    data = draw(world)
+    p, hit = data.proba.ravel(), indicator(world, data.y).ravel()
     for low, high in ((0.1, 0.3), (0.3, 0.5), (0.5, 0.7)):
         inside = (p >= low) & (p < high)
         error = np.sqrt((p * (1 - p))[inside].mean() / inside.sum())
         assert abs(hit[inside].mean() - p[inside].mean()) < FIVE_ERRORS * error
 
 
-def test_uneven_classes_are_uneven_and_the_others_balanced():
-    uneven = worlds.NULL[1]
-    frequency = np.bincount(sample(uneven)[1], minlength=uneven.n_classes)
-    assert frequency[-1] > 5 * frequency[0]
-    frequency = np.bincount(sample(worlds.CALIBRATED)[1]) / 20_000
-    assert np.abs(frequency - 0.1).max() < FIVE_ERRORS * np.sqrt(0.1 * 0.9 / 20_000)
+@pytest.mark.parametrize("per_class", [2, 5, 20])
+def test_designs_have_the_class_counts_they_promise(per_class):
+    n = 100 * per_class
+    designs = {k: replace(w, n_classes=100) for k, w in plan.DESIGNS.items()}
+    data = {k: draw(world, n, n_fresh=10) for k, world in designs.items()}
+    counts = {k: np.bincount(one.y, minlength=100) for k, one in data.items()}
+    assert (counts["balanced"] == per_class).all()
+    np.testing.assert_array_equal(counts["stratified"], designs["stratified"].counts(n))
+    assert counts["stratified"].min() >= 1
+    assert counts["stratified"].max() > 3 * counts["stratified"].min()
+    assert counts["random"].std() > 0.5 * np.sqrt(per_class)
+
+
+def test_fresh_rows_of_a_stratified_sample_have_its_shares():
+    world = plan.DESIGNS["stratified"]
+    data = draw(world, 200, n_fresh=N)
+    shares = world.counts(200) / world.counts(200).sum()
+    error = np.sqrt(shares / N)
+    assert (np.abs(data.fresh.truth.mean(axis=0) - shares) < FIVE_ERRORS * error).all()
 
 
 def test_unrelated_labels_have_nothing_to_do_with_the_predictions():
-    (proba, _), y = sample(UNRELATED)
-    right = (proba.argmax(axis=1) == y).mean()
-    assert abs(right - 0.1) < FIVE_ERRORS * np.sqrt(0.1 * 0.9 / len(y))
+    data = draw(plan.UNRELATED)
+    right = (data.proba.argmax(axis=1) == data.y).mean()
+    assert abs(right - 0.1) < FIVE_ERRORS * np.sqrt(0.1 * 0.9 / N)
 
 
-@pytest.mark.parametrize("world", worlds.BIASED, ids=name)
+@pytest.mark.parametrize("world", plan.BIASED, ids=name)
 def test_the_bias_is_the_known_one(world):
-    (proba, truth), _ = sample(world, 500)
+    rows = draw(world, 500).fresh
     against = np.arange(world.n_classes) < worlds.AGAINST
-    np.testing.assert_allclose(softmax(np.log(proba) + world.bias * against, axis=1), truth)
-    assert (proba[:, against] < truth[:, against]).all()
+    np.testing.assert_allclose(
+        softmax(np.log(rows.proba) + world.bias * against, axis=1), rows.truth
+    )
+    np.testing.assert_array_equal(rows.fair, rows.truth)
+
+
+def test_a_matrix_undoes_the_confusion():
+    rows, leak = draw(plan.CONFUSED, 500).fresh, plan.CONFUSED.leak
+    matrix = np.eye(10)
+    for j in range(0, 10, 2):
+        matrix[j, j], matrix[j, j + 1] = 1 - leak, leak
+    undone = softmax(np.log(rows.proba) @ np.linalg.inv(matrix).T, axis=1)
+    np.testing.assert_allclose(undone, rows.truth)
+
+
+def test_too_sure_a_classifier_decides_as_a_calibrated_one():
+    rows = draw(plan.SURE, 500).fresh
+    np.testing.assert_array_equal(rows.proba.argmax(axis=1), rows.truth.argmax(axis=1))
+    np.testing.assert_allclose(
+        softmax(np.log(rows.proba) / plan.SURE.sharpness, axis=1), rows.truth
+    )
+
+
+def test_rows_of_a_group_share_the_label_and_nearly_the_prediction():
+    data = draw(plan.GROUPED[1], 1000)
+    labels = data.y.reshape(-1, 10)
+    assert (labels == labels[:, :1]).all()
+    np.testing.assert_array_equal(np.unique(data.groups, return_counts=True)[1], 10)
+    centred = np.log(data.proba) - np.log(data.proba).mean(axis=1, keepdims=True)
+    within = centred.reshape(100, 10, 10).std(axis=1).mean()
+    assert within < 0.2 * centred.std()
 
 
 # What is called true is true.
 
 
-@pytest.mark.parametrize("world", [*worlds.NULL[::2], *worlds.NULL[5::2], worlds.BIASED[-1]])
+@pytest.mark.parametrize("world", [plan.CALIBRATED, *plan.SEVERAL, MOST_BIASED, *plan.GROUPED])
 def test_expected_scores_are_those_of_drawn_labels(world):
-    (proba, truth), y = sample(world)
-    decided = worlds.decisions(world, proba)
+    data = draw(world, group_free(world))
+    decided = worlds.decisions(world, data.proba)
     if world.score == "f1_micro":
-        drawn = f1_score(y, decided, average="micro")
+        drawn = f1_score(data.y, decided, average="micro")
     else:
-        drawn = accuracy_score(indicator(world, y), decided)
-    error = 0.5 / np.sqrt(len(y))  # of an average of zeros and ones, at most
-    assert abs(drawn - worlds.expected_score(world, truth, decided)) < FIVE_ERRORS * error
+        drawn = accuracy_score(data.y, decided)
+    fresh = worlds.expected_score(
+        world, data.fresh.truth, worlds.decisions(world, data.fresh.proba)
+    )
+    error = np.sqrt(world.group_size / len(data.y))  # twice that of an average of zeros and ones
+    assert abs(drawn - fresh) < FIVE_ERRORS * error
 
 
-@pytest.mark.parametrize("world", worlds.NULL[4:], ids=name)
+def group_free(world):
+    """Rows enough for groups, too."""
+    return N * world.group_size
+
+
+@pytest.mark.parametrize("world", plan.SEVERAL, ids=name)
 def test_no_decisions_are_better_than_the_best(world):
     truth = np.random.default_rng(0).random((2, 4))
     every = [np.reshape(bits, (2, 4)) for bits in product((0, 1), repeat=8)]
     highest = max(worlds.expected_score(world, truth, decided) for decided in every)
-    best = worlds.expected_score(world, truth, worlds.best_decisions(world, truth))
-    assert best == pytest.approx(highest, rel=ROUNDING)
+    best = worlds.best_decisions(world, Rows(truth, truth, truth))
+    assert worlds.expected_score(world, truth, best) == pytest.approx(highest, rel=ROUNDING)
+
+
+def test_log_loss_is_lowest_at_the_truth():
+    rows = draw(MOST_BIASED, 500).fresh
+    least = worlds.expected_log_loss(rows.truth, rows.truth)
+    assert least < worlds.expected_log_loss(rows.truth, rows.proba)
+    entropy = -(rows.truth * np.log(rows.truth)).sum(axis=1).mean()
+    assert least == pytest.approx(entropy, rel=ROUNDING)
 
 
 class Undo:
@@ -122,38 +185,55 @@ class Undo:
 
 
 def test_undoing_the_bias_gains_what_there_is_to_gain():
-    world = worlds.BIASED[-1]
-    fresh, y = sample(world)
-    gain = study.true_gain(world, Undo(world.bias), fresh)
-    before = worlds.expected_score(world, fresh.truth, worlds.decisions(world, fresh.proba))
+    fresh = draw(MOST_BIASED).fresh
+    gain = study.true_gain(MOST_BIASED, Undo(MOST_BIASED.bias), fresh)
+    before = fresh.truth[np.arange(N), fresh.proba.argmax(axis=1)].mean()
     assert gain == pytest.approx(fresh.truth.max(axis=1).mean() - before, rel=ROUNDING)
-    right = [(p.argmax(axis=1) == y).mean() for p in (fresh.proba, fresh.truth)]
-    assert abs(right[1] - right[0] - gain) < FIVE_ERRORS * np.sqrt(0.5 / len(y))
 
 
 def test_nothing_gains_where_there_is_nothing_to_gain():
-    for world in (UNRELATED, worlds.CALIBRATED):
-        fresh, _ = sample(world)
-        gain = study.true_gain(world, Undo(1.0), fresh)
-        assert gain == pytest.approx(0, abs=ROUNDING) if world is UNRELATED else gain < -0.01
+    for world in (plan.UNRELATED, plan.CALIBRATED):
+        gain = study.true_gain(world, Undo(1.0), draw(world).fresh)
+        related = gain < -0.01
+        assert related if world.related else gain == pytest.approx(0, abs=ROUNDING)
 
 
-def test_a_record_tells_what_the_verdict_and_the_best_setting_are():
-    world = worlds.BIASED[-1]
-    design = replace(TINY, sizes=(600,))
-    plain, refined = study.measure(world, 600, 0, design)
-    rng = np.random.default_rng([0, study.WORLDS.index(world), 600, 0])
-    proba, truth = worlds.draw_rows(world, 600, rng)
-    y = worlds.draw_labels(world, truth, rng)
-    fresh = worlds.draw_rows(world, design.n_fresh, rng)
-    tuned = AlternatingNormalizerCV(**FEW, random_state=int(rng.integers(2**31))).fit(proba, y)
-    assert plain.adopted
-    assert refined.variant == REFINED
-    assert plain.reported == tuned.verdict_.gain
-    assert plain.best == plain.gain == study.true_gain(world, tuned.best_normalizer_, fresh)
+FAMILIES = [
+    (MOST_BIASED, ("alternating",), 300),
+    (MOST_BIASED, ("bias",), 0),
+    (plan.CONFUSED, ("matrix",), 0),
+]
 
 
-# Numbers and words.
+@pytest.mark.parametrize(("world", "families", "more"), FAMILIES, ids=lambda x: str(x)[:12])
+def test_what_would_have_been_applied_is_what_is_applied(world, families, more):
+    data = draw(world, 600, n_fresh=200, n_unlabelled=more)
+    proba = np.concatenate([data.proba, data.unlabelled])
+    tuned = Adjuster(families, n_repeats=2).fit(proba, np.append(data.y, np.full(more, -1)))
+    assert tuned.verdict_.adopted
+    applied = tuned.best_normalizer_.transform(data.fresh.proba)
+    again = study.refit(tuned, data).transform(data.fresh.proba)
+    np.testing.assert_allclose(again, applied, atol=1e-6)
+
+
+def test_a_record_tells_what_the_verdict_says():
+    case = Case("something", MOST_BIASED, 600, 1, (ALTERNATING,), short_grid=True, n_fresh=300)
+    (record,) = study.measure(case, 0)
+    data = draw_again(case)
+    tuned = AlternatingNormalizerCV(**study.SHORT_GRID).fit(data.proba, data.y)
+    assert record.adopted
+    assert record.reported == tuned.verdict_.gain
+    assert record.best == study.true_gain(MOST_BIASED, tuned.best_normalizer_, data.fresh)
+    assert record.gain == record.best
+
+
+def draw_again(case):
+    code = study.zlib.crc32(repr(case.world).encode())
+    rng = np.random.default_rng([0, code, case.n_rows, 0])
+    return worlds.draw_data(case.world, case.n_rows, rng, n_fresh=case.n_fresh)
+
+
+# Numbers and tables.
 
 
 def test_intervals_are_clopper_and_pearson():
@@ -164,73 +244,103 @@ def test_intervals_are_clopper_and_pearson():
     assert summary.count([False] * 150).high == pytest.approx(1 - 0.025 ** (1 / 150), rel=1e-9)
 
 
-def record(world=worlds.CALIBRATED, variant=PLAIN, **values):
-    numbers = dict(adopted=False, reported=0.0, ci_low=-0.01, ci_high=0.01, p_value=1.0)
-    numbers |= dict(best=0.0, gain=0.0, room=0.0, setting="alpha=1.0")
-    return Record(world.name, 200, variant, 0, **(numbers | values))
+def record(world="bias 1", estimator=ADJUSTER, **values):
+    blank = {key: kind() for key, kind in get_type_hints(Record).items()}
+    known = {"part": "something", "world": world, "estimator": estimator, "n_rows": 1000}
+    return Record(**(blank | known | values))
 
 
-@pytest.mark.parametrize(
-    ("n_adopted", "word"), [(0, "less often"), (6, "in agreement"), (20, "more often")]
-)
-def test_the_word_for_the_level_follows_from_the_interval(n_adopted, word):
-    group = [record(adopted=i < n_adopted) for i in range(200)]
-    assert word in findings._level_line(group, PLAIN, related=True)
-    assert findings._level_line(group, PLAIN, related=False) == ""
-    told = findings.text_null(group)
-    assert ("the level is not kept" in told) == (word == "more often")
+def test_honesty_counts_what_lies_outside_the_interval():
+    ends = {"ci_low": 0.01, "ci_high": 0.03, "reported": 0.02}
+    found = summary.honesty([record(best=best, **ends) for best in (0.0, 0.02, 0.05, 0.02)])
+    assert (found.covered.n, found.below, found.above) == (2, 1, 1)
+    assert found.excess.value == pytest.approx(0.02 - 0.0225)
+
+
+def test_share_gained_is_a_ratio_of_means_and_worlds_count_alike():
+    group = [record(adopted=True, best=0.06, room=0.08), record(best=0.05, room=0.02)]
+    assert summary.share_gained(group) == pytest.approx(0.6)
+    small = record("bias 0.25", room=0.01)
+    assert summary.share_gained([*group, small, small]) == pytest.approx(0.03 / 0.06)
+
+
+def test_harm_is_that_of_the_adopted_ones():
+    group = [record(adopted=True, best=-0.01), record(best=-0.5)]
+    assert tables._harm(group) == "-1.00 (worst -1.00)"
+    assert tables._harm(group[1:]) == "none adopted"
 
 
 def test_worlds_with_something_to_gain_are_not_held_to_the_level():
-    group = [record(adopted=True, gain=0.02, room=0.03) for _ in range(50)]
-    told = findings.text_null([record(), *(r._replace(world=worlds.NULL[4].name) for r in group)])
-    assert "the level is not kept" not in told
-    assert "50 of 50 were adopted; 50 of them gain" in told
-
-
-@pytest.mark.parametrize(
-    ("reported", "words"),
-    [
-        (0.05, ("too high", "less often than promised", "too much in 100, too little in 0")),
-        (-0.05, ("too low", "less often than promised", "too much in 0, too little in 100")),
-        (0.0, ("no bias", "more often than promised", "too much in 0, too little in 0")),
-    ],
-)
-def test_the_words_for_honesty_follow_from_the_numbers(reported, words):
-    noise = np.resize([-0.001, 0.001], 100)
-    ends = {"ci_low": reported - 0.02, "ci_high": reported + 0.02}
-    group = [record(worlds.BIASED[0], reported=reported + x, **ends) for x in noise]
-    told = findings._honest_words("all", summary.honesty(group))
-    assert all(word in told for word in words)
-
-
-def test_harmful_adjustments_are_named():
-    harmful = record(worlds.BIASED[0], adopted=True, reported=0.04, best=-0.1, gain=-0.1, room=0.1)
-    fine = [record(worlds.BIASED[0], variant, room=0.1) for variant in (PLAIN, REFINED)]
-    told = findings.text_biased([harmful, *fine])
-    assert "adopted in 1 of 2 data sets, 1 of them with a true loss" in told
-    assert "reported +4.00 (-1.00 to +1.00), true -10.00" in told
-    assert "adopted in 0 of 1 data sets, none of them with a true loss" in told
+    room = record(tables.ROOM[0], part="nothing", adopted=True)
+    untold = record("calibrated", part="groups", adopted=True, groups=False)
+    told = untold._replace(groups=True)
+    assert tables._sound([room, untold, told]) == [told]
 
 
 # The runs.
 
+TINY = [
+    Case(part, world, n, 1, short_grid=True, n_fresh=100, estimators=(ALTERNATING,))
+    for part, names in {
+        "nothing": (plan.UNRELATED, plan.CALIBRATED),
+        "something": plan.BIASED,
+        "designs": (plan.DESIGNS["balanced"],),
+        "groups": plan.GROUPED[:1],
+        "stability": plan.BIASED[:1],
+        "unlabelled": plan.BIASED[:1],
+    }.items()
+    for world in names
+    for n in (40, 60)
+]
 
-def test_quick_run_writes_everything_it_mentions(tmp_path, monkeypatch):
-    monkeypatch.setattr(evidence, "QUICK", TINY)
+
+def test_a_run_writes_everything_it_mentions(tmp_path, monkeypatch):
+    monkeypatch.setattr(evidence, "make_plan", lambda quick: TINY)
     evidence.main(["--quick", "--output", str(tmp_path), "--jobs", "1"])
     check_figures(tmp_path, ["evidence"])
-    rows = read_table(tmp_path, "results")
-    # Eight worlds of part 1, half of them also refined, and four of part 2, in two sizes.
-    assert len(rows) == 2 * (4 * 2 + 4 + 4 * 2)
-    assert all(value not in ("", "nan", "inf") for row in rows for value in row.values())
-    assert all(world.name in read_page(tmp_path) for world in worlds.NULL)
+    for part in plan.PARTS:
+        rows = read_table(tmp_path, part)
+        assert len(rows) == sum(case.part == part for case in TINY)
+        assert all(value not in ("nan", "inf") for row in rows for value in row.values())
+    page = read_page(tmp_path)
+    for again in (["--part", "groups", "--jobs", "1"], ["--tables"]):
+        evidence.main(["--quick", "--output", str(tmp_path), *again])
+        assert read_page(tmp_path) == page
 
 
-def test_results_depend_on_the_seed_and_not_on_the_jobs():
-    design = replace(TINY, sizes=(200,), n_null=2, n_sharp=2, worlds=(UNRELATED, worlds.NULL[5]))
-    alone, together = (list(study.run(design, n_jobs=jobs)) for jobs in (1, 2))
-    assert alone == together
-    other = list(study.run(replace(design, seed=1), n_jobs=1))
-    rooms = [found[0].room for found in (*alone[2:], *other[2:])]  # on fresh rows, for micro-F1
-    assert len(set(rooms)) == 4
+def test_records_come_back_from_their_file(tmp_path):
+    records = [record(adopted=True, reported=0.0125, family="bias")]
+    evidence.write_records(records, tmp_path / "one.csv")
+    assert evidence.read_records(tmp_path / "one.csv") == records
+
+
+def test_results_depend_on_the_seed_and_not_on_the_order():
+    cases = [replace(TINY[-1], n_sets=2)]
+    alone = list(study.run(cases, n_jobs=1))
+    assert alone == [one for number in (0, 1) for one in study.measure(cases[0], number)]
+    other = list(study.run(cases, seed=1, n_jobs=1))
+    assert len({r.room for r in (*alone, *other)}) == 4
+
+
+def test_the_plan_has_every_design_and_part():
+    cases = plan.make_plan()
+    assert {case.part for case in cases} == set(plan.PARTS)
+    drawn = {(c.world.name, c.world.n_classes, c.n_rows) for c in cases if c.part == "designs"}
+    sizes = product(plan.CLASSES, plan.PER_CLASS)
+    assert drawn == {(w, m, m * k) for m, k in sizes for w in plan.DESIGNS}
+    assert all(case.world.n_classes < 100 for case in plan.make_plan(quick=True))
+
+
+@pytest.mark.parametrize(
+    ("part", "world", "n"), [("something", MOST_BIASED, 200), ("groups", plan.GROUPED[1], 1000)]
+)
+def test_committed_lines_still_come_out(part, world, n):
+    committed = evidence.read_records(evidence.PAGE.parent / f"{part}.csv")
+    cases = [case for case in plan.make_plan() if (case.part, case.world) == (part, world)]
+    case = next(case for case in cases if case.n_rows == n)
+    for again in study.measure(case, 0):
+        keys = {k: getattr(again, k) for k in ("world", "n_rows", "number", "estimator", "groups")}
+        (line,) = summary.select(committed, **keys)
+        assert (line.adopted, line.family) == (again.adopted, again.family)
+        for name in ("reported", "best", "p_value", "loss_after"):
+            assert getattr(line, name) == pytest.approx(getattr(again, name), rel=1e-3, abs=1e-4)

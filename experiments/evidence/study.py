@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,112 +13,176 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import MatrixScaling, ShrunkBias
+from altnorm.reference import class_prior, post_stratify
 from experiments.evidence.worlds import (
-    BIASED,
-    NULL,
+    Data,
     Rows,
     World,
     best_decisions,
     decisions,
-    draw_labels,
-    draw_rows,
+    draw_data,
+    expected_log_loss,
     expected_score,
 )
 
-__all__ = ["PLAIN", "REFINED", "Design", "Record", "measure", "run", "true_gain"]
+__all__ = ["ADJUSTER", "ALTERNATING", "Case", "Record", "measure", "refit", "run", "true_gain"]
 
-PLAIN, REFINED = "AlternatingNormalizerCV", "Adjuster"
-WORLDS = (*NULL, *BIASED)
-MANY = 50  # worlds of more classes take longer, and are drawn less often
+ALTERNATING, ADJUSTER = "AlternatingNormalizerCV", "Adjuster"
+BOTH = (ALTERNATING, ADJUSTER)
+# With 1,000 classes the whole grid takes minutes. The evidence rests on the same menu.
+SHORT_GRID: dict[str, Any] = {"alphas": (0.5, 1.0, 2.0), "depths": (1,)}
 
 
 @dataclass(frozen=True)
-class Design:
-    """Sizes of the study."""
+class Case:
+    """A world, a size, and how it is judged."""
 
-    sizes: tuple[int, ...] = (200, 1000)  # validation rows
-    n_null: int = 100  # data sets of each world without effect, and size
-    n_many: int = 50  # the same, where classes are many
-    n_sharp: int = 400  # the same, where labels are unrelated: the sharpest test of the level
-    n_biased: int = 60  # data sets of each strength of the bias, and size
-    n_fresh: int = 20_000  # rows on which the truth is taken
-    worlds: tuple[World, ...] = WORLDS
-    search: dict[str, Any] = field(default_factory=dict)  # of AlternatingNormalizerCV; {}: defaults
-    seed: int = 0
-
-    def n_sets(self, world: World) -> int:
-        """Number of data sets of a world, for each size."""
-        if world in BIASED:
-            return self.n_biased
-        if not world.related:
-            return self.n_sharp
-        return self.n_many if world.n_classes > MANY else self.n_null
+    part: str  # of the study
+    world: World
+    n_rows: int
+    n_sets: int
+    estimators: tuple[str, ...] = BOTH
+    pass_groups: bool = False
+    n_unlabelled: int = 0
+    random_states: tuple[int, ...] = (0,)
+    short_grid: bool = False
+    n_fresh: int = 20_000
 
 
 class Record(NamedTuple):
-    """One data set, judged by one variant of the normalizer. Gains are differences of the score."""
+    """One data set, judged by one estimator. Gains are differences of the score."""
 
+    part: str
     world: str
+    n_classes: int
     n_rows: int
-    variant: str
+    groups: bool  # whether these were passed
+    n_unlabelled: int
     number: int
+    estimator: str
+    random_state: int
     adopted: bool
+    family: str  # of the best setting
     reported: float  # the verdict's gain, and its interval
     ci_low: float
     ci_high: float
     p_value: float
+    n_dealings: int
+    agreement: float
     best: float  # true gain of the best setting, adopted or not
-    gain: float  # true gain of what was adopted; 0 where nothing was
     room: float  # true gain of the best decisions there are
-    setting: str
+    calibrated: bool  # whether a calibration was adopted
+    loss_before: float  # true log-loss: as reported, after the decisions' family, at the end
+    loss_decided: float
+    loss_after: float
+    loss_least: float  # of the true probabilities
+
+    @property
+    def gain(self) -> float:
+        """True gain of what was adopted; 0 where nothing was."""
+        return self.best if self.adopted else 0.0
 
 
-def run(design: Design, *, n_jobs: int | None = None) -> Iterator[list[Record]]:
-    """Judge all data sets; yields the records of one after the other."""
+def run(cases: Sequence[Case], *, seed: int = 0, n_jobs: int | None = None) -> Iterator[Record]:
+    """Judge all data sets, one after the other."""
     tasks = (
-        delayed(measure)(world, n, number, design)
-        for world in design.worlds
-        for n in design.sizes
-        for number in range(design.n_sets(world))
+        delayed(measure)(case, number, seed) for case in cases for number in range(case.n_sets)
     )
-    yield from Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    for records in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+        yield from records
 
 
-def measure(world: World, n: int, number: int, design: Design) -> list[Record]:
-    """Draw one data set and judge it with each variant.
+def measure(case: Case, number: int, seed: int = 0) -> list[Record]:
+    """Draw one data set and judge it with each estimator.
 
     Seed and thread count are its own, so that the result does not depend on how the work is dealt
-    out to processes.
+    out to processes. The same world and size give the same data set, however it is judged.
     """
-    rng = np.random.default_rng([design.seed, WORLDS.index(world), n, number])
-    proba, truth = draw_rows(world, n, rng)
-    y = draw_labels(world, truth, rng)
-    fresh = draw_rows(world, design.n_fresh, rng)
-    random_state = int(rng.integers(2**31))
-    before = expected_score(world, fresh.truth, decisions(world, fresh.proba))
-    top = expected_score(world, fresh.truth, best_decisions(world, fresh.truth))
+    world = case.world
+    rng = np.random.default_rng([seed, zlib.crc32(repr(world).encode()), case.n_rows, number])
+    data = draw_data(world, case.n_rows, rng, n_fresh=case.n_fresh, n_unlabelled=case.n_unlabelled)
     records = []
     with threadpool_limits(1):
-        for variant in (PLAIN,) if world.multilabel else (PLAIN, REFINED):
-            make = Adjuster if variant == REFINED else AlternatingNormalizerCV
-            search = design.search if variant == PLAIN else {}
-            tuned = make(**world.options, **search, random_state=random_state).fit(proba, y)
-            judged = _judge(tuned, true_gain(world, _best(tuned, proba, y), fresh))
-            records.append(Record(world.name, n, variant, number, room=top - before, **judged))
+        for estimator in case.estimators:
+            for random_state in case.random_states:
+                tuned = _fit(estimator, case, data, random_state)
+                known = (case.part, world.name, world.n_classes, len(data.y), case.pass_groups)
+                asked = (case.n_unlabelled, number, estimator, random_state)
+                records.append(Record(*known, *asked, **_judge(tuned, world, data)))
     return records
 
 
-def _best(tuned: Any, proba: np.ndarray, y: np.ndarray) -> Any:
-    """The best setting, fitted on all rows, whatever the verdict."""
-    if tuned.verdict_.adopted:
-        return tuned.best_normalizer_
-    best = tuned.best_params_
+def _fit(estimator: str, case: Case, data: Data, random_state: int) -> Any:
+    options = {"random_state": random_state, **case.world.options}
+    if estimator == ALTERNATING:
+        tuned: Any = AlternatingNormalizerCV(**options, **(SHORT_GRID if case.short_grid else {}))
+    else:
+        tuned = Adjuster(**options)
+    proba, y = np.concatenate([data.proba, data.unlabelled]), data.y
+    if case.n_unlabelled:
+        y = np.append(y, np.full(case.n_unlabelled, -1))
+    return tuned.fit(proba, y, groups=data.groups if case.pass_groups else None)
+
+
+def _judge(tuned: Any, world: World, data: Data) -> dict[str, Any]:
+    """What the verdict says, beside what is true."""
+    verdict, fresh = tuned.verdict_, data.fresh
+    best = tuned.best_normalizer_ if verdict.adopted else refit(tuned, data)
+    before = expected_score(world, fresh.truth, decisions(world, fresh.proba))
+    room = expected_score(world, fresh.truth, best_decisions(world, fresh)) - before
+    calibration = getattr(tuned, "calibration_", None)
+    return {
+        "adopted": bool(verdict.adopted),
+        "family": _family(tuned.best_params_),
+        "reported": float(verdict.gain),
+        "ci_low": float(verdict.ci_low),
+        "ci_high": float(verdict.ci_high),
+        "p_value": float(verdict.p_value),
+        "n_dealings": int(verdict.n_dealings),
+        "agreement": float(verdict.agreement),
+        "best": true_gain(world, best, fresh),
+        "room": room,
+        "calibrated": calibration is not None and bool(calibration.adopted),
+        **_log_losses(tuned, world, fresh),
+    }
+
+
+def _log_losses(tuned: Any, world: World, fresh: Rows) -> dict[str, float]:
+    if world.multilabel is not None:
+        return dict.fromkeys(("loss_before", "loss_decided", "loss_after", "loss_least"), 0.0)
+    stages = {
+        "loss_before": fresh.proba,
+        "loss_decided": tuned.best_normalizer_.transform(fresh.proba),
+        "loss_after": tuned.transform(fresh.proba),
+        "loss_least": fresh.truth,
+    }
+    return {name: expected_log_loss(fresh.truth, proba) for name, proba in stages.items()}
+
+
+def _family(best: dict[str, Any]) -> str:
     if "member" in best:
-        return ShrunkBias(**best).fit(proba, y)
-    if "alpha" not in best:
-        return MatrixScaling(**best).fit(proba, y)
-    options = {"prior": tuned.prior, "multilabel": tuned.multilabel}
-    return AlternatingNormalizer(**best, **options).fit(proba, y)
+        return "bias"
+    return "alternating" if "alpha" in best else "matrix"
+
+
+def refit(tuned: Any, data: Data) -> Any:
+    """The best setting, fitted on all rows, whatever the verdict: what would have been applied."""
+    best, m = tuned.best_params_, data.proba.shape[1]
+    if tuned.multilabel is not None:
+        options = {"prior": tuned.prior, "multilabel": tuned.multilabel}
+        return AlternatingNormalizer(**best, **options).fit(data.proba, data.y)
+    prior = class_prior(data.y, m, tuned.prior)
+    strata = post_stratify(data.y, m, tuned.prior)
+    family = _family(best)
+    if family == "bias":
+        return ShrunkBias(**best, prior=prior).fit(data.proba, data.y, strata.weight)
+    if family == "matrix":
+        return MatrixScaling(**best).fit(data.proba, data.y, strata.weight)
+    absent = np.flatnonzero(strata.absent)
+    rows = np.concatenate([data.proba, data.unlabelled, np.eye(m)[absent]])
+    ones = np.ones(len(data.unlabelled))
+    weight = np.concatenate([strata.weight, ones, strata.absent[absent]])
+    return AlternatingNormalizer(**best, prior=prior).fit(rows, sample_weight=weight)
 
 
 def true_gain(world: World, normalizer: Any, fresh: Rows) -> float:
@@ -127,18 +192,3 @@ def true_gain(world: World, normalizer: Any, fresh: Rows) -> float:
         for proba in (fresh.proba, normalizer.transform(fresh.proba))
     )
     return after - before
-
-
-def _judge(tuned: Any, best: float) -> dict[str, Any]:
-    """What the verdict says, beside the true gain of the best setting."""
-    verdict = tuned.verdict_
-    return {
-        "adopted": verdict.adopted,
-        "reported": float(verdict.gain),
-        "ci_low": float(verdict.ci_low),
-        "ci_high": float(verdict.ci_high),
-        "p_value": float(verdict.p_value),
-        "best": best,
-        "gain": best if verdict.adopted else 0.0,
-        "setting": " ".join(f"{name}={value}" for name, value in tuned.best_params_.items()),
-    }

@@ -1,4 +1,4 @@
-"""What the records come to: shares with exact intervals, and words that follow from them."""
+"""What the records come to: shares with exact intervals, means with standard errors."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = [
     "Honesty",
     "Mean",
     "Share",
-    "compare_share",
     "count",
     "covers",
-    "has_room",
     "honesty",
     "mean",
     "points",
     "select",
+    "share_gained",
 ]
 
 NOMINAL = 0.025  # significance 0.05, two-sided, and only gains are adopted
 CONFIDENCE = 0.95  # of the verdict's interval, and of all intervals here
 Z = 1.96
-# The score of the best decisions and that of the same decisions, summed in another order.
-ROUNDING = 1e-12
+# The score of the best decisions and that of the same decisions, summed in another order and
+# rounded for the file.
+ROUNDING = 1e-9
 
 
 class Share(NamedTuple):
@@ -56,11 +56,6 @@ class Mean(NamedTuple):
 
     value: float
     se: float
-
-    @property
-    def sign(self) -> int:
-        """1 or -1 where the 95 % interval leaves no doubt of the sign, otherwise 0."""
-        return int(np.sign(self.value)) if abs(self.value) > Z * self.se else 0
 
     def __str__(self) -> str:
         """In points; without an error where there is only one value."""
@@ -104,14 +99,16 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(float(x.mean()), se)
 
 
-def compare_share(share: Share, target: float) -> int:
-    """1 if the interval lies above the target, -1 if below, 0 if it holds it."""
-    return int(share.low > target) - int(share.high < target)
-
-
-def has_room(records: Sequence[Record]) -> bool:
-    """Whether there is anything to gain: decisions exist that are better than the classifier's."""
-    return max(r.room for r in records) > ROUNDING
+def share_gained(records: Sequence[Record]) -> float:
+    """What is gained, of what the best decisions would gain; worlds and sizes count alike."""
+    cells: dict[tuple[str, int], list[Record]] = {}
+    for r in records:
+        cells.setdefault((r.world, r.n_rows), []).append(r)
+    gain, room = (
+        float(np.mean([np.mean([getattr(r, name) for r in cell]) for cell in cells.values()]))
+        for name in ("gain", "room")
+    )
+    return gain / room if room > ROUNDING else float("nan")
 
 
 def covers(record: Record) -> bool:
