@@ -46,7 +46,7 @@ class Likelihood:
     ) -> Likelihood:
         """Prepare clean data; a label of probability 0 counts as one of probability `eps`."""
         used = weight > 0
-        log_p, codes = log_p[used].astype(np.float64), codes[used]
+        log_p, codes = log_p[used].astype(np.float64, copy=False), codes[used]
         rows = np.arange(codes.size)
         label = log_p[rows, codes]
         log_p[rows, codes] = np.where(np.isneginf(label), np.log(eps), label)
@@ -101,18 +101,21 @@ def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``: where every label is the most
     probable class, the slope would be infinite without it.
     """
-    bias = np.zeros(loss.log_p.shape[1])
-
-    def derivative(log_slope: float) -> float:
-        slope = float(np.exp(log_slope))
-        return loss.value_and_grad(slope, bias)[1] + shrink * log_slope / slope
-
+    # Passed as an argument: SciPy keeps the function itself alive until the garbage is collected,
+    # and with it whatever the function closed over.
+    known = loss, np.zeros(loss.log_p.shape[1]), shrink
     low, high = np.log(SLOPES)
-    if derivative(low) >= 0:
+    if _slope_derivative(low, *known) >= 0:
         return SLOPES[0]
-    if derivative(high) <= 0:
+    if _slope_derivative(high, *known) <= 0:
         return SLOPES[1]
-    return float(np.exp(root_scalar(derivative, bracket=(low, high), xtol=1e-10).root))
+    found = root_scalar(_slope_derivative, args=known, bracket=(low, high), xtol=1e-10)
+    return float(np.exp(found.root))
+
+
+def _slope_derivative(log_slope: float, loss: Likelihood, bias: np.ndarray, shrink: float) -> float:
+    slope = float(np.exp(log_slope))
+    return loss.value_and_grad(slope, bias)[1] + shrink * log_slope / slope
 
 
 def fit_bias(

@@ -75,8 +75,10 @@ def _duplicates(data: Validation) -> Caution | None:
     if data.groups is not None:
         return None
     labels = data.labels.reshape(len(data.labels), -1)
-    rows = np.ascontiguousarray(np.column_stack([data.proba, labels.astype(data.proba.dtype)]))
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    # Equal rows have equal projections, and others practically never.
+    rng = np.random.default_rng(0)
+    keys = data.proba @ rng.normal(size=data.proba.shape[1])
+    keys = keys + labels @ rng.normal(size=labels.shape[1])
     # Sure rows of one class look alike without being copies.
     unsure = data.proba.max(axis=1) < 1 - 1e-6
     repeated = int(unsure.sum()) - np.unique(keys[unsure]).size

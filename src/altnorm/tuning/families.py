@@ -202,7 +202,7 @@ class AffineFamily:
 
     def _fold_path(self, dealing: Dealing, path: list[Any], outside: Sample) -> Iterator[Any]:
         rows = outside.rows
-        yield from self.path(path, dealing.log_p[rows], dealing.data.labels[rows], outside)
+        yield from self.path(path, dealing.log_p(rows), dealing.data.labels[rows], outside)
 
 
 class BiasFamily(AffineFamily):
@@ -277,11 +277,12 @@ def _make_crossfit(dealing: Dealing) -> ClassCrossFit | BinaryCrossFit:
 
 def _crossfit_scores(dealing: Dealing, fits: Sequence[Any]) -> np.ndarray:
     """Log-probabilities of every row under the fit without its fold."""
-    out = np.empty(dealing.log_p.shape)
+    out = np.empty(dealing.data.proba.shape)
     for k, fit in enumerate(fits):
         inside = dealing.folds == k
-        out[inside] = fit.scores(dealing.log_p[inside])
-    return log_softmax(out, axis=1)
+        out[inside] = fit.scores(dealing.log_p(inside))
+        out[inside] = log_softmax(out[inside], axis=1)
+    return out
 
 
 def _total_likelihood(data: Validation, log_p: np.ndarray) -> float:

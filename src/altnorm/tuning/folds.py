@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -78,11 +77,10 @@ class Dealing:
         other.data = self.data._replace(score=SINGLE_LABEL["neg_log_loss"])
         return other
 
-    @cached_property
-    def log_p(self) -> np.ndarray:
-        """Log-probabilities of the rows with labels."""
+    def log_p(self, rows: np.ndarray) -> np.ndarray:
+        """Log-probabilities of some rows; not kept, since where they are many memory is short."""
         with quiet(np):
-            return np.log(self.data.proba)
+            return np.log(self.data.proba[rows])
 
 
 def assign_folds(
