@@ -2,12 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from altnorm.cli import check as command
 from altnorm.cli._run import run
 from altnorm.model import load_model
-from tests.commands import out, refused
+from tests.commands import draw, out, refused
 
 
 def words(capsys):
@@ -62,6 +63,30 @@ def test_check_without_test_data(folder, capsys):
     assert "Adopted: accuracy" in text
     assert "test rows" not in text
     assert "as far as validation tells" in (folder / "r.html").read_text(encoding="utf-8")
+
+
+def test_check_on_logits_compares_the_model_itself(folder, capsys):
+    for name, (n, seed) in {"lv.npz": (600, 0), "lt.npz": (900, 1)}.items():
+        proba, codes = draw(n, seed)
+        np.savez(name, logits=np.log(proba), labels=codes)
+    assert run(["check", "lv.npz", "lt.npz", "--jobs", "1", "--json"]) == 0
+    told = json.loads(out(capsys))
+    ours = next(row for row in told["comparison"] if row["method"] == "altnorm")
+    assert ours["score"] == told["test"]["verdict"]["after"]
+
+
+def test_check_with_several_labels(folder, capsys):
+    rng = np.random.default_rng(0)
+    for name in ("mv.npz", "mt.npz"):
+        truth = (rng.random((400, 3)) < 0.25).astype(np.uint8)
+        proba = 1 / (1 + np.exp(-(rng.normal(size=(400, 3)) + 2.2 * truth - 2.6)))
+        np.savez(name, proba=proba, labels=truth)
+    both = ["check", "mv.npz", "mt.npz", "--jobs", "1"]
+    assert "--multilabel labelwise" in refused(capsys, *both)
+    assert run([*both, "--multilabel", "labelwise"]) == 0
+    text = words(capsys)
+    assert "label decisions changed" in text
+    assert "Micro-F1 weighs" in text
 
 
 @pytest.mark.parametrize("command", ["report", "check"])

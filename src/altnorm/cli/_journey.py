@@ -30,10 +30,14 @@ __all__ = ["Files", "Journey", "compare_tuned", "head", "show_files", "show_jour
 OURS = "altnorm"
 """What the tuned model is called among the methods."""
 
+MEANINGS = {
+    "accuracy": "Accuracy is the share of rows whose class is right. ",
+    "f1_micro": "Micro-F1 weighs labels found against labels missed and labels given wrongly. ",
+}
 MEANING = (
-    "Accuracy is the share of rows whose class is right. Log loss is the mean surprise at the true "
-    "class: 0 for one that was certain, 0.7 for a coin toss. The 95% interval says how far chance "
-    "may have moved a change; p, how often chance alone would bring one as large."
+    "Log loss is the mean surprise at the true class: 0 for one that was certain, 0.7 for a coin "
+    "toss. The 95% interval says how far chance may have moved a change; p, how often chance alone "
+    "would bring one as large."
 )
 
 
@@ -162,7 +166,7 @@ def show_journey(journey: Journey) -> None:
         head("How does it compare? On the same test rows")
         out.print(comparison_table(journey.compared))
     head("What do the numbers mean?")
-    out.print(MEANING)
+    out.print(MEANINGS.get(tuned.verdict_.scoring, "") + MEANING)
 
 
 def _show_result(result: Evaluation) -> None:

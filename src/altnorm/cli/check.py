@@ -16,6 +16,7 @@ from altnorm.cli._journey import Files, show_files, show_journey, travel
 from altnorm.cli._screen import errors, out, print_json
 from altnorm.predictions import read_predictions, read_texts
 from altnorm.report import check_page
+from altnorm.tuning.summary import does
 
 EXAMPLE = "altnorm check val.parquet test.parquet --label intent"
 
@@ -102,7 +103,8 @@ def check(
     else:
         show_journey(journey)
         show_files(journey, files)
-        out.print(f"Next:   altnorm apply {model} NEW -o OUT", soft_wrap=True)
+        if does(journey.tuned) != "changes nothing":
+            out.print(f"Next:   altnorm apply {model} NEW -o OUT", soft_wrap=True)
     if open_page:
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not journey.tuned.verdict_.adopted)
