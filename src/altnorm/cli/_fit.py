@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm._formats import find_source
 from altnorm._validation import InputError
@@ -23,11 +22,8 @@ def fit_named(
     """Fit on column indices, then name the classes: some of them may have no row."""
     codes = _check_labels(estimator, predictions) if labelled else None
     more = {} if groups is None else {"groups": groups}
-    parallel = getattr(estimator, "n_jobs", None) not in (None, 1)
     try:
-        # Threads that each start the threads of a matrix library wait for one another.
-        with threadpool_limits(1 if parallel else None, user_api="blas"):
-            estimator.fit(predictions.proba, codes, **more)
+        estimator.fit(predictions.proba, codes, **more)
     except InputError as error:
         raise _with_columns(error, predictions) from error
     names = ("best_normalizer_", "calibrator_", "shift_calibrator_")

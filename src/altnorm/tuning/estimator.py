@@ -7,8 +7,10 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm._estimator import resolve_classes
 from altnorm._kinds import kind_of
@@ -92,11 +94,14 @@ class BaseAdjuster(Adaptable):
         self._check_params()
         data = self._read_validation(proba, y, sample_weight, groups)
         families, skipped = self._make_families(data)
-        outcome = compete(data, families, self._deal(data), significance=self.significance)
-        self._conclude(data, families, outcome)
+        # With threads of our own, each gets one thread of the linear algebra: more would fight.
+        parallel = effective_n_jobs(self.n_jobs) > 1
+        with threadpool_limits(1 if parallel else None, user_api="blas"):
+            outcome = compete(data, families, self._deal(data), significance=self.significance)
+            self._conclude(data, families, outcome)
+            self._fit_calibration(data, families, outcome)
         for name, reason in skipped.items():
             self.families_[name] = not_tried(self.verdict_, reason)
-        self._fit_calibration(data, families, outcome)
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.proba)
         self.seen_rows_ = sketch_rows(data.proba)
         self._fit_profile(data)
