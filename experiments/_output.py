@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["fill_page", "interval_labels", "markdown_table", "parse_arguments", "write_csv"]
+__all__ = [
+    "fill_page",
+    "interval_labels",
+    "markdown_table",
+    "parse_arguments",
+    "read_records",
+    "write_csv",
+    "write_records",
+]
 
 
 def parse_arguments(
@@ -22,7 +30,8 @@ def parse_arguments(
     """Arguments of a study.
 
     A quick run goes into ``results/quick``, which git ignores, and so leaves the committed results
-    alone.
+    alone. A study measures, writes its numbers as CSV, and makes figures and tables from these
+    files alone; with ``--tables`` it does the last step only.
 
     Parameters
     ----------
@@ -42,16 +51,19 @@ def parse_arguments(
     """
     parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}", description=description)
     if data is not None:
-        parser.add_argument(
-            "--data", type=_folder, metavar="DIR", required=True, help=f"folder with {data}"
-        )
+        parser.add_argument("--data", type=_folder, metavar="DIR", help=f"folder with {data}")
     for flag, keywords in (options or {}).items():
         parser.add_argument(flag, **keywords)
     parser.add_argument("--quick", action="store_true", help="a small version, for a first look")
+    parser.add_argument(
+        "--tables", action="store_true", help="measure nothing: figures and page from the CSV files"
+    )
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
+    if data is not None and arguments.data is None and not arguments.tables:
+        parser.error(f"--data DIR is needed: the folder with {data}")
     if arguments.output is None:
         results = Path(__file__).parent / name / "results"
         arguments.output = results / "quick" if arguments.quick else results
@@ -74,6 +86,28 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
         writer.writerow(columns)
         for row in zip(*columns.values(), strict=True):
             writer.writerow(f"{x:.5g}" if isinstance(x, float) else x for x in row)
+
+
+def write_records(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Write records that have the same fields, one per line."""
+    write_csv(path, {name: [record[name] for record in records] for name in records[0]})
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Read what `write_records` wrote; numbers and truth values are no longer text."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: _parsed(text) for k, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _parsed(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

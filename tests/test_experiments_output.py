@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments._output import fill_page
+from experiments._output import fill_page, parse_arguments, read_records, write_records
 
 WORDS = "# By hand\n\n<!-- table a -->\n{}\n<!-- end a -->\n\nRead in 2026.\n"
 
@@ -31,3 +31,23 @@ def test_a_place_that_is_missing_is_named(tmp_path):
     page.write_text("nothing here")
     with pytest.raises(SystemExit, match="no place for the table 'a'"):
         fill_page(page, tmp_path, {"a": "x"})
+
+
+def test_records_come_back_as_they_were(tmp_path):
+    records = [
+        {"name": "a, b", "n": 3, "gain": -0.25, "adopted": True, "setting": ""},
+        {"name": "c", "n": 1234567, "gain": 1 / 3, "adopted": False, "setting": "alpha 1"},
+    ]
+    write_records(tmp_path / "x.csv", records)
+    found = read_records(tmp_path / "x.csv")
+    assert found == [records[0], records[1] | {"gain": 0.33333}]
+
+
+def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
+    arguments = ["--output", str(tmp_path)]
+    found = parse_arguments("any", "", [*arguments, "--tables"], data="files")
+    assert found.tables
+    assert found.data is None
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments("any", "", arguments, data="files")
+    assert "--data DIR is needed: the folder with files" in capsys.readouterr().err
