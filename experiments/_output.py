@@ -26,12 +26,12 @@ def parse_arguments(
     *,
     data: str | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    has_tables: bool = False,
 ) -> argparse.Namespace:
     """Arguments of a study.
 
     A quick run goes into ``results/quick``, which git ignores, and so leaves the committed results
-    alone. A study measures, writes its numbers as CSV, and makes figures and tables from these
-    files alone; with ``--tables`` it does the last step only.
+    alone.
 
     Parameters
     ----------
@@ -43,6 +43,9 @@ def parse_arguments(
         What the folder holds that the study reads: it must then be given with ``--data DIR``.
     options : mapping, optional
         Further options, with the keywords of :meth:`argparse.ArgumentParser.add_argument`.
+    has_tables : bool, default=False
+        Whether the study makes its figures and page from the CSV files that it wrote before, and
+        from nothing else. It then has an option ``--tables`` for this last step alone.
 
     Returns
     -------
@@ -55,9 +58,10 @@ def parse_arguments(
     for flag, keywords in (options or {}).items():
         parser.add_argument(flag, **keywords)
     parser.add_argument("--quick", action="store_true", help="a small version, for a first look")
-    parser.add_argument(
-        "--tables", action="store_true", help="measure nothing: figures and page from the CSV files"
-    )
+    parser.set_defaults(tables=False)
+    if has_tables:
+        told = "measure nothing: figures and page from the CSV files"
+        parser.add_argument("--tables", action="store_true", help=told)
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
     parser.add_argument("--seed", type=int, default=0)

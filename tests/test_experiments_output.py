@@ -45,9 +45,9 @@ def test_records_come_back_as_they_were(tmp_path):
 
 def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
     arguments = ["--output", str(tmp_path)]
-    found = parse_arguments("any", "", [*arguments, "--tables"], data="files")
-    assert found.tables
-    assert found.data is None
+    tables = parse_arguments("any", "", [*arguments, "--tables"], data="files", has_tables=True)
+    assert tables.tables
+    assert tables.data is None
     with pytest.raises(SystemExit, match="2"):
         parse_arguments("any", "", arguments, data="files")
     assert "--data DIR is needed: the folder with files" in capsys.readouterr().err

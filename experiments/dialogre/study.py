@@ -29,6 +29,7 @@ class Measured(NamedTuple):
     setting: str
     t2: float
     val_micro: float
+    val_macro: float
     micro: float
     macro: float
     conversational: float  # nan without predictions for prefixes
@@ -69,7 +70,7 @@ def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Me
         val, test = (_adjusted(method, split) for split in (data.val, data.test))
         limit = tune_none_threshold(val.proba, val.labels)
         scores = [
-            relation_f1(val.labels, val.proba, limit)[0],
+            *relation_f1(val.labels, val.proba, limit),
             *relation_f1(test.labels, test.proba, limit),
             _conversational(val, test),
         ]

@@ -30,6 +30,7 @@ class Measured(NamedTuple):
     method: str
     setting: str
     val_macro: float
+    val_micro: float
     macro: float
     micro: float
     coarse: float
@@ -76,9 +77,14 @@ def measure(
     )
     rows = []
     for name, method, setting in fitted:
-        val = 100 * macro_f1(data.val_labels, method.transform(data.val_proba))
-        scores = type_scores(data.test_labels, method.transform(data.test_proba), data.levels)
-        rows.append(Measured(data.name, name, setting, val, *scores))
+        val, test = (
+            type_scores(labels, method.transform(proba), data.levels)
+            for labels, proba in (
+                (data.val_labels, data.val_proba),
+                (data.test_labels, data.test_proba),
+            )
+        )
+        rows.append(Measured(data.name, name, setting, val.macro, val.micro, *test))
     return rows
 
 
