@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 
 import altnorm
-from altnorm.asking import find_changes
+from altnorm._asking import find_changes
 from altnorm.judgement import Pool, weigh_labels
 from altnorm.peers import GlobalThreshold, Identity
 from tests.problems import MODES, planted, planted_labels

@@ -8,7 +8,7 @@ import pytest
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm._kinds import resolve_kind
 from altnorm._validation import InputError
-from altnorm.display import measures
+from altnorm.display import _measures as measures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

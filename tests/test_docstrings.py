@@ -1,7 +1,10 @@
 """The public names have complete numpydoc docstrings, with an example that runs as a doctest."""
 
+import ast
+import pkgutil
 from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from numpydoc.validate import validate
@@ -49,13 +52,14 @@ WITHOUT_EXAMPLE = {
 def is_record(name):
     """Records document fields as attributes; an example is with the function that returns one."""
     module, _, last = name.rpartition(".")
-    return is_dataclass(getattr(import_module(module), last))
+    found = getattr(import_module(module), last)
+    return is_dataclass(found) or hasattr(found, "_fields")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_docstring_is_complete(name):
     rules = RULES - ALLOWED.get(name, set()) - ({"PR01"} if is_record(name) else set())
-    found = [(code, told) for code, told in validate(name)["errors"] if code in rules]
+    found = [(code, message) for code, message in validate(name)["errors"] if code in rules]
     assert not found
 
 
@@ -71,6 +75,31 @@ def test_the_list_holds_what_the_package_exports():
     for module in ("peers", "metrics"):
         listed = {name.split(".")[1] for name in public_names() if name.startswith(module + ".")}
         assert set(getattr(altnorm, module).__all__) == listed
+
+
+def test_a_module_with_a_public_name_has_something_public_in_it():
+    modules = {module.name for module in pkgutil.iter_modules(altnorm.__path__)}
+    assert {name for name in modules if not name.startswith("_")} - {"cli"} == set(SUBMODULES)
+
+
+@pytest.mark.parametrize("folder", ["experiments", "examples"])
+def test_studies_and_examples_use_public_names_only(folder):
+    """The names that their programs import from the package are on the list."""
+    public = {f"altnorm.{name}" for name in public_names()}
+    public |= {f"altnorm.{name}" for name in SUBMODULES}
+    root = Path(__file__).parents[1]
+    maker_of_the_package_data = root / "experiments/demo_data/__main__.py"
+    files = set((root / folder).rglob("*.py")) - {maker_of_the_package_data}
+    used = {(file.name, name) for file in files for name in imported_names(file)}
+    assert used
+    assert {(file, name) for file, name in used if name not in public} == set()
+
+
+def imported_names(file):
+    """Full names of what a program imports from the package."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "altnorm":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_the_page_lists_every_name_once():

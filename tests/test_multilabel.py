@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
+from altnorm._multilabel import adjust_binary, binary_ambiguity
 from altnorm._validation import InputError
-from altnorm.multilabel import adjust_binary, binary_ambiguity
 from altnorm.reference import shrink_frequencies
 
 EXACT = 1e-12

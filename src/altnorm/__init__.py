@@ -4,14 +4,14 @@ from importlib import import_module, metadata
 from typing import Any
 
 from altnorm._api import SUBMODULES
+from altnorm._asking import ask, judge
+from altnorm._classifier import AlternatingNormalizationClassifier
 from altnorm._entropy import ambiguity, topk_entropy
 from altnorm._errors import InputError
 from altnorm._functional import alternating_normalization, trajectory
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._topk import from_topk
-from altnorm.asking import ask, judge
-from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.comparison import compare
-from altnorm.normalizer import AlternatingNormalizer
 from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 
 __all__ = [

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+from altnorm._columns import listed
 from altnorm._validation import InputError
-from altnorm.columns import listed
 
 __all__ = ["OWN_COLUMNS", "place_of_new", "read_answers"]
 

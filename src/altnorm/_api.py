@@ -1,7 +1,8 @@
 """The public names, section by section.
 
 This list makes the API page, says whose docstrings are checked, and which modules can be reached as
-``altnorm.module`` without an import of their own. What is not on it may change without notice.
+``altnorm.module`` without an import of their own. What is not on it may change without notice, and
+a module with nothing on it has an underscore.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ API = (
             "model.save_model",
             "model.load_model",
             "datasets.load_demo",
+            "datasets.Demo",
         ),
     ),
     Section(
@@ -141,6 +143,22 @@ API = (
             "torch.AlternatingNorm",
             "torch.ScoreScaling",
         ),
+    ),
+    Section(
+        "The paper's simulation",
+        (
+            "simulation.Design",
+            "simulation.Simulation",
+            "simulation.Estimate",
+            "simulation.Draws",
+            "simulation.simulate",
+            "simulation.average",
+            "simulation.table",
+            "simulation.draw",
+            "simulation.draw_log_rows",
+            "simulation.adjust_draws",
+        ),
+        "What ``altnorm simulate`` runs, and its parts.",
     ),
 )
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from altnorm._columns import Layout, check_zero_one, listed, names_of, read_labels
 from altnorm._files import file_error
 from altnorm._formats import Source
 from altnorm._npy import ArrayFile, Header, open_arrays
 from altnorm._topk import from_topk
-from altnorm.columns import Layout, check_zero_one, listed, names_of, read_labels
 
 __all__ = ["Arrays", "read_arrays"]
 

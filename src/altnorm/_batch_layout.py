@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from altnorm._columns import check_same_names
 from altnorm._validation import InputError, InputTypeError
-from altnorm.columns import check_same_names
 
 __all__ = ["BatchLayout", "find_layout", "read_matrix", "write_matrix"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from altnorm import binary, scaling
+from altnorm import _binary, _scaling
 from altnorm._array import Array, array_namespace, concat_blocks, quiet, scatter
 from altnorm._errors import InputWarning, warn
 from altnorm._validation import (
@@ -39,12 +39,12 @@ class Problem(NamedTuple):
     whole: bool = True  # no class was left out, so rows sum to 1
     log_s: Array | None = None  # (m,) log column sums of the reference, where they are known
 
-    def logs(self) -> scaling.LogReference:
+    def logs(self) -> _scaling.LogReference:
         """Reference and prior as the kernels take them."""
         xp = array_namespace(self.p)
         log_w = None if self.weight is None else xp.log(self.weight)
         log_a, log_q = xp.log(self.reference), xp.log(self.q)
-        return scaling.LogReference(log_a, log_w, log_q, self.alpha, self.log_mass)
+        return _scaling.LogReference(log_a, log_w, log_q, self.alpha, self.log_mass)
 
 
 def alternating_normalization(
@@ -287,24 +287,24 @@ def _steps(problem: Problem) -> Iterator[Array]:
                 problem = problem._replace(p=_first(problem))
                 yield problem.p
         elif log_amplification > _LOG_AMPLIFICATION and n * m <= _SMALL_REFERENCE:
-            yield from _log_steps(problem, scaling.iterate_stacked)
+            yield from _log_steps(problem, _scaling.iterate_stacked)
         elif m == 2 and problem.whole:
             yield from _logit_steps(problem)
         else:
-            yield from _log_steps(problem, scaling.iterate)
+            yield from _log_steps(problem, _scaling.iterate)
 
 
 def _log_steps(problem: Problem, iterate: Callable[..., Iterator[list[Array]]]) -> Iterator[Array]:
     xp = array_namespace(problem.p)
     steps = iterate(xp.log(problem.p), problem.logs(), depth=problem.depth)
     for blocks in steps:
-        yield concat_blocks((scaling.normalized_exp(block) for block in blocks), problem.p)
+        yield concat_blocks((_scaling.normalized_exp(block) for block in blocks), problem.p)
 
 
 def _logit_steps(problem: Problem) -> Iterator[Array]:
     xp = array_namespace(problem.p)
     log_p, log_a = xp.log(problem.p), xp.log(problem.reference)
-    steps = binary.iterate_logits(
+    steps = _binary.iterate_logits(
         log_p[:, 0] - log_p[:, 1],
         log_a[:, 0] - log_a[:, 1],
         problem.weight,
@@ -314,16 +314,16 @@ def _logit_steps(problem: Problem) -> Iterator[Array]:
         log_mass=problem.log_mass,
     )
     for logits in steps:
-        yield xp.exp(xp.stack(binary.log_sigmoids(logits), axis=1))
+        yield xp.exp(xp.stack(_binary.log_sigmoids(logits), axis=1))
 
 
 def _first(problem: Problem) -> Array:
     """Rows after the first iteration."""
     log_s = reference_log_sums(problem) if problem.log_s is None else problem.log_s
-    return scaling.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
+    return _scaling.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
 
 
 def reference_log_sums(problem: Problem) -> Array:
     """Log of what the reference and the smoothing put into each column of the first iteration."""
     with quiet(array_namespace(problem.p)):
-        return scaling.log_sums(problem.logs())
+        return _scaling.log_sums(problem.logs())

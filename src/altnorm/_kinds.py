@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from altnorm._decisions import decide
 from altnorm._entropy import in_doubt, row_ambiguity
 from altnorm._labels import check_indicator, check_label_proba, class_codes
+from altnorm._multilabel import binary_ambiguity
 from altnorm._validation import InputError, check_choice, check_proba
-from altnorm.multilabel import binary_ambiguity
 from altnorm.reference import class_prior, label_prior
 
 __all__ = ["Labelwise", "Pairs", "SingleLabel", "kind_of", "resolve_kind"]

@@ -4,7 +4,7 @@ A runtime without altnorm (an ONNX graph, a PyTorch module) gets constants inste
 There are two kinds:
 
 `RowPlan`, for rows over several classes. One iteration only needs the reference's column sums;
-more of them need the anchors of :mod:`altnorm.scaling`, which do not depend on the row.
+more of them need the anchors of :mod:`altnorm._scaling`, which do not depend on the row.
 
 `BinaryPlan`, for two classes and for every label of a multi-label problem. There a row is one
 logit, so the whole adjustment, whatever its depth and however large the reference, is one function
@@ -24,10 +24,10 @@ from scipy.special import logit
 
 from altnorm import _functional
 from altnorm._array import quiet
-from altnorm.binary import chebyshev_nodes, chebyshev_series, iterate_logits, log_sigmoids
-from altnorm.multilabel import label_slices
-from altnorm.normalizer import AlternatingNormalizer
-from altnorm.scaling import Anchor, LogReference, log_sums, next_anchor
+from altnorm._binary import chebyshev_nodes, chebyshev_series, iterate_logits, log_sigmoids
+from altnorm._multilabel import label_slices
+from altnorm._normalizer import AlternatingNormalizer
+from altnorm._scaling import Anchor, LogReference, log_sums, next_anchor
 
 __all__ = ["BinaryPlan", "Curve", "RowPlan", "Settings", "make_plan"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._validation import InputError
-from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import (
     BiasCorrectedTemperature,
     Identity,

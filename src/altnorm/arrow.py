@@ -13,10 +13,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
+from altnorm._columns import check_adjusted, names_of
 from altnorm._estimator import ProbabilityTransformer, unnamed
 from altnorm._kinds import kind_of
 from altnorm._validation import InputError, Place, sum_tolerance
-from altnorm.columns import check_adjusted, names_of
 
 try:
     import pyarrow as pa

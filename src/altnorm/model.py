@@ -26,9 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 from altnorm import peers
 from altnorm._files import check_input, replacing
 from altnorm._model_rules import check_model
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._tensor_file import read_tensors, write_tensors
 from altnorm._validation import InputError, InputTypeError
-from altnorm.normalizer import AlternatingNormalizer
 from altnorm.shift import Shift
 from altnorm.tuning import Adjuster, AlternatingNormalizerCV
 from altnorm.verdict import Verdict

@@ -13,12 +13,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._array_files import read_arrays
-from altnorm._files import file_error, replacing
-from altnorm._formats import SUFFIXES, Source, find_source, format_of
-from altnorm._kinds import resolve_kind
-from altnorm._labels import class_codes
-from altnorm._validation import InputError, check_proba
-from altnorm.columns import (
+from altnorm._columns import (
     Layout,
     check_labelled,
     check_no_spare,
@@ -35,7 +30,12 @@ from altnorm.columns import (
     spare_columns,
     with_spare_hint,
 )
-from altnorm.tables import is_table, read_table, write_table
+from altnorm._files import file_error, replacing
+from altnorm._formats import SUFFIXES, Source, find_source, format_of
+from altnorm._kinds import resolve_kind
+from altnorm._labels import class_codes
+from altnorm._tables import is_table, read_table, write_table
+from altnorm._validation import InputError, check_proba
 
 __all__ = ["Layout", "Predictions", "read_predictions", "read_texts", "write_predictions"]
 

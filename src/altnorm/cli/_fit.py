@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._columns import listed, names_of
 from altnorm._formats import find_source
 from altnorm._validation import InputError
 from altnorm.cli._remedies import REMEDIES
-from altnorm.columns import listed, names_of
 from altnorm.predictions import Predictions, read_texts
 
 __all__ = ["fit_named", "read_groups"]

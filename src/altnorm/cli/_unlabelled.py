@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from altnorm import AlternatingNormalizer
+from altnorm._balance import read_balance
+from altnorm._columns import names_of
 from altnorm._validation import InputError
-from altnorm.balance import read_balance
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, print_json
-from altnorm.columns import names_of
 from altnorm.model import save_model
 from altnorm.predictions import Predictions
 from altnorm.reference import PRIORS

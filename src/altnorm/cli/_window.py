@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from altnorm._estimator import unnamed
-from altnorm._formats import find_source
-from altnorm._validation import InputError
-from altnorm.columns import (
+from altnorm._columns import (
     check_no_spare,
     class_columns,
     names_of,
     spare_columns,
     with_spare_hint,
 )
+from altnorm._estimator import unnamed
+from altnorm._formats import find_source
+from altnorm._tables import open_table
+from altnorm._validation import InputError
 from altnorm.evaluation import check_kind
 from altnorm.predictions import Layout, read_predictions
-from altnorm.tables import open_table
 
 __all__ = ["adapt_to_file"]
 

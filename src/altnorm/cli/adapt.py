@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from altnorm._columns import names_of
 from altnorm._files import check_output
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.cli._window import adapt_to_file
-from altnorm.columns import names_of
 from altnorm.model import load_model, save_model
 from altnorm.shift import Shift
 

@@ -11,15 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from altnorm._formats import find_source
-from altnorm._validation import InputError
-from altnorm._words import plural
-from altnorm.cli import _options as options
-from altnorm.cli._changes import ChangeCount
-from altnorm.cli._drift import DriftWatch
-from altnorm.cli._screen import errors, out, print_json, progress
-from altnorm.cli._window import adapt_to_file
-from altnorm.columns import (
+from altnorm._columns import (
     check_adjusted,
     check_no_spare,
     class_columns,
@@ -28,10 +20,18 @@ from altnorm.columns import (
     spare_columns,
     with_spare_hint,
 )
+from altnorm._formats import find_source
+from altnorm._tables import is_table, open_table, write_table
+from altnorm._validation import InputError
+from altnorm._words import plural
+from altnorm.cli import _options as options
+from altnorm.cli._changes import ChangeCount
+from altnorm.cli._drift import DriftWatch
+from altnorm.cli._screen import errors, out, print_json, progress
+from altnorm.cli._window import adapt_to_file
 from altnorm.evaluation import check_kind
 from altnorm.model import load_model
 from altnorm.predictions import Layout, read_predictions, write_predictions
-from altnorm.tables import is_table, open_table, write_table
 
 EXAMPLE = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
 

@@ -7,15 +7,10 @@ from typing import Annotated
 
 import typer
 
+from altnorm._asking import find_changes
+from altnorm._columns import names_of
 from altnorm._files import check_output
-from altnorm.asking import find_changes
-from altnorm.cli import _options as options
-from altnorm.cli._screen import out, print_json
-from altnorm.columns import names_of
-from altnorm.evaluation import check_kind
-from altnorm.model import load_model, model_metadata
-from altnorm.predictions import Layout, read_predictions
-from altnorm.questions import (
+from altnorm._questions import (
     Questions,
     Source,
     make_questions,
@@ -23,6 +18,11 @@ from altnorm.questions import (
     read_questions,
     short_digest,
 )
+from altnorm.cli import _options as options
+from altnorm.cli._screen import out, print_json
+from altnorm.evaluation import check_kind
+from altnorm.model import load_model, model_metadata
+from altnorm.predictions import Layout, read_predictions
 
 EXAMPLE = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"
 

@@ -17,7 +17,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json, progress
 from altnorm.simulation import Design, Simulation, average, table
 from altnorm.simulation import simulate as run_study
-from altnorm.simulation.figure import draw_simulation, interval_names
+from altnorm.simulation._figure import draw_simulation, interval_names
 
 EXAMPLE = "altnorm simulate -o simulation --draws 20"
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from altnorm import Adjuster, AlternatingNormalizerCV
+from altnorm._columns import listed, names_of
 from altnorm._files import check_output
 from altnorm._sentences import calibration_words
 from altnorm._words import plural, setting_words
@@ -15,7 +16,6 @@ from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named, read_groups
 from altnorm.cli._screen import errors, out, print_json, show_verdict
 from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
-from altnorm.columns import listed, names_of
 from altnorm.model import save_model
 from altnorm.predictions import Predictions, read_predictions
 from altnorm.tuning.summary import does

@@ -1,7 +1,7 @@
 """Figures for notebooks: scikit-learn-style displays that compute once and draw later.
 
 Each display has `from_predictions` or `from_estimator`, which compute, and `plot`, which draws on a
-matplotlib axes. The numbers come from :mod:`altnorm.display.measures`, as those of the report do.
+matplotlib axes. The numbers come from :mod:`altnorm.display._measures`, as those of the report do.
 """
 
 from altnorm.display._confidence import AmbiguityDisplay, ReliabilityDisplay

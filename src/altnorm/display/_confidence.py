@@ -8,8 +8,8 @@ import numpy as np
 
 from altnorm._kinds import kind_of, resolve_kind
 from altnorm.display._axes import AFTER, BEFORE, INK, Display
-from altnorm.display.measures import ambiguity_histogram, reliability
-from altnorm.display.records import AmbiguityHistogram, Reliability
+from altnorm.display._measures import ambiguity_histogram, reliability
+from altnorm.display._records import AmbiguityHistogram, Reliability
 from altnorm.evaluation import before_and_after
 
 __all__ = ["AmbiguityDisplay", "ReliabilityDisplay"]

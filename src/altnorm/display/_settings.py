@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from altnorm._kinds import SingleLabel, kind_of, resolve_kind
+from altnorm._multilabel import label_slices
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._validation import InputError
 from altnorm.display._axes import (
     BROKEN,
@@ -14,11 +16,9 @@ from altnorm.display._axes import (
     INK,
     Display,
 )
-from altnorm.display.measures import class_changes, class_use
-from altnorm.display.records import ClassChanges, ClassUse
+from altnorm.display._measures import class_changes, class_use
+from altnorm.display._records import ClassChanges, ClassUse
 from altnorm.evaluation import before_and_after
-from altnorm.multilabel import label_slices
-from altnorm.normalizer import AlternatingNormalizer
 
 __all__ = ["ClassUseDisplay", "FixedBrokenDisplay"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from altnorm._validation import InputError
 from altnorm.display._axes import BEFORE, DEPTHS, INK, find_axes
-from altnorm.display.measures import tuning_curves
-from altnorm.display.records import TuningCurves
+from altnorm.display._measures import tuning_curves
+from altnorm.display._records import TuningCurves
 
 __all__ = ["TuningDisplay"]
 

@@ -1,4 +1,4 @@
-"""The adjustment in ONNX operators; notation as in :mod:`altnorm.scaling`, all in double."""
+"""The adjustment in ONNX operators; notation as in :mod:`altnorm._scaling`, all in double."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._plan import BinaryPlan, Curve, RowPlan, make_plan, settings_of
-from altnorm.normalizer import AlternatingNormalizer
+from altnorm._scaling import Anchor
 from altnorm.onnx._graph import Graph, Value
-from altnorm.scaling import Anchor
 
 __all__ = ["adjust"]
 

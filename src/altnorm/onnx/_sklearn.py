@@ -8,10 +8,10 @@ import numpy as np
 from onnx import TensorProto, helper
 from sklearn.frozen import FrozenEstimator
 
+from altnorm._classifier import AlternatingNormalizationClassifier
 from altnorm._kinds import kind_of
 from altnorm._stages import read_stages
 from altnorm._validation import InputError
-from altnorm.classifier import AlternatingNormalizationClassifier
 from altnorm.onnx._append import OLDEST_OPSET
 from altnorm.onnx._graph import Graph, Value
 from altnorm.onnx._stages import decided_labels, transformed

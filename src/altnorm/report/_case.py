@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from altnorm._kinds import LabelKind, kind_of
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.evaluation import Evaluation, before_and_after, check_kind, evaluate, explain_change
 from altnorm.explanation import Explanation
-from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import Identity
 from altnorm.predictions import Predictions
 from altnorm.tuning.summary import calibrates

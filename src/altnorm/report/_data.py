@@ -11,8 +11,8 @@ import numpy as np
 
 from altnorm._kinds import Labelwise, Pairs
 from altnorm.comparison import Comparison
-from altnorm.display import measures
-from altnorm.display.records import ClassUse, Flows
+from altnorm.display import _measures as measures
+from altnorm.display._records import ClassUse, Flows
 from altnorm.predictions import Predictions
 from altnorm.report._case import Case
 from altnorm.report._live import live_data

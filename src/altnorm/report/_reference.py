@@ -9,10 +9,10 @@ import numpy as np
 
 from altnorm._array import quiet
 from altnorm._kinds import SingleLabel
-from altnorm.multilabel import label_slices
+from altnorm._multilabel import label_slices
+from altnorm._scaling import column_log_sums, log_add
 from altnorm.predictions import Predictions
 from altnorm.report._case import Case
-from altnorm.scaling import column_log_sums, log_add
 
 __all__ = ["Block", "Reference", "find_reference", "log_sums"]
 

@@ -1,18 +1,14 @@
-"""The paper's Monte Carlo study, which ``altnorm simulate`` runs; `figure` draws its result."""
+"""The paper's Monte Carlo study, which ``altnorm simulate`` runs."""
 
-from altnorm.simulation._study import (
+from altnorm.simulation._draws import (
     PAPER_EDGES,
     Design,
     Draws,
-    Estimate,
-    Simulation,
     adjust_draws,
-    average,
     draw,
     draw_log_rows,
-    simulate,
-    table,
 )
+from altnorm.simulation._study import Estimate, Simulation, average, simulate, table
 
 __all__ = [
     "PAPER_EDGES",

@@ -1,4 +1,4 @@
-"""The adjustment in PyTorch operators; notation as in :mod:`altnorm.scaling`, all in double.
+"""The adjustment in PyTorch operators; notation as in :mod:`altnorm._scaling`, all in double.
 
 Zeros are masked before a logarithm is taken, so that no gradient meets an infinity.
 """

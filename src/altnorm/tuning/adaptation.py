@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm._estimator import ProbabilityTransformer
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._validation import InputError, check_level
 from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 from altnorm.label_shift import Intake, Profile, profile_rows, take_in
-from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import Identity, ShrunkBias
 from altnorm.shift import SIGNIFICANCE, Shift, judge_shift
 from altnorm.tuning.folds import Validation

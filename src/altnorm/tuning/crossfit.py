@@ -1,7 +1,7 @@
 """Cross-fitted predictions of many settings at once: a row never sees references of its own fold.
 
 The first iteration is exact. Deeper iterations follow the reference's own path
-(:func:`altnorm.scaling.reference_path`): good enough to compare settings, and free of products.
+(:func:`altnorm._scaling.reference_path`): good enough to compare settings, and free of products.
 What is chosen in the end is evaluated exactly.
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 from scipy.special import expit, logit
 
 from altnorm._array import block_slices, quiet
+from altnorm._binary import log_sigmoids
 from altnorm._entropy import row_ambiguity
 from altnorm._kinds import Pairs
-from altnorm.binary import log_sigmoids
-from altnorm.multilabel import binary_ambiguity
-from altnorm.scaling import LogReference, column_log_sums, log_add, reference_path, step_once
+from altnorm._multilabel import binary_ambiguity
+from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path, step_once
 from altnorm.tuning.folds import Dealing
 from altnorm.tuning.settings import Grid, Setting
 

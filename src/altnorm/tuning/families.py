@@ -13,9 +13,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import log_softmax, softmax
 
+from altnorm._normalizer import AlternatingNormalizer
 from altnorm._progress import track
 from altnorm._validation import InputError
-from altnorm.normalizer import AlternatingNormalizer
 from altnorm.peers import MatrixScaling, ShrunkBias
 from altnorm.peers._matrix import matrix_path
 from altnorm.peers.shrunk import MEMBERS, RIDGE_PATH, bias_path

@@ -29,12 +29,12 @@ from altnorm._answers import (
     place_of_new,
     read_answers,
 )
+from altnorm._asking import Changes
+from altnorm._columns import names_of
 from altnorm._files import check_input, replacing
+from altnorm._tables import is_table, open_table
 from altnorm._validation import InputError
-from altnorm.asking import Changes
-from altnorm.columns import names_of
 from altnorm.judgement import Judgement, Pool, weigh_labels
-from altnorm.tables import is_table, open_table
 
 __all__ = [
     "Questions",

@@ -10,13 +10,13 @@ from sklearn.utils.validation import _check_sample_weight
 from altnorm import _functional
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._kinds import kind_of
+from altnorm._multilabel import adjust_binary, label_slices
 from altnorm._validation import (
     check_amplification,
     check_choice,
     check_integer,
     check_positive,
 )
-from altnorm.multilabel import adjust_binary, label_slices
 from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm.display.records import (
+from altnorm.display._records import (
     AmbiguityHistogram,
     ClassChanges,
     ClassUse,
@@ -57,7 +57,7 @@ def ambiguity_histogram(
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.display.measures import ambiguity_histogram
+    >>> from altnorm.display._measures import ambiguity_histogram
     >>> ambiguity_histogram(np.array([0.1, 0.2, 0.9]), bins=2).count
     array([2, 1])
     """
@@ -98,7 +98,7 @@ def class_use(
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.display.measures import class_use
+    >>> from altnorm.display._measures import class_use
     >>> reference = np.array([[0.9, 0.1], [0.8, 0.2]])
     >>> class_use(reference, np.array([0.5, 0.5]), np.array(["a", "b"])).ratio
     array([1.7, 0.3])
@@ -128,7 +128,7 @@ def class_factors(before: np.ndarray, after: np.ndarray, *, relative: bool = Fal
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.display.measures import class_factors
+    >>> from altnorm.display._measures import class_factors
     >>> class_factors(np.array([[0.5, 0.5]]), np.array([[0.75, 0.25]]))
     array([1.5, 0.5])
     """
@@ -164,7 +164,7 @@ def class_changes(
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.display.measures import class_changes
+    >>> from altnorm.display._measures import class_changes
     >>> changes = class_changes(np.array([0, 0, 1]), np.array([1, 0, 0]), 2, np.array([1, 0, 1]))
     >>> changes.fixed, changes.broken
     (array([0, 1]), array([0, 1]))
@@ -206,7 +206,7 @@ def flows(old: np.ndarray, new: np.ndarray, codes: np.ndarray | None = None) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.display.measures import flows
+    >>> from altnorm.display._measures import flows
     >>> found = flows(np.array([0, 0, 1]), np.array([1, 1, 1]), np.array([1, 0, 1]))
     >>> found.count, found.fixed, found.broken
     (array([2]), array([1]), array([1]))
@@ -289,7 +289,7 @@ def reliability(proba: np.ndarray, codes: np.ndarray, *, n_bins: int = 12) -> Re
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.display.measures import reliability
+    >>> from altnorm.display._measures import reliability
     >>> found = reliability(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]), n_bins=2)
     >>> found.confidence, found.right, round(found.error, 2)
     (array([0.6, 0.9]), array([0., 1.]), 0.35)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from altnorm._columns import listed
 from altnorm._files import check_input
 from altnorm._validation import InputError
-from altnorm.columns import listed
 
 __all__ = ["read_balance"]
 
@@ -35,7 +35,7 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from altnorm.balance import read_balance
+    >>> from altnorm._balance import read_balance
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "balance.csv"
     ...     _ = file.write_text("class,share\ncat,0.3\ndog,0.7\n")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import entr, expit, logit
 
 from altnorm._array import quiet
-from altnorm.binary import iterate_logits
+from altnorm._binary import iterate_logits
 
 __all__ = ["adjust_binary", "binary_ambiguity", "label_slices"]
 

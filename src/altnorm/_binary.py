@@ -2,7 +2,7 @@ r"""The two-class kernel: a row is one logit, the reference's column sums are sm
 
 With two classes a row is its logit `z`, and one iteration maps ``z`` to ``alpha * z + g`` where `g`
 is common to all rows. So the reference that a row in doubt sees is the reference iterated on its
-own (the anchor, see :mod:`altnorm.scaling`) shifted by one number `d`, and the two column sums are
+own (the anchor, see :mod:`altnorm._scaling`) shifted by one number `d`, and the two column sums are
 smooth functions of `d`:
 
 .. math:: F_\pm(d) = \log \sum_i w_i \, \sigma(\pm(z_i + d))^\alpha .
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from altnorm._array import Array, array_namespace, as_array, block_slices, to_numpy
-from altnorm.scaling import log_add
+from altnorm._scaling import log_add
 
 __all__ = ["interpolate", "iterate_logits", "log_sigmoids"]
 
