@@ -1,4 +1,4 @@
-"""Adjuster: every family finds what it is for, the evidence counts units, cautions are raised."""
+"""Adjuster: every family finds what it is for, and the evidence counts units."""
 
 import numpy as np
 import pandas as pd
@@ -192,56 +192,6 @@ def test_the_order_of_classes_does_not_matter():
     np.testing.assert_allclose(
         plain.transform(proba)[:, order], swapped.transform(proba[:, order]), atol=2e-3
     )
-
-
-# Cautions.
-
-
-def codes(fitted):
-    return {caution.code for caution in fitted.verdict_.cautions}
-
-
-def test_no_caution_without_a_cause():
-    assert codes(Adjuster(("bias",)).fit(*planted(800))) == set()
-
-
-def test_classes_that_the_labels_never_show():
-    proba, y = planted(800)
-    some = y < 2
-    fitted = Adjuster(("alternating", "bias")).fit(proba[some], y[some])
-    assert "unseen_classes" in codes(fitted)
-    (caution,) = (c for c in fitted.verdict_.cautions if c.code == "unseen_classes")
-    assert caution.value == 2
-    assert "never show 2 of 4 classes" in str(caution)
-
-
-def test_columns_in_the_wrong_order():
-    proba, y = planted(600)
-    assert "below_majority" in codes(Adjuster(("bias",)).fit(proba[:, ::-1], y))
-
-
-def test_copies_of_rows():
-    proba, y = planted(100)
-    assert "duplicates" in codes(Adjuster(("bias",)).fit(np.tile(proba, (5, 1)), np.tile(y, 5)))
-
-
-def test_a_gain_at_the_expense_of_rare_classes():
-    rng = np.random.default_rng(0)
-    y = (rng.random(3000) < 0.1).astype(int)
-    z = 1.2 * rng.normal(size=3000) + 1.5 * y
-    p = 1 / (1 + np.exp(-(z + 0.2)))
-    fitted = Adjuster().fit(np.stack([1 - p, p], axis=1), y)
-    assert fitted.verdict_.adopted
-    assert "balanced_accuracy_falls" in codes(fitted)
-
-
-def test_too_few_rows_for_a_gain_of_this_size():
-    proba, y = planted(400)
-    verdict = Adjuster(("bias",), significance=1e-9).fit(proba, y).verdict_
-    assert verdict.reason == "not_significant"
-    (caution,) = (c for c in verdict.cautions if c.code == "too_few_rows")
-    assert caution.value >= 400
-    assert "there are 400" in str(caution)
 
 
 # As an estimator.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.stats import binomtest
 
 from altnorm._scores import SINGLE_LABEL
 from altnorm.tuning.folds import Validation
@@ -14,13 +15,18 @@ __all__ = ["find_cautions"]
 
 MANY_DUPLICATES = 0.05  # share of rows
 CLEAR_FALL = 0.01  # of balanced accuracy
+LEAST_FALL = 0.05  # of the recall of the class that is recognised least
+LEVEL = 0.05
+DIRECTIONS = 16
+ALIKE = 0.1  # correlation of rows that follow each other
+ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
 UNSURE = 0.8  # share of dealings that agree
 POWER = 0.84  # standard errors beyond the border for a power of 80 %
 BORDER = 1.96
 
 
 def find_cautions(
-    data: Validation, verdict: Verdict, after: np.ndarray | None
+    data: Validation, verdict: Verdict, after: np.ndarray | None, classes: np.ndarray
 ) -> tuple[Caution, ...]:
     """Look for what the verdict cannot see.
 
@@ -32,12 +38,14 @@ def find_cautions(
         The verdict so far.
     after : ndarray or None
         Cross-fitted probabilities of what is adopted; None where nothing is.
+    classes : ndarray
+        Names of the classes.
     """
     found = [_duplicates(data), _dealing(verdict), _too_few_rows(verdict)]
     if not data.kind.is_multilabel:
-        found += [_unseen_classes(data), _below_majority(data)]
+        found += [_alike(data), _unseen_classes(data), _below_majority(data)]
         if after is not None:
-            found.append(_unbalanced(data, after))
+            found += [_unbalanced(data, after), _worst_class(data, after, classes)]
     return tuple(_present(found))
 
 
@@ -91,6 +99,38 @@ def _duplicates(data: Validation) -> Caution | None:
     return Caution("duplicates", text, float(repeated))
 
 
+def _alike(data: Validation) -> Caution | None:
+    """Whether rows that follow each other are more alike than others of their class.
+
+    So are the sentences of one document or the frames of one film. If rows of a class came in
+    random order, the product of two neighbours' deviations from the class mean would be as often
+    negative as positive; a file that is merely sorted by class is no cause.
+    """
+    if data.groups is not None:
+        return None
+    rng = np.random.default_rng(0)
+    order = np.argsort(data.labels, kind="stable")
+    # A few directions say as much of likeness as a thousand classes do.
+    rows = (data.proba @ rng.normal(size=(data.proba.shape[1], DIRECTIONS)))[order]
+    labels, start, counts = np.unique(data.labels[order], return_index=True, return_counts=True)
+    rows -= np.repeat(np.add.reduceat(rows, start) / counts[:, None], counts, axis=0)
+    size = np.repeat(counts, counts)[1:]
+    same = np.repeat(labels, counts)[1:] == np.repeat(labels, counts)[:-1]
+    square = (rows**2).sum(axis=1).mean()
+    # Deviations from the mean of n rows are correlated with each other by -1/(n - 1).
+    products = ((rows[1:] * rows[:-1]).sum(axis=1) + square / np.maximum(size - 1, 1))[same]
+    error = float(np.sqrt((products**2).sum()))
+    correlation = float(products.mean() / square) if error else 0.0
+    if correlation < ALIKE or products.sum() < ALIKE_ERRORS * error:
+        return None
+    text = (
+        f"Rows that follow each other are alike (correlation {correlation:.2f} within a class). "
+        "If they belong together, as rows of one person or document do, they are less evidence "
+        "than their number: pass groups that say which."
+    )
+    return Caution("neighbours_alike", text, correlation)
+
+
 def _unbalanced(data: Validation, after: np.ndarray) -> Caution | None:
     score = SINGLE_LABEL["balanced_accuracy"]
     before, now = (score(data.labels, p.argmax(axis=1), data.weight) for p in (data.proba, after))
@@ -102,6 +142,38 @@ def _unbalanced(data: Validation, after: np.ndarray) -> Caution | None:
         "scoring='balanced_accuracy'."
     )
     return Caution("balanced_accuracy_falls", text, float(now - before))
+
+
+def _worst_class(data: Validation, after: np.ndarray, classes: np.ndarray) -> Caution | None:
+    """Whether the class that is recognised least is one that was recognised better before.
+
+    That a class which was named too often loses some recall is what an adjustment is for; that it
+    becomes the worst of all is not.
+    """
+    right, right_after = (p.argmax(axis=1) == data.labels for p in (data.proba, after))
+    before, now = (_recalls(data, hit) for hit in (right, right_after))
+    worst = int(np.nanargmin(now))
+    if now[worst] > np.nanmin(before) - LEAST_FALL:
+        return None
+    changed = (data.labels == worst) & (right != right_after)
+    test = binomtest(int(right[changed].sum()), int(changed.sum()), alternative="greater")
+    # Any class could have become the least: the level is shared among them.
+    if test.pvalue > LEVEL / np.isfinite(now).sum():
+        return None
+    text = (
+        f"{classes[worst]} becomes the class that is recognised least: in {now[worst]:.1%} of its "
+        f"rows, before in {before[worst]:.1%}. If every class matters, pass "
+        "scoring='balanced_accuracy'."
+    )
+    return Caution("worst_class_falls", text, float(now[worst] - before[worst]))
+
+
+def _recalls(data: Validation, right: np.ndarray) -> np.ndarray:
+    """Share of right decisions in each class; not a number where the labels show none."""
+    m, weight = data.proba.shape[1], data.row_weight
+    n = np.bincount(data.labels, weight, m)
+    hits = np.bincount(data.labels, weight * right, m)
+    return np.divide(hits, n, out=np.full(m, np.nan), where=n > 0)
 
 
 def _dealing(verdict: Verdict) -> Caution | None:

@@ -237,7 +237,7 @@ class BaseAdjuster(Adaptable):
             identity = Identity(multilabel=self.multilabel)
             self.best_normalizer_ = identity.fit(data.proba)
             after = None
-        self.verdict_ = verdict.with_cautions(find_cautions(data, verdict, after))
+        self.verdict_ = verdict.with_cautions(find_cautions(data, verdict, after, self.classes_))
 
     def _fit_calibration(
         self, data: Validation, families: list[Family], outcome: Competition
