@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from altnorm._columns import check_same_names
+from altnorm._frames import check_same_names
 from altnorm._validation import InputError
 from altnorm.predictions import Layout, Predictions, read_predictions, write_predictions
 from tests.test_predictions import CLASSES, LABELS, PROBA, frame, write_frame

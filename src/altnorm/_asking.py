@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
+from altnorm._estimator import read_before
 from altnorm._kinds import kind_of
 from altnorm._labels import class_codes
 from altnorm._validation import InputError, check_integer
@@ -175,7 +176,7 @@ def find_changes(normalizer: Any, proba: Any) -> Changes:
     """Return the rows whose decision a fitted transformer changes, with both decisions."""
     kind = kind_of(normalizer)
     after = kind.encode(np.asarray(normalizer.predict(proba)), normalizer.classes_)
-    untouched = kind.read(np.asarray(proba), getattr(normalizer, "input", "proba"))
+    untouched = read_before(normalizer, proba)
     before, after = (v.reshape(len(after), -1) for v in (kind.decide(untouched), after))
     rows = np.flatnonzero((before != after).any(axis=1))
     return Changes(rows, before[rows], after[rows], len(before), kind.is_multilabel)

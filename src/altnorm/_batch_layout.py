@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from altnorm._columns import check_same_names
+from altnorm._frames import check_once, check_same_names
 from altnorm._validation import InputError, InputTypeError
 
 __all__ = ["BatchLayout", "find_layout", "read_matrix", "write_matrix"]
@@ -32,9 +31,7 @@ def find_layout(
     wanted = [columns] if isinstance(columns, str) else [prefix + name for name in names]
     if not lists:
         _check_names(schema, wanted, columns, prefix)
-    count = Counter(schema.names)
-    for name in wanted:
-        _check_once(name, count)
+    check_once(wanted, schema.names)
     positions = [schema.get_field_index(name) for name in wanted]
     fields = [schema.field(i) for i in positions]
     for field in fields:
@@ -76,16 +73,6 @@ def _check_names(
         check_same_names(wanted, [name for name in schema.names if name.startswith(prefix)])
     else:
         check_same_names(wanted, schema.names, extra=False)
-
-
-def _check_once(name: str, count: Counter[str]) -> None:
-    if count[name] != 1:
-        raise InputError(
-            f"Column {name!r} must be there once",
-            f"it is there {count[name]} times among the {count.total()} columns",
-            "Rename the columns, or pass another name.",
-            code="columns",
-        )
 
 
 def _list_storage(field: pa.Field, n_classes: int) -> pa.DataType:

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from altnorm._frames import check_same_names
 from altnorm._jsonl import CLASSES_KEY
 from altnorm._validation import InputError
 
@@ -19,7 +19,6 @@ __all__ = [
     "check_adjusted",
     "check_labelled",
     "check_no_spare",
-    "check_same_names",
     "check_text",
     "check_whole_columns",
     "check_zero_one",
@@ -161,32 +160,6 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
             column = column.cast(pa.float64())
         out[:, j] = column.to_numpy()
     return out
-
-
-def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool = True) -> None:
-    """Raise unless `found` has every wanted name and, if `extra` names are an error, no other."""
-    known, present = set(wanted), set(found)
-    missing = [name for name in wanted if name not in present]
-    others = [name for name in found if name not in known]
-    if missing:
-        message = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
-        near = get_close_matches(missing[0], others[:1000], 1) or (others[:1] if extra else [])
-        if near:
-            message += f"; unknown column '{near[0]}': did you mean '{missing[0]}'"
-        raise InputError(
-            "There must be one column for each class",
-            message,
-            "Rename the columns.",
-            value=missing[0],
-            code="columns",
-        )
-    if others and extra:
-        raise InputError(
-            "There must be one column for each class and no other",
-            f"{len(others)} of {len(found)} are no known class, the first is '{others[0]}'",
-            "Drop or rename them.",
-            code="columns",
-        )
 
 
 def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool = False) -> Any:

@@ -7,15 +7,25 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from altnorm._frames import collected, column_names, named_columns
 from altnorm._kinds import kind_of
 from altnorm._labels import class_codes
 from altnorm._validation import InputError
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.explanation import Explanation
 
-__all__ = ["ProbabilityTransformer", "class_codes", "resolve_classes", "unnamed"]
+_DTYPES = [np.float64, np.float32]
+
+__all__ = [
+    "ProbabilityTransformer",
+    "class_codes",
+    "read_before",
+    "read_input",
+    "resolve_classes",
+    "unnamed",
+]
 
 
 class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -34,7 +44,9 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`.
+            Class probabilities, columns as in `fit`. Columns of a data frame (pandas, Polars,
+            PyArrow, also a Polars LazyFrame or a DuckDB relation) are found by their names: they
+            may come in any order and among others.
 
         Returns
         -------
@@ -76,8 +88,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             multi-label problems): its ambiguity, the class before and after, and the factor by
             which each class was multiplied.
         """
-        kind = kind_of(self)
-        before = kind.read(self._validated(proba), self.input)
+        kind, before = kind_of(self), read_before(self, proba)
         ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
         after = np.asarray(self.transform(proba))
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
@@ -110,8 +121,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
-        before = kind_of(self).read(self._validated(proba), self.input)
-        return measure_drift(fitted_usage(self), count_usage(self, before))
+        return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -121,10 +131,9 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
         For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
         """
-        values = validate_data(self, proba, dtype=[np.float64, np.float32])
+        values = validate_data(self, collected(proba), dtype=_DTYPES)
+        names = _keep_names(self, column_names(proba))
         checked = self._read(values)
-        # scikit-learn drops the names unless all are strings; class names may be numbers.
-        names = getattr(self, "feature_names_in_", _column_names(proba))
         kind = kind_of(self)
         # What `check` compares with, whatever the method itself remembers.
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, kind.read(values, self.input))
@@ -145,14 +154,30 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return checked, np.asarray(labels)
 
     def _check_transform(self, proba: Any) -> np.ndarray:
-        return self._read(self._validated(proba))
-
-    def _validated(self, proba: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, proba, dtype=[np.float64, np.float32], reset=False))
+        return self._read(read_input(self, proba))
 
     def _read(self, values: np.ndarray) -> np.ndarray:
         return kind_of(self).read(values, self.input)
+
+
+def read_before(normalizer: Any, proba: Any) -> np.ndarray:
+    """Probabilities as a fitted transformer is given them, columns in the order of its classes."""
+    is_ours = isinstance(normalizer, ProbabilityTransformer)
+    values = read_input(normalizer, proba) if is_ours else np.asarray(proba)
+    return kind_of(normalizer).read(values, getattr(normalizer, "input", "proba"))
+
+
+def read_input(estimator: Any, proba: Any) -> np.ndarray:
+    """What `transform` is given as a finite (n, m) array, columns in the order of the classes."""
+    check_is_fitted(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and _is_plain(proba, estimator.n_features_in_):
+        return np.asarray(proba)
+    wanted = list(estimator.classes_ if names is None else names)
+    columns = named_columns(proba, wanted, by_position=names is None)
+    if columns is not None:
+        return np.asarray(check_array(columns, dtype=_DTYPES))
+    return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
 
 
 def unnamed(estimator: Any) -> Any:
@@ -162,10 +187,26 @@ def unnamed(estimator: Any) -> Any:
     return twin
 
 
-def _column_names(proba: Any) -> np.ndarray | None:
-    """Column names of a data frame that are not strings, which is all that scikit-learn keeps."""
-    columns = np.asarray(getattr(proba, "columns", None))
-    return columns if columns.ndim == 1 else None
+def _is_plain(values: Any, n_columns: int) -> bool:
+    """Whether scikit-learn's checks, which cost more than a row, would find nothing to do."""
+    if type(values) is not np.ndarray or values.dtype not in _DTYPES:
+        return False
+    if values.ndim != 2 or values.shape[1] != n_columns or not values.shape[0]:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
+
+
+def _keep_names(estimator: Any, names: list[Any] | None) -> np.ndarray | None:
+    """Return the column names of a frame; remember them where scikit-learn could not read it.
+
+    It drops the names unless all are strings; class names may be numbers.
+    """
+    if names is None or hasattr(estimator, "feature_names_in_"):
+        return getattr(estimator, "feature_names_in_", None)
+    if all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return np.array(names)
 
 
 def resolve_classes(

@@ -37,7 +37,6 @@ class Problem(NamedTuple):
     alpha: float
     depth: int
     whole: bool = True  # no class was left out, so rows sum to 1
-    log_s: Array | None = None  # (m,) log column sums of the reference, where they are known
 
     def logs(self) -> _scaling.LogReference:
         """Reference and prior as the kernels take them."""
@@ -184,7 +183,6 @@ def problem(
     depth: int,
     reference_weight: Any,
     smoothing: float,
-    log_s: Array | None = None,
 ) -> Problem:
     """Check everything but the rows themselves, which are known to be probabilities."""
     check_same_classes(p, reference)
@@ -203,7 +201,6 @@ def problem(
         math.log(smoothing * total) if smoothing else None,
         alpha,
         depth,
-        log_s=log_s,
     )
 
 
@@ -319,7 +316,7 @@ def _logit_steps(problem: Problem) -> Iterator[Array]:
 
 def _first(problem: Problem) -> Array:
     """Rows after the first iteration."""
-    log_s = reference_log_sums(problem) if problem.log_s is None else problem.log_s
+    log_s = reference_log_sums(problem)
     return _scaling.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
 
 

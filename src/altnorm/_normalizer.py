@@ -11,6 +11,7 @@ from altnorm import _functional
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._kinds import kind_of
 from altnorm._multilabel import adjust_binary, label_slices
+from altnorm._scaling import step_once
 from altnorm._validation import (
     check_amplification,
     check_choice,
@@ -165,7 +166,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Which rows are in doubt, or which entries in multi-label problems."""
         return kind_of(self).in_doubt(proba, self.threshold, k_max=self.k_max)
 
-    def _problem(self, p: np.ndarray, **known: Any) -> _functional.Problem:
+    def _problem(self, p: np.ndarray) -> _functional.Problem:
         return _functional.problem(
             p,
             self.reference_.astype(p.dtype, copy=False),
@@ -174,7 +175,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
             depth=self.depth,
             reference_weight=self.reference_weight_,
             smoothing=self.smoothing,
-            **known,
         )
 
     def _column_sums(self) -> np.ndarray | None:
@@ -216,7 +216,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
             # Settings may have changed since `fit`; the sums are for those it saw.
             fresh = self._log_s_of == self._sums_settings()
             log_s = self._log_s if fresh else self._column_sums()
-            out[doubt] = _functional.solve(self._problem(rows, log_s=log_s))
+            if log_s is None:
+                out[doubt] = _functional.solve(self._problem(rows))
+            else:  # all that one iteration needs of the reference
+                out[doubt] = step_once(rows, log_s, self.prior_, alpha=self.alpha)
             return out
         parts = kind.parts(out.shape[1])
         for j, span in label_slices(self.offsets_):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._estimator import read_before
 from altnorm._kinds import kind_of
 from altnorm._seen_rows import share_seen
 from altnorm._validation import InputError
@@ -160,8 +161,7 @@ def explain_change(normalizer: Any, before: np.ndarray, after: np.ndarray) -> Ex
 
 def before_and_after(normalizer: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities before and after a fitted transformer, given what its `transform` takes."""
-    before = kind_of(normalizer).read(np.asarray(proba), normalizer.input)
-    return before, np.asarray(normalizer.transform(proba))
+    return read_before(normalizer, proba), np.asarray(normalizer.transform(proba))
 
 
 def tuned_for(normalizer: Any) -> str:

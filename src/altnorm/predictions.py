@@ -17,7 +17,6 @@ from altnorm._columns import (
     Layout,
     check_labelled,
     check_no_spare,
-    check_same_names,
     check_text,
     check_whole_columns,
     check_zero_one,
@@ -32,6 +31,7 @@ from altnorm._columns import (
 )
 from altnorm._files import file_error, replacing
 from altnorm._formats import SUFFIXES, Source, find_source, format_of
+from altnorm._frames import check_same_names
 from altnorm._kinds import resolve_kind
 from altnorm._labels import class_codes
 from altnorm._tables import is_table, read_table, write_table

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._estimator import read_before
 from altnorm._kinds import kind_of, resolve_kind
 from altnorm.display._axes import AFTER, BEFORE, INK, Display
 from altnorm.display._measures import ambiguity_histogram, reliability
@@ -99,7 +100,7 @@ class AmbiguityDisplay(Display):
         """
         inner = getattr(normalizer, "best_normalizer_", normalizer)
         kind = kind_of(normalizer)
-        before = kind.read(np.asarray(proba), normalizer.input)
+        before = read_before(normalizer, proba)
         ambiguity = kind.ambiguity(before, k_max=getattr(normalizer, "k_max", 10))
         threshold = getattr(inner, "threshold", None)
         return cls(ambiguity_histogram(ambiguity, threshold=threshold, bins=bins))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from altnorm._estimator import ProbabilityTransformer
+from altnorm._estimator import ProbabilityTransformer, read_input
 from altnorm._validation import InputError, check_choice, check_integer, check_positive
 from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, tilt
 from altnorm.peers._likelihood import RIDGES, Likelihood, fit_bias, fit_slope, ridge_path
@@ -123,9 +123,10 @@ class TemperatureScaling(SingleLabelPeer):
         ndarray of shape (n_samples,)
             Class labels, out of `classes_`.
         """
-        self._check_transform(proba)
+        values = read_input(self, proba)
+        self._read(values)
         # Not from the adjusted rows: rounding there may turn a narrow lead into a tie.
-        return self.classes_[np.argmax(np.asarray(proba), axis=1)]
+        return self.classes_[np.argmax(values, axis=1)]
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         return tilt(log_p, slope=1 / self.temperature_)
