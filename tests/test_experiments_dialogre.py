@@ -131,7 +131,7 @@ def test_equally_good_settings_take_the_fewest_iterations():
 
 def test_interval_and_verdict_over_seeds():
     def rows(method, values):
-        return [study.Measured("seed", method, "", 0.5, 0.0, v, 0.0, 0.0) for v in values]
+        return [study.Measured("seed", method, "", 0.5, 0.0, 0.0, v, 0.0, 0.0) for v in values]
 
     both = rows("base", [50.0, 51.0, 52.0]) + rows("new", [51.0, 52.1, 52.9])
     found = tables.gain(both, "new", "micro")
