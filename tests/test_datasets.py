@@ -6,10 +6,14 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from altnorm import ambiguity
 from altnorm.datasets import DEMO_FILE, decode_log_proba, load_demo
+from altnorm.peers import ShrunkBias
+from altnorm.predictions import Predictions
 from experiments.demo_data.__main__ import DOWNLOAD, encode_log_proba, load_clinc150
+from experiments.demo_data.transfer import measure
 
 
 def test_demo_is_small_and_sound():
@@ -61,3 +65,22 @@ def test_script_runs_on_a_sample(tmp_path):
 def test_missing_data_set_says_where_to_get_it(tmp_path):
     with pytest.raises(SystemExit, match=DOWNLOAD):
         load_clinc150(tmp_path)
+
+
+def biased_part(towards, seed):
+    """A classifier that names one of three classes too often."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(3), 200)
+    z = np.eye(3)[y] * 2 + rng.normal(size=(600, 3))
+    z[:, towards] += 2
+    return Predictions(softmax(z, axis=1), np.arange(3), y)
+
+
+def test_an_adjustment_transfers_between_parts_only_if_they_are_alike():
+    alike = {"a": biased_part(0, 0), "b": biased_part(0, 1)}
+    other = {"a": biased_part(0, 0), "b": biased_part(1, 1)}
+    gains = measure(alike, ShrunkBias)
+    assert min(gains.values()) > 5
+    assert gains["a", "b"] == pytest.approx(gains["b", "b"], abs=3)
+    gains = measure(other, ShrunkBias)
+    assert gains["a", "b"] < 0 < gains["b", "b"]
