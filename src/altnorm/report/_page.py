@@ -22,7 +22,7 @@ from altnorm.tuning.summary import does
 __all__ = ["render"]
 
 SCRIPTS = ("core.js", "plot.js", "changes.js", "reasons.js", "choice.js", "live.js", "rows.js")
-STYLES = ("style.css", "charts.css")
+STYLES = ("style.css", "charts.css", "print.css")
 
 
 def render(
@@ -34,9 +34,10 @@ def render(
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
-    style = "".join(map(_read, STYLES))
+    title = title or "Alternating normalization"
+    style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
     return environment.get_template("page.html").render(
-        title=title or "Alternating normalization",
+        title=title,
         style=Markup(style),
         script=Markup(script),
         policy=Markup(_policy(script, style)),
@@ -72,6 +73,12 @@ def _policy(script: str, style: str) -> str:
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _css_string(text: str) -> str:
+    """A string of CSS that holds any text; what is not a letter or digit is told by its code."""
+    coded = (c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text if c != "\0")
+    return f'"{"".join(coded)}"'
 
 
 def _json(data: dict[str, Any]) -> str:

@@ -116,16 +116,6 @@ function setUpTheme() {
     tell();
   });
   dark.addEventListener('change', tell);
-  // Paper is white, whatever the screen is.
-  let chosen;
-  addEventListener('beforeprint', () => {
-    chosen = document.documentElement.dataset.theme;
-    document.documentElement.dataset.theme = 'light';
-  });
-  addEventListener('afterprint', () => {
-    if (chosen) document.documentElement.dataset.theme = chosen;
-    else delete document.documentElement.dataset.theme;
-  });
   tell();
 }
 

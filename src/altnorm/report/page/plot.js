@@ -2,20 +2,26 @@
 // themselves to pointer and keyboard, and a table with the same numbers.
 const figureOf = (name) => $(`[data-chart="${name}"]`);
 
+// Charts on paper are drawn for a width of their own, whatever screen they were printed from.
+const paperWidth = (figure) =>
+  (figure.parentNode.classList.contains('pair') && !figure.classList.contains('wide') ? 440 : 900);
+
 // Draw into a figure now and whenever its width changes; returns a function that draws again.
 function mount(name, draw) {
   const figure = figureOf(name);
   if (!figure) return () => {};
   const plot = $('.plot', figure);
   let width = 0;
-  const render = (force) => {
-    const now = Math.floor(plot.clientWidth);
+  const render = (force, given) => {
+    const now = given || Math.floor(plot.clientWidth);
     if (!now || (!force && now === width)) return;
     width = now;
     plot.replaceChildren();
     draw(plot, width, figure);
   };
   new ResizeObserver(() => render(false)).observe(plot);
+  addEventListener('beforeprint', () => render(true, paperWidth(figure)));
+  addEventListener('afterprint', () => render(true));
   render(true);
   return () => render(true);
 }
@@ -151,7 +157,8 @@ function hover(area, marks, reach = 36) {
 function alternative(figure, columns, rows) {
   $('.alternative', figure)?.remove();
   const body = html('div', {
-    class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Numbers',
+    class: 'scroll', tabindex: '0', role: 'region',
+    'aria-label': `Numbers: ${$('h3', figure).textContent}`,
   });
   const summary = html('summary', {}, 'Show the numbers');
   const details = html('details', { class: 'alternative' }, summary, body);
