@@ -28,7 +28,7 @@ def fit_case(case: Case) -> AlternatingNormalizer:
 def tune(validation: Predictions, **options) -> AlternatingNormalizerCV:
     """Search a small grid; the classes are named as in `validation`."""
     settings = {"alphas": (0.5, 1.0, 2.0), "depths": (1, 2), "smoothings": (0.0,), "n_repeats": 1}
-    tuned = AlternatingNormalizerCV(**settings, random_state=0, **options)
+    tuned = AlternatingNormalizerCV(random_state=0, **{**settings, **options})
     tuned.fit(validation.proba, validation.codes)
     for fitted in (tuned, tuned.best_normalizer_):
         fitted.classes_ = validation.classes

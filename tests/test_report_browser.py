@@ -1,6 +1,8 @@
 """The report in a real browser: Debian's chromium, headless, from disk."""
 
+import base64
 import json
+import re
 import shutil
 import time
 
@@ -222,7 +224,7 @@ def test_the_browser_computes_what_the_library_computes(show):
     browser = show("two")
     validation, test = synthetic(2, seed=1), synthetic(2, seed=2)
     inner = tune(validation).best_normalizer_
-    kept = {name: getattr(inner, name) for name in ("threshold", "reference", "smoothing")}
+    kept = {name: getattr(inner, name) for name in ("depth", "threshold", "reference", "smoothing")}
     again = AlternatingNormalizer(2.0, prior=inner.prior_, **kept)
     again.fit(inner.reference_, sample_weight=inner.reference_weight_)
     old, new = test.proba.argmax(axis=1), again.transform(test.proba).argmax(axis=1)
@@ -306,6 +308,22 @@ def test_both_themes(show):
     assert dark != light
     show("demo")
     assert js(browser, ground) == light
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_paper_is_white_and_its_pages_are_few(show, dark):
+    browser = show("demo", PHONE, dark=dark)
+    js(browser, "document.documentElement.dataset.theme = 'dark'")
+    media = {"media": "print", "features": []}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    assert (
+        js(browser, "return getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    pages = len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"])))
+    assert 3 <= pages <= 7
 
 
 def test_a_page_without_reason_to_change_says_so(show):

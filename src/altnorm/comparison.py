@@ -62,7 +62,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row a method, best first where printed.
+    """One row per method, best first where printed.
 
     Attributes
     ----------
@@ -115,6 +115,22 @@ class Comparison:
             counts = f"{row.n_fixed:,}", f"{row.n_broken:,}"
             lines.append((row.method, told.after, told.change, interval, p_value, *counts))
         return lines
+
+    def alternative(self) -> str:
+        """Name the method that helps most on these rows; empty where none clearly does.
+
+        Said where the model in question does not help, so that its "no" is not read as "nothing
+        does".
+        """
+        best = max(self.rows, key=lambda row: row.score)
+        if not best.ci_low > 0:
+            return ""
+        told = self.figures(best)
+        return (
+            f"Another method helps on these rows: {best.method}, {told.name} {told.before} -> "
+            f"{told.after} ({told.change_and_unit}, 95% interval {told.low} to {told.high}). It "
+            f"was picked among {len(self.rows)} by the labels of these rows: expect a little less."
+        )
 
     def __str__(self) -> str:
         lines = self.cells()
@@ -189,7 +205,7 @@ def compare(
     Returns
     -------
     Comparison
-        One row a method: score, gain with its interval and p-value, rows fixed and broken.
+        One row per method: score, gain with its interval and p-value, rows fixed and broken.
 
     Examples
     --------

@@ -165,6 +165,8 @@ def show_journey(journey: Journey) -> None:
     if journey.compared is not None:
         head("How does it compare? On the same test rows")
         out.print(comparison_table(journey.compared))
+        if journey.result is None or not journey.result.verdict.adopted:
+            out.print(journey.compared.alternative())
     head("What do the numbers mean?")
     out.print(MEANINGS.get(tuned.verdict_.scoring, "") + MEANING)
 

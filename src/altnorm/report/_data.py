@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._kinds import Labelwise, Pairs
+from altnorm._words import Figures, score_name
 from altnorm.comparison import Comparison
 from altnorm.display import _measures as measures
 from altnorm.display._records import ClassUse, Flows
@@ -18,6 +19,7 @@ from altnorm.report._case import Case
 from altnorm.report._live import live_data
 from altnorm.report._reference import Reference, find_reference
 from altnorm.report._rows import changed_rows
+from altnorm.report._words import typeset
 
 __all__ = ["chart_data"]
 
@@ -47,7 +49,7 @@ def chart_data(
         "ambiguity": _ambiguity(case),
         "use": _use(case, reference),
         "tuning": _tuning(case),
-        "peers": _peers(comparison),
+        "peers": _peers(comparison, multilabel=case.kind.is_multilabel),
         "reliability": _reliability(case),
         "rows": changed_rows(case, texts),
         "live": live_data(case, reference, texts),
@@ -174,14 +176,25 @@ def _tuning(case: Case) -> dict[str, Any] | None:
         "n": found.n_settings,
         "spread": float(top[0] - top[-1]),
         "points": case.tuned is None or case.tuned.in_points,
+        "loss": case.tuned is not None and case.tuned.scoring.startswith("neg_"),
     }
 
 
-def _peers(comparison: Comparison | None) -> dict[str, Any] | None:
+def _peers(comparison: Comparison | None, *, multilabel: bool) -> dict[str, Any] | None:
     if comparison is None:
         return None
-    rows = sorted(comparison.to_dicts(), key=lambda row: -row["score"])
-    return {"rows": rows, "points": comparison.in_points, "scoring": comparison.scoring}
+    rows = [
+        {**vars(row), "told": _told(typeset(comparison.figures(row)))}
+        for row in sorted(comparison, key=lambda row: -row.score)
+    ]
+    name = score_name(comparison.scoring, multilabel)
+    return {"rows": rows, "points": comparison.in_points, "name": name}
+
+
+def _told(told: Figures) -> dict[str, str]:
+    """The texts of a line that the page shows."""
+    names = ("after", "change", "change_and_unit", "low", "high", "p_value")
+    return {name: getattr(told, name) for name in names}
 
 
 def _reliability(case: Case) -> dict[str, Any] | None:

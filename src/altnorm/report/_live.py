@@ -1,8 +1,8 @@
 """The sample behind the sliders: doubtful rows and column sums, small enough for a page.
 
 At depth 1 a row needs only its own probabilities, the prior and the reference's column sums, so
-the browser can compute the adjustment itself. A yes/no decision of a multi-label problem is a row
-of two classes like any other.
+the browser can compute the adjustment itself; what deeper models do is computed here. A yes/no
+decision of a multi-label problem is a row of two classes like any other.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._array import quiet
+from altnorm.report import _deep as _deeper
 from altnorm.report._case import Case
 from altnorm.report._reference import Reference, log_sums
 from altnorm.report._rows import clip
@@ -42,6 +43,14 @@ def live_data(
     # The sliders decide entry by entry, which a rule that looks at whole rows cannot do.
     if reference is None or (case.kind.is_multilabel and case.kind.decision != "threshold"):
         return None
+    depth = int(case.settings.get("depth", 1))
+    found = None if depth == 1 else _deep(case, reference, depth, texts)
+    found = found or _shallow(case, reference, texts)
+    return {**found, "source": reference.source, "model_depth": depth}
+
+
+def _shallow(case: Case, reference: Reference, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Column sums of the reference, with which the browser computes one iteration itself."""
     settings = case.settings
     width = sum(block.rows.shape[1] for block in reference.blocks)
     alphas = _with(ALPHAS, settings.get("alpha"))
@@ -49,23 +58,73 @@ def live_data(
     taus = _with(FEW_THRESHOLDS if many else THRESHOLDS, settings.get("threshold"))
     served = taus if reference.confident else np.array([np.inf])
     sums = [log_sums(block, alphas, served, reference.smoothing) for block in reference.blocks]
-    prior = np.concatenate([block.prior for block in reference.blocks])
     with quiet(np):
-        log_prior = np.log(prior)
+        log_prior = np.log(np.concatenate([block.prior for block in reference.blocks]))
+    chosen, sample = _sample(case, float(taus[0]), (MAX_ROWS, MAX_OTHERS), texts)
     return {
-        "alphas": alphas.tolist(),
-        "thresholds": taus.tolist(),
-        "start": [
-            _nearest(alphas, settings.get("alpha", 1.0)),
-            _nearest(taus, settings.get("threshold", 0.5)),
-        ],
+        **_positions(case, alphas, taus),
+        **sample,
+        **_described(case, chosen, len(reference.blocks), TOP),
+        "depth": 1,
         "sums": pack(np.concatenate(sums, axis=2)),
         "prior": pack(log_prior),
         "width": width,
-        "source": reference.source,
-        "depth": int(settings.get("depth", 1)),
-        **_sample(case, float(taus[0]), len(reference.blocks), texts),
     }
+
+
+def _deep(
+    case: Case, reference: Reference, depth: int, texts: Sequence[str] | None
+) -> dict[str, Any] | None:
+    """The outcome at every position; None where too few rows could be computed."""
+    settings = case.settings
+    alphas = _with(_deeper.ALPHAS, settings.get("alpha"))
+    taus = _with(_deeper.THRESHOLDS, settings.get("threshold"))
+    most = _deeper.affordable_rows(reference, depth, alphas.size * taus.size)
+    if not most:
+        return None
+    chosen, sample = _sample(case, float(taus[0]), (most, most // 2), texts)
+    described = _described(case, chosen, len(reference.blocks), _deeper.TOP)
+    after = [
+        _outcome(case, chosen, reference, alpha, depth, tau)
+        for tau in taus.tolist()
+        for alpha in alphas.tolist()
+    ]
+    return {
+        **_positions(case, alphas, taus),
+        **sample,
+        **described,
+        "depth": depth,
+        "after": pack(np.stack(after), "<u2"),
+    }
+
+
+def _outcome(
+    case: Case, chosen: np.ndarray, reference: Reference, alpha: float, depth: int, tau: float
+) -> np.ndarray:
+    """Probabilities after the adjustment of the classes that the page knows of each row."""
+    ambiguity = case.ambiguity.reshape(-1)[chosen]
+    setting = (reference, alpha, depth, tau)
+    if not case.kind.is_multilabel:
+        rows = case.before[chosen]
+        found = _deeper.adjusted(rows, ambiguity, reference.blocks[0], *setting)
+        return _deeper.quantized(np.take_along_axis(found, _leading(rows, _deeper.TOP), axis=1))
+    yes = case.before.reshape(-1)[chosen]
+    found = np.stack([1 - yes, yes], axis=1)
+    label = chosen % case.before.shape[1] if len(reference.blocks) > 1 else np.zeros_like(chosen)
+    for j, block in enumerate(reference.blocks):
+        mine = label == j
+        found[mine] = _deeper.adjusted(found[mine], ambiguity[mine], block, *setting)
+    return _deeper.quantized(found)
+
+
+def _positions(case: Case, alphas: np.ndarray, taus: np.ndarray) -> dict[str, Any]:
+    """Where the sliders can stand, and where they start."""
+    settings = case.settings
+    start = [
+        _nearest(alphas, settings.get("alpha", 1.0)),
+        _nearest(taus, settings.get("threshold", 0.5)),
+    ]
+    return {"alphas": alphas.tolist(), "thresholds": taus.tolist(), "start": start}
 
 
 def _with(values: tuple[float, ...], own: Any) -> np.ndarray:
@@ -77,18 +136,13 @@ def _nearest(values: np.ndarray, own: Any) -> int:
 
 
 def _sample(
-    case: Case, lowest: float, n_blocks: int, texts: Sequence[str] | None
-) -> dict[str, Any]:
+    case: Case, lowest: float, most: tuple[int, int], texts: Sequence[str] | None
+) -> tuple[np.ndarray, dict[str, Any]]:
     """Rows that some position of the slider adjusts; the rest is only counted."""
     flat = case.ambiguity.reshape(-1)  # of rows, or of entries row after row
     doubtful = np.flatnonzero(flat > lowest)
-    chosen, weight = _draw(doubtful, _telling(case).reshape(-1)[doubtful])
-    described = (_entries if case.kind.is_multilabel else _rows)(case, chosen, n_blocks)
-    if texts is not None:
-        rows = chosen // (case.before.shape[1] if case.kind.is_multilabel else 1)
-        described["text"] = [clip(str(texts[row])) for row in rows.tolist()]
-    return {
-        **described,
+    chosen, weight = _draw(doubtful, _telling(case).reshape(-1)[doubtful], most)
+    sample = {
         "n": int(chosen.size),
         "of": int(doubtful.size),
         "total": int(flat.size),
@@ -96,6 +150,15 @@ def _sample(
         "ambiguity": pack(flat[chosen]),
         "outside": _outside(case, doubtful),
     }
+    if texts is not None:
+        rows = chosen // (case.before.shape[1] if case.kind.is_multilabel else 1)
+        sample["text"] = [clip(str(texts[row])) for row in rows.tolist()]
+    return chosen, sample
+
+
+def _described(case: Case, chosen: np.ndarray, n_blocks: int, top: int) -> dict[str, Any]:
+    """The chosen rows, or yes/no decisions."""
+    return _entries(case, chosen, n_blocks) if case.kind.is_multilabel else _rows(case, chosen, top)
 
 
 def _telling(case: Case) -> np.ndarray:
@@ -106,27 +169,33 @@ def _telling(case: Case) -> np.ndarray:
     return near if case.codes is None else near | (case.codes > 0)
 
 
-def _draw(candidates: np.ndarray, telling: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _draw(
+    candidates: np.ndarray, telling: np.ndarray, most: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
     """Draw from the telling and from the other candidates; a weight says what each stands for."""
     random = np.random.default_rng(0)
     chosen, weight = [], []
-    for group, most in ((candidates[telling], MAX_ROWS), (candidates[~telling], MAX_OTHERS)):
+    for group, size in zip((candidates[telling], candidates[~telling]), most, strict=True):
         part = group
-        if group.size > most:
-            part = np.sort(random.choice(group, most, replace=False))
+        if group.size > size:
+            part = np.sort(random.choice(group, size, replace=False))
         chosen.append(part)
         weight.append(np.full(part.size, group.size / max(1, part.size)))
     return np.concatenate(chosen), np.concatenate(weight)
 
 
-def _rows(case: Case, chosen: np.ndarray, n_blocks: int) -> dict[str, Any]:
+def _leading(proba: np.ndarray, top: int) -> np.ndarray:
     """The most probable classes of each row."""
+    return np.argsort(-proba, axis=1, kind="stable")[:, :top]
+
+
+def _rows(case: Case, chosen: np.ndarray, top: int) -> dict[str, Any]:
+    """Each row by its most probable classes."""
     proba = case.before[chosen]
-    top = min(TOP, proba.shape[1])
-    index = np.argsort(-proba, axis=1, kind="stable")[:, :top]
+    index = _leading(proba, top)
     truth = np.full(chosen.size, -1) if case.codes is None else case.codes[chosen]
     return {
-        "top": top,
+        "top": index.shape[1],
         "index": pack(index, "<u2"),
         "p": pack(np.take_along_axis(proba, index, axis=1)),
         "row": pack(chosen, "<u4"),

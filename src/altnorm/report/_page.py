@@ -34,7 +34,7 @@ def render(
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
-    title = title or "Alternating normalization"
+    title = title or "Adjusted predictions"
     style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
     return environment.get_template("page.html").render(
         title=title,
@@ -44,14 +44,13 @@ def render(
         data=Markup(_json(data)),
         case=case,
         answer=answer(case),
-        cautions=cautions(case),
+        cautions=cautions(case, comparison),
         facts=_facts(case),
         scores=_scores(case),
         arms=_arms(case),
         charts=data,
         settings=_settings(case),
         versions=versions(),
-        n_peers=0 if comparison is None else len(comparison),
         plural=plural,
         does=does(case.normalizer) if hasattr(case.normalizer, "family_") else "",
         setting=setting_words(getattr(case.normalizer, "best_params_", {})),

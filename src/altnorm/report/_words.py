@@ -7,6 +7,7 @@ from typing import Any
 
 from altnorm._sentences import remarks, rise_words, score_figures
 from altnorm._words import Figures, plural
+from altnorm.comparison import Comparison
 from altnorm.report._case import Case
 from altnorm.verdict import Verdict
 
@@ -66,10 +67,17 @@ def answer(case: Case) -> Answer:
     return _with_labels(tuned, tested)
 
 
-def cautions(case: Case) -> list[str]:
+def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     """What the reader should know before using the answer, each in a sentence."""
     found = [c.text for v in (case.tested, case.tuned) if v is not None for c in v.cautions]
-    return [text for text in (_other_scores(case), *found) if text]
+    return [text for text in (_alternative(case, comparison), _other_scores(case), *found) if text]
+
+
+def _alternative(case: Case, comparison: Comparison | None) -> str:
+    """Say which other method helps where the model does not."""
+    if comparison is None or (case.tested is not None and case.tested.adopted):
+        return ""
+    return comparison.alternative().replace("->", "\u2192")
 
 
 def _other_scores(case: Case) -> str:

@@ -1,6 +1,9 @@
 // How sure: score against the exponent; the peers; the reliability diagram.
-const scoreText = (points) => (value) => (points ? percent(value) : fixed(value, 4));
-const gainText = (points) => (value) => (points ? signed(100 * value, 1) : signed(value, 4));
+// Scores of which larger is better; that of a loss is its negative, and is told as a loss.
+const scoreText = ({ points, loss }) => (value) =>
+  (points ? percent(value) : fixed(loss ? -value : value, 4));
+const gainText = ({ points, loss }) => (value) =>
+  (points ? signed(100 * value, 1) : signed(loss ? -value : value, 4));
 const depthKind = (depth) => `depth${Math.min(depth, 5)}`;
 const distinct = (values) => [...new Set(values)].sort((a, b) => a - b);
 
@@ -14,10 +17,11 @@ function scoreDomain(tuning) {
   return [low - pad, top + pad];
 }
 
-function tuningSummary({ best, spread, points }) {
+function tuningSummary(tuning) {
+  const { best, spread, points } = tuning;
   const within = points ? `${fixed(100 * spread, 2)} points` : fixed(spread, 4);
   return `Ringed: the best, α ${best.alpha}, depth ${best.depth}, τ ${best.threshold}, ${
-    scoreText(points)(best.score)}. The ten best settings lie within ${within} of one another.`;
+    scoreText(tuning)(best.score)}. The ten best settings lie within ${within} of one another.`;
 }
 
 function drawTuning(plot, width, figure) {
@@ -33,7 +37,7 @@ function drawTuning(plot, width, figure) {
   const each = Math.floor((width - (across - 1) * 22) / across);
   taus.forEach((tau) => grid.append(tuningPanel(tuning, tau, each)));
   summarize(figure, tuningSummary(tuning));
-  const text = scoreText(tuning.points);
+  const text = scoreText(tuning);
   alternative(figure, ['τ', 'depth', 'α', 'score'], () => tuning.curves.flatMap((c) =>
     c.alpha.map((a, i) => [String(c.threshold), String(c.depth), String(a), text(c.score[i])])));
 }
@@ -47,7 +51,7 @@ function tuningPanel(tuning, tau, width) {
   const x = log([low * 0.93, Math.max(high, low * 1.2) * 1.07], area.x);
   const y = linear(domain, area.y);
   const digits = domain[1] - domain[0] < 0.04 ? 1 : 0;
-  axisY(area, y, ticks(...domain, 5), (v) => (tuning.points ? percent(v, digits) : fixed(v, 3)));
+  axisY(area, y, ticks(...domain, 5), (v) => (tuning.points ? percent(v, digits) : fixed(tuning.loss ? -v : v, 3)));
   axisX(area, x, logTicks(low, high, width < 260 ? 4 : 6), String, 'exponent α');
   area.node.append(write(`τ = ${tau}`, area.x[0], 14, 'strong'),
     stroke('line line-before thin dashed', area.x[0], y(tuning.base), area.x[1], y(tuning.base)));
@@ -66,22 +70,21 @@ function tuningCurve(area, tuning, c, x, y) {
   return points.filter((p) => p[1] <= area.y[0]).map(([px, py, a, score]) => {
     area.node.append(dot(`dot fill-${depthKind(c.depth)}`, px, py, 3));
     return { x: px, y: py, lines: [`α ${a}, depth ${c.depth}, τ ${c.threshold}`,
-      `${scoreText(tuning.points)(score)} cross-fitted`,
-      `${gainText(tuning.points)(score - tuning.base)}${unit} over no adjustment`] };
+      `${scoreText(tuning)(score)} cross-fitted`,
+      `${gainText(tuning)(score - tuning.base)}${unit} over no adjustment`] };
   });
 }
 
-function peerLines(r, points) {
-  const [text, gain] = [scoreText(points), gainText(points)];
-  return [r.method, `${text(r.score)}, gain ${gain(r.gain)}${points ? ' points' : ''}`,
-    `95% interval ${gain(r.ci_low)} to ${gain(r.ci_high)}`,
+function peerLines(r) {
+  return [r.method, `${r.told.after}, ${r.told.change_and_unit}`,
+    `95% interval ${r.told.low} to ${r.told.high}, ${r.told.p_value}`,
     `${count(r.n_fixed)} fixed, ${count(r.n_broken)} broken`];
 }
 
 function drawPeers(plot, width, figure) {
-  const { rows, points, scoring } = DATA.peers;
+  const { rows, points, name } = DATA.peers;
   const unit = points ? 100 : 1;
-  const side = Math.min(170, width * 0.36);
+  const side = nameRoom(width, 170);
   const values = rows.flatMap((r) => [r.ci_low, r.ci_high, r.gain, 0]).map((v) => v * unit);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const pad = (high - low || 1) * 0.05;
@@ -92,16 +95,14 @@ function drawPeers(plot, width, figure) {
   const steps = ticks(low - pad, high + pad, width < 480 ? 4 : 7);
   const digits = !points ? 3 : steps[1] - steps[0] >= 1 ? 0 : 1;
   axisX(area, x, steps, (v) => signed(v, digits), points ? 'points gained' : 'gain');
-  area.node.append(write(scoring.replaceAll('_', ' '), width, 12, null, 'end'),
+  area.node.append(write(name, width, 12, null, 'end'),
     stroke('zero', x(0), 18, x(0), area.y[0]));
   const marks = rows.map((r, i) => peer(area, r, x, unit, 36 + i * 32, side));
   plot.append(area.node);
   hover(area, marks, 4);
-  const [text, gain] = [scoreText(points), gainText(points)];
-  alternative(figure, ['Method', 'score', 'gain', 'low', 'high', 'p', 'fixed', 'broken'], () =>
-    rows.map((r) => [r.method, text(r.score), ...[r.gain, r.ci_low, r.ci_high].map(gain),
-      r.p_value < 0.001 ? '< 0.001' : r.p_value.toPrecision(2),
-      count(r.n_fixed), count(r.n_broken)]));
+  alternative(figure, ['Method', name, 'change', 'low', 'high', 'p-value', 'fixed', 'broken'], () =>
+    rows.map((r) => [r.method, r.told.after, r.told.change, r.told.low, r.told.high,
+      r.told.p_value.replace(/^p (= )?/, ''), count(r.n_fixed), count(r.n_broken)]));
 }
 
 function peer(area, r, x, unit, y, side) {
@@ -110,9 +111,9 @@ function peer(area, r, x, unit, y, side) {
   area.node.append(nameAt(r.method, side - 14, side - 12, y + 4, words, 'end'),
     stroke(`line line-${kind}`, x(r.ci_low * unit), y, x(r.ci_high * unit), y),
     dot(`dot fill-${kind}`, x(r.gain * unit), y, 5.5),
-    write(scoreText(unit === 100)(r.score), area.width, y + 4, words, 'end'));
+    write(r.told.after, area.width, y + 4, words, 'end'));
   const box = [0, y - 15, area.width, y + 15];
-  return { x: x(r.gain * unit), y: y - 6, box, lines: peerLines(r, unit === 100) };
+  return { x: x(r.gain * unit), y: y - 6, box, lines: peerLines(r) };
 }
 
 const CONFIDENCE = DATA.multilabel ? 'predicted probability' : 'confidence';

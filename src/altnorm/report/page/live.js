@@ -1,5 +1,6 @@
-// Try other settings: one iteration of alternating normalization, computed here. For class j of a row,
+// Try other settings. One iteration of alternating normalization is computed here: for class j of a row,
 // log w_j = log q_j + alpha log p_j - log(S_j + p_j^alpha), with the reference's column sums S.
+// The outcome of several is in the page.
 function liveModel(live) {
   const p = unpack(live.p);
   return {
@@ -7,8 +8,9 @@ function liveModel(live) {
     p,
     logP: Float64Array.from(p, Math.log),
     index: unpack(live.index),
-    sumsOf: unpack(live.sums),
-    logQ: unpack(live.prior),
+    sumsOf: live.sums && unpack(live.sums),
+    logQ: live.prior && unpack(live.prior),
+    outcome: live.after && unpack(live.after),
     doubt: unpack(live.ambiguity),
     weight: unpack(live.weight),
     row: unpack(live.row),
@@ -24,6 +26,7 @@ function logAdd(a, b) {
 
 // Log-weights of the classes of row r at position a of the exponents; false if nothing can be said.
 function adjust(m, r, a, t, out) {
+  if (m.outcome) return recall(m, r, a, t, out);
   const alpha = m.alphas[a];
   const steps = m.sumsOf.length / (m.width * m.alphas.length);
   const base = ((steps > 1 ? t : 0) * m.alphas.length + a) * m.width;
@@ -38,6 +41,12 @@ function adjust(m, r, a, t, out) {
     alive = alive || out[k] > -Infinity;
   }
   return known && alive;
+}
+
+function recall(m, r, a, t, out) {
+  const base = ((t * m.alphas.length + a) * m.n + r) * m.top;
+  for (let k = 0; k < m.top; k += 1) out[k] = Math.log(m.outcome[base + k]);
+  return true;
 }
 
 const argmax = (values, start, n) => {

@@ -44,9 +44,20 @@ const path = (points) =>
 const curve = (kind, points) => svg('path', { class: `line ${kind}`, d: path(points) });
 const write = (content, x, y, kind = null, anchor = null) =>
   svg('text', { class: kind, x, y, 'text-anchor': anchor }, content);
-// A name, cut to fit, that tells itself in full.
-const nameAt = (name, room, x, y, kind, anchor) =>
-  svg('text', { class: kind, x, y, 'text-anchor': anchor }, svg('title', {}, name), fit(name, room));
+// A name in one line or two, cut to fit, that tells itself in full.
+function nameAt(name, room, x, y, kind, anchor) {
+  const lines = inTwo(name, room).map((line) => fit(line, room));
+  const spans = lines.length === 1 ? lines
+    : lines.map((line, i) => svg('tspan', { x, y: y - 6 + 12 * i }, line));
+  return svg('text', { class: kind, x, y, 'text-anchor': anchor }, svg('title', {}, name), ...spans);
+}
+// The name, or its two parts, cut after the last separator before which it fits.
+function inTwo(name, room) {
+  if (widthOf(name) <= room) return [name];
+  const ends = [...name.matchAll(/[\s_/.,-]+/g)].map((found) => found.index + found[0].length);
+  const end = ends.findLast((at) => at < name.length && widthOf(name.slice(0, at).trim()) <= room);
+  return end ? [name.slice(0, end).trim(), name.slice(end)] : [name];
+}
 
 function axisX(area, at, values, format, label) {
   const y = area.y[0];
