@@ -73,3 +73,17 @@ def test_logits_are_never_guessed():
     np.testing.assert_allclose(Pairs().read(np.log(ENTRIES / (1 - ENTRIES)), "logits"), ENTRIES)
     with pytest.raises(InputError, match="pass input='logits'"):
         SingleLabel().read(np.log(ROWS) + 5, "proba")
+
+
+def test_integers_in_an_object_array_are_class_labels():
+    y = np.array([0, 2, 1, 2], dtype=object)
+    found = SingleLabel().check_labels(y, (4, 3))
+    assert found.tolist() == [0, 2, 1, 2]
+    assert found.dtype.kind == "i"
+    with pytest.raises(ValueError, match="Unknown label type"):
+        SingleLabel().check_labels(np.array([0.5, 1.5, 2.5]), (3, 3))
+
+
+def test_few_labels_of_many_classes_are_not_taken_for_a_regression():
+    y = np.arange(60) * 2  # warnings are errors here, and scikit-learn would warn
+    assert SingleLabel().check_labels(y, (60, 120)).tolist() == y.tolist()
