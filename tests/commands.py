@@ -1,5 +1,7 @@
 """What the tests of the command line run, on which files, and how they read what it says."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
@@ -21,6 +23,18 @@ def table(n, seed, **options):
     proba, codes = draw(n, seed, **options)
     columns = dict(zip(CLASSES, proba.T, strict=True))
     return pd.DataFrame({"id": np.arange(n), **columns, "y": CLASSES[codes], "note": "a, b"})
+
+
+def write_log(path, data, options=3):
+    """A table as a sample log, in which every tenth question has another number of options."""
+    lines = []
+    for i, row in enumerate(np.log(data[CLASSES].to_numpy())):
+        shown = row[:options] if i % 10 == 0 else row
+        target = min(CLASSES.tolist().index(data["y"][i]), len(shown) - 1)
+        answers = [[value, False] for value in shown]
+        line = {"doc_id": i, "doc": {"text": f"t{i}"}, "target": target, "filtered_resps": answers}
+        lines.append(json.dumps(line) + "\n")
+    path.write_text("".join(lines))
 
 
 def out(capsys):

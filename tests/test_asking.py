@@ -228,6 +228,20 @@ def test_without_labels_there_is_no_answer_yet(normalizer):
     )
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_decision_that_falls_before_the_interval_says_so(sign):
+    said = "; the sign is settled, the two-sided interval still holds 0."
+    seen = set()
+    for n in range(1, 16):  # every label speaks for the same side
+        fixed = np.full(n, int(sign > 0))
+        found = weigh_labels(Pool(900, 300, 300, 1), fixed, 1 - fixed, np.ones(n, int))
+        is_settled = found.ci_low > 0 if sign > 0 else found.ci_high <= 0
+        assert str(found).endswith(said) == (found.decision != "go on" and not is_settled)
+        seen.add((found.decision, is_settled))
+    assert {decision for decision, _ in seen} == {"go on", "adopt" if sign > 0 else "do not adopt"}
+    assert len(seen) == 3  # go on; the decision alone; both
+
+
 @pytest.mark.parametrize(
     ("fixed", "broken", "right"), [(60, 90, "do not adopt"), (110, 50, "adopt")]
 )

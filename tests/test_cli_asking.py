@@ -1,5 +1,6 @@
 """From predictions without labels to an answer: ask, label some rows, judge."""
 
+import io
 import json
 
 import numpy as np
@@ -7,9 +8,10 @@ import pandas as pd
 import pytest
 
 import altnorm
+from altnorm import _formats
 from altnorm.cli._run import run
 from altnorm.model import load_model
-from tests.commands import CLASSES, out, refused, table
+from tests.commands import CLASSES, out, refused, table, write_log
 
 
 def read(name="ask.csv"):
@@ -205,6 +207,43 @@ def test_arrays_have_no_other_columns(folder, model, pool):
     np.savez("pool.npz", proba=pool[CLASSES].to_numpy(), classes=CLASSES)
     assert run(["ask", model, "pool.npz", "-n", "3", "-o", "ask.csv"]) == 0
     assert read().columns.tolist() == ["ask", "row", "candidate_1", "candidate_2", "label", "pool"]
+
+
+def test_a_sample_log_as_the_pool_keeps_its_right_answers_to_itself(folder, pool, capsys):
+    write_log(folder / "samples.jsonl", pool)
+    assert run(["tune", "samples.jsonl", "--no-labels", "-o", "model"]) == 0
+    assert run(["ask", "model", "samples.jsonl", "-n", "6", "-o", "ask.csv"]) == 0
+    asked = read()
+    assert asked["doc_id"].tolist() == asked["row"].tolist()
+    assert asked["doc"][0] == json.dumps({"text": f"t{asked['row'][0]}"})
+    assert "target" not in asked.columns
+
+
+def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
+    write_log(folder / "samples.dat", pool, options=2)
+    how = ["--format", "lm-eval", "--usual-options"]
+    assert run(["tune", "samples.dat", "--no-labels", "-o", "model", *how]) == 0
+    assert run(["ask", "model", "samples.dat", "-n", "6", "-o", "ask.csv", *how]) == 0
+    asked = read()
+    kept = [i for i in range(len(pool)) if i % 10]
+    assert asked["doc_id"].astype(int).tolist() == [kept[int(row)] for row in asked["row"]]
+    fill(["neither"] * 900, 6)
+    found = judged(capsys, "--pool", "samples.dat", *how)
+    assert found["n_asked"] == 6 + found["n_expected"] == len(read())
+    told = refused(capsys, "ask", "model", "samples.dat", "-o", "b.csv", *how[:2])
+    assert "--usual-options" in told
+
+
+def test_a_pool_from_the_standard_input(folder, model, pool, capsys, monkeypatch):
+    text = pool.to_csv(index=False).encode()
+    assert run(["ask", model, "test.parquet", "-n", "6", "-o", "known.csv"]) == 0
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    _formats._copy_stdin.cache_clear()
+    ask = ["ask", model, "-", "--format", "csv", "--label", "y", "-n", "6", "-o", "ask.csv"]
+    assert run(ask) == 0
+    known = read("known.csv").drop(columns="y")
+    pd.testing.assert_frame_equal(read()[known.columns], known)
+    assert "Pass --format" in refused(capsys, "ask", model, "-", "-o", "b.csv")
 
 
 def test_where_nothing_changes_nothing_is_asked(folder, capsys):

@@ -1,14 +1,16 @@
 """The first thing anyone runs, and the same on one's own files."""
 
+import io
 import json
 
 import numpy as np
 import pytest
 
+from altnorm import _formats
 from altnorm.cli import check as command
 from altnorm.cli._run import run
 from altnorm.model import load_model
-from tests.commands import draw, out, refused
+from tests.commands import draw, out, refused, table, write_log
 
 
 def words(capsys):
@@ -73,6 +75,35 @@ def test_check_on_logits_compares_the_model_itself(folder, capsys):
     told = json.loads(out(capsys))
     ours = next(row for row in told["comparison"] if row["method"] == "altnorm")
     assert ours["score"] == told["test"]["verdict"]["after"]
+
+
+def test_check_on_sample_logs(folder, capsys):
+    for name, (n, seed) in {"val": (600, 0), "test": (300, 1)}.items():
+        write_log(folder / f"samples_{name}.jsonl", table(n, seed), options=2)
+    both = ["check", "samples_val.jsonl", "samples_test.jsonl", "--jobs", "1"]
+    assert "540 have 3 and 60 have another number" in refused(capsys, *both)
+    assert run([*both, "--usual-options", "--text", "doc", "--json"]) == 0
+    told = json.loads(out(capsys))
+    proba, codes = draw(300, 1)
+    kept = np.arange(300) % 10 > 0
+    right = np.mean(proba[kept].argmax(axis=1) == codes[kept])
+    assert told["test"]["verdict"]["before"] == pytest.approx(right)
+    # The texts belong to the rows that were kept: the first question is left out.
+    page = (folder / "altnorm-report.html").read_text(encoding="utf-8")
+    assert "t11" in page
+    assert '"t10"' not in page.replace("\\", "")
+
+
+def test_check_from_the_standard_input(folder, capsys, monkeypatch):
+    write_log(folder / "samples.jsonl", table(600, 0))
+    text = (folder / "samples.jsonl").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    _formats._copy_stdin.cache_clear()
+    told = []
+    for source in (["-", "--format", "lm-eval"], ["samples.jsonl"]):
+        assert run(["check", *source, "--jobs", "1", "--json", "--force"]) == 0
+        told.append(json.loads(out(capsys))["validation"])
+    assert told[0] == told[1]
 
 
 def test_check_with_several_labels(folder, capsys):

@@ -102,6 +102,32 @@ def test_scores_that_are_truncated(tmp_path):
     np.testing.assert_allclose(read.proba, from_topk(indices, values, 4))
 
 
+def test_truncated_scores_of_a_file_that_never_names_some_classes(tmp_path):
+    """As of a few rows with the top 5 of 77 labels: the model knows the others."""
+    lines = [{"scores": {"c": -0.1, "a": -3.0}}, {"scores": {"a": -0.4}}]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    known = np.array(["d", "c", "b", "a"])
+    read = read_predictions(path, classes=known)
+    assert read.classes.tolist() == known.tolist()
+    expected = from_topk([[1, 3], [3, -1]], [[-0.1, -3.0], [-0.4, 0.0]], 4)
+    np.testing.assert_allclose(read.proba, expected)
+    with pytest.raises(InputError, match="does not know the class column 'c'"):
+        read_predictions(path, classes=["a", "b"])
+
+
+def test_an_index_means_nothing_where_scores_have_no_order(tmp_path):
+    """A service names the most probable first: the first label is another one in each line."""
+    lines = [{"scores": {"a": -0.2, "b": -2.0}, "y": 0}, {"scores": {"b": -0.1, "a": -3.0}, "y": 1}]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.raises(InputError, match=r"column indices are ambiguous.* Use class names"):
+        read_predictions(path, Layout("y"))
+    lines[1]["scores"] = {"a": -3.0, "b": -0.1}
+    path = write_lines(tmp_path / "b.jsonl", lines)
+    assert read_predictions(path, Layout("y")).labels.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="column indices are ambiguous"):
+        read_predictions(path, Layout("y"), classes=["b", "a"])
+
+
 def test_truncated_arrays(tmp_path):
     indices, values = np.array([[2, 0], [1, 3]]), np.log([[0.7, 0.2], [0.5, 0.4]])
     expected = from_topk(indices, values, 4)

@@ -33,7 +33,6 @@ __all__ = [
     "with_spare_hint",
 ]
 
-
 _MISSING = ("None", "", "nan", "-1", "-1.0")
 
 
@@ -71,6 +70,11 @@ class Layout:
     format: str | None = None
     usual_options: bool = False
     gaps: bool = False
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How to open the file, as `read_table` and `open_table` take it."""
+        return {"format": self.format, "usual": self.usual_options}
 
 
 def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]:
@@ -166,8 +170,8 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
     """Return labels, given as class names or as column indices, as classes.
 
     Names win; 3, 3.0 and "3.0" are one name, and so are 1 and True. Indices are understood only
-    where no class name is a number and where the columns have not been `reordered`, so that there
-    is nothing to guess.
+    where no class name is a number and where the columns are not `reordered` (in another order than
+    the model's, or from line to line), so that there is nothing to guess.
     """
     names = names_of(classes)
     labels = names_of(values)
@@ -181,8 +185,7 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
     if numbers and not numeric_names and max(map(int, labels)) < len(names):
         if reordered:
             raise InputError(
-                "Labels that are column indices are ambiguous where the columns are in another "
-                "order than the model's classes",
+                "Labels that are column indices are ambiguous where classes have no one order",
                 remedy="Use class names as labels.",
                 code="columns",
             )

@@ -21,7 +21,8 @@ from altnorm._validation import InputError
 __all__ = ["CLASSES_KEY", "Columns", "Scores", "Shape", "jsonl_writer", "open_lines", "read_lines"]
 
 CLASSES_KEY = b"altnorm"
-"""Metadata of a schema: which columns are the classes, and which holds the labels."""
+"""Metadata of a schema: which columns are the classes, which holds the labels, and whether every
+line gives the classes in this order, so that an index has a meaning."""
 
 _ROWS = 4096  # of a batch
 Line = tuple[int, dict[str, Any]]
@@ -31,6 +32,7 @@ class Shape(Protocol):
     """What the lines of a file hold."""
 
     label: str | None  # column of the labels, where the format itself says so
+    ordered: bool  # whether every line gives the classes in the same order, after the first pass
 
     def learn(self, number: int, record: dict[str, Any]) -> None:
         """Take note of a line in the first pass."""
@@ -52,6 +54,7 @@ class Columns:
     """Lines like ``{"cat": 0.9, "dog": 0.1, "y": "cat"}``: one key per column."""
 
     label = None
+    ordered = True
 
     def learn(self, number: int, record: dict[str, Any]) -> None:
         """Nothing beside keys and types, which are learnt for all shapes."""
@@ -74,13 +77,24 @@ class Scores:
 
     Scores are probabilities if none is negative, else all are log-probabilities; a label that a
     line lacks is filled in by :func:`altnorm.from_topk`.
+
+    Parameters
+    ----------
+    labels : collection of str
+        Labels that are known from elsewhere: lines that name the top few may lack some of them
+        altogether.
     """
 
     label = None
 
-    def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+    def __init__(self, labels: Collection[str] = ()) -> None:
+        self._codes = {name: j for j, name in enumerate(labels)}
+        self._orders: set[tuple[str, ...]] = set()
         self._low, self._high = 0.0, 0.0
+
+    @property
+    def ordered(self) -> bool:
+        return self._orders == {tuple(self._codes)}
 
     def learn(self, number: int, record: dict[str, Any]) -> None:
         scores = record.get("scores")
@@ -94,6 +108,8 @@ class Scores:
         self._high = max(self._high, *scores.values())
         for name in scores:
             self._codes.setdefault(name, len(self._codes))
+        if len(self._orders) < 2:  # with two of them it is known that there is no one order
+            self._orders.add(tuple(scores))
 
     def classes(self) -> list[str]:
         if self._low < 0 < self._high or self._high > 1 + 1e-6:
@@ -166,7 +182,8 @@ def open_lines(
     fields += [pa.field(name, pa.float64()) for name in classes]
     metadata = None
     if classes:
-        metadata = {CLASSES_KEY: json.dumps({"classes": classes, "label": shape.label}).encode()}
+        said = {"classes": classes, "label": shape.label, "ordered": shape.ordered}
+        metadata = {CLASSES_KEY: json.dumps(said).encode()}
     schema = pa.schema(fields, metadata)
     return schema, _batches(path, shape, types, schema)
 

@@ -30,9 +30,10 @@ from altnorm._answers import (
     read_answers,
 )
 from altnorm._asking import Changes
-from altnorm._columns import names_of
+from altnorm._columns import Layout, names_of, said_by_file
 from altnorm._files import check_input, replacing
-from altnorm._tables import is_table, open_table
+from altnorm._formats import find_source
+from altnorm._tables import open_table
 from altnorm._validation import InputError
 from altnorm.judgement import Judgement, Pool, weigh_labels
 
@@ -269,7 +270,10 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
 
 
 def other_columns(
-    path: str | os.PathLike[str], class_names: Sequence[str], hidden: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    layout: Layout,
+    class_names: Sequence[str],
+    hidden: Sequence[str] = (),
 ) -> dict[str, list[str]]:
     """Read the columns of a pool that are not classes, as text; none of a file of arrays.
 
@@ -277,24 +281,26 @@ def other_columns(
     ----------
     path : str or path-like
         The file.
+    layout : Layout
+        Its format, and which questions of a sample log are kept.
     class_names : sequence of str
         The columns of the classes.
     hidden : sequence of str
-        Further columns to leave out. Those that have the name of a column of questions, and
-        those that are not text or numbers, are left out as well.
+        Further columns to leave out. Those that have the name of a column of questions, those
+        that are not text or numbers, and the right answers of a sample log are left out as well.
 
     Returns
     -------
     dict of str to list of str
         The columns, in the order of the file.
     """
-    if not is_table(path):
+    if not find_source(path, layout.format).is_table:
         return {}
     import pyarrow as pa
 
-    without = {*class_names, *hidden, *OWN_COLUMNS}
-    with open_table(path, numbers=class_names) as opened:
+    with open_table(path, numbers=class_names, **layout.reading) as opened:
         table = pa.Table.from_batches(opened.batches, opened.schema)
+    without = {*class_names, *hidden, *OWN_COLUMNS, said_by_file(table.schema).get("label")}
     return {
         field.name: [
             "" if value is None else str(value) for value in table.column(field.name).to_pylist()

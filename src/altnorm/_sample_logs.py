@@ -37,6 +37,7 @@ class SampleLog:
     """
 
     label = "target"
+    ordered = True
 
     def __init__(self, *, usual: bool = False) -> None:
         self._usual = usual

@@ -78,7 +78,8 @@ def open_table(
     path : str or path-like
         A .csv, .tsv, .jsonl, .parquet, .arrow or .feather file; "-" for the standard input.
     numbers : collection of str
-        Columns of text to read as numbers; the others stay what they are.
+        Columns of text to read as numbers, the others stay what they are; labels that scores by
+        label may lack.
     format : str, optional
         Format, where the name does not say it.
     usual : bool, default=False
@@ -110,6 +111,7 @@ def read_table(
     path: str | os.PathLike[str],
     *,
     text: Collection[str] = (),
+    numbers: Collection[str] = (),
     format: str | None = None,
     usual: bool = False,
 ) -> Any:
@@ -121,7 +123,7 @@ def read_table(
         As for `open_table`.
     text : collection of str
         Columns of a CSV file to read as text whatever they look like.
-    format, usual
+    numbers, format, usual
         As for `open_table`.
 
     Returns
@@ -137,7 +139,7 @@ def read_table(
             table = read_text(source.path, DELIMITERS[source.format], text)
             _check_names(table.schema.names, source.path)
         return table
-    with open_table(path, format=format, usual=usual) as opened:
+    with open_table(path, numbers=numbers, format=format, usual=usual) as opened:
         return pa.Table.from_batches(opened.batches, opened.schema)
 
 
@@ -146,7 +148,7 @@ def _open_lines(
 ) -> tuple[Any, Iterator[Any]]:
     """Open JSON lines; what they hold is told by the first, unless `format` insists."""
     first = next(read_lines(source.path), (0, {}))[1]
-    shape: Any = Scores() if isinstance(first.get("scores"), dict) else Columns()
+    shape: Any = Scores(numbers) if isinstance(first.get("scores"), dict) else Columns()
     if format == "lm-eval" or (format is None and is_sample(first)):
         shape = SampleLog(usual=usual)
     return open_lines(source.path, shape, numbers)

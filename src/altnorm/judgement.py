@@ -41,8 +41,9 @@ class Judgement:
         those labelled (1 fixed, -1 broken, 0 neither); NaN without labels.
     ci_low, ci_high : float
         Confidence sequence for this gain: with probability at least ``1 - significance`` it holds
-        the gain after each and every label. It is two-sided and `decision` is not, so that it may
-        still hold 0 when the decision falls.
+        the gain after each and every label. It guards both sides, each with half of
+        `significance`. A decision can be wrong on one side only and has all of it, so it may fall
+        some labels before the interval leaves 0; `str` then says so.
     p_value : float
         For "the adjustment does not fix more than it breaks", valid at any time.
     n_rows, n_changed : int
@@ -101,8 +102,7 @@ class Judgement:
         fixed = f"{self.n_fixed:,} {'decisions fixed' if self.multilabel else 'fixed'}"
         return (
             f"{start}: {self.n_labelled:,} of {self.n_changed:,} changed rows labelled, {fixed}, "
-            f"{self.n_broken:,} broken; {self._gain()}"
-            + (f"; {self._outlook()}." if self.decision == GO_ON else ".")
+            f"{self.n_broken:,} broken; {self._gain()}{self._rest()}."
         )
 
     def _gain(self) -> str:
@@ -113,6 +113,13 @@ class Judgement:
             f"gain over the pool {gain:{change}} points ({1 - self.significance:.0%} CI "
             f"{low:{change}} to {high:{change}}, valid at any time), {p_value}"
         )
+
+    def _rest(self) -> str:
+        """What is to come, or why the interval does not say what the decision says."""
+        if self.decision == GO_ON:
+            return f"; {self._outlook()}"
+        holds_other = self.ci_low <= 0 if self.adopted else self.ci_high > 0
+        return "; the sign is settled, the two-sided interval still holds 0" if holds_other else ""
 
     def _outlook(self) -> str:
         more = f"about {self.n_expected:,} more labels should decide"

@@ -177,24 +177,25 @@ def read_predictions(
     return predictions if classes is None else predictions.select(classes)
 
 
-def read_texts(path: str | os.PathLike[str], name: str, *, format: str | None = None) -> list[str]:
+def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = None) -> list[str]:
     """Read one column of a table as text.
 
     Parameters
     ----------
     path : str or path-like
-        A .csv, .parquet, .arrow or .feather file.
+        A file of columns, as for `read_predictions`.
     name : str
         The column.
-    format : str, optional
-        Format of the file, where its name does not say it.
+    layout : Layout, optional
+        Its format, and which questions of a sample log are kept, as for `read_predictions`.
 
     Returns
     -------
     list of str
         One text per row; empty where the table has a gap.
     """
-    table = read_table(path, text=[name], format=format)
+    layout = Layout() if layout is None else layout
+    table = read_table(path, text=[name], **layout.reading)
     if name not in table.schema.names:
         remedy = f"Its columns are {listed(table.schema.names)}."
         raise file_error(f"The table has no column '{name}'", remedy=remedy, value=name)
@@ -247,12 +248,9 @@ def write_predictions(
 
 
 def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
-    table = read_table(
-        source.path,
-        text=[layout.label] if layout.label else [],
-        format=layout.format,
-        usual=layout.usual_options,
-    )
+    text = [layout.label] if layout.label else []
+    expected = [] if classes is None else [layout.prefix + name for name in names_of(classes)]
+    table = read_table(source.path, text=text, numbers=expected, **layout.reading)
     said = said_by_file(table.schema)
     if layout.label is None and layout.label_prefix is None:
         layout = replace(layout, label=said.get("label"))
@@ -274,7 +272,8 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
         known = set(columns)
         in_file = [name for name in table.schema.names if name in known]
         values = table.column(layout.label).to_pylist()
-        labels = read_labels(values, names, layout, reordered=in_file != columns)
+        ordered = in_file == columns and said.get("ordered", True)
+        labels = read_labels(values, names, layout, reordered=not ordered)
     proba = column_matrix(table, columns)
     if classes is not None and not layout.logits and layout.label_prefix is None:
         _check_sums(proba, spare_columns(table.schema, layout, columns))

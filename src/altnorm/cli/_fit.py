@@ -11,7 +11,7 @@ from altnorm._columns import listed, names_of
 from altnorm._formats import find_source
 from altnorm._validation import InputError
 from altnorm.cli._remedies import REMEDIES
-from altnorm.predictions import Predictions, read_texts
+from altnorm.predictions import Layout, Predictions, read_texts
 
 __all__ = ["fit_named", "read_groups"]
 
@@ -33,20 +33,18 @@ def fit_named(
     return estimator
 
 
-def read_groups(
-    path: Path, name: str | None, n_rows: int, *, format: str | None = None
-) -> np.ndarray | None:
+def read_groups(path: Path, name: str | None, n_rows: int, layout: Layout) -> np.ndarray | None:
     """Read the column that says which rows belong together."""
     if name is None:
         return None
-    if not find_source(path, format).is_table:
+    if not find_source(path, layout.format).is_table:
         raise InputError(
             "--group names a column of a table",
             f"'{path.name}' holds arrays",
             "Write the predictions as a table, such as .csv or .parquet.",
             code="option",
         )
-    groups = np.array(read_texts(path, name, format=format))
+    groups = np.array(read_texts(path, name, layout))
     empty = np.flatnonzero(groups == "")
     if empty.size or groups.size != n_rows:
         raise InputError(

@@ -51,8 +51,7 @@ def _window_of_table(normalizer: Any, source: Path, layout: Layout) -> Any:
     from altnorm.arrow import take_in_batches
 
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
-    how: dict[str, Any] = {"format": layout.format, "usual": layout.usual_options}
-    with open_table(source, numbers=columns, **how) as table:
+    with open_table(source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
         if layout.logits:
             check_no_spare(table.schema, layout, columns)

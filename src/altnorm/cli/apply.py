@@ -120,8 +120,7 @@ def _stream(
         )
     normalizer, n_rows = watch.normalizer, 0
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
-    how: dict[str, Any] = {"format": layout.format, "usual": layout.usual_options}
-    with open_table(source, numbers=columns, **how) as table:
+    with open_table(source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
         if layout.logits or normalizer.multilabel is not None:
             check_no_spare(table.schema, layout, columns)

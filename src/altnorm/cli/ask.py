@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,8 @@ def ask(
     label_prefix: options.LabelPrefix = None,
     prefix: options.Prefix = "",
     other: options.Other = None,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     seed: options.Seed = 0,
     force: options.Force = False,
     json: options.Json = False,
@@ -53,7 +56,9 @@ def ask(
     if Path(output).exists() and not force:
         asked = read_questions(output)
     check_output(output, force=force or asked is not None)
-    layout = options.layout(label, label_prefix, prefix, other)
+    layout = options.layout(
+        label, label_prefix, prefix, other, format=format, usual_options=usual_options
+    )
     stop = number if asked is None else asked.n_rows + number
     questions = pool_questions(model, pool, layout, seed, stop)
     if asked is not None:
@@ -70,9 +75,8 @@ def ask(
 def pool_questions(model: Path, pool: Path, layout: Layout, seed: int, n: int) -> Questions:
     """The first `n` questions about a pool."""
     normalizer = load_model(model)
-    plain = options.layout(
-        None, None, layout.prefix, list(layout.other), normalizer.input == "logits"
-    )
+    # The pool is read without its labels; they may have gaps, or be of another kind.
+    plain = replace(layout, label=None, label_prefix=None, logits=normalizer.input == "logits")
     predictions = read_predictions(pool, plain, classes=normalizer.classes_)
     check_kind(predictions, normalizer)
     changes = find_changes(normalizer, predictions.proba)
@@ -82,7 +86,7 @@ def pool_questions(model: Path, pool: Path, layout: Layout, seed: int, n: int) -
     truth = [] if layout.label is None else [layout.label]
     if layout.label_prefix is not None:
         truth = [layout.label_prefix + name for name in names]
-    others = other_columns(pool, [layout.prefix + name for name in names], truth)
+    others = other_columns(pool, layout, [layout.prefix + name for name in names], truth)
     return make_questions(changes, normalizer.classes_, source, n=n, others=others)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,8 @@ def check(
     prefix: options.Prefix = "",
     other: options.Other = None,
     logits: options.Logits = False,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     text: Annotated[
         str | None,
         typer.Option(
@@ -74,11 +77,14 @@ def check(
         check_output(path, force=force)
     shown = validation if test is None else test
     others = [*(other or ()), *([group] if group else ())]
-    layout = options.layout(label, label_prefix, prefix, others, logits, gaps=True)
+    layout = options.layout(
+        label, label_prefix, prefix, others, logits, format, usual_options, gaps=True
+    )
     val = read_predictions(validation, layout)
     tested = None
     if test is not None:
-        layout = options.layout(label, label_prefix, prefix, other, val.input == "logits")
+        is_logits = val.input == "logits"
+        layout = replace(layout, other=tuple(other or ()), logits=is_logits, gaps=False)
         tested = read_predictions(test, layout, classes=val.classes)
     estimator = Adjuster(
         scoring=scoring,
@@ -94,8 +100,8 @@ def check(
         val,
         tested,
         files,
-        groups=read_groups(validation, group, len(val.proba)),
-        texts=None if text is None else read_texts(shown, text),
+        groups=read_groups(validation, group, len(val.proba), layout),
+        texts=None if text is None else read_texts(shown, text, layout),
         force=force,
     )
     if json:

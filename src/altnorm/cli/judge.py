@@ -37,6 +37,8 @@ def judge(
     label_prefix: options.LabelPrefix = None,
     prefix: options.Prefix = "",
     other: options.Other = None,
+    format: options.Format = None,
+    usual_options: options.UsualOptions = False,
     significance: options.Significance = 0.05,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -51,7 +53,9 @@ def judge(
     done = judgement.n_labelled == questions.n_rows
     n_before = questions.n_rows
     if pool is not None and judgement.decision == GO_ON and done:
-        layout = options.layout(label, label_prefix, prefix, other)
+        layout = options.layout(
+            label, label_prefix, prefix, other, format=format, usual_options=usual_options
+        )
         stop = n_before + judgement.n_expected
         more = pool_questions(model, pool, layout, questions.source.seed, stop)
         questions = questions.extended(more)

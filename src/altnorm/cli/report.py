@@ -61,7 +61,7 @@ def report(
         label, label_prefix, prefix, other, normalizer.input == "logits", format, usual_options
     )
     tested = read_predictions(test, layout, classes=normalizer.classes_)
-    texts = None if text is None else read_texts(test, text, format=format)
+    texts = None if text is None else read_texts(test, text, layout)
     val = compared = None
     if validation is not None:
         val = read_predictions(validation, layout, classes=normalizer.classes_)

@@ -112,7 +112,7 @@ def tune(
         input=predictions.input,
         verbose=int(errors.is_terminal),
     )
-    groups = read_groups(validation, group, len(predictions.proba), format=format)
+    groups = read_groups(validation, group, len(predictions.proba), layout)
     fit_named(tuned, predictions, groups=groups)
     save_model(tuned, output, force=force)
     if json:
