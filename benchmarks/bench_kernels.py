@@ -53,7 +53,7 @@ def _depth_five(
     what = f"{N_ROWS:,} rows, {N_REFERENCE:,} references, {N_CLASSES:,} classes, depth {DEPTH}"
     what += f", alpha {alpha:g}"
     per_row, loop_per_row = fast / N_ROWS, slow / N_LOOP
-    detail = f"{1e3 * per_row:.2f} ms a row, loop {loop_per_row:.2f} s, differ by {error:.0e}"
+    detail = f"{1e3 * per_row:.2f} ms per row, loop {loop_per_row:.2f} s, differ by {error:.0e}"
     return [
         at_most(
             "products",
@@ -63,7 +63,7 @@ def _depth_five(
             f"{fast:.2f} s, products {bare:.2f} s",
         ),
         at_least(
-            "loop", f"{what}: faster a row than the loop", loop_per_row / per_row, 400, detail
+            "loop", f"{what}: faster per row than the loop", loop_per_row / per_row, 400, detail
         ),
     ]
 
@@ -85,8 +85,8 @@ def large_exponents() -> list[Row]:
         )
         per_row, loop_per_row = fast / N_FEW, slow / N_LOOP
         what = f"{N_FEW:,} rows, {N_REFERENCE:,} references, {N_CLASSES:,} classes, depth {DEPTH}"
-        told = f"{loop_per_row / per_row:,.0f}x ({1e3 * per_row:.1f} ms a row)"
-        rows.append(Row("loop", f"{what}, alpha {alpha:g}: faster a row than the loop", told))
+        told = f"{loop_per_row / per_row:,.0f}x ({1e3 * per_row:.1f} ms per row)"
+        rows.append(Row("loop", f"{what}, alpha {alpha:g}: faster per row than the loop", told))
     return rows
 
 

@@ -25,7 +25,7 @@ ESTIMATORS = [
 
 THREE_CLASSES_TWO_COLUMNS = (
     "The check draws labels of three classes and features with two columns; a normalizer has one "
-    "column a class, so that such labels cannot be told apart from a mistake."
+    "column per class, so that such labels cannot be told apart from a mistake."
 )
 
 

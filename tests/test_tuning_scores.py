@@ -53,7 +53,7 @@ def test_a_gain_that_changes_no_decision_counts():
     assert normalizer.verdict_.adopted
 
 
-# Several labels a row.
+# Several labels per row.
 
 
 @pytest.mark.parametrize("mode", MODES)

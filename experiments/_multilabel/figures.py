@@ -18,7 +18,7 @@ def draw_gains(
     folder: Path,
     name: str,
 ) -> None:
-    """One panel a score, one line per method: a dot a seed, the mean, what the paper reports.
+    """One panel per score, one line per method: a dot per seed, the mean, what the paper reports.
 
     Parameters
     ----------

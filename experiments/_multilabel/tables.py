@@ -85,7 +85,7 @@ def claim(rows: Sequence[Any], field: str, title: str, claimed: Sequence[float])
 
 
 def score_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:
-    """One line per method, one column a score (field and title): mean and spread."""
+    """One line per method, one column per score (field and title): mean and spread."""
     lines = [
         [name, *(mean_and_sd(column(rows, name, field)) for field in scores)] for name in METHODS
     ]

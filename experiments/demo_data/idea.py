@@ -47,7 +47,7 @@ def find_idea(data: Demo, query: str = QUERY) -> Idea:
 
 def draw_idea(idea: Idea, folder: Path) -> None:
     """Draw two panels of bars with one order of the classes."""
-    with figure(2, (9.2, 2.9)) as (canvas, panels):
+    with figure(2, (6.2, 2.5)) as (canvas, panels):
         for panel, values, title in (
             (panels[0], idea.before, "what the classifier says"),
             (panels[1], idea.after, "after altnorm"),

@@ -56,7 +56,7 @@ class Rows(NamedTuple):
     proba: np.ndarray
     y: np.ndarray
     ambiguity: np.ndarray
-    spans: tuple[slice, ...]  # one a fold, and the last for the test rows
+    spans: tuple[slice, ...]  # one per fold, and the last for the test rows
 
 
 class Bench:

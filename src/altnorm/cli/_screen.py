@@ -85,7 +85,7 @@ def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:
 
 
 def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
-    """Scores before and after, one row a score."""
+    """Scores before and after, one row per score."""
     table = Table(
         title=title or None, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left"
     )

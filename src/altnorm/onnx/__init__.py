@@ -6,7 +6,7 @@ graph computes in double precision whatever its input is, in the log domain, and
 
 - One iteration: the reference's log column sums, one number per class.
 - More iterations, several classes: the log of the reference after each iteration on its own, and
-  two matrix products an iteration. What a linear product loses to underflow is recomputed in the
+  two matrix products per iteration. What a linear product loses to underflow is recomputed in the
   log domain, entry by entry, inside the graph.
 - More iterations, two classes or several labels: the adjustment is a function of one number, the
   logit. It is tabulated to rounding accuracy, as polynomials on a few pieces that a binary search
@@ -101,7 +101,7 @@ def export(
     Notes
     -----
     At a depth above 1 with several classes the file holds `depth` matrices of the reference's
-    shape, 8 bytes an entry, and must stay below 2 GB.
+    shape, 8 bytes per entry, and must stay below 2 GB.
 
     Examples
     --------

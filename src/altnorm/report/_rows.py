@@ -29,7 +29,7 @@ def changed_rows(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:
     Returns
     -------
     dict
-        "n", "of", and one list a column.
+        "n", "of", and one list per column.
     """
     explained = case.explanation
     entries = np.arange(len(explained))

@@ -40,7 +40,7 @@ class AlternatingNorm(ProbabilityModule):
     Parameters
     ----------
     reference : array of shape (n, m)
-        Reference predictions. For multi-label problems the probabilities of yes: one column a
+        Reference predictions. For multi-label problems the probabilities of yes: one column per
         label, or one vector with `offsets`.
     prior : array, optional
         Class prior, (m,); for "labelwise" the probability of yes for each label, for "pairs" the
