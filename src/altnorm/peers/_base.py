@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.utils import Tags
 
+from altnorm._array import block_slices, concat_blocks
 from altnorm._errors import InputWarning, warn
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import InputError, check_choice, check_weight
@@ -62,9 +64,9 @@ class LogProbabilityTransformer(ProbabilityTransformer):
     def _read(self, values: np.ndarray) -> np.ndarray:
         check_choice(self.input, "input", ("proba", "logits"))
         if self.input == "logits" and values.shape[1] > 1:
-            return log_softmax(values, axis=1)
+            return _by_blocks(lambda z: log_softmax(z, axis=1), values)
         with np.errstate(divide="ignore"):
-            return log_softmax(np.log(super()._read(values)), axis=1)
+            return _by_blocks(lambda p: log_softmax(np.log(p), axis=1), super()._read(values))
 
 
 class SingleLabelPeer(LogProbabilityTransformer):
@@ -118,7 +120,13 @@ def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = Non
         )
         warn(InputWarning(message, "prior_zero"))
         scores[dead] = log_p[dead]
-    return softmax(scores, axis=1)
+    return _by_blocks(lambda z: softmax(z, axis=1), scores)
+
+
+def _by_blocks(function: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Apply a function of rows in blocks: what it allocates on the way stays in the cache."""
+    blocks = block_slices(rows.shape[0], 48 * rows.shape[1], rows, cached=True)
+    return np.asarray(concat_blocks((function(rows[block]) for block in blocks), rows))
 
 
 def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize, root_scalar
+
+from altnorm._array import block_slices
 
 __all__ = [
     "MAX_BIAS",
@@ -27,6 +31,10 @@ MAX_BIAS = 30.0
 RIDGES = np.logspace(4, -2, 13)
 """Strengths tried by cross-validation, strongest first."""
 
+# Newton's method converges quadratically: after a step this small, rounding is what is left.
+_LAST_STEP = 1e-6
+_MOST_STEPS = 20
+
 # Stands in for log 0: even at the smallest slope and the largest bias its exponential is exactly 0.
 _LOG_ZERO = -1e6
 
@@ -42,24 +50,37 @@ class Likelihood:
 
     @classmethod
     def build(
-        cls, log_p: np.ndarray, codes: np.ndarray, weight: np.ndarray, eps: float
+        cls,
+        log_p: np.ndarray,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        eps: float,
+        *,
+        shift: np.ndarray | None = None,
+        overwrite: bool = False,
     ) -> Likelihood:
-        """Prepare clean data; a label of probability 0 counts as one of probability `eps`."""
+        """Prepare clean data; a label of probability 0 counts as one of probability `eps`.
+
+        A `shift` is added to every row first. With `overwrite`, the memory of `log_p` is used.
+        """
         used = weight > 0
-        log_p, codes = log_p[used].astype(np.float64, copy=False), codes[used]
+        kept = slice(None) if overwrite and used.all() else used
+        log_p, codes = log_p[kept].astype(np.float64, copy=False), codes[kept]
+        if shift is not None:
+            log_p += shift
         rows = np.arange(codes.size)
         label = log_p[rows, codes]
         log_p[rows, codes] = np.where(np.isneginf(label), np.log(eps), label)
         log_p -= log_p.max(axis=1, keepdims=True)
-        return cls(np.maximum(log_p, _LOG_ZERO, out=log_p), codes, weight[used])
+        return cls(np.maximum(log_p, _LOG_ZERO, out=log_p), codes, weight[kept])
 
-    def take(self, rows: np.ndarray) -> Likelihood:
-        """Restrict the loss to some of the rows."""
+    def take(self, rows: np.ndarray | slice) -> Likelihood:
+        """Restrict the loss to some of the rows; a slice of them shares the memory."""
         return replace(
             self, log_p=self.log_p[rows], codes=self.codes[rows], weight=self.weight[rows]
         )
 
-    @property
+    @cached_property
     def label_log_p(self) -> np.ndarray:
         """Log-probability of each row's label, up to the row's shift."""
         return self.log_p[np.arange(self.codes.size), self.codes]
@@ -72,27 +93,57 @@ class Likelihood:
 
     def value_and_grad(self, slope: float, bias: np.ndarray) -> tuple[float, float, np.ndarray]:
         """Return the loss and its derivatives by slope and by bias."""
-        joint, total = self._joint(slope, bias)
-        label = self.label_log_p
-        counts = self.class_weight()
-        value = self.weight @ (np.log(total) - slope * label) - counts @ bias
-        share = self.weight / total
-        by_slope = share @ np.einsum("ij,ij->i", joint, self.log_p) - self.weight @ label
-        return float(value), float(by_slope), share @ joint - counts
+        counts, tilt = self.class_weight(), np.exp(bias)
+        label = self.weight @ self.label_log_p
+        value, by_slope, seen = -slope * label - counts @ bias, -label, np.zeros(bias.size)
+        for rows, power in self._powers(slope):
+            weight, total = self.weight[rows], power @ tilt
+            share = weight / total
+            value += weight @ np.log(total)
+            seen += share @ power
+            power *= self.log_p[rows]
+            by_slope += share @ (power @ tilt)
+        return float(value), float(by_slope), tilt * seen - counts
 
     def curvature(self, slope: float, bias: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the second derivatives by slope and by each bias (the Hessian's diagonal)."""
-        joint, total = self._joint(slope, bias)
-        p = joint / total[:, None]
-        mean = np.einsum("ij,ij->i", p, self.log_p)
-        second = np.einsum("ij,ij,ij->i", p, self.log_p, self.log_p)
-        return float(self.weight @ (second - mean**2)), self.weight @ (p * (1 - p))
+        tilt, by_slope, by_bias = np.exp(bias), 0.0, np.zeros(bias.size)
+        for rows, power in self._powers(slope):
+            log_p, weight = self.log_p[rows], self.weight[rows]
+            power *= tilt
+            p = power / power.sum(axis=1, keepdims=True)
+            by_bias += weight @ (p * (1 - p))
+            p *= log_p
+            mean, second = p.sum(axis=1), np.einsum("ij,ij->i", p, log_p)
+            by_slope += weight @ (second - mean**2)
+        return float(by_slope), by_bias
 
-    def _joint(self, slope: float, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        scores = self.log_p * slope
-        scores += bias
-        joint = np.exp(scores, out=scores)
-        return joint, joint.sum(axis=1)
+    def slope_derivatives(self, slope: float) -> tuple[float, float]:
+        """Return the first and second derivative by the slope, without biases."""
+        first, second = -float(self.weight @ self.label_log_p), 0.0
+        ones = np.ones(self.log_p.shape[1])
+        for rows, power in self._powers(slope):
+            weight, total = self.weight[rows], power @ ones
+            power *= self.log_p[rows]
+            mean = power @ ones / total
+            power *= self.log_p[rows]
+            first += float(weight @ mean)
+            second += float(weight @ (power @ ones / total - mean**2))
+        return first, second
+
+    def _powers(self, slope: float) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield ``exp(slope * log_p)``, whose rows' maximum is 1, in blocks of rows.
+
+        An optimiser asks for them again and again. In blocks they never leave the cache, and arrays
+        as large as the data are neither allocated nor filled.
+        """
+        n, m = self.log_p.shape
+        buffer = np.empty((0, m))
+        for rows in block_slices(n, 24 * m, self.log_p, cached=True):
+            size = rows.stop - rows.start
+            buffer = np.empty((size, m)) if size > len(buffer) else buffer
+            power = np.multiply(self.log_p[rows], slope, out=buffer[:size])
+            yield rows, np.exp(power, out=power)
 
 
 def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
@@ -101,21 +152,44 @@ def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``: where every label is the most
     probable class, the slope would be infinite without it.
     """
-    # Passed as an argument: SciPy keeps the function itself alive until the garbage is collected,
-    # and with it whatever the function closed over.
-    known = loss, np.zeros(loss.log_p.shape[1]), shrink
+    known = loss, shrink
+    found = _newton_slope(*known)
+    if found is not None:
+        return found
     low, high = np.log(SLOPES)
-    if _slope_derivative(low, *known) >= 0:
+    if _slope_derivatives(low, *known)[0] >= 0:
         return SLOPES[0]
-    if _slope_derivative(high, *known) <= 0:
+    if _slope_derivatives(high, *known)[0] <= 0:
         return SLOPES[1]
-    found = root_scalar(_slope_derivative, args=known, bracket=(low, high), xtol=1e-10)
-    return float(np.exp(found.root))
+    # Passed as arguments: SciPy keeps the function itself alive until the garbage is collected,
+    # and with it whatever the function closed over.
+    at = root_scalar(_slope_derivative, args=known, bracket=(low, high), xtol=1e-10).root
+    return float(np.exp(at))
 
 
-def _slope_derivative(log_slope: float, loss: Likelihood, bias: np.ndarray, shrink: float) -> float:
+def _newton_slope(loss: Likelihood, shrink: float) -> float | None:
+    """Newton's method for the logarithm of the slope; None where it goes astray."""
+    at, (low, high) = 0.0, np.log(SLOPES)
+    for _ in range(_MOST_STEPS):
+        rise, bend = _slope_derivatives(at, loss, shrink)
+        step = rise / bend if bend > 0 else np.inf
+        at -= step
+        if not low < at < high:
+            return None
+        if abs(step) < _LAST_STEP:
+            return float(np.exp(at))
+    return None
+
+
+def _slope_derivatives(log_slope: float, loss: Likelihood, shrink: float) -> tuple[float, float]:
+    """First and second derivative of the loss by the logarithm of the slope."""
     slope = float(np.exp(log_slope))
-    return loss.value_and_grad(slope, bias)[1] + shrink * log_slope / slope
+    first, second = loss.slope_derivatives(slope)
+    return slope * first + shrink * log_slope, slope * first + slope**2 * second + shrink
+
+
+def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> float:
+    return _slope_derivatives(log_slope, loss, shrink)[0]
 
 
 def fit_bias(

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.utils import Tags
 
+from altnorm._array import block_slices
 from altnorm._validation import check_choice, check_integer, check_positive
 from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, positive, tilt
 from altnorm.peers._likelihood import Likelihood, fit_bias, fit_slope, stratified_folds
@@ -225,16 +226,21 @@ def bias_path(
     weight: np.ndarray,
     prior: np.ndarray,
 ) -> Iterator[Tilt]:
-    """Yield the fit of one member at each of the `ridges`, strongest first, warm-started."""
+    """Yield the fit of one member at each of the `ridges`, strongest first, warm-started.
+
+    The memory of `log_p` is used: where classes are many, a copy is large.
+    """
     shift = np.zeros(log_p.shape[1])
     if member == "prior":
         seen = np.bincount(codes, weight, minlength=shift.size) > 0
         # A class without labels stands in the mean with a sure row of its own, as it does in the
         # reference of alternating normalization: not seen is no reason to favour it.
-        mean = weight @ np.exp(log_p) + np.where(seen, 0.0, prior * weight.sum())
+        blocks = block_slices(codes.size, 16 * shift.size, log_p, cached=True)
+        mean = sum((weight[rows] @ np.exp(log_p[rows]) for rows in blocks), start=0 * shift)
+        mean += np.where(seen, 0.0, prior * weight.sum())
         shift = np.log(positive(prior)) - np.log(positive(mean))
     eps = float(np.finfo(log_p.dtype).eps)
-    loss = Likelihood.build(log_p + shift, codes, weight, eps)
+    loss = Likelihood.build(log_p, codes, weight, eps, shift=shift, overwrite=True)
     state = fit_slope(loss), np.zeros(shift.size)
     for ridge in ridges:
         if np.isfinite(ridge):
