@@ -148,36 +148,6 @@ def test_blocks(megabytes, repaired):
     assert_allclose(literal, whole, rtol=0, atol=ATOL_KERNELS)
 
 
-class TestStepOnce:
-    def check(self, proba, log_s, q, alpha):
-        with np.errstate(all="ignore"):
-            log_b = alpha * np.log(proba)
-            expected = np.log(q) + np.where(proba > 0, log_b - np.logaddexp(log_b, log_s), -np.inf)
-            expected = np.exp(expected - scipy_logsumexp(expected, axis=1, keepdims=True))
-        assert_allclose(
-            scaling.step_once(proba, log_s, q, alpha=alpha), expected, rtol=0, atol=1e-12
-        )
-
-    @pytest.mark.parametrize("alpha", [0.1, 1.0, 7.0, 35.0])
-    @pytest.mark.parametrize("low", [0, -100, -1000, -20000])
-    def test_small_column_sums(self, alpha, low):
-        """Column sums that underflow make the linear form useless, and it must be noticed."""
-        rng = np.random.default_rng(1)
-        proba, q = draw_rows(rng, 40, 6), rng.dirichlet(np.ones(6))
-        self.check(proba, rng.uniform(low, 3, 6), q, alpha)
-
-    @pytest.mark.parametrize("alpha", [0.5, 1.0, 35.0])
-    def test_class_without_reference(self, alpha):
-        rng = np.random.default_rng(2)
-        log_s = np.array([-np.inf, 0.5, 1.0, -np.inf])
-        self.check(draw_rows(rng, 40, 4), log_s, np.full(4, 0.25), alpha)
-
-    def test_row_total_that_underflows(self):
-        self.check(
-            np.array([[1e-200, 1 - 1e-200, 0]]), np.zeros(3), np.array([0.5, 1e-320, 0.5]), 20.0
-        )
-
-
 class TestLogArithmetic:
     @pytest.mark.parametrize("axis", [0, 1])
     def test_logsumexp(self, axis):

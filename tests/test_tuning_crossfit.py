@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from sklearn import config_context
 
 from altnorm import AlternatingNormalizer
 from altnorm._kinds import resolve_kind
@@ -214,6 +215,35 @@ def test_settings_without_a_reference_are_left_out(mode):
     assert found == [Setting(1.0, 1, 0.5, "all", 0.0)]
     assert list(crossfit.deeper(Setting(1.0, 1, 0.5, "confident", 0.0), 3)) == []
     assert len(list(crossfit.deeper(found[0], 3))) == 2
+
+
+@pytest.mark.parametrize("keep_proba", [True, False])
+def test_small_blocks_give_the_same(keep_proba):
+    proba, folds, priors = draw(n=90)
+    crossfit = crossfit_of(proba, folds, priors, draw_weight(True, 90), keep_proba=keep_proba)
+    deeper = Setting(1.3, 1, 0.25, "all", 0.1)
+
+    def predictions():
+        return dict([*crossfit.first(0.7, GRID), *crossfit.deeper(deeper, 3)])
+
+    whole = predictions()
+    with config_context(working_memory=1e-6):  # one row at a time
+        cut = predictions()
+    assert whole.keys() == cut.keys()
+    for setting, pred in whole.items():
+        np.testing.assert_allclose(cut[setting], pred, atol=EXACT)
+
+
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_the_last_depths_alone(mode):
+    proba, folds, priors = draw() if mode is None else draw_yes(mode)
+    crossfit = crossfit_of(proba, folds, priors, mode=mode)
+    setting = Setting(1.3, 1, 0.25, "all", 0.1)
+    path, last = (list(crossfit.deeper(setting, 4, start=start)) for start in (2, 4))
+    assert [one.depth for one, _ in path] == [2, 3, 4]
+    ((found, pred),) = last
+    assert found == path[-1][0]
+    np.testing.assert_array_equal(pred, path[-1][1])
 
 
 # Deeper iterations are close.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from altnorm import _binary, _scaling
+from altnorm import _binary, _one_step, _scaling
 from altnorm._array import Array, array_namespace, concat_blocks, quiet, scatter
 from altnorm._errors import InputWarning, warn
 from altnorm._validation import (
@@ -317,7 +317,7 @@ def _logit_steps(problem: Problem) -> Iterator[Array]:
 def _first(problem: Problem) -> Array:
     """Rows after the first iteration."""
     log_s = reference_log_sums(problem)
-    return _scaling.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
+    return _one_step.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
 
 
 def reference_log_sums(problem: Problem) -> Array:

@@ -11,7 +11,7 @@ from altnorm import _functional
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._kinds import kind_of
 from altnorm._multilabel import adjust_binary, label_slices
-from altnorm._scaling import step_once
+from altnorm._one_step import step_once
 from altnorm._validation import (
     check_amplification,
     check_choice,

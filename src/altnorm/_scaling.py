@@ -30,10 +30,8 @@ from altnorm._array import (
     Array,
     array_namespace,
     block_slices,
-    concat_blocks,
     device,
     exp_in_place,
-    quiet,
     scatter,
     take_entries,
     top_columns,
@@ -49,8 +47,9 @@ __all__ = [
     "log_sums",
     "logsumexp",
     "next_anchor",
+    "normalized_exp",
     "reference_path",
-    "step_once",
+    "smallest_safe",
 ]
 
 _NEG_INF = -math.inf
@@ -127,7 +126,7 @@ def reference_path(reference: LogReference) -> Iterator[Array]:
     """Yield the log column sums of the reference iterated on its own, iteration by iteration.
 
     Works in place on the reference's `log_a`. A row in doubt that is one among many hardly moves
-    the reference, so :func:`step_once` with these sums follows :func:`iterate` closely, without
+    the reference, so `step_once` with these sums follows :func:`iterate` closely, without
     any product.
     """
     log_a, log_q, alpha = reference.log_a, reference.log_q, reference.alpha
@@ -139,40 +138,6 @@ def reference_path(reference: LogReference) -> Iterator[Array]:
         for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
             x = alpha * log_a[rows, :] + log_c
             log_a[rows, :] = x - logsumexp(x, axis=1)
-
-
-def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
-    """One iteration for many rows, given the log of the reference's column sums.
-
-    ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
-    product is needed: rows only meet the reference through its column sums.
-    """
-    xp = array_namespace(p)
-    # A power that underflows is harmless beside a column sum that does not.
-    linear = not bool(xp.any((log_s > _NEG_INF) & (log_s < 0.5 * math.log(_tiny(xp, p)))))
-    s = xp.exp(log_s)
-    unused = s == 0  # a class no reference row has goes to the row as a whole
-    any_unused = bool(xp.any(unused))
-
-    def block(rows: slice) -> Array:
-        b = p[rows, :]
-        if linear:
-            power = b if alpha == 1 else b**alpha
-            if any_unused:
-                power = xp.where(unused & (b > 0), xp.ones_like(b), power)
-            new = q * power / (s + power)
-            if any_unused:
-                new = xp.where(b > 0, new, xp.zeros_like(new))
-            total = xp.sum(new, axis=1, keepdims=True)
-            if bool(xp.all(total > _tiny(xp, p))):
-                return new / total
-        log_b = alpha * xp.log(b)
-        log_b = xp.log(q) + log_b - log_add(log_b, xp.zeros_like(log_b) + log_s)
-        return normalized_exp(xp.where(b > 0, log_b, xp.full_like(log_b, _NEG_INF)))
-
-    blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
-    with quiet(xp):
-        return concat_blocks((block(rows) for rows in blocks), p)
 
 
 def normalized_exp(log_b: Array) -> Array:
@@ -238,7 +203,7 @@ def next_anchor(reference: LogReference) -> Anchor:
     shares *= xp.exp(top + log_c)
     x += log_c
     row_sums = xp.sum(shares, axis=1)
-    if bool(xp.all(row_sums > _tiny(xp, log_a))):
+    if bool(xp.all(row_sums > smallest_safe(xp, log_a))):
         log_r = xp.log(row_sums)
     else:
         log_r = logsumexp(x, axis=1)[:, 0]
@@ -274,7 +239,7 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
     power. They are taken linearly where that is safe and repaired in the log domain where not.
     """
     xp = array_namespace(log_c)
-    tiny, alpha = _tiny(xp, log_c), reference.alpha
+    tiny, alpha = smallest_safe(xp, log_c), reference.alpha
     supported = anchor.log_p > _NEG_INF
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
@@ -379,6 +344,6 @@ def _stacked_step(stacked: Array, reference: LogReference) -> Array:
     return new - logsumexp(new, axis=2)
 
 
-def _tiny(xp: Any, like: Array) -> float:
+def smallest_safe(xp: Any, like: Array) -> float:
     """A linear value below this may have lost terms to underflow."""
     return float(xp.finfo(like.dtype).smallest_normal) ** 0.9

@@ -8,7 +8,7 @@ What is chosen in the end is evaluated exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.special import expit, logit
@@ -18,7 +18,8 @@ from altnorm._binary import log_sigmoids
 from altnorm._entropy import row_ambiguity
 from altnorm._kinds import Pairs
 from altnorm._multilabel import binary_ambiguity
-from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path, step_once
+from altnorm._one_step import ColumnSums, PowerRows, step_block, step_once
+from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path
 from altnorm.tuning.folds import Dealing
 from altnorm.tuning.settings import Grid, Setting
 
@@ -61,36 +62,64 @@ class ClassCrossFit:
 
     def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, np.ndarray]]:
         """Yield each setting of depth 1 with its predictions."""
-        _, _, thresholds, references, smoothings = grid
-        # With all rows as reference the threshold only says which rows are adjusted.
+        thresholds, smoothings = grid.thresholds, grid.smoothings
+        rows = self._in_doubt(min(thresholds))
+        parts = [
+            (name, low, smoothing, _smooth(log_s, total * smoothing, self.priors))
+            for name, low, log_s, total in self._references(alpha, grid)
+            for smoothing in smoothings
+        ]
+        # Class codes of all settings come from one pass; whole rows of all would not fit.
+        for batch in [[part] for part in parts] if self.keep_proba else [parts]:
+            steps = self._steps(rows, [(low, log_s) for _, low, _, log_s in batch], alpha)
+            for (name, low, smoothing, _), new in zip(batch, steps, strict=True):
+                for threshold in thresholds if name == "all" else (low,):
+                    setting = Setting(alpha, 1, threshold, name, smoothing)
+                    size = self._count_doubtful(rows, threshold)
+                    yield setting, self._among_all(rows[:size], new[:size])
+
+    def deeper(
+        self, setting: Setting, depth: int, *, start: int = 2
+    ) -> Iterator[tuple[Setting, np.ndarray]]:
+        """Yield the setting at depths `start` to `depth`, as `first` does."""
+        serves = self.serves(setting.threshold, setting.reference)
+        if not ((self.weight * serves).any(axis=1) | self.absent.any(axis=1)).all():
+            return  # some fold has no confident row outside of it
+        rows = np.flatnonzero((self.ambiguity > setting.threshold) & (self.folds >= 0))
+        steps = [
+            self._fold_path(setting, rows, k, depth)[start - 1 :] for k in range(len(self.priors))
+        ]
+        for d in range(start, depth + 1):
+            new = self.base[rows]
+            for k, path in enumerate(steps):
+                new[self.folds[rows] == k] = path.pop(0)
+            yield setting._replace(depth=d), self._among_all(rows, new)
+
+    def _in_doubt(self, threshold: float) -> np.ndarray:
+        """Rows with labels that are in doubt, the most doubtful first."""
+        rows = np.flatnonzero((self.ambiguity > threshold) & (self.folds >= 0))
+        return rows[np.argsort(-self.ambiguity[rows], kind="stable")]
+
+    def _count_doubtful(self, rows: np.ndarray, threshold: float) -> int:
+        """How many of `rows`, which `_in_doubt` has ordered, are above a threshold."""
+        return int(np.searchsorted(-self.ambiguity[rows], -threshold))
+
+    def _references(
+        self, alpha: float, grid: Grid
+    ) -> Iterator[tuple[str, float, np.ndarray, np.ndarray]]:
+        """Yield each set of reference rows: its name, the lowest threshold, sums and total weight.
+
+        With all rows as reference the threshold only says which rows are adjusted. A set that
+        leaves some fold without a confident row outside of it is left out.
+        """
+        thresholds, references = grid.thresholds, grid.references
         sets = [("all", min(thresholds))] if "all" in references else []
         sets += [("confident", t) for t in thresholds if "confident" in references]
         masks = np.stack([self.serves(t, name) for name, t in sets])
         sums, mass = self._outside_sums(alpha, masks)
         for (name, low), log_s, total in zip(sets, sums, mass, strict=True):
-            if not (total > 0).all():
-                continue  # some fold has no confident row outside of it
-            rows = np.flatnonzero((self.ambiguity > low) & (self.folds >= 0))
-            for smoothing in smoothings:
-                new = self._step(rows, self.proba[rows], log_s, total * smoothing, alpha)
-                new = new if self.keep_proba else new.argmax(axis=1)
-                for threshold in thresholds if name == "all" else (low,):
-                    setting = Setting(alpha, 1, threshold, name, smoothing)
-                    keep = self.ambiguity[rows] > threshold
-                    yield setting, self._among_all(rows[keep], new[keep])
-
-    def deeper(self, setting: Setting, depth: int) -> Iterator[tuple[Setting, np.ndarray]]:
-        """Yield the setting at depths 2 to `depth`, as `first` does."""
-        serves = self.serves(setting.threshold, setting.reference)
-        if not ((self.weight * serves).any(axis=1) | self.absent.any(axis=1)).all():
-            return  # some fold has no confident row outside of it
-        rows = np.flatnonzero((self.ambiguity > setting.threshold) & (self.folds >= 0))
-        steps = [self._fold_path(setting, rows, k, depth) for k in range(len(self.priors))]
-        for d in range(1, depth):
-            new = self.base[rows]
-            for k, path in enumerate(steps):
-                new[self.folds[rows] == k] = path[d]
-            yield setting._replace(depth=d + 1), self._among_all(rows, new)
+            if (total > 0).all():
+                yield name, low, log_s, total
 
     def _among_all(self, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
         """Predictions of all rows, given those of the rows in doubt."""
@@ -102,16 +131,15 @@ class ClassCrossFit:
         self, setting: Setting, rows: np.ndarray, fold: int, depth: int
     ) -> list[np.ndarray]:
         """Predictions of one fold's rows after each iteration against the rows of the others."""
-        used = self.serves(setting.threshold, setting.reference) & (self.weight[fold] > 0)
+        serves = self.serves(setting.threshold, setting.reference)
+        used = np.flatnonzero(serves & (self.weight[fold] > 0))
         missing = np.flatnonzero(self.absent[fold])
+        weight = np.append(self.weight[fold, used], self.absent[fold, missing])
+        mass = setting.smoothing * weight.sum()
         with quiet(np):
-            sure = np.eye(self.proba.shape[1])[missing]
-            reference = np.concatenate([self.proba[used], sure])
-            weight = np.append(self.weight[fold, used], self.absent[fold, missing])
-            mass = setting.smoothing * weight.sum()
             path = reference_path(
                 LogReference(
-                    np.log(reference),
+                    self._log_reference(used, missing),
                     np.log(weight),
                     np.log(self.priors[fold]),
                     setting.alpha,
@@ -125,19 +153,40 @@ class ClassCrossFit:
                 steps.append(b if self.keep_proba else b.argmax(axis=1))
         return steps
 
-    def _step(
-        self, rows: np.ndarray, b: np.ndarray, log_s: np.ndarray, mass: np.ndarray, alpha: float
-    ) -> np.ndarray:
-        """One iteration, each row against the column sums outside its fold."""
-        new = np.empty_like(b)
+    def _log_reference(self, used: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        """Logs of reference rows and of sure rows for missing classes, in memory of their own."""
+        m = self.proba.shape[1]
+        log_a = np.full((used.size + missing.size, m), -math.inf)
+        log_a[np.arange(used.size, len(log_a)), missing] = 0.0
+        for rows in block_slices(used.size, 16 * m, self.proba, cached=True):
+            np.log(self.proba[used[rows]], out=log_a[rows], dtype=np.float64)
+        return log_a
+
+    def _steps(
+        self, rows: np.ndarray, references: Sequence[tuple[float, np.ndarray]], alpha: float
+    ) -> list[np.ndarray]:
+        """One iteration against each reference, given by lowest threshold and log column sums.
+
+        The powers of a block of rows are taken once, and all references meet it in the cache.
+        """
+        sizes = [self._count_doubtful(rows, low) for low, _ in references]
+        new = [np.empty((size, *self.base.shape[1:]), self.base.dtype) for size in sizes]
         with quiet(np):
             for k, q in enumerate(self.priors):
-                here = self.folds[rows] == k
-                column = log_s[k]
-                if mass[k]:
-                    column = log_add(column, np.log(mass[k] * q))
-                new[here] = step_once(b[here], column, q, alpha=alpha)
+                sums = [ColumnSums.of(log_s[k], self.proba) for _, log_s in references]
+                here = np.flatnonzero(self.folds[rows] == k)
+                for block in block_slices(here.size, 40 * q.size, self.proba, cached=True):
+                    at = here[block]
+                    powers = PowerRows.of(self.proba[rows[at]], q, alpha)
+                    for one, size, out in zip(sums, sizes, new, strict=True):
+                        n = int(np.searchsorted(at, size))
+                        if n:
+                            out[at[:n]] = self._read(step_block(powers.head(n), one))
         return new
+
+    def _read(self, rows: np.ndarray) -> np.ndarray:
+        """Predictions, as the score needs them, from rows that need not sum to 1."""
+        return rows / rows.sum(axis=1, keepdims=True) if self.keep_proba else rows.argmax(axis=1)
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log column sums and total weight outside each fold, for each set of reference rows.
@@ -166,6 +215,14 @@ class ClassCrossFit:
                 log_a = np.log(self.proba[np.ix_(used, lost[group])].astype(np.float64, copy=False))
                 log_w = np.log(groups[group, used])
                 log_s[group, lost[group]] = column_log_sums(log_a, log_w, alpha)
+
+
+def _smooth(log_s: np.ndarray, mass: np.ndarray, priors: Sequence[np.ndarray]) -> np.ndarray:
+    """Add the smoothing's share to the log column sums outside each fold."""
+    if not mass.any():
+        return log_s
+    with quiet(np):
+        return np.asarray(log_add(log_s, np.log(mass[:, None] * np.stack(priors))))
 
 
 class BinaryCrossFit:
@@ -229,8 +286,10 @@ class BinaryCrossFit:
         # A row without a label takes the sums of some fold; nobody asks what becomes of it.
         return (outside @ inside.reshape(len(self.priors), -1) + always)[self.folds]
 
-    def deeper(self, setting: Setting, depth: int) -> Iterator[tuple[Setting, np.ndarray]]:
-        """Yield the setting at depths 2 to `depth`, as `first` does."""
+    def deeper(
+        self, setting: Setting, depth: int, *, start: int = 2
+    ) -> Iterator[tuple[Setting, np.ndarray]]:
+        """Yield the setting at depths `start` to `depth`, as `first` does."""
         serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")
         used = serves.any(axis=1) & (self.weight > 0)
         if not all((used & (self.folds != k)).any() for k in range(len(self.priors))):
@@ -240,9 +299,9 @@ class BinaryCrossFit:
             for k in range(len(self.priors)):
                 path = [expit(logits) for logits in self._fold_path(setting, k, depth)]
                 steps[:, self.folds == k] = path
-        for d in range(1, depth):
-            adjusted = np.where(self.ambiguity > setting.threshold, steps[d], self.proba)
-            yield setting._replace(depth=d + 1), self.read(adjusted[: self.n_rows])
+        for d in range(start, depth + 1):
+            adjusted = np.where(self.ambiguity > setting.threshold, steps[d - 1], self.proba)
+            yield setting._replace(depth=d), self.read(adjusted[: self.n_rows])
 
     def _fold_path(self, setting: Setting, fold: int, depth: int) -> Iterator[np.ndarray]:
         """Logits of one fold's rows after each iteration against the rows of the others."""
