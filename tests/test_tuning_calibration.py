@@ -6,11 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
+from sklearn import config_context
 from sklearn.metrics import log_loss
 
 from altnorm import Adjuster
 from altnorm.peers import BiasCorrectedTemperature, TemperatureScaling
-from altnorm.tuning.calibration import Temperatures, cool, fit_temperatures, keep_decisions
+from altnorm.tuning.calibration import (
+    FEWEST,
+    Temperatures,
+    cool,
+    fit_temperatures,
+    keep_decisions,
+)
 from tests.problems import planted, planted_labels
 
 
@@ -58,6 +65,34 @@ def test_temperatures_of_the_two_groups_are_those_of_each():
     cooled = cool(proba, touched, found)
     expected = softmax(np.log(proba[touched]) / found.touched, axis=1)
     np.testing.assert_allclose(cooled[touched], expected, rtol=1e-9)
+
+
+def test_rows_of_weight_0_have_no_part_in_the_temperatures():
+    proba, y = planted(900)
+    touched, weight = np.arange(900) % 3 == 0, np.random.default_rng(0).integers(0, 3, 900)
+    used = weight > 0
+    found = fit_temperatures(proba, touched, y, weight.astype(float))
+    alone = fit_temperatures(proba[used], touched[used], y[used], weight[used].astype(float))
+    np.testing.assert_allclose(found, alone, rtol=1e-12)
+
+
+def test_a_small_group_takes_the_temperature_of_all():
+    proba, y = planted(900)
+    few = fit_temperatures(proba, np.arange(900) < FEWEST - 1, y, np.ones(900))
+    one = fit_temperatures(proba, np.zeros(900, dtype=bool), y, np.ones(900))
+    assert few.touched == pytest.approx(one.others, rel=1e-9)
+    assert few.others != pytest.approx(one.others, rel=1e-9)
+
+
+def test_small_blocks_give_the_same():
+    proba, y = planted(90)
+    touched, temperatures = np.arange(90) % 2 == 0, Temperatures(0.5, 2.0)
+    cooled, kept = cool(proba, touched, temperatures), keep_decisions(proba, y)
+    with config_context(working_memory=1e-6):  # one row at a time
+        np.testing.assert_array_equal(cool(proba, touched, temperatures), cooled)
+        np.testing.assert_array_equal(keep_decisions(proba, y), kept)
+    assert keep_decisions(proba, y, overwrite=True) is proba
+    np.testing.assert_array_equal(proba, kept)
 
 
 def test_rows_that_are_always_right_get_no_infinite_confidence():

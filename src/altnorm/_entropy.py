@@ -106,7 +106,9 @@ def in_doubt(proba: np.ndarray, threshold: float, *, k_max: int) -> np.ndarray:
     bound = _largest_doubtful(threshold, min(k_max, proba.shape[1]))
     rows = np.flatnonzero(proba.max(axis=1) <= bound)
     doubt = np.zeros(proba.shape[0], dtype=bool)
-    doubt[rows] = row_ambiguity(proba[rows], k_max=k_max) > threshold
+    for block in block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
+        some = rows[block]
+        doubt[some] = row_ambiguity(proba[some], k_max=k_max) > threshold
     return doubt
 
 

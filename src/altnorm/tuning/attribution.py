@@ -55,16 +55,18 @@ class Attribution:
         self.score, self.labels, self.weight = data.score, data.labels, data.weight
         base = data.proba if base is None else base
         self.decide = data.kind.decide
-        self.base, self.decided = data.predicted(base), data.kind.decide(base)
+        before, self.decided = data.predicted(base), data.kind.decide(base)
         self.share = data.row_weight / data.row_weight.sum()
         self.groups = data.groups
         if self.groups is None and self.score.function is not None:
             n = len(self.labels)
             deal = np.random.default_rng(0).permutation(n)
             self.groups = deal % min(n, _N_BLOCKS)
-        if self.score.per_row is not None:
-            self.base_rows = self.score.per_row(self.labels, self.base)
-        self.base_score = self.score(self.labels, self.base, self.weight)
+        if self.score.per_row is not None:  # all that is needed; probabilities would be large
+            self.base_rows = self.score.per_row(self.labels, before)
+        else:
+            self.base = before
+        self.base_score = self.score(self.labels, before, self.weight)
 
     def __call__(self, pred: np.ndarray) -> Contribution:
         """Attribute the gain of predictions, given as the score needs them."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from altnorm._array import quiet
+from altnorm._array import block_slices, quiet
 from altnorm._scores import MULTI_LABEL, SINGLE_LABEL
 from altnorm.peers._likelihood import Likelihood, fit_slope
 from altnorm.tuning.attribution import Attribution
@@ -49,7 +49,9 @@ TEMPERATURES = Temperatures(np.nan, np.nan)
 """Stands for the temperatures that each fold gets from the others."""
 
 
-def keep_decisions(proba: np.ndarray, decided: np.ndarray) -> np.ndarray:
+def keep_decisions(
+    proba: np.ndarray, decided: np.ndarray, *, overwrite: bool = False
+) -> np.ndarray:
     """Return `proba`, changed as little as leaves `decided` on top.
 
     In a row that would decide otherwise, the classes above some level are lowered to it, and what
@@ -62,6 +64,8 @@ def keep_decisions(proba: np.ndarray, decided: np.ndarray) -> np.ndarray:
         Rows that sum to 1.
     decided : ndarray of shape (n,)
         Class of each row.
+    overwrite : bool, default=False
+        Whether the memory of `proba` may be used.
 
     Returns
     -------
@@ -79,7 +83,16 @@ def keep_decisions(proba: np.ndarray, decided: np.ndarray) -> np.ndarray:
     rows = np.flatnonzero(proba.argmax(axis=1) != decided)
     if not rows.size:
         return proba
-    out, p, own = proba.copy(), proba[rows].astype(np.float64), decided[rows]
+    out = proba if overwrite else proba.copy()
+    hair = 4 * float(np.finfo(proba.dtype).eps)
+    for block in block_slices(rows.size, 48 * proba.shape[1], proba, cached=True):
+        some = rows[block]
+        out[some] = _raise_decided(proba[some].astype(np.float64), decided[some], hair)
+    return out
+
+
+def _raise_decided(p: np.ndarray, own: np.ndarray, hair: float) -> np.ndarray:
+    """Lower the classes ahead of each row's own until they meet, a hair below it."""
     n, m = p.shape
     kept = p[np.arange(n), own][:, None]
     p[np.arange(n), own] = -1.0
@@ -87,13 +100,11 @@ def keep_decisions(proba: np.ndarray, decided: np.ndarray) -> np.ndarray:
     # Lowering the k largest others gives their mean with the decided class. It rises with k as long
     # as the next one is above it, so the largest mean is the level at which they meet.
     level = ((kept + ahead.cumsum(axis=1)) / np.arange(2, m + 1)).max(axis=1, keepdims=True)
-    hair = 4 * np.finfo(proba.dtype).eps
     p = np.minimum(p, level * (1 - hair))
     p[np.arange(n), own] = 0.0
     # The rest of the row, which rounding may leave a little below the level.
     p[np.arange(n), own] = np.maximum(1 - p.sum(axis=1), level[:, 0])
-    out[rows] = p
-    return out
+    return p
 
 
 def cool(proba: np.ndarray, touched: np.ndarray, temperatures: Temperatures) -> np.ndarray:
@@ -102,34 +113,44 @@ def cool(proba: np.ndarray, touched: np.ndarray, temperatures: Temperatures) -> 
     For several labels per row, log-odds by that of their entry: `touched` has the shape of
     `proba` there.
     """
-    temperature = np.where(touched, temperatures.touched, temperatures.others)
+    return _cool(proba, np.where(touched, temperatures.touched, temperatures.others))
+
+
+def _cool(proba: np.ndarray, temperature: np.ndarray) -> np.ndarray:
+    """As `cool`, given the temperature of each row, or of each entry."""
+    out = np.empty_like(proba)
     with quiet(np):
-        if touched.ndim == 1:
-            cooled = softmax(np.log(proba.astype(np.float64)) / temperature[:, None], axis=1)
-        else:
-            cooled = expit(logit(proba.astype(np.float64)) / temperature)
-    return cooled.astype(proba.dtype, copy=False)
+        for rows in block_slices(len(proba), 48 * proba.shape[1], proba, cached=True):
+            p, t = proba[rows].astype(np.float64, copy=False), temperature[rows]
+            if t.ndim == 1:
+                out[rows] = softmax(np.log(p) / t[:, None], axis=1)
+            else:
+                out[rows] = expit(logit(p) / t)
+    return out
 
 
 def fit_temperatures(
     proba: np.ndarray, touched: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> Temperatures:
-    """Fit both temperatures to labels; a group too small for its own takes that of all."""
+    """Fit both temperatures to labels; a group too small for its own takes that of all.
+
+    Rows of weight 0 have no part in it.
+    """
     if touched.ndim == 2:  # every label of a row is a row of two classes
         weight = np.repeat(weight, proba.shape[1])
         touched, labels = touched.reshape(-1), labels.reshape(-1).astype(int)
         proba = np.stack([1 - proba.reshape(-1), proba.reshape(-1)], axis=1)
+    groups = [np.flatnonzero(group & (weight > 0)) for group in (touched, ~touched)]
+    # One after the other, so that each group is a slice of one copy of the rows.
+    rows = np.concatenate(groups)
+    log_p = proba[rows]
     with quiet(np):
-        log_p = np.log(proba)
+        np.log(log_p, out=log_p)
     eps = float(np.finfo(proba.dtype).eps)
-    both = Likelihood.build(log_p, labels, weight, eps)
-    found = []
-    for group in (touched, ~touched):
-        group = group & (weight > 0)
-        enough = group.sum() >= FEWEST and not group.all()
-        loss = Likelihood.build(log_p[group], labels[group], weight[group], eps) if enough else both
-        found.append(1 / fit_slope(loss, shrink=1.0))
-    return Temperatures(*found)
+    both = Likelihood.build(log_p, labels[rows], weight[rows], eps, overwrite=True)
+    parts = both.take(slice(groups[0].size)), both.take(slice(groups[0].size, None))
+    enough = [part if part.codes.size >= FEWEST else both for part in parts]
+    return Temperatures(*(1 / fit_slope(loss, shrink=1.0) for loss in enough))
 
 
 def is_touched(data: Validation, before: np.ndarray, after: np.ndarray) -> np.ndarray:
@@ -152,15 +173,27 @@ def try_calibrations(
     data = data._replace(score=table["neg_log_loss"])
     ledger: Ledger | None = None
     for dealing in dealings:
-        base = data.proba if decider is None else decider[0].crossfit_proba(dealing, decider[1])
-        attribution = Attribution(data, base)
-        if ledger is None:
-            ledger = Ledger(attribution)
-        ledger.attribute = attribution
-        ledger.start_round()
-        for setting, proba in _calibrations(dealing, base, families):
-            ledger.record(setting, proba)
+        ledger = _try_dealing(data, dealing, decider, families, ledger)
     assert ledger is not None
+    return ledger
+
+
+def _try_dealing(
+    data: Validation,
+    dealing: Dealing,
+    decider: tuple[Family, Any] | None,
+    families: Sequence[AffineFamily],
+    ledger: Ledger | None,
+) -> Ledger:
+    """Add the records of one dealing; what is as large as the data is gone afterwards."""
+    base = data.proba if decider is None else decider[0].crossfit_proba(dealing, decider[1])
+    attribution = Attribution(data, base)
+    ledger = Ledger(attribution) if ledger is None else ledger
+    ledger.attribute = attribution
+    ledger.start_round()
+    for setting, proba in _calibrations(dealing, base, families):
+        ledger.record(setting, proba)
+        del proba  # before the next one is made
     return ledger
 
 
@@ -168,18 +201,26 @@ def _calibrations(
     dealing: Dealing, base: np.ndarray, families: Sequence[AffineFamily]
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield each calibration with its cross-fitted probabilities."""
-    data = dealing.data
-    touched = is_touched(data, data.proba, base)
-    cooled = np.empty_like(base)
-    for k in range(dealing.n_folds):
-        inside = dealing.folds == k
-        known = base[~inside], touched[~inside], data.labels[~inside], data.row_weight[~inside]
-        cooled[inside] = cool(base[inside], touched[inside], fit_temperatures(*known))
-    if data.kind.is_multilabel:
-        yield TEMPERATURES, cooled
+    if dealing.data.kind.is_multilabel:
+        yield TEMPERATURES, _crossfit_cooled(dealing, base)
         return
     decided = base.argmax(axis=1)
-    yield TEMPERATURES, keep_decisions(cooled, decided)
+    yield TEMPERATURES, keep_decisions(_crossfit_cooled(dealing, base), decided, overwrite=True)
     for family in families:
         setting = family.likeliest()
-        yield setting, keep_decisions(family.crossfit_proba(dealing, setting), decided)
+        proba = family.crossfit_proba(dealing, setting)
+        yield setting, keep_decisions(proba, decided, overwrite=True)
+        del proba
+
+
+def _crossfit_cooled(dealing: Dealing, base: np.ndarray) -> np.ndarray:
+    """Divide by the temperatures that each fold gets from the others."""
+    data = dealing.data
+    touched = is_touched(data, data.proba, base)
+    temperature = np.empty(touched.shape)
+    for k in range(dealing.n_folds):
+        inside = dealing.folds == k
+        weight = np.where(inside, 0.0, data.row_weight)
+        found = fit_temperatures(base, touched, data.labels, weight)
+        temperature[inside] = np.where(touched[inside], *found)
+    return _cool(base, temperature)

@@ -95,8 +95,10 @@ class BaseAdjuster(Adaptable):
         data = self._read_validation(proba, y, sample_weight, groups)
         families, skipped = self._make_families(data)
         # With threads of our own, each gets one thread of the linear algebra: more would fight.
-        parallel = effective_n_jobs(self.n_jobs) > 1
-        with threadpool_limits(1 if parallel else None, user_api="blas"):
+        # And only a matrix has products that are large enough for several.
+        matrix = any(isinstance(family, MatrixFamily) for family in families)
+        single = effective_n_jobs(self.n_jobs) > 1 or not matrix
+        with threadpool_limits(1 if single else None, user_api="blas"):
             outcome = compete(data, families, self._deal(data), significance=self.significance)
             self._conclude(data, families, outcome)
             self._fit_calibration(data, families, outcome)
@@ -164,7 +166,7 @@ class BaseAdjuster(Adaptable):
             self.scoring, kind.is_multilabel, classes=self.classes_, decision=kind.decide
         )
         return Validation(
-            checked[known],
+            checked if known.all() else checked[known],  # no copy where none is needed
             labels,
             weight,
             _read_groups(groups, known),

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
+from altnorm._array import block_slices
 from altnorm._normalizer import AlternatingNormalizer
 from altnorm._progress import track
 from altnorm._validation import InputError
@@ -110,7 +111,7 @@ class AlternatingFamily:
             )
             found = crossfit.first(setting.alpha, alone)
         else:
-            found = crossfit.deeper(setting._replace(depth=1), setting.depth)
+            found = crossfit.deeper(setting, setting.depth, start=setting.depth)
         *_, (_, proba) = found
         return proba
 
@@ -118,10 +119,12 @@ class AlternatingFamily:
         """Fit a setting on all rows."""
         known = sample(data, np.ones(len(data.proba), dtype=bool))
         missing = np.flatnonzero(known.absent)
-        sure = np.eye(data.proba.shape[1], dtype=data.proba.dtype)[missing]
-        rows = np.concatenate([data.proba[known.rows], data.unlabelled, sure])
         ones = np.ones(len(data.unlabelled))
-        weight = np.concatenate([known.weight[known.rows], ones, known.absent[missing]])
+        weight = np.concatenate([known.weight, ones, known.absent[missing]])
+        rows = data.proba
+        if len(weight) > len(rows):
+            sure = np.eye(rows.shape[1], dtype=rows.dtype)[missing]
+            rows = np.concatenate([rows, data.unlabelled, sure])
         normalizer = AlternatingNormalizer(
             **setting._asdict(),
             k_max=data.k_max,
@@ -164,12 +167,13 @@ class AffineFamily:
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Fit the paths fold by fold, and try each penalty on the rows left out."""
-        for path in self.settings() if full else [self._menu_path()]:
+        paths = list(self.settings()) if full else [self._menu_path()]
+        for path, path_fits in zip(paths, self._fold_fits(dealing, paths), strict=True):
             likelihoods: list[float] = []
-            for setting, fits in zip(path, self._fold_fits(dealing, path), strict=False):
-                log_p = _crossfit_scores(dealing, fits)
-                likelihoods.append(_total_likelihood(dealing.data, log_p))
-                record(setting, _predicted(dealing.data, log_p))
+            for setting, fits in zip(path, path_fits, strict=False):
+                likelihood, pred = _try_fits(dealing, fits)
+                likelihoods.append(likelihood)
+                record(setting, pred)
                 if full:
                     self.fits.setdefault(id(dealing), {})[setting] = fits
                     so_far = self.log_likelihood.get(setting, 0.0)
@@ -179,8 +183,10 @@ class AffineFamily:
 
     def crossfit_proba(self, dealing: Dealing, setting: Any) -> np.ndarray:
         """Cross-fitted probabilities of one setting."""
-        scores = _crossfit_scores(dealing, self.fits[id(dealing)][setting])
-        return np.asarray(np.exp(scores), dtype=dealing.data.proba.dtype)
+        proba = np.empty_like(dealing.data.proba)
+        for rows, log_p in _crossfit_log_p(dealing, self.fits[id(dealing)][setting]):
+            proba[rows] = np.exp(log_p)
+        return proba
 
     def likeliest(self) -> Any:
         """Return the setting under which the labels are most probable, cross-fitted."""
@@ -190,15 +196,17 @@ class AffineFamily:
     def _menu_path(self) -> list[Any]:
         return [s for s in next(self.settings()) if s.ridge >= min(MENU_RIDGES)]
 
-    def _fold_fits(self, dealing: Dealing, path: list[Any]) -> Iterator[Sequence[Any]]:
-        """Yield, penalty by penalty, the fit outside each fold.
+    def _fold_fits(
+        self, dealing: Dealing, paths: Sequence[list[Any]]
+    ) -> Iterator[Iterable[Sequence[Any]]]:
+        """Yield, path by path and penalty by penalty, the fit outside each fold.
 
         The folds take one penalty after the other together, so that weak ones can be left out.
         """
-        paths = [self._fold_path(dealing, path, outside) for outside in dealing.outside]
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        for _ in path:
-            yield parallel(delayed(next)(one) for one in paths)
+        for path in paths:
+            steps = [self._fold_path(dealing, path, outside) for outside in dealing.outside]
+            yield (parallel(delayed(next)(one) for one in steps) for _ in path)
 
     def _fold_path(self, dealing: Dealing, path: list[Any], outside: Sample) -> Iterator[Any]:
         rows = outside.rows
@@ -222,17 +230,19 @@ class BiasFamily(AffineFamily):
         ridges, weight = [s.ridge for s in path], known.weight[known.rows]
         return bias_path(path[0].member, ridges, log_p, codes, weight, known.prior)
 
-    def _fold_fits(self, dealing: Dealing, path: list[Any]) -> Iterator[Sequence[Any]]:
-        """Yield, penalty by penalty, the fit outside each fold.
+    def _fold_fits(
+        self, dealing: Dealing, paths: Sequence[list[Any]]
+    ) -> Iterator[Iterable[Sequence[Any]]]:
+        """Yield, path by path and penalty by penalty, the fit outside each fold.
 
         One fold after the other goes all the way: its rows are copied for that, and the copies
         of all folds at once would not fit where classes are many.
         """
         parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        whole = parallel(
-            delayed(list)(self._fold_path(dealing, path, outside)) for outside in dealing.outside
-        )
-        yield from zip(*whole, strict=True)
+        each = [(path, outside) for path in paths for outside in dealing.outside]
+        whole = parallel(delayed(list)(self._fold_path(dealing, *one)) for one in each)
+        for start in range(0, len(each), dealing.n_folds):
+            yield zip(*whole[start : start + dealing.n_folds], strict=True)
 
     def fit(self, data: Validation, setting: BiasSetting) -> ShrunkBias:
         """Fit a setting on all rows."""
@@ -275,25 +285,30 @@ def _make_crossfit(dealing: Dealing) -> ClassCrossFit | BinaryCrossFit:
     return (BinaryCrossFit if dealing.data.kind.is_multilabel else ClassCrossFit)(dealing)
 
 
-def _crossfit_scores(dealing: Dealing, fits: Sequence[Any]) -> np.ndarray:
-    """Log-probabilities of every row under the fit without its fold."""
-    out = np.empty(dealing.data.proba.shape)
+def _crossfit_log_p(
+    dealing: Dealing, fits: Sequence[Any]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield numbers of rows, and their log-probabilities under the fit without their fold."""
+    proba = dealing.data.proba
     for k, fit in enumerate(fits):
-        inside = dealing.folds == k
-        out[inside] = fit.scores(dealing.log_p(inside))
-        out[inside] = log_softmax(out[inside], axis=1)
-    return out
+        inside = np.flatnonzero(dealing.folds == k)
+        for block in block_slices(inside.size, 48 * proba.shape[1], proba, cached=True):
+            rows = inside[block]
+            yield rows, log_softmax(fit.scores(dealing.log_p(rows)), axis=1)
 
 
-def _total_likelihood(data: Validation, log_p: np.ndarray) -> float:
-    own = log_p[np.arange(len(log_p)), data.labels]
-    return float(data.row_weight @ np.maximum(own, np.log(np.finfo(data.proba.dtype).eps)))
-
-
-def _predicted(data: Validation, log_p: np.ndarray) -> np.ndarray:
-    if data.score.needs == "proba":
-        return softmax(log_p, axis=1).astype(data.proba.dtype, copy=False)
-    return log_p.argmax(axis=1)
+def _try_fits(dealing: Dealing, fits: Sequence[Any]) -> tuple[float, np.ndarray]:
+    """Cross-fitted log-likelihood of the labels, and predictions as the score needs them."""
+    data = dealing.data
+    weight, lowest = data.row_weight, np.log(np.finfo(data.proba.dtype).eps)
+    needs_proba = data.score.needs == "proba"
+    pred = np.empty_like(data.proba) if needs_proba else np.empty_like(data.labels)
+    likelihood = 0.0
+    for rows, log_p in _crossfit_log_p(dealing, fits):
+        own = log_p[np.arange(rows.size), data.labels[rows]]
+        likelihood += float(weight[rows] @ np.maximum(own, lowest))
+        pred[rows] = np.exp(log_p) if needs_proba else log_p.argmax(axis=1)
+    return likelihood, pred
 
 
 def _is_past_best(likelihoods: list[float]) -> bool:

@@ -78,9 +78,13 @@ class Dealing:
         return other
 
     def log_p(self, rows: np.ndarray) -> np.ndarray:
-        """Log-probabilities of some rows; not kept, since where they are many memory is short."""
+        """Log-probabilities of some rows, by mask or numbers: a copy that the caller may change.
+
+        It is not kept, since where rows are many memory is short.
+        """
+        p = self.data.proba[rows]
         with quiet(np):
-            return np.log(self.data.proba[rows])
+            return np.log(p, out=p)
 
 
 def assign_folds(
