@@ -95,5 +95,5 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
     "labels", [np.linspace(0, 1, 60), np.array(["a", 1] * 30, dtype=object)], ids=["real", "mixed"]
 )
 def test_what_is_no_class_label(labels):
-    with pytest.raises((ValueError, TypeError), match="Unknown label type|not supported between"):
+    with pytest.raises((ValueError, TypeError), match=r"Unknown label type|not supported between"):
         SingleLabel().check_labels(labels, (60, 60))
