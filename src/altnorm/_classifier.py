@@ -100,7 +100,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             )
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
-        check_targets(y)
+        y = check_targets(y)
         fit_params, normalizer_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
         if getattr(self.normalizer, "input", "proba") != "proba":
