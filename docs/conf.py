@@ -134,6 +134,16 @@ def mend_links(app, path, parent, content):
     content[0] = re.sub(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)]+)\)", mended, content[0])
 
 
+def mend_roles(app, pagename, templatename, context, doctree):
+    """Drop roles that docutils gives to citations and ARIA has withdrawn."""
+    withdrawn = (
+        r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"(?= class="citation)'
+    )
+    if "body" in context:
+        context["body"] = re.sub(withdrawn, "", context["body"])
+
+
 def setup(app):
-    """Connect what is mended while pages are read."""
+    """Connect what is mended while pages are read and written."""
     app.connect("include-read", mend_links)
+    app.connect("html-page-context", mend_roles)

@@ -55,6 +55,16 @@ def test_interval_and_decision_do_not_contradict_each_other_without_a_word():
     assert "interval includes" not in str(DECISION)
 
 
+def test_counts_and_gain_do_not_contradict_each_other_without_a_word():
+    remark = "more fixed than broken is what the best of many settings shows by chance"
+    refused = {"adopted": False, "reason": "no_gain", "gain": -0.004, "p_value": 0.9}
+    assert remark in str(replace(DECISION, **refused))
+    assert remark not in str(replace(DECISION, **refused, n_fixed=1, n_broken=2))
+    assert remark not in str(replace(DECISION, **refused, scoring="f1_macro"))
+    assert remark not in str(replace(TEST, **refused))
+    assert remark not in str(DECISION)
+
+
 def test_losses_are_losses():
     loss = {"scoring": "neg_log_loss", "in_points": False, "before": -1.27, "after": -1.05}
     text = str(replace(TEST, **loss, gain=0.22, ci_low=0.2, ci_high=0.24, n_changed=0))

@@ -68,7 +68,7 @@ def _targets(records: Records) -> str:
          lambda group: str(honesty(group).excess)),
     ]  # fmt: skip
     rows = [[name, wanted, *_each(group, cell)] for name, wanted, group, cell in measures]
-    return markdown_table(["", "wanted", *ESTIMATORS], rows)
+    return markdown_table(["question", "wanted", *ESTIMATORS], rows)
 
 
 def _each(group: Records, cell: Callable[[Records], str]) -> list[str]:

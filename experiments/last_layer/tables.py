@@ -54,7 +54,7 @@ def _table(records: Sequence[Record], target: str) -> str:
             f"{100 * _select(records, target, arm, 'in_doubt').mean():.0f} %",
         ]
         rows.append([arm, *numbers])
-    return markdown_table(["", "accuracy", "gain", "log loss", "rows in doubt"], rows)
+    return markdown_table(["classifier", "accuracy", "gain", "log loss", "rows in doubt"], rows)
 
 
 def _through(records: Sequence[Record]) -> str:
@@ -68,4 +68,4 @@ def _through(records: Sequence[Record]) -> str:
     for target, arm in compared:
         mean, error = gain(records, target, arm, base=AT_TEST)
         rows.append([arm, target, f"{mean:+.2f} ± {error:.2f}"])
-    return markdown_table(["", "tested on rows", f"gain over *{AT_TEST}*"], rows)
+    return markdown_table(["classifier", "tested on rows", f"gain over *{AT_TEST}*"], rows)

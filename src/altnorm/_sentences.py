@@ -141,10 +141,20 @@ def remarks(verdict: Verdict) -> Iterator[str]:
     """Why not, and a word where interval and decision seem to disagree."""
     if verdict.is_decision and verdict.reason and verdict.reason != "identical":
         yield verdict.reason_text
+    if _looks_better(verdict):
+        yield "more fixed than broken is what the best of many settings shows by chance"
     if verdict.adopted and verdict.ci_low <= 0:
         yield "that there is a gain, the test shows; its size is open: the interval includes 0"
     if verdict.reason == "not_significant" and verdict.ci_low > 0:
         yield "the interval excludes 0, but the test, which decides, does not pass"
+
+
+def _looks_better(verdict: Verdict) -> bool:
+    """Whether the counts, which are those of the best setting, contradict its corrected gain."""
+    counted = verdict.scoring == "accuracy" and not verdict.multilabel
+    return (
+        verdict.is_decision and counted and verdict.n_fixed > verdict.n_broken and verdict.gain <= 0
+    )
 
 
 def verdict_html(verdict: Verdict) -> str:

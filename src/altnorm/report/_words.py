@@ -69,7 +69,9 @@ def answer(case: Case) -> Answer:
 
 def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     """What the reader should know before using the answer, each in a sentence."""
-    found = [c.text for v in (case.tested, case.tuned) if v is not None for c in v.cautions]
+    tested, tuned = (v.cautions if v is not None else () for v in (case.tested, case.tuned))
+    about = "" if case.tested is None else "About the validation rows: "
+    found = [c.text for c in tested] + [about + c.text for c in tuned]
     return [text for text in (_alternative(case, comparison), _other_scores(case), *found) if text]
 
 
