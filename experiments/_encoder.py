@@ -11,7 +11,6 @@ import argparse
 import copy
 import json
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
+
+from experiments._multilabel.files import write_arrays
 
 __all__ = [
     "MARKERS",
@@ -244,18 +245,8 @@ def bin_far_logits(logits: np.ndarray, *, fine: float, edges: Sequence[float]) -
 
 
 def save_predictions(path: Path, meta: dict[str, Any], **arrays: np.ndarray) -> None:
-    """Write arrays and their description as ``.npz``, readable without pickle.
-
-    Compressed as well as the format allows, which ``numpy.savez_compressed`` does not: the files
-    are committed. Column by column, since the entries of a label are alike.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = {"meta": np.array(json.dumps(meta)), **arrays}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w") as file:
-                np.lib.format.write_array(file, np.asfortranarray(array), allow_pickle=False)
-    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
+    """Write the predictions of one seed, with a description."""
+    write_arrays(path, {"meta": np.array([json.dumps(meta)]), **arrays})
 
 
 def training_arguments(name: str, argv: Sequence[str] | None) -> argparse.Namespace:

@@ -147,12 +147,11 @@ def test_interval_and_verdict_over_seeds():
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):
-    folder, output = tmp_path / "predictions", tmp_path / "results"
-    folder.mkdir()
-    write_predictions(folder / "seed0.npz", 0)
+    saved, output = tmp_path / "seed0.npz", tmp_path / "results"
+    write_predictions(saved, 0)
     write_predictions(tmp_path / "other.npz", 1)
     other = str(tmp_path / "other.npz")
-    arguments = ["--predictions", str(folder), "--output", str(output), "--second-look", other]
+    arguments = ["--predictions", str(saved), "--output", str(output), "--second-look", other]
     dialogre.main(["--quick", "--jobs", "1", *arguments])
     check_figures(output, ["gains"])
     for name in ("results", "second_look"):
@@ -162,7 +161,7 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
 
 
 def test_no_predictions_is_told(tmp_path):
-    with pytest.raises(SystemExit, match=r"no \.npz files .*--predictions"):
+    with pytest.raises(SystemExit, match=r"There is no file .*--predictions"):
         dialogre.main(["--predictions", str(tmp_path / "a" / "b"), "--output", str(tmp_path)])
 
 
@@ -213,8 +212,9 @@ def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
     write_dialogues(tmp_path, copies=3)
     paths = ["--data", ".", "--encoder", "encoder", "--output", "output"]
     monkeypatch.chdir(tmp_path)
-    train.main([*paths, "--seeds", "1", "--quick", "--device", "cpu"])
-    found = evaluation.read_predictions(tmp_path / "output" / "dialogre_seed0.npz")
+    train.main([*paths, "--seeds", "2", "--quick", "--device", "cpu"])
+    joined = tmp_path / "output" / "predictions.npz"
+    found = evaluation.read_predictions(joined, "dialogre_seed1")
     assert found.val.proba.shape == found.test.proba.shape == (12, 36)
     np.testing.assert_array_equal(found.val.labels[:4].sum(axis=1), [2, 1, 0, 1])
     # Prefixes begin where both arguments are known: turns 2 and 3 of four, then 3, then none.

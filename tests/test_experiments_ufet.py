@@ -104,10 +104,9 @@ def test_curves_are_means_over_scans():
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):
-    folder, output = tmp_path / "predictions", tmp_path / "results"
-    folder.mkdir()
-    write_predictions(folder / "seed0.npz", 0)
-    ufet.main(["--quick", "--predictions", str(folder), "--output", str(output)])
+    saved, output = tmp_path / "seed0.npz", tmp_path / "results"
+    write_predictions(saved, 0)
+    ufet.main(["--quick", "--predictions", str(saved), "--output", str(output)])
     check_figures(output, ("gains", "tuning"))
     for name, n_rows in (("results", len(METHODS)), ("tuning", 4 * 2 * 3), ("shifted", 2)):
         rows = read_table(output, name)
@@ -169,7 +168,7 @@ def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
     paths = ["--data", ".", "--encoder", "encoder", "--output", "out"]
     monkeypatch.chdir(tmp_path)
     train.main([*paths, "--seeds", "1", "--quick", "--device", "cpu"])
-    found = evaluation.read_predictions(tmp_path / "out" / "ufet_seed0.npz")
+    found = evaluation.read_predictions(tmp_path / "out" / "predictions.npz")
     assert found.val_proba.shape == found.test_labels.shape
     np.testing.assert_array_equal(found.val_labels.sum(axis=1), [3, 2, 0])
     assert set(found.levels) >= {0, 1, 2}

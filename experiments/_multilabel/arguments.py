@@ -5,11 +5,19 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from experiments._multilabel.files import seed_names
 from experiments._output import parse_arguments
 
-__all__ = ["parse_with_predictions", "prediction_files"]
+__all__ = ["Source", "parse_with_predictions", "prediction_sources"]
+
+
+class Source(NamedTuple):
+    """Where the predictions of one classifier are: a file, and a name in it if it holds several."""
+
+    path: Path
+    seed: str | None = None
 
 
 def parse_with_predictions(
@@ -21,21 +29,21 @@ def parse_with_predictions(
     """Arguments of a study that scores the predictions its ``train.py`` saved."""
     where = {
         "type": Path,
-        "metavar": "DIR",
-        "default": Path(__file__).parents[1] / name / "results" / "predictions",
-        "help": f"folder with the files of experiments.{name}.train",
+        "metavar": "FILE",
+        "default": Path(__file__).parents[1] / name / "results" / "predictions.npz",
+        "help": f"predictions (.npz) that experiments.{name}.train made",
     }
     return parse_arguments(
         name, description, argv, options={"--predictions": where, **(options or {})}
     )
 
 
-def prediction_files(folder: Path, *, quick: bool) -> list[Path]:
-    """The files of all seeds; of the first alone in a quick run."""
-    paths = sorted(folder.glob("*.npz"))
-    if not paths:
+def prediction_sources(path: Path, *, quick: bool) -> list[Source]:
+    """All seeds in a file; the first alone in a quick run."""
+    if not path.is_file():
         raise SystemExit(
-            f"There are no .npz files in {folder}. Make them with the study's train.py, or pass "
-            "their folder with --predictions."
+            f"There is no file {path}. Make it with the study's train.py, or pass another one with "
+            "--predictions."
         )
-    return paths[:1] if quick else paths
+    sources = [Source(path, seed) for seed in seed_names(path)]
+    return sources[:1] if quick else sources

@@ -1,4 +1,4 @@
-"""Relations in dialogues: ``python -m experiments.dialogre [--predictions DIR]``.
+"""Relations in dialogues: ``python -m experiments.dialogre [--predictions FILE]``.
 
 Scores the predictions that ``experiments.dialogre.train`` saved, before and after alternating
 normalization and its peers.
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from experiments._multilabel.arguments import parse_with_predictions, prediction_files
+from experiments._multilabel.arguments import Source, parse_with_predictions, prediction_sources
 from experiments._multilabel.figures import draw_gains
 from experiments._multilabel.methods import BASE, METHODS
 from experiments._multilabel.tables import gain
@@ -24,9 +24,9 @@ from experiments.dialogre.study import Measured, measure
 SECOND_LOOK = {"type": Path, "metavar": "FILE", "help": "predictions (.npz) of another classifier"}
 
 
-def measure_file(path: Path, quick: bool, seed: int) -> list[Measured]:
-    """All methods on the predictions in one file."""
-    return measure(read_predictions(path), quick=quick, seed=seed)
+def measure_seed(source: Source, quick: bool, seed: int) -> list[Measured]:
+    """All methods on the predictions of one classifier."""
+    return measure(read_predictions(*source), quick=quick, seed=seed)
 
 
 def write_rows(rows: Sequence[Measured], path: Path) -> None:
@@ -40,12 +40,12 @@ def write_rows(rows: Sequence[Measured], path: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study and write its results."""
     arguments = parse_with_predictions("dialogre", __doc__, argv, {"--second-look": SECOND_LOOK})
-    paths = prediction_files(arguments.predictions, quick=arguments.quick)
-    n_seeds = len(paths)
+    sources = prediction_sources(arguments.predictions, quick=arguments.quick)
+    n_seeds = len(sources)
     if arguments.second_look is not None:
-        paths.append(arguments.second_look)
+        sources.append(Source(arguments.second_look))
     parts = Parallel(n_jobs=arguments.jobs)(
-        delayed(measure_file)(path, arguments.quick, arguments.seed) for path in paths
+        delayed(measure_seed)(source, arguments.quick, arguments.seed) for source in sources
     )
     rows = [row for part in parts[:n_seeds] for row in part]
     second = [row for part in parts[n_seeds:] for row in part]

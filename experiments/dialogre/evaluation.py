@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.metrics import f1_score
 
 from altnorm.metrics import decide, loose_micro_f1, tune_none_threshold
+from experiments._multilabel.files import read_seed
 
 __all__ = [
     "Predictions",
@@ -60,16 +61,15 @@ class Predictions(NamedTuple):
     frequencies: np.ndarray
 
 
-def read_predictions(path: Path) -> Predictions:
+def read_predictions(path: Path, seed: str | None = None) -> Predictions:
     """Read what ``experiments.dialogre.train`` wrote.
 
     A file without training frequencies gets those of its validation labels.
     """
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = read_seed(path, seed)
     val, test = (_split(arrays, name) for name in ("val", "test"))
     frequencies = arrays.get("train_frequencies", val.labels.mean(axis=0))
-    return Predictions(path.stem, val, test, frequencies)
+    return Predictions(seed or path.stem, val, test, frequencies)
 
 
 def _split(arrays: dict[str, np.ndarray], name: str) -> Split:

@@ -1,4 +1,4 @@
-"""Ultra-fine entity typing: ``python -m experiments.ufet [--predictions DIR]``.
+"""Ultra-fine entity typing: ``python -m experiments.ufet [--predictions FILE]``.
 
 Scores the predictions that ``experiments.ufet.train`` saved, before and after alternating
 normalization and its peers, and draws the score over the paper's grid.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from joblib import Parallel, delayed
 
-from experiments._multilabel.arguments import parse_with_predictions, prediction_files
+from experiments._multilabel.arguments import Source, parse_with_predictions, prediction_sources
 from experiments._multilabel.figures import draw_gains
 from experiments._multilabel.grid import GridPoint
 from experiments._multilabel.methods import BASE, METHODS
@@ -33,7 +33,7 @@ SHIFTS = (0.0, 1.0, 2.0, 3.0)
 
 
 class Part(NamedTuple):
-    """What is found in one file of predictions."""
+    """What is found for one seed."""
 
     points: list[GridPoint]
     rows: list[Measured]
@@ -41,9 +41,9 @@ class Part(NamedTuple):
     n_types: int
 
 
-def measure_file(path: Path, quick: bool, seed: int) -> Part:
-    """The grid, all methods, and the lowered logits, for the predictions in one file."""
-    data = read_predictions(path)
+def measure_seed(source: Source, quick: bool, seed: int) -> Part:
+    """The grid, all methods, and the lowered logits, for the predictions of one seed."""
+    data = read_predictions(*source)
     points = scan_validation(data, quick=quick)
     shifted = [measure_shifted(data, shift) for shift in (SHIFTS[:2] if quick else SHIFTS)]
     rows = measure(data, points, quick=quick, seed=seed)
@@ -85,9 +85,9 @@ def draw(rows: Sequence[Measured], points: Sequence[GridPoint], folder: Path) ->
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study and write its results."""
     arguments = parse_with_predictions("ufet", __doc__, argv)
-    paths = prediction_files(arguments.predictions, quick=arguments.quick)
+    sources = prediction_sources(arguments.predictions, quick=arguments.quick)
     parts = Parallel(n_jobs=arguments.jobs)(
-        delayed(measure_file)(path, arguments.quick, arguments.seed) for path in paths
+        delayed(measure_seed)(source, arguments.quick, arguments.seed) for source in sources
     )
     print(write_results(parts, arguments.output, quick=arguments.quick))
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from altnorm.metrics import decide, loose_macro_f1, loose_micro_f1
+from experiments._multilabel.files import read_seed
 from experiments.ufet.data import LEVELS, level_of
 
 __all__ = [
@@ -55,13 +56,13 @@ class Scores(NamedTuple):
     ultra_fine: float
 
 
-def read_predictions(path: Path) -> Predictions:
+def read_predictions(path: Path, seed: str | None = None) -> Predictions:
     """Read what ``experiments.ufet.train`` wrote."""
-    with np.load(path, allow_pickle=False) as file:
-        val, test = (expit(file[f"{s}_logits"].astype(np.float64)) for s in ("val", "test"))
-        labels = [file[f"{s}_labels"].astype(np.int8) for s in ("val", "test")]
-        levels, frequencies = level_of(file["types"].astype(int)), file["train_frequencies"]
-    return Predictions(path.stem, val, labels[0], test, labels[1], levels, frequencies)
+    arrays = read_seed(path, seed)
+    val, test = (expit(arrays[f"{s}_logits"].astype(np.float64)) for s in ("val", "test"))
+    labels = [arrays[f"{s}_labels"].astype(np.int8) for s in ("val", "test")]
+    levels, frequencies = level_of(arrays["types"].astype(int)), arrays["train_frequencies"]
+    return Predictions(seed or path.stem, val, labels[0], test, labels[1], levels, frequencies)
 
 
 def macro_f1(labels: np.ndarray, proba: np.ndarray) -> float:
