@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from tests.pages import read_page
 
-STUDIES = ("asking",)
+STUDIES = ("asking", "suite")
 
 
 @pytest.mark.parametrize("name", STUDIES)

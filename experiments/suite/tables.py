@@ -1,57 +1,18 @@
-"""The tables of the suite, and the page around them."""
+"""The tables of the suite's page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments._output import markdown_table, write_csv
-from experiments.suite.measure import FIELDS
+from experiments._output import markdown_table
 from experiments.suite.names import plain_name
 
-__all__ = ["gain_table", "probability_table", "write_page"]
+__all__ = ["gain_table", "make_tables", "probability_table"]
 
 Rows = Sequence[dict[str, Any]]
-
-_PAGE = """# Real classifiers
-
-`python -m experiments.suite --data FOLDER`. Every method was fitted on validation data alone and is
-measured on test data: {n_single} single-label and {n_multi} multi-label classifiers. *Guarded*
-means adopted only if the test of `Adjuster` passes; *always* means without asking. "CAN as
-published" takes the setting with the best score on the validation data themselves (depth 1). All
-numbers: [suite.csv](suite.csv).
-
-![Gains of each classifier with 95 % intervals](gains.png)
-
-## Accuracy
-
-Gain over the untouched predictions in points, with a 95 % interval; 0 means that no decision was
-changed. Clearly better or worse: the interval excludes 0.
-
-{accuracy}
-
-## Probabilities
-
-Log-loss (lower is better), then top-label calibration error in points. A mean is over the
-classifiers on which the method was tried.
-
-{loss}
-
-{error}
-
-## Several labels per row: micro-F1
-
-{multi}
-
-## Time to fit
-
-Seconds, one thread, on a machine that did other work as well: for the proportions.
-
-{seconds}
-"""
 
 
 def _select(rows: Rows, kind: str) -> list[dict[str, Any]]:
@@ -112,18 +73,13 @@ def probability_table(rows: Rows, field: str, digits: int) -> str:
     return markdown_table(["classifier", *methods], lines)
 
 
-def write_page(rows: Rows, folder: Path) -> str:
-    """Write the tables as CSV and as Markdown; return the page."""
-    write_csv(folder / "suite.csv", {name: [row[name] for row in rows] for name in FIELDS})
+def make_tables(rows: Rows) -> dict[str, str]:
+    """The tables of the page."""
     single, multi = (_select(rows, kind) for kind in ("single-label", "multi-label"))
-    page = _PAGE.format(
-        n_single=len({row["classifier"] for row in single}),
-        n_multi=len({row["classifier"] for row in multi}),
-        accuracy=gain_table(single),
-        loss=probability_table(single, "log_loss", 3),
-        error=probability_table(single, "calibration_error", 1),
-        multi=gain_table(multi),
-        seconds=probability_table(single, "seconds", 1),
-    )
-    (folder / "README.md").write_text(page, encoding="utf-8")
-    return page
+    return {
+        "accuracy": gain_table(single),
+        "loss": probability_table(single, "log_loss", 3),
+        "error": probability_table(single, "calibration_error", 1),
+        "several": gain_table(multi),
+        "seconds": probability_table(single, "seconds", 1),
+    }
