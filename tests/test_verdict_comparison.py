@@ -140,6 +140,16 @@ def test_multilabel_rows_by_hand():
             assert verdict.after == pytest.approx(2 * 4 / (7 + 5))
 
 
+def test_by_default_each_kind_of_labels_has_its_own_score():
+    y, before, after = label_problem()
+    verdict = compare_predictions(y, before, after, n_resamples=5)
+    assert verdict.scoring == "f1_micro"
+    assert verdict.after == pytest.approx(sk.f1_score(y, decide(after), average="micro"))
+    asked = compare_predictions(y, before, after, scoring="accuracy", n_resamples=5)
+    assert asked.after == sk.accuracy_score(y, decide(after))
+    assert compare_predictions([0, 1], [0, 0], [0, 1]).scoring == "accuracy"
+
+
 def test_multilabel_rule_is_used():
     y, before, after = label_problem()
     options = {"decision": "argmax_or_threshold"}

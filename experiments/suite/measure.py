@@ -78,7 +78,7 @@ def measure(path: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def _scores(classifier: Classifier, after: np.ndarray) -> dict[str, Any]:
-    verdict = compare_predictions(classifier.test_y, classifier.test_proba, after, scoring=None)
+    verdict = compare_predictions(classifier.test_y, classifier.test_proba, after)
     y = classifier.test_y
     own = np.where(y == 1, after, 1 - after) if y.ndim == 2 else after[np.arange(len(y)), y]
     return {

@@ -170,7 +170,7 @@ def compare_predictions(
     before: Any,
     after: Any,
     *,
-    scoring: Any = "accuracy",
+    scoring: Any = None,
     significance: float = 0.05,
     confidence: float = 0.95,
     sample_weight: Any = None,
@@ -190,8 +190,8 @@ def compare_predictions(
     before, after : array-like of shape (n_samples, n_classes)
         Probabilities. Where the score needs decisions only, these may be given instead: class
         codes of shape (n_samples,), or an integer or Boolean 0/1 matrix.
-    scoring : str, callable or Score, default="accuracy"
-        See `altnorm.metrics.resolve_scoring`.
+    scoring : str, callable or Score, optional
+        See `altnorm.metrics.resolve_scoring`; None is the natural score of the kind of labels.
     significance : float, default=0.05
         Adopt if the gain is positive and the p-value is smaller than this.
     confidence : float, default=0.95
