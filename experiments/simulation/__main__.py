@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from altnorm.simulation import Design, Estimate, Simulation, average, simulate, table
-from experiments._output import interval_labels, parse_arguments, write_csv
+from experiments._output import fill_page, interval_labels, parse_arguments, write_csv
 from experiments.simulation.extensions import Depths, by_depth, variants
 from experiments.simulation.figures import draw_heatmaps, draw_lines
-from experiments.simulation.page import write_page
 from experiments.simulation.rows import describe_rows, sharpened_share
+from experiments.simulation.tables import make_tables
 
+PAGE = Path(__file__).parent / "results" / "README.md"
 FEW_ALPHAS = (0.1, 0.5, 1.0, 2.0, 5.0, 9.0)
 FEW_SIZES = (2, 3, 5, 10, 30, 100)
 
@@ -30,18 +30,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"\n{design.n_adjusted:,} rows in {seconds:.0f} s; depths and variants follow")
     depths = by_depth(depth_design, n_jobs=arguments.jobs)
     others = variants(variant_design, result, n_jobs=arguments.jobs)
-    page = write_page(
+    tables = make_tables(
         result,
         depths,
         others,
-        variant_design,
         describe_rows(depth_design, n_jobs=arguments.jobs),
         sharpened_share(depth_design, above=5),
-        seconds=seconds,
-        jobs=effective_n_jobs(arguments.jobs),
-        quick=arguments.quick,
     )
-    (arguments.output / "README.md").write_text(page, encoding="utf-8")
+    fill_page(PAGE, arguments.output, tables)
     write_csv(arguments.output / "results.csv", table(result))
     write_csv(arguments.output / "depth.csv", depth_table(depths))
     draw_figures(result, depths, arguments.output)
