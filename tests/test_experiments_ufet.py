@@ -162,6 +162,20 @@ def test_rounding_keeps_decisions_and_the_sum_of_probabilities(train):
 
 
 @pytest.mark.heavy
+def test_sorting_keeps_what_is_near_or_true_and_the_numbers_of_each_label(train):
+    from experiments._encoder import sort_far_logits
+
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(-6, 3, (300, 5)), rng.random((300, 5)) < 0.1
+    found = sort_far_logits(logits, labels, below=-7.0)
+    kept = (logits >= -7) | labels
+    np.testing.assert_array_equal(found[kept], logits[kept])
+    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(logits, axis=0))
+    for column, stays in zip(found.T, kept.T, strict=True):
+        assert (np.diff(column[~stays]) <= 0).all()
+
+
+@pytest.mark.heavy
 def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
     write_mentions(tmp_path)
     tiny_encoder(tmp_path / "encoder", [" ".join(row[:3]) for row in ROWS])

@@ -30,6 +30,7 @@ from experiments._encoder import (
     report_seed,
     round_logits,
     save_predictions,
+    sort_far_logits,
     training_arguments,
 )
 from experiments._multilabel.files import join_seeds
@@ -39,10 +40,12 @@ SCHEDULE = Schedule(epochs=20, batch_size=24, encoder_rate=1e-4, head_rate=5e-4,
 MAX_TOKENS = 512
 # Beginnings of dialogues are never a reference, so below -5, where no entry is in doubt, the order
 # is all that can matter; they are nine tenths of the numbers.
-PREFIXES: dict[str, Any] = dict(fine=1 / 64, edges=(-5.0, -7.0))
+PREFIXES: dict[str, Any] = dict(fine=1 / 64, edges=(-5.0, -7.0, -9.0))
 META = {
     "source": "all-MiniLM-L6-v2 fine-tuned by experiments/dialogre/train.py on DialogRE v2",
     "licence": "data: non-commercial research only; encoder: Apache-2.0",
+    "rounding": "logits below -7 are sorted, those of prefixes below -5 binned: see "
+    "experiments/_encoder.py",
     "prefixes": "prefix_logits are those of the first prefix_turns turns of row prefix_rows",
 }
 
@@ -93,10 +96,12 @@ def split_arrays(
         encode(tokenizer, pairs[row], int(turns))
         for row, turns in zip(early.rows, early.turns, strict=True)
     ]
+    labels = label_matrix(pairs)
     full = predict_logits(model, [encode(tokenizer, pair) for pair in pairs])
+    rounded = round_logits(full, fine=1 / 64, coarse=1 / 4, cut=-5.0)
     return {
-        f"{name}_logits": round_logits(full, fine=1 / 64, coarse=1 / 4, cut=-5.0),
-        f"{name}_labels": label_matrix(pairs),
+        f"{name}_logits": sort_far_logits(rounded, labels, below=-7.0),
+        f"{name}_labels": labels,
         f"{name}_turns": np.array([len(pair.turns) for pair in pairs], np.uint8),
         f"{name}_evaluable": np.array([pair.evaluable for pair in pairs], np.uint8),
         f"{name}_prefix_rows": early.rows,

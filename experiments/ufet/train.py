@@ -30,6 +30,7 @@ from experiments._encoder import (
     predict_logits,
     report_seed,
     save_predictions,
+    sort_far_logits,
     training_arguments,
 )
 from experiments._multilabel.files import join_seeds
@@ -38,15 +39,16 @@ from experiments.ufet.data import LEVELS, Mention, label_matrix, level_of, read_
 SCHEDULE = Schedule(epochs=20, batch_size=32, encoder_rate=1e-4, head_rate=5e-4, first_choice=3)
 MAX_SIDE = 50  # tokens of context on each side
 LIKELY = -3.5  # a type whose logits all lie below is never in doubt (ambiguity 0.25 is -3.14)
-# Far entries of the validation data serve as reference, in sums; those of the test data do not.
-EDGES = {"dev": (-4.5, -5.5, -7.0, -9.0), "test": (-4.5, -5.5)}
+ROUNDING: dict[str, Any] = dict(fine=1 / 32, edges=(-4.5, -5.5, -7.0, -9.0, -16.0))
+SORTED = -7.0  # logits below
 META = {
     "source": "all-MiniLM-L6-v2 fine-tuned by experiments/ufet/train.py on the crowd-sourced part "
     "of Ultra-Fine Entity Typing",
     "licence": "predictions only, no text; data for research; encoder: Apache-2.0",
     "types": "position of each column in types.txt: the types that occur as label, and those with "
     f"a logit above {LIKELY} somewhere; the others are never in doubt",
-    "rounding": f"logits below {EDGES['dev'][0]} are binned, see experiments/_encoder.py",
+    "rounding": f"logits below {ROUNDING['edges'][0]} are binned, those below {SORTED} sorted: see "
+    "experiments/_encoder.py",
 }
 
 
@@ -138,8 +140,10 @@ def save_seed(
     """Save the columns that matter, binned far from any decision."""
     kept = kept_columns(list(logits.values()), list(labels.values()))
     small = {
-        split: bin_far_logits(logits[split][:, kept], fine=1 / 32, edges=edges)
-        for split, edges in EDGES.items()
+        split: sort_far_logits(
+            bin_far_logits(logits[split][:, kept], **ROUNDING), labels[split][:, kept], below=SORTED
+        )
+        for split in ("dev", "test")
     }
     save_predictions(
         arguments.output / f"ufet_seed{seed}.npz",
