@@ -6,6 +6,9 @@ from importlib.util import find_spec
 
 import pytest
 
+# Figures in examples are drawn without a screen; set before anything imports matplotlib.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
 REQUIRE_ALL = os.environ.get("ALTNORM_REQUIRE_ALL") == "1"
 
 # Modules of src/altnorm that can be imported only with an extra. Under ALTNORM_REQUIRE_ALL they are

@@ -95,10 +95,16 @@ def test_warnings_point_at_the_caller():
             .transform(half)
         ),
     ]
-    for call in calls:
+    rounded = np.array([[0.33, 0.33, 0.33], [0.5, 0.25, 0.25], [0.67, 0.17, 0.17]])
+    others = [
+        (lambda: altnorm.ambiguity(rounded), "rounded_rows"),
+        (lambda: altnorm.AlternatingNormalizer(reference="all").fit(rounded), "rounded_rows"),
+        (lambda: altnorm.from_topk([[0, 1]], [[1e-4, 1e-5]], 3, input="proba"), "topk_mass"),
+    ]
+    for call, code in [*((call, "prior_zero") for call in calls), *others]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             call()
-        assert [one.filename for one in caught] == [__file__]
-        assert caught[0].message.code == "prior_zero"
-        assert pickle.loads(pickle.dumps(caught[0].message)).code == "prior_zero"
+        assert {one.filename for one in caught} == {__file__}
+        assert caught[0].message.code == code
+        assert pickle.loads(pickle.dumps(caught[0].message)).code == code

@@ -135,9 +135,9 @@ def test_sums_that_underflow_beside_larger_ones(dtype):
     folds = np.array([0, 1, 0, 0, 0, 1, 1, 1])
     priors = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
     crossfit = crossfit_of(proba, folds, priors, None)
-    for setting, adjusted in crossfit.first(35.0, Grid((), (1,), (0.5,), ("confident",), (0.0,))):
-        expected = one_by_one(proba, folds, priors, None, setting)
-        np.testing.assert_allclose(adjusted, expected, atol=SINGLE)
+    ((setting, adjusted),) = crossfit.first(35.0, Grid((), (1,), (0.5,), ("confident",), (0.0,)))
+    expected = one_by_one(proba, folds, priors, None, setting)
+    np.testing.assert_allclose(adjusted, expected, atol=SINGLE)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -164,9 +164,9 @@ def test_a_large_power_inside_a_fold_leaves_no_trace_outside():
     folds = np.array([0, 0, 1, 1, 2, 2])
     priors = np.full((3, 1), 0.4)
     crossfit = crossfit_of(proba, folds, priors, mode="labelwise")
-    for setting, adjusted in crossfit.first(35.0, Grid((), (1,), (0.5,), ("all",), (0.0,))):
-        expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
-        np.testing.assert_allclose(adjusted, expected, atol=EXACT)
+    ((setting, adjusted),) = crossfit.first(35.0, Grid((), (1,), (0.5,), ("all",), (0.0,)))
+    expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
+    np.testing.assert_allclose(adjusted, expected, atol=EXACT)
 
 
 def test_labels_with_a_prior_of_zero_or_one_are_left():
@@ -271,7 +271,9 @@ def test_deeper_is_close(alpha, reference):
 def test_deeper_is_close_for_several_labels(mode, alpha):
     proba, folds, priors = draw_yes(mode, n=1500, spread=2.0)
     crossfit = crossfit_of(proba, folds, priors, mode=mode)
-    for setting, adjusted in crossfit.deeper(Setting(alpha, 1, 0.5, "confident", 0.1), 3):
+    found = list(crossfit.deeper(Setting(alpha, 1, 0.5, "confident", 0.1), 3))
+    assert [setting.depth for setting, _ in found] == [2, 3]
+    for setting, adjusted in found:
         expected = one_by_one(proba, folds, priors, None, setting, mode)
         np.testing.assert_allclose(adjusted, expected, atol=CLOSE)
         assert ((adjusted > 0.5) == (expected > 0.5)).mean() > 0.99
@@ -329,7 +331,9 @@ def test_a_class_without_rows_is_represented_by_a_sure_row():
     proba, folds, priors = draw()
     crossfit = crossfit_of(proba, folds, priors)
     crossfit.absent[2, 3] = 4.0
-    for setting, adjusted in crossfit.first(1.5, GRID):
+    found = dict(crossfit.first(1.5, GRID))
+    assert found.keys() == settings_of(1.5)
+    for setting, adjusted in found.items():
         inside = folds == 2
         normalizer = AlternatingNormalizer(**setting._asdict(), prior=priors[2])
         rows = np.vstack([proba[~inside], np.tile(np.eye(5)[3], (4, 1))])

@@ -44,7 +44,7 @@ def _first_fault(estimator: Any) -> str:
     settings = estimator.get_params(deep=False)
     for name, value in settings.items():
         if name in SETTINGS and not SETTINGS[name].holds(value, estimator):
-            return _told(kind, name, SETTINGS[name], value)
+            return _message(kind, name, SETTINGS[name], value)
     state = {name: value for name, value in vars(estimator).items() if name not in settings}
     rules = COMMON | FITTED.get(kind, {})
     unknown = sorted(state.keys() - rules.keys())
@@ -54,11 +54,11 @@ def _first_fault(estimator: Any) -> str:
         if name not in state and not rule.optional:
             return f"{kind} must have `{name}`; it is missing"
         if name in state and not rule.holds(state[name], estimator):
-            return _told(kind, name, rule, state[name])
+            return _message(kind, name, rule, state[name])
     return ""
 
 
-def _told(kind: str, name: str, rule: Rule, value: Any) -> str:
+def _message(kind: str, name: str, rule: Rule, value: Any) -> str:
     shown = repr(value)
     if isinstance(value, np.ndarray):
         shown = f"{value.dtype} of shape {value.shape}, {value.reshape(-1)[:4]} .."

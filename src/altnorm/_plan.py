@@ -29,7 +29,7 @@ from altnorm._multilabel import label_slices
 from altnorm._normalizer import AlternatingNormalizer
 from altnorm._scaling import Anchor, LogReference, log_sums, next_anchor
 
-__all__ = ["BinaryPlan", "Curve", "RowPlan", "Settings", "make_plan"]
+__all__ = ["BinaryPlan", "Curve", "PlanSettings", "RowPlan", "make_plan"]
 
 _DEGREE = 13
 _PIECES = 8  # at the start
@@ -38,7 +38,7 @@ _TOLERANCE = 2e-13
 _LARGEST_LOGIT = 745.0  # of the smallest positive double
 
 
-class Settings(NamedTuple):
+class PlanSettings(NamedTuple):
     """The settings of a normalizer that its plan depends on."""
 
     alpha: float
@@ -99,9 +99,9 @@ class BinaryPart(NamedTuple):
         return 0 < self.prior < 1 and self.logit.size > 0
 
 
-def settings_of(normalizer: AlternatingNormalizer) -> Settings:
+def settings_of(normalizer: AlternatingNormalizer) -> PlanSettings:
     """Read the settings of a normalizer."""
-    return Settings(**{name: getattr(normalizer, name) for name in Settings._fields})
+    return PlanSettings(**{name: getattr(normalizer, name) for name in PlanSettings._fields})
 
 
 def make_plan(
@@ -109,7 +109,7 @@ def make_plan(
     weight: np.ndarray | None,
     offsets: np.ndarray | None,
     prior: Any,
-    settings: Settings,
+    settings: PlanSettings,
 ) -> RowPlan | BinaryPlan:
     """Work out what any row needs, in double precision.
 
@@ -123,7 +123,7 @@ def make_plan(
         Where each label's reference begins; for multi-label problems only.
     prior : array or None
         As `prior_` of a fitted :class:`~altnorm.AlternatingNormalizer`; None is uniform.
-    settings : Settings
+    settings : PlanSettings
         Everything else. Only rows in doubt need to be covered.
 
     Returns
@@ -150,7 +150,7 @@ def make_plan(
 
 
 def _problem(
-    reference: np.ndarray, weight: np.ndarray | None, prior: Any, settings: Settings
+    reference: np.ndarray, weight: np.ndarray | None, prior: Any, settings: PlanSettings
 ) -> _functional.Problem:
     return _functional.problem(
         reference[:0],
@@ -211,7 +211,7 @@ def _two_classes(z: np.ndarray, weight: np.ndarray | None, at: slice, prior: flo
     return BinaryPart(z[counts], weight[at][counts], prior)
 
 
-def _plan_binary(parts: list[BinaryPart], settings: Settings) -> BinaryPlan:
+def _plan_binary(parts: list[BinaryPart], settings: PlanSettings) -> BinaryPlan:
     alpha, depth, smoothing = float(settings.alpha), settings.depth, settings.smoothing
     reach = largest_logit(settings.threshold)
     prior = np.array([part.prior if part.active else 0.5 for part in parts])

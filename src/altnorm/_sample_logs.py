@@ -7,13 +7,13 @@ the index of the right option, or its text; ``arguments`` the prompts and the op
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
+from altnorm._errors import InputWarning, warn
 from altnorm._files import file_error
 from altnorm._jsonl import Line
 
@@ -76,12 +76,11 @@ class SampleLog:
             )
         if len(self._filters) > 1:
             first, *others = self._filters
-            warnings.warn(
+            message = (
                 f"The log has several filters; the lines of '{first}' are read, those of "
-                f"{', '.join(others)} are not.",
-                UserWarning,
-                stacklevel=2,
+                f"{', '.join(others)} are not."
             )
+            warn(InputWarning(message, "several_filters"))
         texts = {known for known in self._texts if len(known) == self._size}
         same = next(iter(texts)) if len(texts) == 1 else ()
         return list(same) or [str(j) for j in range(self._size)]

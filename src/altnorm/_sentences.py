@@ -69,15 +69,15 @@ def verdict_line(verdict: Verdict) -> str:
     result = outcome(verdict)
     if result == "not_tried":
         return f"{OUTCOMES[result]}: {verdict.reason_text}."
-    told = score_figures(verdict)
-    start = f"{OUTCOMES[result]}: {told.name}"
+    numbers = score_figures(verdict)
+    start = f"{OUTCOMES[result]}: {numbers.name}"
     if verdict.reason == "identical":
-        parts = [f"{start} stays at {told.before}", "no decision changes"]
+        parts = [f"{start} stays at {numbers.before}", "no decision changes"]
     else:
-        lower = ", lower is better" if told.lower else ""
+        lower = ", lower is better" if numbers.lower else ""
         parts = [
-            f"{start} {told.before} -> {told.after} ({told.change_and_unit}{lower}, "
-            f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value})",
+            f"{start} {numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}, "
+            f"{_evidence(verdict, numbers)})",
             change_words(verdict),
         ]
     parts += remarks(verdict)
@@ -88,16 +88,15 @@ def verdict_line(verdict: Verdict) -> str:
 
 def calibration_words(verdict: Verdict) -> str:
     """Say what calibration does to the log loss, in a sentence."""
-    told = score_figures(verdict)
+    numbers = score_figures(verdict)
     if not verdict.adopted:
         return (
-            f"Calibration: nothing to gain ({told.name} {told.before} -> {told.after}, lower is "
-            f"better, {told.p_value}); probabilities stay as they are."
+            f"Calibration: nothing to gain ({numbers.name} {numbers.before} -> {numbers.after}, "
+            f"lower is better, {numbers.p_value}); probabilities stay as they are."
         )
     return (
-        f"Calibration: {told.name} {told.before} -> {told.after} ({told.change}, lower is better, "
-        f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value}); no "
-        "decision changes."
+        f"Calibration: {numbers.name} {numbers.before} -> {numbers.after} ({numbers.change}, lower "
+        f"is better, {_evidence(verdict, numbers)}); no decision changes."
     )
 
 
@@ -106,13 +105,16 @@ def family_words(name: str, verdict: Verdict, *, chosen: bool) -> str:
     start = FAMILY_NAMES.get(name, name).capitalize()
     if outcome(verdict) == "not_tried":
         return f"{start}: not tried; {verdict.reason_text}."
-    told = score_figures(verdict)
+    numbers = score_figures(verdict)
     fate = "passes the test, gains less" if verdict.adopted else verdict.reason_text
     return (
-        f"{start}: {told.name} {told.before} -> {told.after} ({told.change_and_unit}, "
-        f"{verdict.confidence:.0%} interval {told.low} to {told.high}, {told.p_value}); "
-        f"{'chosen' if chosen else fate}."
+        f"{start}: {numbers.name} {numbers.before} -> {numbers.after} ({numbers.change_and_unit}, "
+        f"{_evidence(verdict, numbers)}); {'chosen' if chosen else fate}."
     )
+
+
+def _evidence(verdict: Verdict, numbers: Figures) -> str:
+    return f"{verdict.confidence:.0%} interval {numbers.low} to {numbers.high}, {numbers.p_value}"
 
 
 def change_words(verdict: Verdict) -> str:
@@ -130,11 +132,11 @@ def change_words(verdict: Verdict) -> str:
 
 def rise_words(verdict: Verdict) -> str:
     """Say how a score rises or falls."""
-    told = score_figures(verdict)
-    if not told.changed:
-        return f"{told.name} stays at {told.before}"
-    verb = "falls" if (verdict.gain > 0) == told.lower else "rises"
-    return f"{told.name} {verb} from {told.before} to {told.after}"
+    numbers = score_figures(verdict)
+    if not numbers.changed:
+        return f"{numbers.name} stays at {numbers.before}"
+    verb = "falls" if (verdict.gain > 0) == numbers.lower else "rises"
+    return f"{numbers.name} {verb} from {numbers.before} to {numbers.after}"
 
 
 def remarks(verdict: Verdict) -> Iterator[str]:
@@ -161,10 +163,17 @@ def verdict_html(verdict: Verdict) -> str:
     """Return a verdict for a notebook."""
     table = ""
     if outcome(verdict) != "not_tried":
-        told = score_figures(verdict)
-        interval = f"{told.low} to {told.high}"
-        header = (told.name, "before", "after", "change", f"{verdict.confidence:.0%} interval", "p")
-        p_value = told.p_value.removeprefix("p ").removeprefix("= ")
-        row = ("", told.before, told.after, told.change_and_unit, interval, p_value)
+        numbers = score_figures(verdict)
+        interval = f"{numbers.low} to {numbers.high}"
+        header = (
+            numbers.name,
+            "before",
+            "after",
+            "change",
+            f"{verdict.confidence:.0%} interval",
+            "p",
+        )
+        p_value = numbers.p_value.removeprefix("p ").removeprefix("= ")
+        row = ("", numbers.before, numbers.after, numbers.change_and_unit, interval, p_value)
         table = html_table(header, [row])
     return html_card(verdict_line(verdict), [c.text for c in verdict.cautions], table)

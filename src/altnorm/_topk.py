@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from altnorm._array import is_array_api_obj, to_numpy
+from altnorm._errors import InputWarning, warn
 from altnorm._validation import InputError, InputTypeError, Place, check_choice, check_integer
 
 __all__ = ["from_topk"]
@@ -139,9 +139,8 @@ def _check_mass(mass: np.ndarray, absent: np.ndarray) -> None:
         )
     n_tiny = int((mass < _TINY_MASS).sum())
     if n_tiny:
-        warnings.warn(
+        message = (
             f"{n_tiny} of {mass.size} rows know less than {_TINY_MASS:.0%} of their probability; "
-            "what they say about the classes is mostly a guess. Ask for more of the top classes.",
-            UserWarning,
-            stacklevel=3,
+            "what they say about the classes is mostly a guess. Ask for more of the top classes."
         )
+        warn(InputWarning(message, "topk_mass"))

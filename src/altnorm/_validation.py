@@ -6,14 +6,13 @@ Every message gives the rule, the offender, its value and the remedy, in one sen
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from altnorm._array import Array, array_namespace, as_array, is_array_api_obj, quiet, to_numpy
-from altnorm._errors import InputError, InputTypeError, Place
+from altnorm._errors import InputError, InputTypeError, InputWarning, Place, warn
 from altnorm._rounding import find_rounding
 
 __all__ = [
@@ -87,13 +86,12 @@ def _undo_rounding(wrong: Array, sums: Array, array: Array, name: str) -> tuple[
     if bool(xp.any(left)):
         return left, array
     off = to_numpy(sums)[to_numpy(explained)]
-    warnings.warn(
+    message = (
         f"{off.size} of {array.shape[0]} rows of `{name}` sum to {off.min():.4f} .. "
         f"{off.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
-        "sums.",
-        UserWarning,
-        stacklevel=4,
+        "sums."
     )
+    warn(InputWarning(message, "rounded_rows"))
     return left, array / xp.where(explained, sums, xp.ones_like(sums))[:, None]
 
 

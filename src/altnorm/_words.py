@@ -142,8 +142,8 @@ def figures(
     Examples
     --------
     >>> from altnorm._words import figures
-    >>> told = figures("neg_log_loss", -1.27, -1.0523, (0.2, 0.24), 1e-5, in_points=False)
-    >>> told.name, told.before, told.after, told.change, told.low
+    >>> found = figures("neg_log_loss", -1.27, -1.0523, (0.2, 0.24), 1e-5, in_points=False)
+    >>> found.name, found.before, found.after, found.change, found.low
     ('log loss', '1.270', '1.052', '-0.218', '-0.240')
     """
     lower = scoring.startswith("neg_")
@@ -295,7 +295,7 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def html_card(sentence: str, cautions: Sequence[str] = (), *parts: str) -> str:
     """Return a sentence, bold up to its colon, more HTML, and cautions."""
     start, colon, rest = sentence.partition(":")
-    told = f"<b>{escape(start)}{colon}</b>{escape(rest)}" if colon else escape(sentence)
+    opening = f"<b>{escape(start)}{colon}</b>{escape(rest)}" if colon else escape(sentence)
     listed = "".join(f"<li>Caution: {escape(text)}</li>" for text in cautions)
     listed = f"<ul>{listed}</ul>" if listed else ""
-    return f'<div class="altnorm"><p>{told}</p>{"".join(parts)}{listed}</div>'
+    return f'<div class="altnorm"><p>{opening}</p>{"".join(parts)}{listed}</div>'

@@ -201,7 +201,7 @@ def take_in_batches(
     return window
 
 
-class _Plan(NamedTuple):
+class _BatchPlan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
     normalizer: Any
@@ -214,7 +214,7 @@ class _Plan(NamedTuple):
 
 def _plan(
     normalizer: Any, schema: pa.Schema, *, columns: Any, prefix: Any, output: Any, prediction: Any
-) -> _Plan:
+) -> _BatchPlan:
     check_is_fitted(normalizer)
     normalizer = unnamed(normalizer)
     names = names_of(normalizer.classes_)
@@ -227,7 +227,7 @@ def _plan(
         labels = _label_type(normalizer)
         added.append(pa.field(prediction, labels))
     result = _append(schema, added)
-    return _Plan(normalizer, schema, result, layout, output is None, labels)
+    return _BatchPlan(normalizer, schema, result, layout, output is None, labels)
 
 
 def _label_type(normalizer: Any) -> pa.DataType:
@@ -278,7 +278,7 @@ def _in_order(
             yield under_way.popleft().result()
 
 
-def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+def _adjust(plan: _BatchPlan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Adjust one batch, whose first row is row `start` of the stream."""
     if not batch.schema.equals(plan.schema):
         raise InputError(
@@ -324,13 +324,13 @@ def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
     return wide / np.where(np.abs(sums - 1) <= sum_tolerance("float16"), sums, 1)
 
 
-def _transform(plan: _Plan, values: np.ndarray, start: int) -> np.ndarray:
+def _transform(plan: _BatchPlan, values: np.ndarray, start: int) -> np.ndarray:
     adjusted = np.asarray(_called(plan, plan.normalizer.transform, values, start))
     return check_adjusted(adjusted, start)
 
 
 def _called(
-    plan: _Plan, method: Callable[..., Any], values: np.ndarray, start: int, *more: Any
+    plan: _BatchPlan, method: Callable[..., Any], values: np.ndarray, start: int, *more: Any
 ) -> Any:
     """Call a method of the normalizer on the rows of a batch."""
     try:
@@ -363,7 +363,7 @@ def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]
     )
 
 
-def _labels(plan: _Plan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
+def _labels(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
     """Predicted class of each row, or its list of labels."""
     decision = _decide(plan, values, adjusted)
     classes = _class_values(plan.normalizer)
@@ -374,7 +374,7 @@ def _labels(plan: _Plan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
     return pa.ListArray.from_arrays(np.append(0, ends).astype(np.int32), labels)
 
 
-def _decide(plan: _Plan, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+def _decide(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
     """Index of the predicted class of each row, or the 0/1 matrix of its labels."""
     kind = kind_of(plan.normalizer)
     usual = getattr(type(plan.normalizer), "predict", None) is ProbabilityTransformer.predict

@@ -109,11 +109,11 @@ class Comparison:
         header = ("method", name, change, "95% interval", "p-value", "fixed", "broken")
         lines: list[tuple[str, ...]] = [header]
         for row in sorted(self.rows, key=lambda row: -row.score):
-            told = self.figures(row)
-            interval = f"{told.low} to {told.high}"
-            p_value = told.p_value.removeprefix("p ").removeprefix("= ")
+            figures = self.figures(row)
+            interval = f"{figures.low} to {figures.high}"
+            p_value = figures.p_value.removeprefix("p ").removeprefix("= ")
             counts = f"{row.n_fixed:,}", f"{row.n_broken:,}"
-            lines.append((row.method, told.after, told.change, interval, p_value, *counts))
+            lines.append((row.method, figures.after, figures.change, interval, p_value, *counts))
         return lines
 
     def alternative(self) -> str:
@@ -125,11 +125,12 @@ class Comparison:
         best = max(self.rows, key=lambda row: row.score)
         if not best.ci_low > 0:
             return ""
-        told = self.figures(best)
+        figures = self.figures(best)
+        change = f"{figures.change_and_unit}, 95% interval {figures.low} to {figures.high}"
         return (
-            f"Another method helps on these rows: {best.method}, {told.name} {told.before} -> "
-            f"{told.after} ({told.change_and_unit}, 95% interval {told.low} to {told.high}). It "
-            f"was picked among {len(self.rows)} by the labels of these rows: expect a little less."
+            f"Another method helps on these rows: {best.method}, {figures.name} {figures.before} "
+            f"-> {figures.after} ({change}). It was picked among {len(self.rows)} by the labels of "
+            "these rows: expect a little less."
         )
 
     def __str__(self) -> str:

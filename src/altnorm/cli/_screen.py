@@ -94,13 +94,12 @@ def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
         table.add_column(name, justify="right")
     losses: list[str] = []
     for one in verdicts:
-        told = score_figures(one)
-        losses += [told.name] if told.lower else []
-        change = Text(told.change_and_unit, style=gain_style(told))
-        p_value = told.p_value.removeprefix("p ").removeprefix("= ")
-        table.add_row(
-            told.name, told.before, told.after, change, f"{told.low} to {told.high}", p_value
-        )
+        figures = score_figures(one)
+        losses += [figures.name] if figures.lower else []
+        change = Text(figures.change_and_unit, style=gain_style(figures))
+        interval = f"{figures.low} to {figures.high}"
+        p_value = figures.p_value.removeprefix("p ").removeprefix("= ")
+        table.add_row(figures.name, figures.before, figures.after, change, interval, p_value)
     if losses:
         table.caption = f"Lower is better: {', '.join(losses)}"
     return table
@@ -137,9 +136,9 @@ def _factor(factor: float) -> str:
     return f"{factor:.2f}" if factor < 1000 else "> 1000"
 
 
-def gain_style(told: Figures) -> str:
+def gain_style(figures: Figures) -> str:
     """Colour of a change: green or red only where its interval excludes zero."""
-    return {"better": "green", "worse": "red"}.get(told.better, "default")
+    return {"better": "green", "worse": "red"}.get(figures.better, "default")
 
 
 @contextmanager

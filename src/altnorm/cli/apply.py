@@ -95,8 +95,8 @@ def apply(
         if shift is not None:
             out.print(str(shift), soft_wrap=True)
         rate = f"{n_rows / seconds:,.0f} rows a second"
-        told = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
-        out.print(f"{told}: {output}", soft_wrap=True)
+        summary = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
+        out.print(f"{summary}: {output}", soft_wrap=True)
 
 
 def _stream(

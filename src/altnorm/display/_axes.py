@@ -25,7 +25,10 @@ def find_axes(ax: Any) -> Any:
 
 
 class Display:
-    """Base of the displays: `plot` finds the axes, `_draw` of a subclass draws on them."""
+    """Base of the displays: `plot` finds the axes, `_draw` of a subclass draws on them.
+
+    Where it was drawn is in `ax_` afterwards.
+    """
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the figure.

@@ -26,15 +26,8 @@ class AmbiguityDisplay(Display):
     histogram : AmbiguityHistogram
         The counts.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from altnorm.datasets import load_demo
     >>> from altnorm.display import AmbiguityDisplay
     >>> display = AmbiguityDisplay.from_predictions(load_demo().test.proba, threshold=0.5)
@@ -128,15 +121,8 @@ class ReliabilityDisplay(Display):
     after : Reliability, optional
         With it.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from altnorm.datasets import load_demo
     >>> from altnorm.display import ReliabilityDisplay
     >>> test = load_demo().test

@@ -11,9 +11,9 @@ from altnorm.display._records import (
     AmbiguityHistogram,
     ClassChanges,
     ClassUse,
-    Curve,
     Flows,
     Reliability,
+    TuningCurve,
     TuningCurves,
 )
 
@@ -253,7 +253,7 @@ def tuning_curves(
         here = (threshold == tau) & (depth == d)
         exponents = np.unique(alpha[here])
         best = [score[here & (alpha == a)].max() for a in exponents]
-        curves.append(Curve(int(d), float(tau), exponents, np.array(best)))
+        curves.append(TuningCurve(int(d), float(tau), exponents, np.array(best)))
     is_best = cv_results["rank"] == cv_results["rank"].min()
     if best_params and "alpha" in best_params:
         same = [cv_results[name] == value for name, value in best_params.items()]

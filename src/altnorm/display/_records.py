@@ -10,9 +10,9 @@ __all__ = [
     "AmbiguityHistogram",
     "ClassChanges",
     "ClassUse",
-    "Curve",
     "Flows",
     "Reliability",
+    "TuningCurve",
     "TuningCurves",
 ]
 
@@ -106,7 +106,7 @@ class Flows:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class TuningCurve:
     """Best score at each exponent, for one depth and threshold."""
 
     depth: int
@@ -121,7 +121,7 @@ class TuningCurves:
 
     Attributes
     ----------
-    curves : tuple of Curve
+    curves : tuple of TuningCurve
         One for each threshold and depth, best over references and smoothings.
     base : float
         Score without an adjustment.
@@ -131,7 +131,7 @@ class TuningCurves:
         Settings that were compared.
     """
 
-    curves: tuple[Curve, ...]
+    curves: tuple[TuningCurve, ...]
     base: float
     best: dict[str, float]
     n_settings: int

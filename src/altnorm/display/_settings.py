@@ -57,15 +57,8 @@ class ClassUseDisplay(_ClassDisplay):
     use : ClassUse
         The shares.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from altnorm import AlternatingNormalizer
     >>> from altnorm.datasets import load_demo
     >>> from altnorm.display import ClassUseDisplay
@@ -195,15 +188,8 @@ class FixedBrokenDisplay(_ClassDisplay):
     classes : ndarray of shape (n_classes,)
         Names.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from altnorm import AlternatingNormalizer
     >>> from altnorm.datasets import load_demo
     >>> from altnorm.display import FixedBrokenDisplay

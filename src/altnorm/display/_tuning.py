@@ -26,15 +26,8 @@ class TuningDisplay:
     instead : str, optional
         Another family that was adopted instead of alternating normalization; the title says so.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> import numpy as np
     >>> from altnorm import AlternatingNormalizerCV
     >>> from altnorm.display import TuningDisplay

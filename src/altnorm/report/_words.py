@@ -26,13 +26,13 @@ class Answer:
     verdict: Verdict | None
 
 
-def typeset(told: Figures) -> Figures:
+def typeset(figures: Figures) -> Figures:
     """The same numbers with minus signs, and p-values that do not break."""
     numbers = {
-        name: getattr(told, name).replace("-", "\u2212").replace("unknown", "\u2013")
+        name: getattr(figures, name).replace("-", "\u2212").replace("unknown", "\u2013")
         for name in ("before", "after", "change", "low", "high")
     }
-    return replace(told, **numbers, p_value=told.p_value.replace(" ", "\u00a0"))
+    return replace(figures, **numbers, p_value=figures.p_value.replace(" ", "\u00a0"))
 
 
 def score_line(verdict: Verdict) -> Figures:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from altnorm._array import is_array_api_obj, to_numpy
-from altnorm._plan import RowPlan, Settings, make_plan
+from altnorm._plan import PlanSettings, RowPlan, make_plan
 from altnorm._stages import Scores, read_stages
 from altnorm._validation import (
     InputError,
@@ -108,7 +108,7 @@ class AlternatingNorm(ProbabilityModule):
         super().__init__(input, multilabel)
         self.soft = check_positive(soft, "soft", zero=True)
         self.k_max = check_integer(k_max, "k_max", low=2)
-        self.settings = Settings(
+        self.settings = PlanSettings(
             check_positive(alpha, "alpha"),
             check_integer(depth, "depth", low=1),
             check_positive(threshold, "threshold", zero=True),

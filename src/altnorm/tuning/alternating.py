@@ -53,16 +53,8 @@ class AlternatingNormalizerCV(BaseAdjuster):
     cv_results_ : dict of ndarray
         The settings tried, one entry each: "alpha", "depth", "threshold", "reference",
         "smoothing", "score" (cross-fitted), "gain" over no adjustment, "n_changed", "rank".
-    shift_ : Shift
-        On copies that `adapt` returned: the test, the class balance before and after, the reason.
-    shift_calibrator_ : ShrunkBias or None
-        What calibrates predictions for `adapt`; None for multi-label problems.
-    shift_profile_ : tuple of ndarray or None
-        Sums over the validation rows, for `adapt`.
-    classes_ : ndarray of shape (n_classes,)
-        The class each column stands for.
-    n_features_in_ : int
-        Number of classes.
+    shift_, shift_calibrator_, shift_profile_, classes_, n_features_in_
+        As for :class:`Adjuster`.
 
     Examples
     --------

@@ -41,9 +41,17 @@ def _lines(tuned: Any) -> Iterator[tuple[str, ...]]:
 def _line(name: str, verdict: Any, result: str) -> tuple[str, ...]:
     if outcome(verdict) == "not_tried":
         return name, "", "", "", "", "", result
-    told = score_figures(verdict)
-    interval = f"{told.low} to {told.high}"
-    return name, told.name, told.before, told.after, told.change_and_unit, interval, result
+    figures = score_figures(verdict)
+    interval = f"{figures.low} to {figures.high}"
+    return (
+        name,
+        figures.name,
+        figures.before,
+        figures.after,
+        figures.change_and_unit,
+        interval,
+        result,
+    )
 
 
 def tuned_html(tuned: Any) -> str:
