@@ -139,7 +139,7 @@ def test_a_stream_needs_its_rows_once(fitted):
         window = adjuster.take_in(part, window)
     assert window.n_rows == 4000
     running, at_once = adjuster.adapt(window).shift_, adjuster.adapt(proba).shift_
-    assert running.p_value == at_once.p_value
+    assert running.p_value == pytest.approx(at_once.p_value, rel=1e-6)  # another order of sums
     np.testing.assert_allclose(running.after, at_once.after, atol=0.03)
     halves = adjuster.take_in(proba[:2000]).plus(adjuster.take_in(proba[2000:]))
     assert adjuster.adapt(halves).shift_.reason == "adapted"

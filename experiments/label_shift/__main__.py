@@ -1,4 +1,4 @@
-"""``python -m experiments.label_shift --data DIR [--quick] [--output DIR]``."""
+"""``python -m experiments.label_shift --data DIR [--quick | --tables] [--output DIR]``."""
 
 from __future__ import annotations
 
@@ -10,30 +10,39 @@ from pathlib import Path
 
 from sklearn.exceptions import ConvergenceWarning
 
-from experiments._output import parse_arguments, write_csv
+from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.label_shift.figures import draw_gains
-from experiments.label_shift.page import write_page
-from experiments.label_shift.study import METHODS, Case, Design, Simulated, run, simulate
+from experiments.label_shift.study import Case, Design, Simulated, run, simulate
+from experiments.label_shift.tables import make_tables
 from experiments.suite.files import read_classifier, suite_paths
 
+PAGE = Path(__file__).parent / "results" / "README.md"
 QUICK = Design(sizes=(200,), n_repeats=1, n_unshifted=1, worlds=((4, 400, 200),), n_simulated=2)
 MOST_CLASSES = 200
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(
-        "label_shift", "Adapt to another class balance?", argv, data="predictions (.npz)"
+        "label_shift",
+        "Adapt to another class balance?",
+        argv,
+        data="predictions (.npz)",
+        has_tables=True,
     )
-    design = replace(QUICK if arguments.quick else Design(), seed=arguments.seed)
-    start = time.perf_counter()
-    cases = collect(arguments.data, design, quick=arguments.quick)
-    simulated = list(simulate(design))
-    seconds = time.perf_counter() - start
-    write_tables(cases, simulated, arguments.output)
-    page = write_page(cases, simulated, design, seconds=seconds, quick=arguments.quick)
-    (arguments.output / "README.md").write_text(page, encoding="utf-8")
-    draw_gains(cases, arguments.output)
-    print(f"results in {arguments.output}")
+    folder = arguments.output
+    if not arguments.tables:
+        design = replace(QUICK if arguments.quick else Design(), seed=arguments.seed)
+        start = time.perf_counter()
+        cases = collect(arguments.data, design, quick=arguments.quick)
+        write_records(folder / "cases.csv", [case._asdict() for case in cases])
+        simulated = [one._asdict() for one in simulate(design)]
+        write_records(folder / "simulated.csv", simulated)
+        print(f"{(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
+    cases = [Case(**record) for record in read_records(folder / "cases.csv")]
+    worlds = [Simulated(**record) for record in read_records(folder / "simulated.csv")]
+    fill_page(PAGE, folder, make_tables(cases, worlds))
+    draw_gains(cases, folder)
+    print(f"results in {folder}")
 
 
 def collect(folder: Path, design: Design, *, quick: bool) -> list[Case]:
@@ -49,18 +58,6 @@ def collect(folder: Path, design: Design, *, quick: bool) -> list[Case]:
             cases += run(classifier, design)
         print(f"done: {classifier.name}", flush=True)
     return cases
-
-
-def write_tables(cases: Sequence[Case], simulated: Sequence[Simulated], folder: Path) -> None:
-    """One line for each re-sampled set, and one for each simulated one."""
-    names = [name for name in Case._fields if name != "scores"]
-    columns = {name: [getattr(case, name) for case in cases] for name in names}
-    columns |= {name: [case.scores[name] for case in cases] for name in METHODS}
-    write_csv(folder / "cases.csv", columns)
-    write_csv(
-        folder / "simulated.csv",
-        {name: [getattr(one, name) for one in simulated] for name in Simulated._fields},
-    )
 
 
 if __name__ == "__main__":

@@ -9,12 +9,18 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._figures import BLUE, GREY, INK, ORANGE, TEAL, figure, save
-from experiments.label_shift.study import SHIFTS, Case
-from experiments.label_shift.summary import resampled
+from experiments.label_shift.study import METHODS, SHIFTS, Case
+from experiments.label_shift.summary import gains, resampled
 
 __all__ = ["draw_gains"]
 
-_MARKS = {"adapt": (BLUE, "o"), "EM": (ORANGE, "s"), "oracle": (GREY, "D")}
+_MARKS = {"adapt": (BLUE, "o"), "em": (ORANGE, "s"), "oracle": (GREY, "D")}
+_REASONS = {
+    "adapted": BLUE,
+    "no_shift": GREY,
+    "small_shift": ORANGE,
+    "not_label_shift": TEAL,
+}
 
 
 def draw_gains(cases: Sequence[Case], folder: Path) -> None:
@@ -29,11 +35,10 @@ def draw_gains(cases: Sequence[Case], folder: Path) -> None:
 def _draw_means(panel: Axes, cases: Sequence[Case]) -> None:
     for i, (name, (colour, mark)) in enumerate(_MARKS.items()):
         means = [
-            np.mean([c.scores[name] - c.scores["none"] for c in cases if c.shift == shift] or [0])
-            for shift in SHIFTS
+            np.mean(gains([c for c in cases if c.shift == shift], name) or [0]) for shift in SHIFTS
         ]
         x = np.arange(len(SHIFTS)) + 0.12 * (i - 1)
-        panel.plot(x, means, color=colour, marker=mark, ls="", ms=7, label=name)
+        panel.plot(x, means, color=colour, marker=mark, ls="", ms=7, label=METHODS[name])
     panel.axhline(0, color=INK, lw=0.8)
     panel.set_xticks(range(len(SHIFTS)), [shift.replace(" ", "\n") for shift in SHIFTS])
     panel.set_title("Mean gain over not adapting (points)")
@@ -41,14 +46,10 @@ def _draw_means(panel: Axes, cases: Sequence[Case]) -> None:
 
 
 def _draw_cases(panel: Axes, cases: Sequence[Case]) -> None:
-    for reason, colour in (("adapted", BLUE), ("no_shift", GREY), ("not_label_shift", TEAL)):
-        points = [
-            (c.scores["oracle"] - c.scores["none"], c.scores["adapt"] - c.scores["none"])
-            for c in cases
-            if c.reason == reason
-        ]
-        if points:
-            x, y = np.array(points).T
+    for reason, colour in _REASONS.items():
+        own = [c for c in cases if c.reason == reason]
+        if own:
+            x, y = gains(own, "oracle"), gains(own, "adapt")
             label = reason.replace("_", " ")
             panel.plot(x, y, color=colour, marker="o", ls="", ms=4, alpha=0.6, label=label)
     panel.axline((0, 0), slope=1, color=INK, lw=0.9, ls=":")

@@ -9,21 +9,45 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm import Adjuster
-from altnorm.label_shift import balance_of_counts, profile_rows, take_in
+from altnorm.label_shift import balance_of_counts, estimate_balance, profile_rows, take_in
 from altnorm.peers import LabelShiftEM, ShrunkBias
 from altnorm.shift import judge_shift
+from experiments.label_shift.informed import informed_balance
 from experiments.label_shift.worlds import WORLDS, draw_world
 from experiments.suite.files import Classifier
 
-__all__ = ["METHODS", "OTHER_PEOPLE", "SHIFTS", "Case", "Design", "Simulated", "run", "simulate"]
+__all__ = [
+    "METHODS",
+    "OTHER_PEOPLE",
+    "SHIFTS",
+    "Case",
+    "Design",
+    "Simulated",
+    "new_balance",
+    "resample",
+    "run",
+    "simulate",
+]
 
-METHODS = ("none", "adapt", "EM", "EM, bare", "BBSE", "oracle")
+METHODS = {
+    "adapt": "adapt",
+    "always": "always",
+    "em": "EM",
+    "em_bare": "EM, bare",
+    "bbse": "BBSE",
+    "informed": "informed",
+    "oracle": "oracle",
+}
+"""Columns of the tables, by the field of a case."""
+
 SHIFTS = ("no shift", "weak", "medium", "strong", "one class gone", "one class dominates")
-_CONCENTRATION = {"weak": 5.0, "medium": 1.0, "strong": 0.3}
+CONCENTRATION = {"weak": 5.0, "medium": 1.0, "strong": 0.3}
 OTHER_PEOPLE = ("uavhuman", "iemocap4")
 """Validation and test rows are of other people; nobody changed the class balance."""
 
-_FEWEST = 20  # test rows that a class needs to be drawn from
+FEWEST = 20
+"""Test rows that a class needs to be drawn from."""
+
 FEWEST_ROWS = 80
 
 
@@ -48,10 +72,18 @@ class Case(NamedTuple):
     n_new: int
     reason: str
     p_value: float
+    strength: float
     unexplained: float
     distance: float
     true_distance: float
-    scores: dict[str, float]
+    none: float
+    adapt: float
+    always: float
+    em: float
+    em_bare: float
+    bbse: float
+    informed: float
+    oracle: float
 
 
 class Simulated(NamedTuple):
@@ -62,9 +94,11 @@ class Simulated(NamedTuple):
     n_new: int
     reason: str
     p_value: float
+    strength: float
     unexplained: float
     covered: float
     gain: float
+    oracle: float
 
 
 def adjuster() -> Adjuster:
@@ -95,13 +129,13 @@ def new_balance(y: np.ndarray, n_classes: int, shift: str, rng: np.random.Genera
     """Draw the class balance of new data."""
     counts = np.bincount(y, minlength=n_classes)
     balance = counts / counts.sum()
-    if shift in _CONCENTRATION:
-        balance = rng.dirichlet(np.full(n_classes, _CONCENTRATION[shift]))
-        balance = balance * (counts >= _FEWEST) + 1e-12 * counts
+    if shift in CONCENTRATION:
+        balance = rng.dirichlet(np.full(n_classes, CONCENTRATION[shift]))
+        balance = balance * (counts >= FEWEST) + 1e-12 * counts
     elif shift == "one class gone":
         balance[rng.choice(n_classes, p=balance)] = 0
     elif shift == "one class dominates":
-        chosen = rng.choice(np.flatnonzero(counts >= _FEWEST))
+        chosen = rng.choice(np.flatnonzero(counts >= FEWEST))
         balance *= 0.5 / (balance.sum() - balance[chosen])
         balance[chosen] = 0.5
     return np.asarray(balance / balance.sum())
@@ -142,13 +176,16 @@ class Fitted:
         proba, y = self.data.test_proba[rows], self.data.test_y[rows]
         calibrated, source = self._calibrated(proba), self.profile.balance
         adapted = self.adjuster.adapt(proba)
-        counts = take_in(self.profile, calibrated).counts
+        intake = take_in(self.profile, calibrated)
+        known = informed_balance(calibrated / source, source, self.possible(shift))
         rated = {
             "none": self.adjuster.transform(proba),
             "adapt": adapted.transform(proba),
-            "EM": self.em.transform(calibrated),
-            "EM, bare": self.bare.transform(proba),
-            "BBSE": calibrated * balance_of_counts(self.profile, counts) / source,
+            "always": calibrated * estimate_balance(self.profile, intake) / source,
+            "em": self.em.transform(calibrated),
+            "em_bare": self.bare.transform(proba),
+            "bbse": calibrated * balance_of_counts(self.profile, intake.counts) / source,
+            "informed": calibrated * known / source,
             "oracle": calibrated * balance / source,
         }
         found: Any = adapted.shift_
@@ -159,11 +196,28 @@ class Fitted:
             y.size,
             found.reason,
             found.p_value,
+            found.strength,
             found.unexplained,
             found.distance,
             float(np.abs(balance - self.before).sum() / 2),
-            {name: 100 * float((p.argmax(axis=1) == y).mean()) for name, p in rated.items()},
+            **{name: 100 * float((p.argmax(axis=1) == y).mean()) for name, p in rated.items()},
         )
+
+    def possible(self, shift: str) -> np.ndarray:
+        """What the informed know: pseudo-rows (m,), or all balances that can be, (k, m)."""
+        counts = np.bincount(self.data.test_y, minlength=self.n_classes)
+        often = counts >= FEWEST
+        if shift in CONCENTRATION:
+            return np.asarray(CONCENTRATION[shift] * often + 1e-3)
+        share = counts / counts.sum()
+        if shift == "no shift":
+            return share[None]
+        same = 1.0 - np.eye(self.n_classes)
+        if shift == "one class gone":
+            kept = same * share
+            return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+        halves = same * share / (same @ share)[:, None] / 2 + np.eye(self.n_classes) / 2
+        return np.asarray(halves[often])
 
 
 def simulate(design: Design) -> Iterator[Simulated]:
@@ -172,24 +226,39 @@ def simulate(design: Design) -> Iterator[Simulated]:
     for world in WORLDS:
         for m, n_val, n_new in design.worlds:
             for _ in range(design.n_simulated):
-                val, val_y, proba, y = draw_world(world, m, n_val, n_new, rng)
-                yield _simulated(world.name, m, val, val_y, proba, y)
+                drawn = draw_world(world, m, n_val, n_new, rng)
+                yield _simulated(world.name, m, *drawn)
 
 
 def _simulated(
-    world: str, m: int, val: np.ndarray, val_y: np.ndarray, proba: np.ndarray, y: np.ndarray
+    world: str,
+    m: int,
+    val: np.ndarray,
+    val_y: np.ndarray,
+    proba: np.ndarray,
+    y: np.ndarray,
+    balance: np.ndarray,
 ) -> Simulated:
     """As `adapt` does where nothing was adopted; without the search, which takes longer."""
     calibrator = ShrunkBias("labels", 1.0).fit(val, val_y)
     profile = profile_rows(calibrator.transform(val), val_y)
     new = calibrator.transform(proba)
     found = judge_shift(profile, take_in(profile, new))
-    truth = np.bincount(y, minlength=m) / y.size
-    inside = (np.array(found.after_low) <= truth) & (truth <= found.after_high)
-    gain = 0.0
-    if found.adapted:
-        after = (new * np.divide(found.after, found.before)).argmax(axis=1)
-        gain = 100 * float((after == y).mean() - (new.argmax(axis=1) == y).mean())
+
+    def accuracy(after: np.ndarray) -> float:
+        return 100 * float(((new * after / profile.balance).argmax(axis=1) == y).mean())
+
+    before, inside = accuracy(profile.balance), found.after_low <= balance
+    inside &= balance <= found.after_high
     return Simulated(
-        world, m, y.size, found.reason, found.p_value, found.unexplained, inside.mean(), gain
+        world,
+        m,
+        y.size,
+        found.reason,
+        found.p_value,
+        found.strength,
+        found.unexplained,
+        float(inside.mean()),
+        accuracy(np.array(found.after)) - before,
+        accuracy(balance) - before,
     )

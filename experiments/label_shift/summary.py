@@ -1,4 +1,4 @@
-"""Numbers that the page and the figure share."""
+"""Numbers that the tables and the figure share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.label_shift.study import OTHER_PEOPLE, Case
 
-__all__ = ["gain", "other_people", "resampled", "share_of_oracle"]
+__all__ = ["gain", "gains", "other_people", "resampled", "share_of_oracle", "strong_cases", "worst"]
 
 
 def resampled(cases: Sequence[Case]) -> list[Case]:
@@ -16,14 +16,29 @@ def resampled(cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if not case.classifier.startswith(OTHER_PEOPLE)]
 
 
+def strong_cases(cases: Sequence[Case]) -> list[Case]:
+    """Re-sampled sets with a strong shift, or in which one class dominates."""
+    return [c for c in resampled(cases) if c.shift in ("strong", "one class dominates")]
+
+
 def other_people(cases: Sequence[Case]) -> list[Case]:
     """Cases of classifiers whose test rows are of other people."""
     return [case for case in cases if case.classifier.startswith(OTHER_PEOPLE)]
 
 
+def gains(cases: Sequence[Case], method: str) -> list[float]:
+    """Gain of each case over not adapting, in points."""
+    return [getattr(case, method) - case.none for case in cases]
+
+
 def gain(cases: Sequence[Case], method: str) -> float:
     """Mean gain over not adapting, in points."""
-    return float(np.mean([case.scores[method] - case.scores["none"] for case in cases]))
+    return float(np.mean(gains(cases, method)))
+
+
+def worst(cases: Sequence[Case], method: str) -> float:
+    """The lowest gain of all."""
+    return min(gains(cases, method))
 
 
 def share_of_oracle(cases: Sequence[Case], method: str = "adapt") -> float:

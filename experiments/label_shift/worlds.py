@@ -17,22 +17,25 @@ class World(NamedTuple):
     concentration: float | None = None  # of the Dirichlet distribution of the new balance
     signal: float = 1.0  # what classes still differ by, as a share of what they did
     slope: float = 1.0  # how sure the classifier is, compared with before
+    moved: float = 0.0  # how far the classes have moved, as a share of what they differ by
 
 
 WORLDS = (
     World("nothing has changed"),
-    World("label shift", 0.5),
+    World("strong label shift", 0.3),
+    World("label shift", 1.0),
     World("weak label shift", 5.0),
     World("harder data", None, 0.7, 0.7),
     World("a surer classifier", None, 1.0, 1.5),
-    World("label shift and harder data", 0.5, 0.7, 0.7),
+    World("label shift and harder data", 0.3, 0.8, 0.8),
+    World("other people", None, 1.0, 1.0, 0.2),
 )
 
 
 def draw_world(
     world: World, n_classes: int, n_val: int, n_new: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Draw validation rows and new rows: probabilities, labels, probabilities, labels."""
+) -> tuple[np.ndarray, ...]:
+    """Draw rows: validation probabilities and labels, new ones, and the balance of the new."""
     m = n_classes
     bias, signal = 0.7 * rng.normal(size=m), 1.2 + 0.3 * np.log(m)
     old = 0.9 * rng.dirichlet(np.full(m, 3.0)) + 0.1 / m
@@ -40,12 +43,12 @@ def draw_world(
     if world.concentration is not None:
         new = rng.dirichlet(np.full(m, world.concentration))
 
-    def draw(n: int, balance: np.ndarray, part: float, slope: float) -> tuple[np.ndarray, ...]:
+    def draw(n: int, balance: np.ndarray, means: np.ndarray, slope: float) -> list[np.ndarray]:
         codes = rng.choice(m, n, p=balance)
-        scores = rng.normal(size=(n, m)) + part * signal * np.eye(m)[codes]
+        scores = rng.normal(size=(n, m)) + signal * means[codes]
         # Overconfident and biased, as classifiers are.
-        return softmax(1.3 * slope * signal * scores + bias, axis=1), codes
+        return [softmax(1.3 * slope * signal * scores + bias, axis=1), codes]
 
-    val, val_y = draw(n_val, old, 1.0, 1.0)
-    proba, y = draw(n_new, new, world.signal, world.slope)
-    return val, val_y, proba, y
+    means = np.eye(m)
+    changed = world.signal * means + world.moved * rng.normal(size=(m, m))
+    return *draw(n_val, old, means, 1.0), *draw(n_new, new, changed, world.slope), new

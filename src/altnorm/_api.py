@@ -90,7 +90,7 @@ API = (
             "shift.judge_shift",
             "label_shift.profile_rows",
             "label_shift.take_in",
-            "label_shift.shrink_balance",
+            "label_shift.estimate_balance",
             "label_shift.balance_of_counts",
         ),
         "What `adapt` is made of; :doc:`label-shift` tells the story.",

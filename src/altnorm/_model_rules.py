@@ -246,22 +246,29 @@ def _is_sketch(value: Any, _: Any) -> bool:
 
 
 def _is_profile(value: Any, estimator: Any) -> bool:
-    """Whether these are the three arrays of a label_shift.Profile."""
+    """Whether these are the four arrays of a label_shift.Profile."""
     m = estimator.classes_.size
-    if not isinstance(value, tuple) or len(value) != 3 or not _is_array(value[0], "f"):
+    if not isinstance(value, tuple) or len(value) != 4 or not _is_array(value[0], "f"):
         return False
-    table, edges, balance = value
+    table, edges, balance, products = value
     n_bins = table.shape[1] if table.ndim == 3 else 0
     shapes = n_bins > 0 and table.shape == (m, n_bins, m) and _within(table, 0, 1e300)
     sound = shapes and math.isfinite(table.sum()) and table.sum() > 0
     sound = sound and _is_array(edges, "f", (m, n_bins - 1)) and _within(edges, 0, 1)
+    sound = sound and _is_array(products, "f", (m, m)) and _within(products, 0, 1 + 1e-9)
     return sound and bool(_POSITIVE_PRIOR.holds(balance, estimator))
 
 
 def _is_shift(value: Any, estimator: Any) -> bool:
     if not isinstance(value, Shift) or value.reason not in REASONS:
         return False
-    numbers = (value.p_value, value.distance, value.fit_p_value, value.unexplained)
+    numbers = (
+        value.p_value,
+        value.distance,
+        value.strength,
+        value.fit_p_value,
+        value.unexplained,
+    )
     if not all(number(0, 1).holds(v, estimator) for v in numbers):
         return False
     shares = [v for k, v in vars(value).items() if k.startswith(("before", "after"))]

@@ -49,8 +49,9 @@ class Drift:
     n_rows : int
         Predictions looked at.
     advice : {"nothing", "adapt", "stop"}
-        What follows: nothing; adapt, since only the class balance has changed (`adapt` needs no
-        labels); or stop using it and fit again, since something else has.
+        What follows: nothing, since nothing has changed or the class balance only a little; adapt,
+        since only the class balance has changed (`adapt` needs no labels); or stop using it and
+        fit again, since something else has.
     """
 
     doubt_before: float
@@ -66,7 +67,9 @@ class Drift:
         found = f"{doubt}, and {classes} than then"
         if self.advice == "adapt":
             return f"The class balance has changed: {found}. Adapt to it; that needs no labels."
-        if self.drifted:
+        if self.drifted and self.advice == "nothing":
+            return f"The class balance has changed a little: {found}. Nothing has to be done."
+        if self.advice == "stop":
             return (
                 f"These predictions no longer look like those at fit: {found}. Stop using it. Fit "
                 "again on current validation data."

@@ -5,30 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import beta
 
 from altnorm._count_tests import compare_counts
-from altnorm.label_shift import (
-    Intake,
-    Profile,
-    balance_errors,
-    estimate_balance,
-    shrink_balance,
-    unexplained,
-)
+from altnorm._mean_tests import compare_means
+from altnorm.label_shift import Intake, Profile, balance_errors, estimate_balance
 
-__all__ = ["REASONS", "SIGNIFICANCE", "Shift", "judge_shift"]
+__all__ = ["REASONS", "SIGNIFICANCE", "Shift", "judge_shift", "no_change", "unexplained"]
 
-REASONS = ("adapted", "no_shift", "not_label_shift")
+REASONS = ("adapted", "no_shift", "small_shift", "not_label_shift")
 
-SIGNIFICANCE = 0.001
-"""Level of the test for a shift. One that is worth adapting to is far beyond it, and rows of one
-person or document are not as independent as the test takes them to be."""
+SIGNIFICANCE = 0.01
+"""Level of the test for a shift."""
 
-# Simulated label shift leaves at most 0.16 on average, even with calibrations that fit badly (heavy
-# tails, classes of unequal difficulty); harder data of the same balance leave 0.5 to 1.
-_LARGEST_REST = 0.25
-_FIT_SIGNIFICANCE = 0.05  # a bad fit must also be more than the noise of few rows
-_NORMAL = 1.96
+# Total variation distance of the balances. Other people with the same balance look like a shift of
+# 0.1 to 0.25 in simulations, and adapting to so small a shift gains little where it is one: nothing
+# is done up to the first, and everything beyond the second.
+_SMALL, _CLEAR = 0.2, 0.35
+# Part of the change that another balance may leave unexplained. Simulated label shift leaves less
+# than 0.2 wherever rows are many enough for a bad fit to be significant; harder data of the same
+# balance leave 0.5 to 1, and in between adapting in part gains most.
+_GOOD_FIT, _BAD_FIT = 0.2, 0.4
+_FIT_SIGNIFICANCE = 0.01  # a bad fit must also be more than the noise of few rows
+_TAIL = 0.025
 
 
 @dataclass(frozen=True)
@@ -37,24 +36,28 @@ class Shift:
 
     Attributes
     ----------
-    reason : {"adapted", "no_shift", "not_label_shift"}
-        "no_shift": classes are predicted as often as before. "not_label_shift": they are not, but
-        another class balance does not explain the difference.
+    reason : {"adapted", "no_shift", "small_shift", "not_label_shift"}
+        "no_shift": classes are as probable as before, on average. "small_shift": they are not, but
+        other people or devices make as much of a difference. "not_label_shift": the difference is
+        large, but another class balance does not explain it.
     p_value : float
-        Of the hypothesis that nothing has changed: two-sample chi-squared tests of the predicted
-        classes and of these with their confidences, after calibration; twice the smaller p-value.
+        Of the hypothesis that nothing has changed: a two-sample test of the mean probability of
+        each class, after calibration.
     distance : float
-        Total variation distance between the balances before and after.
+        Total variation distance between the old balance and the estimated one.
+    strength : float
+        Which part of the estimated change is adopted, from 0 to 1: all of it if the distance is at
+        least 0.35 and the fit good, and nothing if it is below 0.2 or the fit bad.
     before, before_low, before_high : tuple of float
         Class balance of the validation data, with a 95 % interval for each class.
     after, after_low, after_high : tuple of float
-        The same for the new data, as estimated; shrunk, while the interval is not.
+        The same for the new data: what is adopted, with an interval for the true share.
     fit_p_value : float
         Of the hypothesis of label shift: within predicted classes, confidences are distributed as
         on re-weighted validation data.
     unexplained : float
-        Which part of the difference the new balance leaves unexplained, from 0 to 1; label shift
-        is given up beyond 0.25, if `fit_p_value` is below 0.05.
+        Which part of the difference the new balance leaves unexplained, from 0 to 1. If
+        `fit_p_value` is below 0.01, less is adopted beyond 0.2, and nothing beyond 0.4.
     n_rows : int
         New rows.
     """
@@ -62,6 +65,7 @@ class Shift:
     reason: str
     p_value: float
     distance: float
+    strength: float
     before: tuple[float, ...]
     before_low: tuple[float, ...]
     before_high: tuple[float, ...]
@@ -77,11 +81,21 @@ class Shift:
         """Whether there is a shift to adapt to."""
         return self.reason == "adapted"
 
+    @property
+    def fits_badly(self) -> bool:
+        """Whether another class balance leaves too much unexplained."""
+        return self.unexplained > _GOOD_FIT and self.fit_p_value < _FIT_SIGNIFICANCE
+
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
         rows = f"{self.n_rows:,} rows, {p}"
         if self.reason == "no_shift":
             return f"Not adapted: no sign of another class balance ({rows})."
+        if self.reason == "small_shift":
+            return (
+                f"Not adapted: the class balance seems to have changed ({rows}), but so little, a "
+                f"distance of {self.distance:.2f}, that something else may have."
+            )
         if not self.adapted:
             return (
                 f"Not adapted: the predictions have changed ({rows}), but another class balance "
@@ -89,11 +103,18 @@ class Shift:
             )
         most = int(np.argmax(np.abs(np.subtract(self.after, self.before))))
         return (
-            f"Adapted to another class balance, at a distance of {self.distance:.2f} ({rows}). "
-            f"Class number {most} changed most: {self.before[most]:.3f} before, "
-            f"{self.after[most]:.3f} now ({self.after_low[most]:.3f} to "
+            f"Adapted to another class balance, at a distance of {self.distance:.2f} ({rows})."
+            f"{self._why_in_part()} Class number {most} changed most: {self.before[most]:.3f} "
+            f"before, {self.after[most]:.3f} now ({self.after_low[most]:.3f} to "
             f"{self.after_high[most]:.3f})."
         )
+
+    def _why_in_part(self) -> str:
+        if self.strength == 1:
+            return ""
+        why = f"it leaves {self.unexplained:.0%} of the difference unexplained"
+        why = why if self.fits_badly else "so small a distance may have other reasons"
+        return f" Only {self.strength:.0%} of the change is adopted: {why}."
 
 
 def judge_shift(
@@ -111,7 +132,7 @@ def judge_shift(
         Sums over the calibrated validation rows.
     intake : Intake
         Sums over the calibrated new rows.
-    significance : float, default=0.001
+    significance : float, default=0.01
         Level of the test for a shift.
     balance : ndarray of shape (m,), optional
         The balance that holds so far; None is that of the validation data.
@@ -127,51 +148,119 @@ def judge_shift(
     >>> from altnorm.label_shift import profile_rows, take_in
     >>> from altnorm.shift import judge_shift
     >>> proba = np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> old, new = proba.repeat([500, 500], axis=0), proba.repeat([340, 660], axis=0)
+    >>> old, new = proba.repeat([500, 500], axis=0), proba.repeat([180, 820], axis=0)
     >>> profile = profile_rows(old, np.repeat([0, 1, 0, 1], [450, 50, 50, 450]))  # calibrated
     >>> shift = judge_shift(profile, take_in(profile, new))
     >>> shift.reason, np.round(shift.after, 2)
-    ('adapted', array([0.3, 0.7]))
+    ('adapted', array([0.1, 0.9]))
     """
-    source, old = profile.balance, profile.counts
-    if balance is not None:
-        old = profile.reweighted(balance)
-    p_value = _no_change(old, intake.counts)
-    found, after = estimate_balance(profile, intake), shrink_balance(profile, intake)
-    fit_p_value, rest = unexplained(profile, intake.counts, found, old)
-    reason = "no_shift"
-    if p_value < significance:
-        misfit = rest > _LARGEST_REST and fit_p_value < _FIT_SIGNIFICANCE
-        reason = "not_label_shift" if misfit else "adapted"
-    errors = balance_errors(profile, intake, found)
+    source = profile.balance
+    current = source if balance is None else balance
+    p_value = no_change(profile, intake, balance)
+    found = estimate_balance(profile, intake)
+    fit_p_value, rest = unexplained(profile, intake.counts, found, current)
+    distance = float(np.abs(found - current).sum() / 2)
+    strength = _ramp(distance, _SMALL, _CLEAR)
+    reason = "small_shift" if strength == 0 else "adapted"
+    if strength and fit_p_value < _FIT_SIGNIFICANCE:
+        strength *= _ramp(rest, _BAD_FIT, _GOOD_FIT)
+        reason = "adapted" if strength else "not_label_shift"
+    if p_value >= significance:
+        reason = "no_shift"
+    strength = strength if reason == "adapted" else 0.0
+    errors = balance_errors(profile, intake)
     source_errors = np.sqrt(source * (1 - source) / profile.n_rows)
     return Shift(
         reason,
         p_value,
-        float(np.abs(after - source).sum() / 2),
+        distance,
+        strength,
         *_interval(source, source, source_errors),
-        *_interval(after, found, errors),
+        *_interval((1 - strength) * current + strength * found, found, errors),
         fit_p_value,
         rest,
         intake.n_rows,
     )
 
 
-def _no_change(before: np.ndarray, now: np.ndarray) -> float:
-    """P-value of the hypothesis that nothing has changed.
+def _ramp(value: float, nothing: float, everything: float) -> float:
+    """From 0 at `nothing` to 1 at `everything`, in a straight line."""
+    return float(np.clip((value - nothing) / (everything - nothing), 0, 1))
 
-    Predicted classes alone have little power where a classifier predicts few of them, or where it
-    is in doubt about most rows; classes with confidences have more there, and less elsewhere.
+
+def no_change(profile: Profile, intake: Intake, balance: np.ndarray | None = None) -> float:
+    """P-value of the hypothesis that the classes are as probable as before, on average.
+
+    Mean probabilities see another balance long before predicted classes do, where a classifier is
+    in doubt about most rows or predicts few of the classes.
+
+    Parameters
+    ----------
+    profile : Profile
+        Sums over the validation rows.
+    intake : Intake
+        Sums over the new rows.
+    balance : ndarray of shape (m,), optional
+        The balance that holds so far; None is that of the validation data.
     """
-    classes = compare_counts(before.sum(axis=1), now.sum(axis=1))
-    both = compare_counts(before.ravel(), now.ravel())
-    return min(1.0, 2 * min(classes.p_value, both.p_value))
+    if not intake.n_rows:
+        return 1.0
+    return compare_means(profile.sums(balance), intake.sums(), profile.covariance)
+
+
+def unexplained(
+    profile: Profile, counts: np.ndarray, balance: np.ndarray, before: np.ndarray | None = None
+) -> tuple[float, float]:
+    """Say how badly re-weighted validation rows fit the new ones.
+
+    Parameters
+    ----------
+    profile : Profile
+        Sums over the validation rows.
+    counts : ndarray of shape (m, b)
+        New rows of each predicted class and confidence bin.
+    balance : ndarray of shape (m,)
+        Balance of the new rows.
+    before : ndarray of shape (m,), optional
+        Balance that the new rows differ from; None is that of the validation data.
+
+    Returns
+    -------
+    p_value : float
+        Of the hypothesis that confidences are distributed as in the re-weighted validation rows,
+        within each predicted class and over all of them; twice the smaller p-value.
+    share : float
+        Which part of the difference between old and new rows the new balance leaves.
+    """
+    left, p_value = _distance(profile, counts, balance)
+    difference, _ = _distance(profile, counts, profile.balance if before is None else before)
+    return p_value, float(min(1.0, left / difference)) if difference else 0.0
+
+
+def _distance(profile: Profile, now: np.ndarray, balance: np.ndarray) -> tuple[float, float]:
+    """Squared distance beyond chance from the re-weighted rows, and a p-value for confidences."""
+    old = profile.reweighted(balance)
+    within = compare_counts(profile.reweighted_within(balance), now)
+    over_all = compare_counts(old.sum(axis=0), now.sum(axis=0))
+    between = compare_counts(old.sum(axis=1), now.sum(axis=1))
+    p_value = min(1.0, 2 * min(within.p_value, over_all.p_value))
+    # Over all classes is a part of within them: few cells, so it sees what all classes share.
+    excess = between.excess + max(within.excess, over_all.excess)
+    return excess * (1 / old.sum() + 1 / now.sum()), p_value
 
 
 def _interval(
     value: np.ndarray, center: np.ndarray, error: np.ndarray
 ) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    low, high = (np.clip(center + side * _NORMAL * error, 0, 1) for side in (-1, 1))
-    # The shrunk value may leave the interval around the unshrunk one.
+    """95 % intervals: quantiles of the beta distributions with these means and errors."""
+    largest = center * (1 - center)
+    variance = np.minimum(error**2, 0.999 * largest)
+    rows = np.divide(largest, variance, out=np.full(center.shape, np.inf), where=variance > 0) - 1
+    a, b = center * rows, (1 - center) * rows
+    known = np.isfinite(rows)
+    low, high = center.copy(), center.copy()
+    low[known] = beta.ppf(_TAIL, a[known], b[known])
+    high[known] = beta.ppf(1 - _TAIL, a[known], b[known])
+    # What is adopted may lie outside the interval around the estimate.
     low, high = np.minimum(low, value), np.maximum(high, value)
     return tuple(value.tolist()), tuple(low.tolist()), tuple(high.tolist())

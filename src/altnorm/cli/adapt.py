@@ -37,8 +37,8 @@ def adapt(
 ) -> int:
     """Adapt a model to another class balance, without labels, and only when the data say so.
 
-    Where they show no other balance, or where it is not the balance that has changed, the new
-    model is equal to the old one.
+    Where they show no other balance, or one that is hardly another, or where it is not the balance
+    that has changed, the new model is equal to the old one.
     """
     check_output(output, force=force)
     normalizer = load_model(model)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm._estimator import ProbabilityTransformer
+from altnorm._mixtures import CONCENTRATIONS
 from altnorm._normalizer import AlternatingNormalizer
 from altnorm._validation import InputError, check_level
 from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
@@ -55,13 +56,20 @@ class Window:
     @classmethod
     def from_vector(cls, vector: np.ndarray, n_classes: int) -> Window:
         """Return the sums that `to_vector` made a vector of."""
-        m = n_classes
-        n_binned = vector.size - m - m * m - m - 2
-        ends = np.cumsum([n_binned, m, m * m, m])
-        counts, share, information, used, rest = np.split(vector, ends)
-        table = np.rint(counts).astype(np.int64).reshape(m, -1)
+        m, g = n_classes, CONCENTRATIONS.size
+        sizes = m, m, g * m, g, m * m, m, 2
+        parts = np.split(vector, np.cumsum([vector.size - sum(sizes), *sizes[:-1]]))
+        counts, mass, squares, share, evidence, information, used, rest = parts
+        intake = Intake(
+            np.rint(counts).astype(np.int64).reshape(m, -1),
+            mass,
+            squares,
+            share.reshape(g, m),
+            evidence,
+            information.reshape(m, m),
+        )
         usage = Usage(np.rint(used).astype(np.int64), *np.rint(rest).astype(int).tolist())
-        return cls(Intake(table, share, information.reshape(m, m)), usage)
+        return cls(intake, usage)
 
 
 def tilted(model: Any, log_ratio: np.ndarray) -> Any:
@@ -100,6 +108,13 @@ def fit_calibrator(proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) ->
     return ShrunkBias("labels", RIDGE).fit(proba, labels, sample_weight=weight)
 
 
+def _advice(shift: Shift, drift: Drift) -> str:
+    """What follows from a change, or from none."""
+    if shift.reason == "small_shift" and not shift.fits_badly:
+        return "nothing"
+    return {"adapted": "adapt", "not_label_shift": "stop"}.get(shift.reason, drift.advice)
+
+
 class Adaptable(ProbabilityTransformer):
     """What an estimator that was tuned on labels can say and do about new predictions."""
 
@@ -114,15 +129,16 @@ class Adaptable(ProbabilityTransformer):
     def adapt(self, proba: Any, *, significance: float = SIGNIFICANCE) -> Self:
         """Return a fitted copy for the class balance of new predictions; needs no labels.
 
-        Where the predictions show no other balance, or where another balance does not explain how
-        they have changed, the copy is equal to the original. Its `shift_` says which.
+        Where the predictions show no other balance, or one that is hardly another, or where another
+        balance does not explain how they have changed, the copy is equal to the original. In
+        between, only a part of the change is adopted. Its `shift_` says which.
 
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes) or Window
             New predictions, columns as in `fit`, some hundred rows at least; or what `take_in`
             returned for them.
-        significance : float, default=0.001
+        significance : float, default=0.01
             Level of the test for a shift.
 
         Returns
@@ -183,7 +199,7 @@ class Adaptable(ProbabilityTransformer):
         drift = measure_drift(fitted_usage(self), window.usage)
         balance = np.array(shift.after) if shift is not None and shift.adapted else None
         found = judge_shift(self._profile(), window.intake, balance=balance)
-        return replace(drift, advice="adapt") if found.adapted else drift
+        return replace(drift, advice=_advice(found, drift))
 
     def _fit_profile(self, data: Validation) -> None:
         """Keep what `adapt` needs to know of the validation data."""

@@ -1,0 +1,135 @@
+"""The tables of the page: made from cases, nothing is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments._output import markdown_table
+from experiments.label_shift.study import METHODS, SHIFTS, Case, Simulated
+from experiments.label_shift.summary import (
+    gain,
+    other_people,
+    resampled,
+    share_of_oracle,
+    strong_cases,
+    worst,
+)
+from experiments.label_shift.worlds import WORLDS
+
+__all__ = ["make_tables"]
+
+_SIZES = {"up to 250": 250, "251 to 1,000": 1000, "more": np.inf}
+_REASONS = ("adapted", "no_shift", "small_shift", "not_label_shift")
+_PEOPLE = ("adapt", "always", "em", "em_bare", "bbse")
+
+
+def make_tables(cases: Sequence[Case], simulated: Sequence[Simulated]) -> dict[str, str]:
+    """Make every table, by name."""
+    real, strong = resampled(cases), strong_cases(cases)
+    return {
+        "targets": _targets(cases, simulated),
+        "losses": _losses(strong),
+        "by_shift": _gains(real, "shift", SHIFTS, lambda c: c.shift),
+        "by_size": _gains(strong, "rows", list(_SIZES), lambda c: _size(c.n_new)),
+        "by_classifier": _gains(
+            strong, "classifier", sorted({c.classifier for c in strong}), lambda c: c.classifier
+        ),
+        "people": _people(other_people(cases)),
+        "worlds": _worlds(simulated),
+    }
+
+
+def _targets(cases: Sequence[Case], simulated: Sequence[Simulated]) -> str:
+    strong, people = strong_cases(cases), other_people(cases)
+    still = [case for case in resampled(cases) if case.shift == "no shift"]
+    null = [one.p_value for one in simulated if one.world == WORLDS[0].name]
+    shifted = [one.covered for one in simulated if one.world.endswith("label shift")]
+    left = sum(case.reason != "adapted" for case in people)
+    rows = [
+        ["share of the oracle's gain, strong shifts", "85 %", _percent(share_of_oracle(strong))],
+        ["change without a shift, mean", "at least -0.2", f"{gain(still, 'adapt'):+.2f}"],
+        ["change without a shift, worst set", "", f"{worst(still, 'adapt'):+.2f}"],
+        ["adapted without a shift", "", _part([case.reason == "adapted" for case in still])],
+        ["p-value below 0.05, simulated, no change", "5 %", _part(np.less(null, 0.05))],
+        ["p-value below 0.01, simulated, no change", "1 %", _part(np.less(null, 0.01))],
+        ["other people left alone", "all", f"{left} of {len(people)}"],
+        ["intervals cover, simulated label shift", "93 to 97 %", _percent(np.mean(shifted))],
+    ]
+    return markdown_table(["", "wanted", "found"], rows)
+
+
+def _losses(cases: Sequence[Case]) -> str:
+    """Where the oracle's gain goes, step by step."""
+    steps = (
+        ("the oracle: knows the balance", "oracle"),
+        ("informed: knows the distribution that the balance was drawn from", "informed"),
+        ("always: our estimate, without asking", "always"),
+        ("adapt: our estimate, where the data say so", "adapt"),
+        ("EM, without asking", "em"),
+    )
+    rows = [
+        [name, f"{gain(cases, field):+.2f}", _percent(share_of_oracle(cases, field))]
+        for name, field in steps
+    ]
+    return markdown_table(["", "gain", "of the oracle's"], rows)
+
+
+def _size(n: int) -> str:
+    return next(name for name, most in _SIZES.items() if n <= most)
+
+
+def _percent(value: Any) -> str:
+    return f"{100 * float(value):.0f} %"
+
+
+def _part(values: Any) -> str:
+    return f"{int(np.sum(values))} of {len(values)}: {100 * np.mean(values):.1f} %"
+
+
+def _gains(
+    cases: Sequence[Case], title: str, keys: Sequence[Any], key: Callable[[Case], Any]
+) -> str:
+    rows = []
+    for value in keys:
+        chosen = [case for case in cases if key(case) == value]
+        if not chosen:
+            continue
+        adapted = np.mean([case.reason == "adapted" for case in chosen])
+        cells = [f"{gain(chosen, field):+.2f}" for field in METHODS]
+        rows.append([value, str(len(chosen)), _percent(adapted), *cells])
+    return markdown_table([title, "sets", "adapted", *METHODS.values()], rows)
+
+
+def _people(cases: Sequence[Case]) -> str:
+    rows = []
+    for name in sorted({case.classifier for case in cases}):
+        own = [case for case in cases if case.classifier == name]
+        whole = max(own, key=lambda case: case.n_new)
+        adapted = sum(case.reason == "adapted" for case in own)
+        numbers = f"p = {whole.p_value:.2g}, distance {whole.distance:.2f}"
+        said = f"{whole.reason} ({numbers}, {_percent(whole.unexplained)} left)"
+        cells = [f"{gain(own, field):+.2f}" for field in _PEOPLE]
+        rows.append([name, f"{adapted} of {len(own)}", said, *cells])
+    head = ["classifier", "adapted", "all test rows", *(METHODS[field] for field in _PEOPLE)]
+    return markdown_table(head, rows)
+
+
+def _worlds(simulated: Sequence[Simulated]) -> str:
+    rows = []
+    for world in dict.fromkeys(one.world for one in simulated):
+        for m in sorted({one.n_classes for one in simulated}):
+            own = [one for one in simulated if (one.world, one.n_classes) == (world, m)]
+            shares = [_percent(np.mean([one.reason == name for one in own])) for name in _REASONS]
+            numbers = (
+                f"{np.mean([one.strength for one in own]):.2f}",
+                f"{np.mean([one.gain for one in own]):+.2f}",
+                f"{np.mean([one.oracle for one in own]):+.2f}",
+                _percent(np.mean([one.covered for one in own])),
+            )
+            rows.append([world, str(m), str(len(own)), *shares, *numbers])
+    reasons = (reason.replace("_", " ") for reason in _REASONS)
+    head = ["world", "classes", "sets", *reasons, "strength", "gain", "oracle", "coverage"]
+    return markdown_table(head, rows)

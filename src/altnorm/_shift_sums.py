@@ -1,0 +1,120 @@
+"""All that is kept of validation rows and of new ones to find out about a class balance: sums."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from altnorm._mean_tests import Sums
+
+__all__ = ["Intake", "Profile"]
+
+
+class Profile(NamedTuple):
+    """Sums over calibrated validation rows.
+
+    Attributes
+    ----------
+    table : ndarray of shape (m, b, m)
+        Rows by predicted class, confidence bin and label; of weighted rows, as many as they are
+        worth.
+    edges : ndarray of shape (m, b - 1)
+        Confidences between the bins of each predicted class.
+    balance : ndarray of shape (m,)
+        Class balance, as the calibrated probabilities have it.
+    products : ndarray of shape (m, m)
+        Mean product of the probabilities of two classes.
+    """
+
+    table: np.ndarray
+    edges: np.ndarray
+    balance: np.ndarray
+    products: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows of each predicted class and confidence bin, (m, b)."""
+        return np.asarray(self.table.sum(axis=2))
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows, or what weighted ones are worth."""
+        return float(self.table.sum())
+
+    def reweighted(self, balance: np.ndarray) -> np.ndarray:
+        """Rows of each bin, (m, b), if the classes had another balance.
+
+        Re-weighted rows count less than as many independent ones: they are scaled to the number
+        that these are worth.
+        """
+        weight = balance / self.balance
+        sums = self.table @ weight
+        return np.asarray(sums * _ratio(sums.sum(), (self.table @ weight**2).sum()))
+
+    def reweighted_within(self, balance: np.ndarray) -> np.ndarray:
+        """Return the same, with the rows of each predicted class scaled on their own."""
+        weight = balance / self.balance
+        sums, squares = self.table @ weight, self.table @ weight**2
+        return np.asarray(sums * _ratio(sums.sum(axis=1), squares.sum(axis=1))[:, None])
+
+    def sums(self, balance: np.ndarray | None = None) -> Sums:
+        """Return mean and variance of the probabilities, if the classes had another balance.
+
+        A row counts as much as its calibrated probabilities say that its class does.
+        """
+        mean = self.products.sum(axis=1)
+        variance = np.diag(self.products) - mean**2
+        if balance is None:
+            return Sums(self.n_rows, mean, variance)
+        changed = self.products @ (balance / self.balance)
+        return Sums(float(self.reweighted(balance).sum()), changed / changed.sum(), variance)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the probabilities of a row, (m, m)."""
+        mean = self.products.sum(axis=1)
+        return np.asarray(self.products - np.outer(mean, mean))
+
+
+def _ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.divide(a, b, out=np.zeros(np.shape(a)), where=np.asarray(b) > 0)
+
+
+class Intake(NamedTuple):
+    """Sums over calibrated new rows; those of two batches add up.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (m, b)
+        Rows of each predicted class and confidence bin.
+    mass, squares : ndarray of shape (m,)
+        Sums of the probabilities and of their squares.
+    share : ndarray of shape (g, m)
+        Sum of the probabilities under the balance of the batch, for each of `g` priors.
+    evidence : ndarray of shape (g,)
+        Held-out log-likelihood of each prior, less that of the old balance.
+    information : ndarray of shape (m, m)
+        Fisher information about the balance.
+    """
+
+    counts: np.ndarray
+    mass: np.ndarray
+    squares: np.ndarray
+    share: np.ndarray
+    evidence: np.ndarray
+    information: np.ndarray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.counts.sum())
+
+    def plus(self, other: Intake) -> Intake:
+        """Return the sums over both batches."""
+        return Intake(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def sums(self) -> Sums:
+        """Return mean and variance of the probabilities."""
+        mean = self.mass / max(self.n_rows, 1)
+        return Sums(self.n_rows, mean, self.squares / max(self.n_rows, 1) - mean**2)

@@ -1,0 +1,98 @@
+"""Whether to adapt, how far, and what is said about it."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from altnorm.label_shift import profile_rows, take_in
+from altnorm.shift import REASONS, judge_shift
+
+OLD = np.full(4, 0.25)
+
+
+def draw(n, balance, seed, *, slope=1.0):
+    """Rows that are calibrated under OLD if the slope is 1."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(4, n, p=balance)
+    scores = rng.normal(size=(n, 4)) + 1.5 * np.eye(4)[codes]
+    return softmax(1.5 * slope * scores, axis=1), codes
+
+
+def towards(distance):
+    """A balance at this total variation distance from OLD."""
+    return OLD + distance * np.array([1, -1 / 3, -1 / 3, -1 / 3])
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return profile_rows(*draw(4000, OLD, 0))
+
+
+def judged(profile, drawn, *, n=8000, slope=1.0, **options):
+    return judge_shift(profile, take_in(profile, draw(n, drawn, 1, slope=slope)[0]), **options)
+
+
+@pytest.mark.parametrize(
+    ("distance", "reason", "strength"),
+    [(0.0, "no_shift", 0), (0.12, "small_shift", 0), (0.275, "adapted", 0.5), (0.6, "adapted", 1)],
+)
+def test_the_distance_decides_how_much_is_adopted(profile, distance, reason, strength):
+    shift = judged(profile, towards(distance))
+    assert shift.reason == reason
+    assert shift.strength == pytest.approx(strength, abs=0.2)
+    assert shift.distance == pytest.approx(distance, abs=0.03)
+    moved = np.subtract(shift.after, shift.before)
+    assert np.abs(moved).sum() / 2 == pytest.approx(shift.strength * shift.distance)
+
+
+def test_a_bad_fit_is_adapted_to_less_and_less(profile):
+    """The same strong shift, and classifiers that have become less and less sure."""
+    found = [judged(profile, towards(0.45), slope=slope) for slope in (1.0, 0.8, 0.7, 0.4)]
+    strengths = [shift.strength for shift in found]
+    assert strengths == sorted(strengths, reverse=True)
+    assert strengths[0] == 1
+    assert any(0 < strength < 1 for strength in strengths)
+    assert found[-1].reason == "not_label_shift"
+    assert [shift.unexplained for shift in found] == sorted(s.unexplained for s in found)
+    part = next(shift for shift in found if 0 < shift.strength < 1)
+    assert f"Only {part.strength:.0%} of the change is adopted: it leaves" in str(part)
+    assert "of the difference unexplained" in str(found[-1])
+
+
+def test_what_is_said(profile):
+    assert str(judged(profile, towards(0.0))).startswith("Not adapted: no sign of another")
+    small = str(judged(profile, towards(0.12)))
+    assert small.startswith("Not adapted: the class balance seems to have changed")
+    assert small.endswith("that something else may have.")
+    part = judged(profile, towards(0.275))
+    assert "of the change is adopted: so small a distance may have other reasons." in str(part)
+    whole = str(judged(profile, towards(0.6)))
+    assert whole.startswith("Adapted to another class balance, at a distance of 0.59")
+    assert "Only" not in whole
+    assert "Class number 0 changed most: 0.248 before" in whole
+
+
+def test_intervals_hold_what_is_adopted(profile):
+    for distance in (0.0, 0.275, 0.6):
+        shift = judged(profile, towards(distance), n=300)
+        for name in ("before", "after"):
+            low, value, high = (
+                np.array(getattr(shift, name + end)) for end in ("_low", "", "_high")
+            )
+            assert (low >= 0).all()
+            assert (low <= value).all()
+            assert (value <= high).all()
+            assert (high <= 1).all()
+        assert shift.reason in REASONS
+
+
+def test_the_balance_that_holds_is_what_counts(profile):
+    now = towards(0.6)
+    assert judged(profile, now, balance=now).reason in ("no_shift", "small_shift")
+    assert judged(profile, OLD, balance=now).reason == "adapted"
+
+
+def test_the_level_is_the_callers(profile):
+    few = judged(profile, towards(0.4), n=25, significance=1e-6)
+    assert few.reason == "no_shift"
+    assert judged(profile, towards(0.4), n=25, significance=0.999).reason != "no_shift"
