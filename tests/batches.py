@@ -71,5 +71,5 @@ def assert_same_shift(adjuster, window, proba):
     found, expected = adjuster.adapt(window).shift_, adjuster.adapt(proba).shift_
     assert window.n_rows == len(proba)
     assert found.reason == expected.reason == "adapted"
-    assert found.p_value == expected.p_value
+    assert found.p_value == pytest.approx(expected.p_value, rel=1e-6)  # another order of sums
     np.testing.assert_allclose(found.after, expected.after, atol=0.03)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
 from altnorm.model import load_model, save_model
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
+from altnorm.tuning import Window
 
 OLD, NEW = np.full(4, 0.25), np.array([0.04, 0.1, 0.16, 0.7])
 GRID = {"alphas": (0.5, 1.0, 2.0), "depths": (1,), "n_repeats": 2}
@@ -95,6 +96,27 @@ def test_check_says_what_follows(fitted):
     adapted = fitted["bias"].adapt(moved)
     assert adapted.check(draw(1500, NEW, 6, bias=bias)[0]).advice == "nothing"
     assert adapted.check(draw(1500, OLD, 7, bias=bias)[0]).advice == "adapt"
+
+
+def test_a_small_shift_is_nothing_to_act_on(fitted):
+    little = OLD + 0.12 * np.array([1, -1 / 3, -1 / 3, -1 / 3])
+    proba, _ = draw(8000, little, 9, bias=bias_of("bias"))
+    copy, drift = fitted["bias"].adapt(proba), fitted["bias"].check(proba)
+    assert copy.shift_.reason == "small_shift"
+    np.testing.assert_array_equal(copy.transform(proba), fitted["bias"].transform(proba))
+    assert drift.advice == "nothing"
+    assert "changed a little" in str(drift) or "look like those at fit" in str(drift)
+
+
+def test_sums_travel_as_a_vector(fitted):
+    proba, _ = draw(500, NEW, 10, bias=bias_of("bias"))
+    window = fitted["bias"].take_in(proba)
+    again = Window.from_vector(window.to_vector(), 4)
+    for ours, theirs in zip(
+        (*again.intake, *again.usage), (*window.intake, *window.usage), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert fitted["bias"].adapt(again).shift_ == fitted["bias"].adapt(window).shift_
 
 
 def test_what_each_family_becomes(fitted):

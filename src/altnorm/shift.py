@@ -21,11 +21,11 @@ SIGNIFICANCE = 0.01
 # Total variation distance of the balances. Other people with the same balance look like a shift of
 # 0.1 to 0.25 in simulations, and adapting to so small a shift gains little where it is one: nothing
 # is done up to the first, and everything beyond the second.
-_SMALL, _CLEAR = 0.2, 0.35
-# Part of the change that another balance may leave unexplained. Simulated label shift leaves less
-# than 0.2 wherever rows are many enough for a bad fit to be significant; harder data of the same
-# balance leave 0.5 to 1, and in between adapting in part gains most.
-_GOOD_FIT, _BAD_FIT = 0.2, 0.4
+_SMALL, _CLEAR = 0.2, 0.3
+# Part of the change that another balance may leave unexplained. In simulations, data that are
+# harder or of other people leave at least 0.22 where the bad fit is significant; label shift is
+# hardly ever significant, and label shift of harder data leaves 0.1 to 0.6.
+_GOOD_FIT, _BAD_FIT = 0.1, 0.25
 _FIT_SIGNIFICANCE = 0.01  # a bad fit must also be more than the noise of few rows
 _TAIL = 0.025
 
@@ -44,10 +44,11 @@ class Shift:
         Of the hypothesis that nothing has changed: a two-sample test of the mean probability of
         each class, after calibration.
     distance : float
-        Total variation distance between the old balance and the estimated one.
+        Total variation distance between the old balance and the estimated one, less what the
+        count of validation rows alone would give.
     strength : float
         Which part of the estimated change is adopted, from 0 to 1: all of it if the distance is at
-        least 0.35 and the fit good, and nothing if it is below 0.2 or the fit bad.
+        least 0.3 and the fit good, and nothing if it is below 0.2 or the fit bad.
     before, before_low, before_high : tuple of float
         Class balance of the validation data, with a 95 % interval for each class.
     after, after_low, after_high : tuple of float
@@ -57,7 +58,7 @@ class Shift:
         on re-weighted validation data.
     unexplained : float
         Which part of the difference the new balance leaves unexplained, from 0 to 1. If
-        `fit_p_value` is below 0.01, less is adopted beyond 0.2, and nothing beyond 0.4.
+        `fit_p_value` is below 0.01, less is adopted beyond 0.1, and nothing beyond 0.25.
     n_rows : int
         New rows.
     """
@@ -159,7 +160,7 @@ def judge_shift(
     p_value = no_change(profile, intake, balance)
     found = estimate_balance(profile, intake)
     fit_p_value, rest = unexplained(profile, intake.counts, found, current)
-    distance = float(np.abs(found - current).sum() / 2)
+    distance = _distance_beyond_chance(profile, current, found)
     strength = _ramp(distance, _SMALL, _CLEAR)
     reason = "small_shift" if strength == 0 else "adapted"
     if strength and fit_p_value < _FIT_SIGNIFICANCE:
@@ -181,6 +182,13 @@ def judge_shift(
         rest,
         intake.n_rows,
     )
+
+
+def _distance_beyond_chance(profile: Profile, old: np.ndarray, new: np.ndarray) -> float:
+    """Total variation distance, less what it would be if validation rows were only few."""
+    errors = np.sqrt(old * (1 - old) / profile.reweighted(old).sum())
+    chance = np.sqrt(2 / np.pi) * errors.sum()  # mean absolute value of normal variables
+    return max(0.0, float(np.abs(new - old).sum() - chance) / 2)
 
 
 def _ramp(value: float, nothing: float, everything: float) -> float:
