@@ -17,7 +17,14 @@ from experiments.label_shift.tables import make_tables
 from experiments.suite.files import read_classifier, suite_paths
 
 PAGE = Path(__file__).parent / "results" / "README.md"
-QUICK = Design(sizes=(200,), n_repeats=1, n_unshifted=1, worlds=((4, 400, 200),), n_simulated=2)
+QUICK = Design(
+    sizes=(200,),
+    n_repeats=1,
+    n_unshifted=1,
+    worlds=((4, 400, 200),),
+    n_simulated=2,
+    n_unchanged=2,
+)
 MOST_CLASSES = 200
 
 

@@ -14,7 +14,12 @@ from experiments.label_shift.summary import gains, resampled
 
 __all__ = ["draw_gains"]
 
-_MARKS = {"adapt": (BLUE, "o"), "em": (ORANGE, "s"), "oracle": (GREY, "D")}
+_MARKS = {
+    "adapt": (BLUE, "o"),
+    "em": (ORANGE, "s"),
+    "informed": (TEAL, "^"),
+    "oracle": (GREY, "D"),
+}
 _REASONS = {
     "adapted": BLUE,
     "no_shift": GREY,
@@ -37,7 +42,7 @@ def _draw_means(panel: Axes, cases: Sequence[Case]) -> None:
         means = [
             np.mean(gains([c for c in cases if c.shift == shift], name) or [0]) for shift in SHIFTS
         ]
-        x = np.arange(len(SHIFTS)) + 0.12 * (i - 1)
+        x = np.arange(len(SHIFTS)) + 0.12 * (i - 1.5)
         panel.plot(x, means, color=colour, marker=mark, ls="", ms=7, label=METHODS[name])
     panel.axhline(0, color=INK, lw=0.8)
     panel.set_xticks(range(len(SHIFTS)), [shift.replace(" ", "\n") for shift in SHIFTS])

@@ -58,8 +58,9 @@ class Design:
     sizes: tuple[int, ...] = (200, 1000, 5000)
     n_repeats: int = 2
     n_unshifted: int = 6
-    worlds: tuple[tuple[int, int, int], ...] = ((4, 800, 400), (20, 2000, 1000), (150, 2000, 2000))
-    n_simulated: int = 40
+    worlds: tuple[tuple[int, int, int], ...] = ((4, 800, 400), (20, 2000, 1000), (150, 2000, 1000))
+    n_simulated: int = 12
+    n_unchanged: int = 48
     seed: int = 0
 
 
@@ -225,7 +226,8 @@ def simulate(design: Design) -> Iterator[Simulated]:
     rng = np.random.default_rng(design.seed)
     for world in WORLDS:
         for m, n_val, n_new in design.worlds:
-            for _ in range(design.n_simulated):
+            still = world == WORLDS[0]
+            for _ in range(design.n_unchanged if still else design.n_simulated):
                 drawn = draw_world(world, m, n_val, n_new, rng)
                 yield _simulated(world.name, m, *drawn)
 

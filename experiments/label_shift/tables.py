@@ -23,6 +23,7 @@ __all__ = ["make_tables"]
 
 _SIZES = {"up to 250": 250, "251 to 1,000": 1000, "more": np.inf}
 _REASONS = ("adapted", "no_shift", "small_shift", "not_label_shift")
+_MANY = 20  # new rows per class
 _PEOPLE = ("adapt", "always", "em", "em_bare", "bbse")
 
 
@@ -70,11 +71,16 @@ def _losses(cases: Sequence[Case]) -> str:
         ("adapt: our estimate, where the data say so", "adapt"),
         ("EM, without asking", "em"),
     )
+    many = [case for case in cases if case.n_new >= _MANY * case.n_classes]
+    few = [case for case in cases if case.n_new < _MANY * case.n_classes]
+    groups = [group for group in (cases, many, few) if group]
     rows = [
-        [name, f"{gain(cases, field):+.2f}", _percent(share_of_oracle(cases, field))]
+        [name, f"{gain(cases, field):+.2f}", *(_percent(share_of_oracle(g, field)) for g in groups)]
         for name, field in steps
     ]
-    return markdown_table(["", "gain", "of the oracle's"], rows)
+    titles = [f"{len(many)} sets with {_MANY} new rows per class", f"{len(few)} with fewer"]
+    shown = [title for title, group in zip(titles, (many, few), strict=True) if group]
+    return markdown_table(["", "gain", f"share, all {len(cases)} sets", *shown], rows)
 
 
 def _size(n: int) -> str:
