@@ -16,7 +16,7 @@ from tests.pages import check_figures, read_table
 
 FIGURES = {
     "simulation": ["heatmaps", "by_size", "by_alpha", "by_depth"],
-    "geometry": ["steps", "alpha", "two_by_two", "rates", "larger"],
+    "geometry": ["teaser", "steps", "alpha", "two_by_two", "rates", "larger"],
 }
 TABLES = {
     "simulation": ["results", "depth"],

@@ -30,8 +30,9 @@ SHOWN_ALPHAS = (0.5, 1.0, 1.5, 2.0, 4.0)
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse_arguments("geometry", "One iteration in pictures; convergence.", argv)
     folder, quick = arguments.output, arguments.quick
-    steps = study.iteration_steps(np.array([0.5, 0.5]), study.BINARY_REFERENCE)
-    draw_steps(steps, folder)
+    references = {"teaser": study.TEASER_REFERENCE, "steps": study.BINARY_REFERENCE}
+    for name, reference in references.items():
+        draw_steps(study.iteration_steps(np.array([0.5, 0.5]), reference), folder, name)
     report_alpha(folder, quick)
     results = report_two_by_two(folder, quick) | report_larger(folder, quick, arguments.seed)
     fill_page(PAGE, folder, make_tables(**results))

@@ -16,7 +16,7 @@ __all__ = ["draw_alpha", "draw_larger", "draw_paths", "draw_rates", "draw_steps"
 _GAP = 0.1  # inches around panels that have their own vertical axis
 
 
-def draw_steps(steps: Steps, folder: Path) -> None:
+def draw_steps(steps: Steps, folder: Path, name: str) -> None:
     """The start, the division of columns and the division of rows, as moves in the plane."""
     with figure(3, (11.4, 4.2), sharey=True) as (canvas, panels):
         for panel in panels:
@@ -27,14 +27,16 @@ def draw_steps(steps: Steps, folder: Path) -> None:
         _draw_start(panels[0], steps.start)
         _draw_columns(panels[1], steps)
         _draw_rows(panels[2], steps)
-        save(canvas, folder, "steps")
+        save(canvas, folder, name)
 
 
 def _draw_start(panel: Axes, start: np.ndarray) -> None:
     panel.set_title("1  Rows start on the line of sum 1")
     _draw_points(panel, start)
-    panel.annotate("reference A₀", (0.20, 0.80), xytext=(0.30, 0.88), color=BLUE, va="center")
-    panel.annotate("doubtful row b₀", (0.5, 0.5), xytext=(0.55, 0.56), color=ORANGE, va="center")
+    x, y = start[:-1].mean(axis=0)
+    panel.text(x + 0.1, min(y + 0.08, 0.95), "reference A₀", color=BLUE, va="center")
+    x, y = start[-1]
+    panel.text(x + 0.05, y + 0.06, "doubtful row b₀", color=ORANGE, va="center")
 
 
 def _draw_columns(panel: Axes, steps: Steps) -> None:
@@ -57,7 +59,7 @@ def _draw_rows(panel: Axes, steps: Steps) -> None:
     _draw_points(panel, steps.rows_divided)
     _draw_points(panel, steps.start[-1:], faint=True)
     x, y = steps.rows_divided[-1]
-    panel.text(1.02, y + 0.1, f"b₁ = [{x:.3f}, {y:.3f}]", ha="right", color=ORANGE)
+    panel.text(1.02, y + 0.16, f"b₁ = [{x:.3f}, {y:.3f}]", ha="right", color=ORANGE)
 
 
 def _draw_points(panel: Axes, points: np.ndarray, *, faint: bool = False) -> None:
@@ -106,17 +108,21 @@ def draw_paths(
 ) -> None:
     """Two rows, two classes: the path of b for alpha below, at and above 1."""
     titles = ("back to the prior", "an interior limit", "a corner, unless $p = p_A$")
-    with figure(3, (11.4, 3.9), sharey=True) as (canvas, panels):
+    with figure(3, (12.4, 3.9), sharey=True) as (canvas, panels):
         for panel, title, (alpha, path) in zip(panels, titles, paths.items(), strict=True):
             for colour, start, line in zip(ordered(len(starts)), starts, path.T, strict=True):
                 tied = np.isclose(start, reference)
                 style = (0, (2, 1.5)) if tied else "-"
-                panel.plot(line, color=colour, ls=style, marker="o", ms=2.6, lw=1.6)
+                name = f"{start:g}, as $p_A$" if tied else f"{start:g}"
+                look = {"color": colour, "ls": style, "marker": "o", "ms": 2.6, "lw": 1.6}
+                panel.plot(line, label=name, **look)
             panel.set_title(f"alpha = {alpha:g}: {title}")
             panel.set(xlabel="depth d", ylim=(-0.02, 1.02), xlim=(-0.2, len(path) - 0.8))
             panel.set_xticks(range(0, len(path), 2))
         panels[0].set_ylabel("first class in $b_d$")
-        panels[2].text(12, 0.53, "$p = p_A$", ha="right", color="#A8642A")
+        handles, labels = panels[0].get_legend_handles_labels()
+        place = {"loc": "outside right center", "alignment": "left"}
+        canvas.legend(handles[::-1], labels[::-1], title="first class\nin $b_0$: $p$", **place)
         save(canvas, folder, "two_by_two")
 
 

@@ -11,6 +11,7 @@ import altnorm
 
 __all__ = [
     "BINARY_REFERENCE",
+    "TEASER_REFERENCE",
     "Fates",
     "Rates",
     "Steps",
@@ -25,6 +26,7 @@ __all__ = [
     "two_by_two_rate",
 ]
 
+TEASER_REFERENCE = np.array([[0.0, 1.0]])  # the paper's first example
 # Three sure rows that all lean to the second class.
 BINARY_REFERENCE = np.array([[0.05, 0.95], [0.20, 0.80], [0.35, 0.65]])
 CORNER = 0.999  # a row this sure counts as a unit vector
