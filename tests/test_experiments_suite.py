@@ -7,10 +7,12 @@ from scipy.special import expit, softmax
 pytest.importorskip("matplotlib")
 
 import altnorm
+from experiments._output import read_records
 from experiments.suite import __main__ as suite
-from experiments.suite import paper
-from experiments.suite.files import read_classifier
+from experiments.suite import paper, published
+from experiments.suite.files import Classifier, read_classifier
 from experiments.suite.measure import top_label_error
+from experiments.suite.tables import priors_table
 from tests.oracle import oracle
 from tests.pages import check_figures, read_page, read_table
 
@@ -71,23 +73,89 @@ def test_the_table_holds_what_was_measured(folder, tmp_path):
     check_figures(output, ["gains"])
 
 
-def test_the_papers_tuning_takes_the_best_setting_on_the_rows_it_sees(monkeypatch):
+def test_one_method_alone_leaves_the_other_lines():
+    old = [{"classifier": c, "method": m, "gain": 0} for c in "ab" for m in "xy"]
+    new = [{"classifier": "b", "method": "x", "gain": 1}]
+    assert suite.replaced(old, new) == [old[0], old[1], new[0], old[3]]
+
+
+def test_priors_are_summed_up_over_single_label_classifiers():
+    def row(name, prior, allowed, gain):
+        interval = {"ci_low": gain - 0.5, "ci_high": gain + 0.5, "depth": 1}
+        return {"classifier": name, "prior": prior, "allowed": allowed, "gain": gain, **interval}
+
+    rows = [row("a", "uniform", True, 1.0), row("a", "counted", False, -1.0)]
+    told = priors_table([*rows, row("tags", "counted", True, 9.0)]).splitlines()[2:]
+    assert told[0] == told[2].replace("as the source allows", "uniform for all")
+    assert told[0] == "| uniform for all | +1.00 | +1.00 | 1 / 0 | 1 | 1 |"
+    assert told[1] == "| counted for all | -1.00 | -1.00 | 0 / 1 | 1 | 1 |"
+
+
+@pytest.mark.parametrize("prior", [paper.UNIFORM, paper.COUNTED])
+def test_the_papers_tuning_takes_the_best_setting_on_the_rows_it_sees(monkeypatch, prior):
     monkeypatch.setattr(paper, "ALPHAS", (0.5, 2.0, 8.0))
+    monkeypatch.setattr(paper, "DEPTHS", (1, 2))
     logits, y = tiny_part(60, 2)
     proba = softmax(logits, axis=1)
-    found = paper.PaperTuning(depth=2).fit(proba, y)
-    prior = np.bincount(y) / len(y)
+    found = paper.PaperTuning(prior).fit(proba, y)
+    counts = np.bincount(y) if prior == paper.COUNTED else np.ones(N_CLASSES)
     scores = {}
     for alpha in (0.5, 2.0, 8.0):
         for threshold in paper.THRESHOLDS:
             doubtful = altnorm.ambiguity(proba) > threshold
-            steps = oracle(proba[doubtful], proba[~doubtful], prior=prior, alpha=alpha, depth=2)
+            q = counts / counts.sum()
+            steps = oracle(proba[doubtful], proba[~doubtful], prior=q, alpha=alpha, depth=2)
             for depth in (1, 2):
                 after = proba.copy()
                 after[doubtful] = steps[depth]
                 scores[alpha, depth, threshold] = np.mean(after.argmax(axis=1) == y)
     assert scores[tuple(found.best_params_.values())] == max(scores.values())
     assert max(scores.values()) > np.mean(proba.argmax(axis=1) == y)
+
+
+@pytest.mark.heavy
+def test_the_grid_is_the_same_with_pytorch(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(paper, "ALPHAS", (0.3, 1.0, 16.0))
+    logits, y = tiny_part(80, 3)
+    proba, prior = softmax(logits, axis=1), np.full(N_CLASSES, 1 / N_CLASSES)
+    points = paper.scan_grid(proba, y, prior)
+    assert points == paper.scan_grid(proba, y, prior, device="cpu")
+    assert len(points) == 3 * 5 * 3
+
+
+def test_settings_that_were_found_are_not_searched_again(tmp_path, monkeypatch):
+    path = tmp_path / "published.csv"
+    path.write_text("classifier,prior,alpha,depth,threshold\ntiny,uniform,3,2,0.5\n")
+    monkeypatch.setattr(paper, "SETTINGS", path)
+    logits, y = tiny_part(40, 4)
+    data = Classifier("tiny", softmax(logits, axis=1), y, softmax(logits, axis=1), y)
+    assert paper.published(data).setting == (3, 2, 0.5)
+    assert paper.published(data, paper.COUNTED).setting is None
+    fitted = paper.published(data).fit(data.val_proba, y)
+    expected = altnorm.AlternatingNormalizer(3, 2, 0.5, prior="uniform").fit(data.val_proba)
+    np.testing.assert_array_equal(
+        fitted.transform(data.test_proba), expected.transform(data.test_proba)
+    )
+
+
+def test_the_search_is_written_down_for_the_suite(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(paper, "ALPHAS", (0.5, 2.0))
+    published.main(["--data", str(folder), "--output", str(tmp_path / "out")])
+    rows = read_records(tmp_path / "out" / "published.csv")
+    assert [(row["classifier"], row["prior"], row["allowed"]) for row in rows] == [
+        ("cifar10_tiny", "uniform", True),
+        ("cifar10_tiny", "counted", False),
+        ("dialogre_tiny", "counted", True),
+    ]
+    monkeypatch.setattr(paper, "SETTINGS", tmp_path / "out" / "published.csv")
+    data = read_classifier(folder / "cifar10_tiny.npz")
+    fitted = paper.published(data).fit(data.val_proba, data.val_y)
+    after = fitted.transform(data.test_proba).argmax(axis=1) == data.test_y
+    before = data.test_proba.argmax(axis=1) == data.test_y
+    assert rows[0]["gain"] == pytest.approx(100 * (after.mean() - before.mean()), rel=1e-4)
+    tags = paper.published(read_classifier(folder / "dialogre_tiny.npz"))
+    assert tags.setting == (rows[2]["alpha"], rows[2]["depth"], rows[2]["threshold"])
 
 
 def test_halves_are_disjoint_and_keep_the_class_balance(tmp_path):

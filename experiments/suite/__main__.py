@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from joblib import Parallel, delayed
 
@@ -15,32 +16,52 @@ from experiments.suite.measure import FIELDS, measure
 from experiments.suite.tables import make_tables
 
 PAGE = Path(__file__).parent / "results" / "README.md"
+METHOD = {
+    "action": "append",
+    "metavar": "NAME",
+    "default": [],
+    "help": "measure this method alone (may be repeated); the other lines stay as they are",
+}
 
 
 def measure_all(arguments: Namespace) -> None:
     """Measure all classifiers in a folder, and write the numbers down."""
     paths = suite_paths(arguments.data, quick=arguments.quick)
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator")
-    rows = []
-    for part in parallel(delayed(measure)(path, arguments.seed) for path in paths):
+    rows: list[dict[str, Any]] = []
+    tasks = (delayed(measure)(path, arguments.seed, arguments.method) for path in paths)
+    for part in parallel(tasks):
         print(f"done: {part[0]['classifier']}", flush=True)
         rows += part
-    write_csv(
-        arguments.output / "suite.csv", {name: [row[name] for row in rows] for name in FIELDS}
-    )
+    path = arguments.output / "suite.csv"
+    if arguments.method:
+        rows = replaced(read_records(path), rows)
+    write_csv(path, {name: [row[name] for row in rows] for name in FIELDS})
+
+
+def replaced(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The old lines, with those that were measured again in their places."""
+    by_key = {(row["classifier"], row["method"]): row for row in new}
+    return [by_key.get((row["classifier"], row["method"]), row) for row in old]
 
 
 def report(folder: Path) -> None:
     """Figure and page from the numbers."""
     rows = read_records(folder / "suite.csv")
     draw_gains(rows, folder)
-    fill_page(PAGE, folder, make_tables(rows))
+    published = read_records(PAGE.with_name("published.csv"))
+    fill_page(PAGE, folder, make_tables(rows, published))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study and write its results."""
     arguments = parse_arguments(
-        "suite", __doc__, argv, data="the predictions (.npz)", has_tables=True
+        "suite",
+        __doc__,
+        argv,
+        data="the predictions (.npz)",
+        options={"--method": METHOD},
+        has_tables=True,
     )
     if not arguments.tables:
         measure_all(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import altnorm
 from altnorm import peers
 from altnorm.verdict import compare_predictions
 from experiments.suite.files import Classifier, read_classifier
-from experiments.suite.paper import PaperTuning
+from experiments.suite.paper import published
 
 __all__ = ["FIELDS", "measure", "methods_for", "top_label_error"]
 
@@ -30,13 +31,13 @@ def methods_for(classifier: Classifier) -> dict[str, Any]:
     if classifier.multilabel:
         modes = ("pairs", "labelwise")
         return {
-            "CAN as published": PaperTuning(multilabel="pairs"),
+            "CAN as published": published(classifier),
             **{f"Adjuster, {mode}": altnorm.Adjuster(multilabel=mode) for mode in modes},
             "one threshold": peers.GlobalThreshold(),
             "a threshold per label": peers.LabelThresholds(),
         }
     methods: dict[str, Any] = {
-        "CAN as published": PaperTuning(),
+        "CAN as published": published(classifier),
         "AlternatingNormalizerCV": altnorm.AlternatingNormalizerCV(),
         "Adjuster": altnorm.Adjuster(),
         "bias, guarded": altnorm.Adjuster(("bias",)),
@@ -50,8 +51,8 @@ def methods_for(classifier: Classifier) -> dict[str, Any]:
     return methods
 
 
-def measure(path: Path, seed: int) -> list[dict[str, Any]]:
-    """Scores of all methods on one classifier's test data; gains and errors in points."""
+def measure(path: Path, seed: int, only: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Scores of all methods, or those named, on one classifier's test data, in points."""
     classifier = read_classifier(path, seed=seed)
     before = classifier.test_proba
     common = {
@@ -63,6 +64,8 @@ def measure(path: Path, seed: int) -> list[dict[str, Any]]:
     rows = []
     with threadpool_limits(1):
         for name, method in {"untouched": None, **methods_for(classifier)}.items():
+            if only and name not in only:
+                continue
             start = time.perf_counter()
             after = before
             if method is not None:
