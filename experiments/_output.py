@@ -137,12 +137,12 @@ def fill_page(page: Path, folder: Path, tables: Mapping[str, str]) -> None:
     """
     text = page.read_text(encoding="utf-8")
     for name, table in tables.items():
-        start, end = f"<!-- table {name} -->\n", f"\n<!-- end {name} -->"
+        start, end = f"<!-- table {name} -->\n", f"<!-- end {name} -->"
         before, found, rest = text.partition(start)
         _, closed, after = rest.partition(end)
         if not found or not closed:
-            raise SystemExit(f"{page} has no place for the table {name!r}: add {start}{end[1:]}")
-        text = f"{before}{start}\n{table}\n{end}{after}"
+            raise SystemExit(f"{page} has no place for the table {name!r}: add {start}{end}")
+        text = f"{before}{start}\n{table}\n\n{end}{after}"
     if folder.resolve() != page.parent.resolve():
         text = f"*The tables are from another run than the words.*\n\n{text}"
     (folder / "README.md").write_text(text, encoding="utf-8")

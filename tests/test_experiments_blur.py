@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 pytest.importorskip("matplotlib")
 
 import altnorm
 from experiments.blur import __main__ as blur
+from experiments.blur import published as as_published
 from experiments.blur import study
-from experiments.blur.page import rises_then_falls
+from experiments.suite import paper
 from tests.pages import check_figures, read_table
 
 N_CLASSES = 6
@@ -33,7 +35,7 @@ def folder(tmp_path):
 
 def test_quick_run_writes_everything_it_mentions(folder, tmp_path):
     blur.main(["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"])
-    check_figures(tmp_path, ("gains", "references"))
+    check_figures(tmp_path, ("example", "gains", "published", "references"))
     for table in ("gains", "references"):
         rows = read_table(tmp_path, table)
         assert {int(row["sigma"]) for row in rows} == set(study.SIGMAS)
@@ -83,7 +85,16 @@ def test_the_bound_is_no_worse_than_any_setting_of_its_grid():
     assert depth == 1 or alpha == 1.0
 
 
-def test_shape_of_a_curve():
-    assert rises_then_falls(np.array([0.0, 1, 3, 2, 0]))
-    assert not rises_then_falls(np.array([3.0, 2, 1]))
-    assert not rises_then_falls(np.array([0.0, 2, 1, 3]))
+def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypatch):
+    monkeypatch.setattr(paper, "ALPHAS", (0.5, 1.0, 2.0))
+    path = study.blur_path(folder, 8)
+    rows = {row["method"]: row for row in as_published.measure(path, 8, (0.5, 2), None)}
+    logits, labels = tiny_logits(2.0)
+    proba = softmax(logits.astype(float), axis=1)
+    hard = altnorm.ambiguity(proba) > 0.75
+    after = altnorm.alternating_normalization(proba[hard], proba[~hard], alpha=0.5, depth=2)
+    right = (after.argmax(axis=1) == labels[hard]).mean()
+    own = rows[as_published.OWN]
+    assert own["base_hard"] + own["gain_hard"] == pytest.approx(100 * right)
+    assert own["n_hard"] + own["n_reference"] == own["n_test"] == labels.size
+    assert rows[as_published.BEST]["gain"] >= max(own["gain"], rows[as_published.NAIVE]["gain"])

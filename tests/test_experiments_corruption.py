@@ -11,7 +11,7 @@ pytest.importorskip("matplotlib")
 import altnorm
 from experiments.corruption import __main__ as corruption
 from experiments.corruption import data, study
-from experiments.corruption.page import FALLS, GROWS, OPEN, Change
+from experiments.corruption.tables import FALLS, GROWS, OPEN, Change
 from tests.pages import check_figures, read_table
 
 WORDS = {

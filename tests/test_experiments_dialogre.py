@@ -129,21 +129,27 @@ def test_equally_good_settings_take_the_fewest_iterations():
     assert grid.best_point(points).depth == 1
 
 
-def test_interval_and_verdict_over_seeds():
+def test_interval_over_seeds():
     def rows(method, values):
-        return [study.Measured("seed", method, "", 0.5, 0.0, 0.0, v, 0.0, 0.0) for v in values]
+        scores = dict(val_micro=0.0, val_macro=0.0, macro=0.0, conversational=0.0)
+        return [study.Measured("seed", method, "", 0.5, micro=v, **scores) for v in values]
 
     both = rows("base", [50.0, 51.0, 52.0]) + rows("new", [51.0, 52.1, 52.9])
     found = tables.gain(both, "new", "micro")
     assert found.mean == pytest.approx(1.0)
     assert found.low == pytest.approx(1 - 4.302653 * 0.1 / np.sqrt(3))
-    assert tables.verdict(found, [0.5]) == "agrees"
     fallen = tables.gain(both, "base", "micro", base="new")
-    assert tables.verdict(fallen, [0.5]) == "disagrees"
-    wide = found._replace(low=-1.0)
-    expected = "open, compatible with no gain and +0.50, not with +3.00"
-    assert tables.verdict(wide, [0.5, 3.0]) == expected
-    assert tables.verdict(wide, [3.0]).startswith("not reproduced, compatible with no gain, not")
+    assert (fallen.low, fallen.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_entries_in_doubt_are_counted_of_all_labels():
+    rng = np.random.default_rng(0)
+    proba = rng.beta(0.3, 0.6, (40, 5)).round(2)
+    for found in grid.count_doubt(proba, n_labels=8):
+        pairs = np.stack([proba.ravel(), 1 - proba.ravel()], axis=1)
+        expected = sum(altnorm.ambiguity(pairs) > found["threshold"])
+        assert (found["in_doubt"], found["entries"]) == (expected, 40 * 8)
+        assert found["share"] == pytest.approx(100 * expected / 320)
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):
@@ -158,6 +164,7 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
         rows = read_table(output, name)
         assert [row["method"] for row in rows] == list(METHODS)
         assert 0 < float(rows[0]["micro"]) <= 100
+    assert len(read_table(output, "doubt")) == 2 * 3
 
 
 def test_no_predictions_is_told(tmp_path):

@@ -33,9 +33,8 @@ def parse_with_predictions(
         "default": Path(__file__).parents[1] / name / "results" / "predictions.npz",
         "help": f"predictions (.npz) that experiments.{name}.train made",
     }
-    return parse_arguments(
-        name, description, argv, options={"--predictions": where, **(options or {})}
-    )
+    options = {"--predictions": where, **(options or {})}
+    return parse_arguments(name, description, argv, options=options, has_tables=True)
 
 
 def prediction_sources(path: Path, *, quick: bool) -> list[Source]:

@@ -23,7 +23,7 @@ def draw_gains(
     Parameters
     ----------
     gains : mapping of mapping of ndarray
-        Gains over the base in points, by score and by method, one entry a seed.
+        Gains over the base in points, by score and by method, one entry per seed.
     paper : mapping of sequence of float
         The paper's gains, by score.
     folder, name

@@ -13,7 +13,16 @@ import numpy as np
 
 import altnorm
 
-__all__ = ["ALPHAS", "DEPTHS", "THRESHOLDS", "GridPoint", "best_point", "fit_point", "scan"]
+__all__ = [
+    "ALPHAS",
+    "DEPTHS",
+    "THRESHOLDS",
+    "GridPoint",
+    "best_point",
+    "count_doubt",
+    "fit_point",
+    "scan",
+]
 
 ALPHAS = (*(round(0.1 * i, 1) for i in range(1, 10)), *(float(i) for i in range(1, 36)))
 DEPTHS = (1, 2, 3, 4, 5)
@@ -93,6 +102,26 @@ def _tables(
         table = values.copy()
         table[doubt] = step[:, 0]
         yield table
+
+
+def count_doubt(proba: np.ndarray, n_labels: int) -> list[dict[str, float]]:
+    """Entries in doubt at each tau, and their share in per cent.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n, m)
+        Predictions.
+    n_labels : int
+        Labels that there are; those without a column are never in doubt.
+    """
+    values, counts = np.unique(proba, return_counts=True)
+    ambiguity = altnorm.ambiguity(np.stack([values, 1 - values], axis=1))
+    entries = len(proba) * n_labels
+    found = {t: int(counts[ambiguity > t].sum()) for t in THRESHOLDS}
+    return [
+        {"threshold": t, "entries": entries, "in_doubt": n, "share": 100 * n / entries}
+        for t, n in found.items()
+    ]
 
 
 def best_point(points: Sequence[GridPoint]) -> GridPoint:

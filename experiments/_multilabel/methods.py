@@ -11,12 +11,12 @@ from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import GlobalThreshold, Identity, LabelThresholds
 from experiments._multilabel.grid import GridPoint, best_point, fit_point
 
-__all__ = ["BASE", "METHODS", "PUBLISHED", "Fitted", "fit_methods"]
+__all__ = ["BASE", "METHODS", "PUBLISHED", "Fitted", "fit_methods", "fit_thresholds"]
 
 BASE, PUBLISHED = "base", "CAN as published"
 CROSS_FITTED = {"CAN, cross-fitted": "pairs", "CAN, label-wise": "labelwise"}
 ALWAYS = ", always adopted"
-ONE, EACH = "one threshold", "a threshold a label"
+ONE, EACH = "one threshold", "a threshold per label"
 METHODS = (
     BASE,
     PUBLISHED,
@@ -59,6 +59,11 @@ def fit_methods(
     yield Fitted(PUBLISHED, fit_point(best, proba, prior), _words(**best._asdict()))
     for name, multilabel in CROSS_FITTED.items():
         yield from _cross_fitted(name, multilabel, proba, labels, options)
+    yield from fit_thresholds(proba, labels)
+
+
+def fit_thresholds(proba: np.ndarray, labels: np.ndarray) -> Iterator[Fitted]:
+    """One threshold, and one per label."""
     one = GlobalThreshold().fit(proba, labels)
     yield Fitted(ONE, one, f"threshold {one.threshold_:.3f}")
     yield Fitted(EACH, LabelThresholds().fit(proba, labels), "")

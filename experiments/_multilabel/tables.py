@@ -1,4 +1,4 @@
-"""Means, spreads and verdicts over seeds."""
+"""Tables of means, spreads and gains over seeds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t
 
-from experiments._multilabel.methods import BASE, METHODS, PUBLISHED
+from experiments._multilabel.methods import ALWAYS, BASE, METHODS, ONE, PUBLISHED
 from experiments._output import markdown_table
 
 __all__ = [
     "Gain",
     "adopted_count",
-    "claim",
+    "claims_table",
     "column",
+    "doubt_table",
     "gain",
     "gain_table",
     "mean_and_sd",
     "paper_table",
     "score_table",
-    "verdict",
+    "settings_table",
 ]
 
 
@@ -57,31 +58,11 @@ def gain(rows: Sequence[Any], method: str, field: str, *, base: str = BASE) -> G
 
 
 def mean_and_sd(values: np.ndarray) -> str:
-    """Mean and standard deviation over seeds, in points."""
+    """Mean and standard deviation over seeds, in points; a dash if it was not measured."""
+    if np.isnan(values).any():
+        return "–"
     spread = values.std(ddof=1) if values.size > 1 else 0.0
     return f"{values.mean():.2f} ± {spread:.2f}"
-
-
-def verdict(found: Gain, claimed: Sequence[float]) -> str:
-    """What the interval over seeds says about the gains that the paper claims."""
-    if found.low > 0:
-        return "agrees"
-    if found.high < 0:
-        return "disagrees"
-    inside = [f"{x:+.2f}" for x in claimed if found.low <= x <= found.high]
-    outside = [f"{x:+.2f}" for x in claimed if not found.low <= x <= found.high]
-    words = " and ".join(["no gain", *inside])
-    against = f", not with {' and '.join(outside)}" if outside else ""
-    return f"{'open' if inside else 'not reproduced'}, compatible with {words}{against}"
-
-
-def claim(rows: Sequence[Any], field: str, title: str, claimed: Sequence[float]) -> str:
-    """The claim that CAN as published raises a score, and what is found here."""
-    found = gain(rows, PUBLISHED, field)
-    better = f"{int((found.values > 0).sum())} of {found.values.size} seeds better"
-    paper = " and ".join(f"{x:+.2f}" for x in claimed)
-    told = f"(paper: {paper}): {verdict(found, claimed)}. Here {found}, {better}."
-    return f"- **CAN raises {title}** {told}"
 
 
 def score_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:
@@ -110,13 +91,57 @@ def adopted_count(rows: Sequence[Any], method: str) -> str:
 
 
 def paper_table(rows: Sequence[Any], paper: Mapping[str, Mapping[str, tuple[float, float]]]) -> str:
-    """The paper's Table 1, before and after, and the same from here below."""
+    """The paper's Table 1, before and after, and the same from here, also on validation data."""
     lines = [
-        [f"paper, {name}", *(f"{a:.2f} → {b:.2f} ({b - a:+.2f})" for a, b in table.values())]
+        [f"paper, {name}, test", *(f"{a:.2f} → {b:.2f} ({b - a:+.2f})" for a, b in table.values())]
         for name, table in paper.items()
     ]
-    found = []
-    for field in ("macro", "micro"):
-        before, after = (column(rows, name, field).mean() for name in (BASE, PUBLISHED))
-        found.append(f"{before:.2f} → {after:.2f} ({after - before:+.2f})")
-    return markdown_table(["base → CAN, test", "macro-F1", "micro-F1"], [*lines, ["here", *found]])
+    for split, prefix in (("test", ""), ("validation", "val_")):
+        found = []
+        for field in ("macro", "micro"):
+            before, after = (column(rows, name, prefix + field) for name in (BASE, PUBLISHED))
+            change = f"({after.mean() - before.mean():+.2f})"
+            known = not np.isnan(before).any()
+            found.append(f"{before.mean():.2f} → {after.mean():.2f} {change}" if known else "–")
+        lines.append([f"here, {split}", *found])
+    return markdown_table(["base → CAN", "macro-F1", "micro-F1"], lines)
+
+
+def claims_table(rows: Sequence[Any], paper: Mapping[str, Sequence[float]]) -> str:
+    """Gain of CAN as published beside the gains that the paper reports for its classifiers."""
+    lines = []
+    for field, title in (("macro", "macro-F1"), ("micro", "micro-F1")):
+        found = gain(rows, PUBLISHED, field)
+        better = f"{int((found.values > 0).sum())} of {found.values.size}"
+        reported = " and ".join(f"{x:+.2f}" for x in paper[title])
+        against = str(gain(rows, PUBLISHED, field, base=ONE))
+        lines.append([title, reported, str(found), better, against])
+    header = ["", "gain in the paper", "here, test", "seeds better", "less that of one threshold"]
+    return markdown_table(header, lines)
+
+
+def doubt_table(doubts: Sequence[Any], paper: Mapping[float, str]) -> str:
+    """Share of entries in doubt for each tau, smallest and largest of the classifiers."""
+    lines = []
+    for threshold in sorted({row["threshold"] for row in doubts}):
+        cells = []
+        for split in ("validation", "test"):
+            chosen = [
+                row for row in doubts if (row["split"], row["threshold"]) == (split, threshold)
+            ]
+            shares = [row["share"] for row in chosen]
+            digits = 2 if max(shares) >= 1 else 3
+            ends = f"{min(shares):.{digits}f} to {max(shares):.{digits}f} %"
+            cells.append(f"{ends} of {chosen[0]['entries']:,}")
+        lines.append([f"{threshold:g}", *cells, paper.get(threshold, "")])
+    return markdown_table(["tau", "validation", "test", "in the paper"], lines)
+
+
+def settings_table(rows: Sequence[Any]) -> str:
+    """What each classifier's tuning chose."""
+    names = [name for name in METHODS if any(r.method == name and r.setting for r in rows)]
+    names = [name for name in names if not name.endswith(ALWAYS)]
+    classifiers = dict.fromkeys(row.classifier for row in rows)
+    settings = {(row.classifier, row.method): row.setting for row in rows}
+    lines = [[name, *(settings[name, method] for method in names)] for name in classifiers]
+    return markdown_table(["classifier", *names], lines)

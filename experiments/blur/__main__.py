@@ -1,4 +1,7 @@
-"""``python -m experiments.blur --data DIR [--quick] [--output DIR]``."""
+"""``python -m experiments.blur --data DIR [--quick] [--output DIR]``.
+
+What the paper did, the whole grid on all images, comes from ``experiments.blur.published``.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from experiments._output import parse_arguments, write_csv
+from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.blur import study
-from experiments.blur.figures import draw_gains, draw_references
-from experiments.blur.page import write_page
-from experiments.blur.study import Measured
+from experiments.blur.figures import draw_example, draw_gains, draw_published, draw_references
+from experiments.blur.tables import make_tables
 
+PAGE = Path(__file__).parent / "results" / "README.md"
 HOLDS = "imagenet5k_lite0_blur00.npz to imagenet5k_lite0_blur32.npz"
 TENTHS = tuple(round(0.1 * i, 1) for i in range(1, 10))
 FULL = study.Grid((*TENTHS, *map(float, range(1, 36))), (*TENTHS, 1.0, 2.0, 3.0), 5, {})
@@ -25,14 +28,16 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_arguments("blur", "Gain against blur.", argv, data=HOLDS)
-    report(measure(arguments), arguments.output, quick=arguments.quick)
+    arguments = parse_arguments("blur", "Gain against blur.", argv, data=HOLDS, has_tables=True)
+    if not arguments.tables:
+        measure(arguments)
+    report(arguments.output)
     print(f"results in {arguments.output}")
 
 
-def measure(arguments: Namespace) -> Measured:
-    """Measure all blurs."""
-    quick = arguments.quick
+def measure(arguments: Namespace) -> None:
+    """Measure all blurs, and write the numbers down."""
+    quick, folder = arguments.quick, arguments.output
     grid, seeds, halves = (QUICK, (0,), (0,)) if quick else (FULL, (0, 1, 2), (0, 1))
     paths = {sigma: study.blur_path(arguments.data, sigma) for sigma in study.SIGMAS}
     parallel = Parallel(n_jobs=arguments.jobs)
@@ -44,18 +49,22 @@ def measure(arguments: Namespace) -> Measured:
         delayed(study.measure_references)(path, sigma, SHARES, 1 if quick else 6, arguments.seed)
         for sigma, path in paths.items()
     )
-    doubt = {sigma: study.measure_doubt(path) for sigma, path in paths.items()}
-    return Measured(list(chain(*gains)), list(chain(*references)), doubt)
+    write_records(folder / "gains.csv", list(chain(*gains)))
+    write_records(folder / "references.csv", list(chain(*references)))
+    doubt = [{"sigma": s} | study.measure_doubt(path)._asdict() for s, path in paths.items()]
+    write_records(folder / "doubt.csv", doubt)
 
 
-def report(measured: Measured, folder: Path, *, quick: bool) -> None:
-    """Write tables, figures and the page."""
-    for name, table in (("gains", measured.gains), ("references", measured.references)):
-        columns = {key: [record[key] for record in table] for key in table[0]}
-        write_csv(folder / f"{name}.csv", columns)
-    draw_gains(measured.gains, measured.doubt, folder)
-    draw_references(measured.references, folder)
-    (folder / "README.md").write_text(write_page(measured, quick=quick), encoding="utf-8")
+def report(folder: Path) -> None:
+    """Figures and page from the numbers; those of the paper's way are the committed ones."""
+    names = ("gains", "references", "doubt")
+    gains, references, doubt = (read_records(folder / f"{name}.csv") for name in names)
+    published = read_records(PAGE.with_name("published.csv"))
+    draw_example(folder)
+    draw_gains(gains, {row["sigma"]: row["share"] for row in doubt}, folder)
+    draw_published(published, folder)
+    draw_references(references, folder)
+    fill_page(PAGE, folder, make_tables(gains, references, doubt, published))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from scipy.ndimage import gaussian_filter
 
 from experiments._figures import BLUE, GREY, INK, ORANGE, PURPLE, TEAL, figure, ordered, save
+from experiments.blur import published
 from experiments.blur.study import (
     BEST,
     FOLDS,
@@ -18,12 +20,12 @@ from experiments.blur.study import (
     PAPER_SHARES,
     SAME,
     SIGMAS,
-    Doubt,
     summarise,
 )
 
-__all__ = ["draw_gains", "draw_references"]
+__all__ = ["draw_example", "draw_gains", "draw_published", "draw_references"]
 
+_GAIN_TITLES = ("Gain on the rows in doubt (points)", "Gain on all rows (points)")
 _COLOURS = {NAIVE: ORANGE, BEST: GREY, HONEST: BLUE}
 _LABELS = {
     NAIVE: "CAN-naive (alpha 1, depth 1)",
@@ -32,14 +34,14 @@ _LABELS = {
 }
 
 
-def draw_gains(records: list[dict[str, Any]], doubt: dict[int, Doubt], folder: Path) -> None:
+def draw_gains(records: list[dict[str, Any]], doubt: dict[int, float], folder: Path) -> None:
     """Rows in doubt, and gains on them and on all rows, against the blur."""
     with figure(3, (11.8, 4.1)) as (canvas, panels):
         _draw_shares(panels[0], records, doubt)
         _draw_methods(panels[1], records, "_hard")
-        panels[1].set_title("Gain on the rows in doubt (points)")
+        panels[1].set_title(_GAIN_TITLES[0])
         _draw_methods(panels[2], records, "")
-        panels[2].set_title("Gain on all rows (points)")
+        panels[2].set_title(_GAIN_TITLES[1])
         for panel in panels:
             panel.set_xticks(range(len(SIGMAS)), [str(sigma) for sigma in SIGMAS])
             panel.set_xlabel("blur σ")
@@ -48,8 +50,8 @@ def draw_gains(records: list[dict[str, Any]], doubt: dict[int, Doubt], folder: P
         save(canvas, folder, "gains")
 
 
-def _draw_shares(panel: Axes, records: list[dict[str, Any]], doubt: dict[int, Doubt]) -> None:
-    ours = [doubt[sigma].share for sigma in SIGMAS]
+def _draw_shares(panel: Axes, records: list[dict[str, Any]], doubt: dict[int, float]) -> None:
+    ours = [doubt[sigma] for sigma in SIGMAS]
     x = range(len(SIGMAS))
     panel.plot(x, ours, color=BLUE, marker="o", ms=4)
     panel.plot(x, PAPER_SHARES, color=INK, marker="D", ms=4, ls=(0, (4, 3)), lw=1.2)
@@ -76,6 +78,68 @@ def _draw_methods(panel: Axes, records: list[dict[str, Any]], name: str) -> None
             chosen = [r for r in records if r["sigma"] == sigma and r["method"] == method]
             splits = [r["gain" + name] for r in chosen]
             panel.plot([at] * len(splits), splits, "_", color=colour, ms=7, alpha=0.6)
+
+
+def draw_published(records: list[dict[str, Any]], folder: Path) -> None:
+    """Gains as the paper measures them: the sure rest of the same images is the reference."""
+    looks = {
+        published.BEST: (GREY, "D", "best alpha and depth on these images"),
+        published.OWN: (PURPLE, "s", "the paper's alpha and depth"),
+        published.NAIVE: (ORANGE, "o", "alpha 1, depth 1"),
+    }
+    with figure(2, (9.6, 3.9)) as (canvas, panels):
+        for panel, name, title in zip(panels, ("_hard", ""), _GAIN_TITLES, strict=True):
+            panel.axhline(0, color=INK, lw=0.8)
+            for i, (method, (colour, marker, label)) in enumerate(looks.items()):
+                rows = [r for r in records if r["method"] == method]
+                x = np.arange(len(rows)) + 0.1 * (i - 1)
+                bars = [1.96 * r["se" + name] for r in rows]
+                style = {"color": colour, "marker": marker, "ms": 5, "elinewidth": 1.3}
+                panel.errorbar(x, [r["gain" + name] for r in rows], bars, label=label, **style)
+            panel.set_xticks(range(len(SIGMAS)), [str(sigma) for sigma in SIGMAS])
+            panel.set_xlabel("blur σ")
+            panel.set_title(title)
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        save(canvas, folder, "published")
+
+
+def draw_example(folder: Path) -> None:
+    """A made-up picture at each blur."""
+    picture = paint_scene(224)
+    with figure(len(SIGMAS), (11.4, 2.3)) as (canvas, panels):
+        for panel, sigma in zip(panels, SIGMAS, strict=True):
+            blurred = gaussian_filter(picture, (sigma, sigma, 0), mode="nearest")
+            panel.imshow(np.clip(blurred, 0, 1))
+            panel.set_axis_off()
+            panel.set_title(f"σ = {sigma}")
+        save(canvas, folder, "example")
+
+
+def paint_scene(size: int) -> np.ndarray:
+    """A house with a tree under the sun, of shape (size, size, 3) with values from 0 to 1."""
+    y, x = np.mgrid[0:size, 0:size] / size
+    scene = np.stack([0.55 + 0.3 * y, 0.75 + 0.15 * y, 0.95 + 0 * y], axis=2)
+    scene[y > 0.72 + 0.02 * np.sin(9 * x)] = (0.36, 0.55, 0.25)
+    stripes = (0.5 + 0.5 * np.sign(np.sin(120 * y)))[..., None] * 0.06
+    wall = (abs(x - 0.36) < 0.2) & (y > 0.45) & (y < 0.8)
+    scene[wall] = (np.array([0.80, 0.70, 0.58]) - stripes)[wall]
+    scene[(abs(x - 0.36) < 1.05 * (y - 0.22)) & (y > 0.22) & (y < 0.45)] = (0.62, 0.22, 0.16)
+    for left, top, width, height, colour in _PARTS:
+        part = (x >= left) & (x < left + width) & (y >= top) & (y < top + height)
+        scene[part] = colour
+    for cx, cy in ((0.78, 0.42), (0.71, 0.5), (0.85, 0.5), (0.78, 0.52)):
+        scene[(x - cx) ** 2 + (y - cy) ** 2 < 0.1**2] = (0.16, 0.38, 0.17)
+    scene[(x - 0.86) ** 2 + (y - 0.14) ** 2 < 0.07**2] = (0.98, 0.85, 0.35)
+    return scene
+
+
+# Of the picture: left, top, width, height and colour of the door, the windows and the trunk.
+_PARTS = (
+    (0.32, 0.62, 0.09, 0.18, (0.35, 0.20, 0.12)),
+    (0.20, 0.54, 0.08, 0.09, (0.18, 0.26, 0.36)),
+    (0.45, 0.54, 0.08, 0.09, (0.18, 0.26, 0.36)),
+    (0.76, 0.50, 0.045, 0.31, (0.38, 0.26, 0.16)),
+)
 
 
 def draw_references(references: list[dict[str, Any]], folder: Path) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from experiments._output import parse_arguments, write_csv
+from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.blur.study import Grid
 from experiments.corruption import data, study
 from experiments.corruption.figures import draw_gains
-from experiments.corruption.page import write_page
+from experiments.corruption.tables import make_tables
 
+PAGE = Path(__file__).parent / "results" / "README.md"
 HOLDS = "the folders clinc150 and banking77"
 TENTHS = tuple(round(0.1 * i, 1) for i in range(1, 10))
 FULL = study.Design(
@@ -35,9 +36,12 @@ QUICK = study.Design(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_arguments("corruption", "Gain against corruption.", argv, data=HOLDS)
+    about = "Gain against corruption."
+    arguments = parse_arguments("corruption", about, argv, data=HOLDS, has_tables=True)
     design = QUICK if arguments.quick else FULL
-    report(measure(arguments, design), design, arguments.output, quick=arguments.quick)
+    if not arguments.tables:
+        write_records(arguments.output / "gains.csv", measure(arguments, design))
+    report(design, arguments.output)
     print(f"results in {arguments.output}")
 
 
@@ -50,14 +54,12 @@ def measure(arguments: Namespace, design: study.Design) -> list[dict[str, Any]]:
     return list(chain(*parts))
 
 
-def report(
-    records: list[dict[str, Any]], design: study.Design, folder: Path, *, quick: bool
-) -> None:
-    """Write the table, the figure and the page."""
-    write_csv(folder / "gains.csv", {key: [r[key] for r in records] for key in records[0]})
+def report(design: study.Design, folder: Path) -> None:
+    """Figures and page from the numbers."""
+    records = read_records(folder / "gains.csv")
     for kind in design.rates:
         draw_gains(records, design, kind, folder)
-    (folder / "README.md").write_text(write_page(records, design, quick=quick), encoding="utf-8")
+    fill_page(PAGE, folder, make_tables(records, design))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 
 from altnorm.metrics import Score, tune_none_threshold
 from experiments._multilabel.grid import GridPoint, scan
-from experiments._multilabel.methods import fit_methods
+from experiments._multilabel.methods import Fitted, fit_methods
 from experiments.dialogre.evaluation import (
     Predictions,
     Split,
@@ -18,7 +18,7 @@ from experiments.dialogre.evaluation import (
     tuned_f1,
 )
 
-__all__ = ["Measured", "measure", "scan_validation"]
+__all__ = ["Measured", "measure", "scan_validation", "score"]
 
 
 class Measured(NamedTuple):
@@ -65,17 +65,20 @@ def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Me
         random_state=seed,
         **(reduced if quick else {}),
     )
-    rows = []
-    for name, method, setting in fitted:
-        val, test = (_adjusted(method, split) for split in (data.val, data.test))
-        limit = tune_none_threshold(val.proba, val.labels)
-        scores = [
-            *relation_f1(val.labels, val.proba, limit),
-            *relation_f1(test.labels, test.proba, limit),
-            _conversational(val, test),
-        ]
-        rows.append(Measured(data.name, name, setting, limit, *(100 * x for x in scores)))
-    return rows
+    return [score(data, one) for one in fitted]
+
+
+def score(data: Predictions, fitted: Fitted) -> Measured:
+    """Scores of one fitted method."""
+    name, method, setting = fitted
+    val, test = (_adjusted(method, split) for split in (data.val, data.test))
+    limit = tune_none_threshold(val.proba, val.labels)
+    scores = [
+        *relation_f1(val.labels, val.proba, limit),
+        *relation_f1(test.labels, test.proba, limit),
+        _conversational(val, test),
+    ]
+    return Measured(data.name, name, setting, limit, *(100 * x for x in scores))
 
 
 def _adjusted(method: Any, split: Split) -> Split:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from experiments._output import parse_arguments, write_csv
+from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.reference_choice import study
 from experiments.reference_choice.figures import draw_sizes
-from experiments.reference_choice.page import write_page
 from experiments.reference_choice.results import Results, collect
+from experiments.reference_choice.tables import make_tables
 from experiments.suite.files import suite_paths
 
-HOLDS = "predictions, one .npz file a classifier"
+PAGE = Path(__file__).parent / "results" / "README.md"
+HOLDS = "predictions, one .npz file per classifier"
 MULTILABEL = ("dialogre", "coco", "ptbxl", "chestxray")
 FULL = study.Design(
     sizes=(50, 100, 200, 500, 1000),
@@ -37,9 +38,12 @@ QUICK = FULL._replace(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_arguments("reference_choice", "How to choose A0.", argv, data=HOLDS)
+    about = "How to choose A0."
+    arguments = parse_arguments("reference_choice", about, argv, data=HOLDS, has_tables=True)
     design = QUICK if arguments.quick else FULL
-    report(measure(arguments, design), design, arguments.output, quick=arguments.quick)
+    if not arguments.tables:
+        write(measure(arguments, design), arguments.output)
+    report(design, arguments.output)
     print(f"results in {arguments.output}")
 
 
@@ -54,12 +58,17 @@ def measure(arguments: Namespace, design: study.Design) -> Results:
     return collect(parts, design)
 
 
-def report(results: Results, design: study.Design, folder: Path, *, quick: bool) -> None:
-    """Write tables, the figure and the page."""
-    for name, table in (("gains", results.gains), ("classifiers", results.classifiers)):
-        write_csv(folder / f"{name}.csv", {key: [row[key] for row in table] for key in table[0]})
+def write(results: Results, folder: Path) -> None:
+    """Write the numbers down."""
+    for name, table in results._asdict().items():
+        write_records(folder / f"{name}.csv", table)
+
+
+def report(design: study.Design, folder: Path) -> None:
+    """Figure and page from the numbers."""
+    results = Results(*(read_records(folder / f"{name}.csv") for name in Results._fields))
     draw_sizes(results.gains, design, folder)
-    (folder / "README.md").write_text(write_page(results, design, quick=quick), encoding="utf-8")
+    fill_page(PAGE, folder, make_tables(results, design))
 
 
 if __name__ == "__main__":

@@ -230,7 +230,6 @@ def describe(data: Classifier, design: Design, seed: int) -> dict[str, Any]:
         "base": 100 * float(before.mean()),
         "library_gain": 100 * float(after.mean() - before.mean()),
         "library_adopted": search.verdict_.adopted,
-        "library_reference": search.best_params_["reference"],
     }
 
 

@@ -6,21 +6,23 @@ normalization and its peers, and draws the score over the paper's grid.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from experiments._multilabel.arguments import Source, parse_with_predictions, prediction_sources
 from experiments._multilabel.figures import draw_gains
-from experiments._multilabel.grid import GridPoint
+from experiments._multilabel.grid import GridPoint, count_doubt
 from experiments._multilabel.methods import BASE, METHODS
 from experiments._multilabel.tables import column, gain
-from experiments._output import write_csv
-from experiments.ufet.evaluation import read_predictions
-from experiments.ufet.figures import draw_tuning, tuning_curves
-from experiments.ufet.page import PAPER_GAINS, SCORES, write_page
+from experiments._output import fill_page, read_records, write_csv, write_records
+from experiments.ufet.data import N_TYPES
+from experiments.ufet.evaluation import Predictions, read_predictions
+from experiments.ufet.figures import Curves, draw_tuning, tuning_curves
 from experiments.ufet.study import (
     Measured,
     Shifted,
@@ -28,7 +30,9 @@ from experiments.ufet.study import (
     measure_shifted,
     scan_validation,
 )
+from experiments.ufet.tables import PAPER_GAINS, SCORES, make_tables
 
+PAGE = Path(__file__).parent / "results" / "README.md"
 SHIFTS = (0.0, 1.0, 2.0, 3.0)
 
 
@@ -38,7 +42,7 @@ class Part(NamedTuple):
     points: list[GridPoint]
     rows: list[Measured]
     shifted: list[Shifted]
-    n_types: int
+    doubts: list[dict[str, Any]]
 
 
 def measure_seed(source: Source, quick: bool, seed: int) -> Part:
@@ -47,49 +51,75 @@ def measure_seed(source: Source, quick: bool, seed: int) -> Part:
     points = scan_validation(data, quick=quick)
     shifted = [measure_shifted(data, shift) for shift in (SHIFTS[:2] if quick else SHIFTS)]
     rows = measure(data, points, quick=quick, seed=seed)
-    return Part(points, rows, shifted, data.levels.size)
+    return Part(points, rows, shifted, doubts_in(data))
 
 
-def write_results(parts: Sequence[Part], folder: Path, *, quick: bool) -> str:
-    """Write tables, figures and the page, which is returned."""
-    points = [point for part in parts for point in part.points]
-    rows = [row for part in parts for row in part.rows]
-    shifted = [row for part in parts for row in part.shifted]
-    for name, records in (("results", rows), ("shifted", shifted)):
-        columns = zip(records[0]._fields, zip(*records, strict=True), strict=True)
-        write_csv(folder / f"{name}.csv", dict(columns))
-    draw(rows, points, folder)
-    page = write_page(rows, points, shifted, n_types=parts[0].n_types, quick=quick)
-    (folder / "README.md").write_text(page, encoding="utf-8")
-    return page
+def doubts_in(data: Predictions) -> list[dict[str, Any]]:
+    """How many entries are in doubt, of all types that there are."""
+    parts = (("validation", data.val_proba), ("test", data.test_proba))
+    return [
+        {"classifier": data.name, "split": split} | found
+        for split, proba in parts
+        for found in count_doubt(proba, N_TYPES)
+    ]
 
 
-def draw(rows: Sequence[Measured], points: Sequence[GridPoint], folder: Path) -> None:
-    """The two figures, and the curves as CSV."""
-    curves = tuning_curves(points)
+def measure_all(arguments: Namespace) -> None:
+    """Measure all seeds, and write the numbers down."""
+    folder = arguments.output
+    sources = prediction_sources(arguments.predictions, quick=arguments.quick)
+    parts = Parallel(n_jobs=arguments.jobs)(
+        delayed(measure_seed)(source, arguments.quick, arguments.seed) for source in sources
+    )
+    rows = [row._asdict() for part in parts for row in part.rows]
+    write_records(folder / "results.csv", rows)
+    write_records(folder / "shifted.csv", [r._asdict() for part in parts for r in part.shifted])
+    write_records(folder / "doubt.csv", [row for part in parts for row in part.doubts])
+    write_curves(tuning_curves([p for part in parts for p in part.points]), folder / "tuning.csv")
+
+
+def write_curves(curves: Curves, path: Path) -> None:
+    """Score against alpha for each tau and depth, as CSV."""
     flat = [
         (threshold, depth, float(alpha), float(score))
         for (threshold, depth), curve in curves.items()
         for alpha, score in zip(*curve, strict=True)
     ]
-    columns = zip(("tau", "depth", "alpha", "val_macro"), zip(*flat, strict=True), strict=True)
-    write_csv(folder / "tuning.csv", dict(columns))
+    names = ("tau", "depth", "alpha", "val_macro")
+    write_csv(path, dict(zip(names, zip(*flat, strict=True), strict=True)))
+
+
+def read_curves(path: Path) -> Curves:
+    """What `write_curves` wrote."""
+    curves: dict[tuple[float, int], list[tuple[float, float]]] = {}
+    for row in read_records(path):
+        curves.setdefault((row["tau"], row["depth"]), []).append((row["alpha"], row["val_macro"]))
+    return {key: tuple(np.array(curve).T) for key, curve in curves.items()}
+
+
+def report(folder: Path) -> None:
+    """Figures and page from the numbers."""
+    unknown = {"val_micro": np.nan}
+    rows = [Measured(**unknown | record) for record in read_records(folder / "results.csv")]
+    shifted = [Shifted(**record) for record in read_records(folder / "shifted.csv")]
+    curves = read_curves(folder / "tuning.csv")
     draw_tuning(curves, float(column(rows, BASE, "val_macro").mean()), folder, "tuning")
     gains = {
         title: {name: gain(rows, name, field).values for name in METHODS if name != BASE}
         for field, title in list(SCORES.items())[:2]
     }
     draw_gains(gains, PAPER_GAINS, folder, "gains")
+    doubts = read_records(folder / "doubt.csv")
+    fill_page(PAGE, folder, make_tables(rows, curves, shifted, doubts))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the study and write its results."""
     arguments = parse_with_predictions("ufet", __doc__, argv)
-    sources = prediction_sources(arguments.predictions, quick=arguments.quick)
-    parts = Parallel(n_jobs=arguments.jobs)(
-        delayed(measure_seed)(source, arguments.quick, arguments.seed) for source in sources
-    )
-    print(write_results(parts, arguments.output, quick=arguments.quick))
+    if not arguments.tables:
+        measure_all(arguments)
+    report(arguments.output)
+    print(f"results in {arguments.output}")
 
 
 if __name__ == "__main__":

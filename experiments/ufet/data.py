@@ -10,13 +10,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["DOWNLOAD", "LEVELS", "Mention", "label_matrix", "level_of", "read_split", "read_types"]
+__all__ = [
+    "DOWNLOAD",
+    "LEVELS",
+    "N_TYPES",
+    "Mention",
+    "label_matrix",
+    "level_of",
+    "read_split",
+    "read_types",
+]
 
 # The official archive; crowd/train.json, dev.json, test.json and ontology/types.txt are in it.
 # Choi, Levy, Choi, Zettlemoyer, ACL 2018; some sentences come from licensed news text.
 DOWNLOAD = "http://nlp.cs.washington.edu/entity_type/data/ultrafine_acl18.tar.gz"
 
 LEVELS = ("coarse", "fine", "ultra-fine")
+N_TYPES = 10_331
 _FIRST = (0, 9, 130)  # position in types.txt at which each level begins
 
 

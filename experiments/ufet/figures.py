@@ -28,7 +28,7 @@ def tuning_curves(points: Sequence[GridPoint]) -> Curves:
 
 
 def draw_tuning(curves: Curves, base: float, folder: Path, name: str) -> None:
-    """One panel a tau, one curve a depth, the untouched predictions as a line."""
+    """One panel per tau, one curve per depth, the untouched predictions as a line."""
     thresholds = sorted({threshold for threshold, _ in curves})
     depths = sorted({depth for _, depth in curves})
     colours = dict(zip(depths, ordered(len(depths)), strict=True))

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 
 from altnorm.peers import GlobalThreshold
 from experiments._multilabel.grid import GridPoint, best_point, fit_point, scan
-from experiments._multilabel.methods import fit_methods
+from experiments._multilabel.methods import Fitted, fit_methods
 from experiments.ufet.evaluation import (
     Predictions,
     macro_f1,
@@ -17,7 +17,7 @@ from experiments.ufet.evaluation import (
     type_scores,
 )
 
-__all__ = ["Measured", "Shifted", "measure", "measure_shifted", "scan_validation"]
+__all__ = ["Measured", "Shifted", "measure", "measure_shifted", "scan_validation", "score"]
 
 # A third of the paper's exponents, and one dealing into folds: there are five million entries.
 CV_ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 22.0, 28.0, 35.0)
@@ -75,17 +75,17 @@ def measure(
         scoring="loose_macro_f1",
         decision="argmax_or_threshold",
     )
-    rows = []
-    for name, method, setting in fitted:
-        val, test = (
-            type_scores(labels, method.transform(proba), data.levels)
-            for labels, proba in (
-                (data.val_labels, data.val_proba),
-                (data.test_labels, data.test_proba),
-            )
-        )
-        rows.append(Measured(data.name, name, setting, val.macro, val.micro, *test))
-    return rows
+    return [score(data, one) for one in fitted]
+
+
+def score(data: Predictions, fitted: Fitted) -> Measured:
+    """Scores of one fitted method."""
+    name, method, setting = fitted
+    parts = ((data.val_labels, data.val_proba), (data.test_labels, data.test_proba))
+    val, test = (
+        type_scores(labels, method.transform(proba), data.levels) for labels, proba in parts
+    )
+    return Measured(data.name, name, setting, val.macro, val.micro, *test)
 
 
 def measure_shifted(data: Predictions, shift: float) -> Shifted:

@@ -1,0 +1,89 @@
+"""The tables of the study's page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments._multilabel.methods import BASE
+from experiments._multilabel.tables import (
+    claims_table,
+    column,
+    doubt_table,
+    gain_table,
+    paper_table,
+    score_table,
+    settings_table,
+)
+from experiments._output import markdown_table
+from experiments.ufet.figures import Curves
+from experiments.ufet.study import Measured, Shifted
+
+__all__ = ["PAPER", "PAPER_GAINS", "SCORES", "make_tables"]
+
+# Table 1 of the paper: (base, CAN), test.
+PAPER = {
+    "Multitask": {"macro-F1": (31.98, 33.69), "micro-F1": (28.80, 30.69)},
+    "Denoised": {"macro-F1": (40.22, 40.75), "micro-F1": (37.87, 38.71)},
+}
+PAPER_GAINS = {
+    score: [table[score][1] - table[score][0] for table in PAPER.values()]
+    for score in ("macro-F1", "micro-F1")
+}
+PAPER_DOUBT = {0.25: "0.07 %"}
+SCORES = {
+    "macro": "macro-F1",
+    "micro": "micro-F1",
+    "coarse": "coarse",
+    "fine": "fine",
+    "ultra_fine": "ultra-fine",
+}
+VALIDATION = {"val_macro": "validation macro-F1", "val_micro": "validation micro-F1"}
+SMALL, LARGE = 1.0, 10.0  # alphas up to, and from which on, the curves are summed up
+
+
+def make_tables(
+    rows: Sequence[Measured], curves: Curves, shifted: Sequence[Shifted], doubts: Sequence[Any]
+) -> dict[str, str]:
+    """The tables of the page."""
+    return {
+        "paper": paper_table(rows, PAPER),
+        "claims": claims_table(rows, PAPER_GAINS),
+        "doubt": doubt_table(doubts, PAPER_DOUBT),
+        "scores": score_table(rows, {**SCORES, **VALIDATION}),
+        "gains": gain_table(rows, SCORES),
+        "settings": settings_table(rows),
+        "shifted": _shifted_table(shifted),
+        "tuning": _tuning_table(curves, float(column(rows, BASE, "val_macro").mean())),
+    }
+
+
+def _shifted_table(shifted: Sequence[Shifted]) -> str:
+    header = ["logits lowered by", "precision", "recall", "base", "CAN", "one threshold"]
+    lines = []
+    for shift in sorted({row.shift for row in shifted}):
+        chosen = np.array([row[2:] for row in shifted if row.shift == shift]).mean(axis=0)
+        base, can, one = chosen[2:]
+        gains = (f"{x:.2f} ({x - base:+.2f})" for x in (can, one))
+        lines.append([f"{shift:g}", *(f"{x:.2f}" for x in chosen[:3]), *gains])
+    return markdown_table(header, lines)
+
+
+def _tuning_table(curves: Curves, base: float) -> str:
+    """Validation macro-F1 over the grid: lowest, mean and highest by depth and size of alpha."""
+    alphas = next(iter(curves.values()))[0]
+    lines = [["untouched", f"{base:.2f}", "", ""]]
+    for depth in sorted({depth for _, depth in curves}):
+        scores = np.array([score for (_, d), (_, score) in curves.items() if d == depth])
+        cells = [_span(scores[:, chosen]) for chosen in (alphas <= SMALL, alphas >= LARGE)]
+        lines.append([f"d = {depth}", *cells, f"{scores.max():.2f}"])
+    header = ["", f"alpha up to {SMALL:g}", f"alpha from {LARGE:g}", "best of all"]
+    return markdown_table(header, lines)
+
+
+def _span(scores: np.ndarray) -> str:
+    if not scores.size:
+        return "–"
+    return f"{scores.mean():.2f} ({scores.min():.2f} to {scores.max():.2f})"
