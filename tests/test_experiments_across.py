@@ -1,0 +1,53 @@
+"""What holds across classifiers: how trends are counted, and that the page is made."""
+
+import pytest
+from scipy.stats import spearmanr
+
+pytest.importorskip("matplotlib")
+
+from experiments.across import __main__ as across
+from experiments.across import study
+from experiments.across.study import Point
+from tests.pages import check_figures, read_page
+
+
+def points(gains):
+    return [
+        Point(f"source{i}_net", 10 * (i + 1), 50.0, "any", gain, gain - 1, gain + 1)
+        for i, gain in enumerate(gains)
+    ]
+
+
+def test_a_trend_is_a_rank_correlation_with_an_interval():
+    rising = study.trend(points([0.0, 0.1, 3.0, 3.5, 20.0]), lambda p: p.classes)
+    assert (rising.rho, rising.low, rising.high) == pytest.approx((1, 1, 1))
+    assert rising.n == 5
+    x, y = range(6), [1.0, -1.0, 2.0, 0.5, -2.0, 1.5]
+    mixed = study.trend(points(y), lambda p: p.classes)
+    assert mixed.rho == pytest.approx(spearmanr(x, y).statistic)
+    assert mixed.low < 0 < mixed.high
+
+
+def test_classifiers_of_one_source_are_drawn_together():
+    names = {
+        "uavhuman_v2_ctrgcn_k1": "uavhuman",
+        "text_banking77_5shot_minilm_lr": "banking77",
+        "banking77_qwen3-1.7b_zero_shot": "banking77",
+        "llm_mmlu16_llama13b": "llm_mmlu16",
+        "llm_emotion4_qwen-1.8b_0shot": "llm_emotion4",
+    }
+    assert {name: study.source_of(name) for name in names} == names
+    # One source alone has nothing to be drawn anew: the interval is a point.
+    alone = [p._replace(classifier=f"one_{i}") for i, p in enumerate(points([1.0, 5.0, 2.0, 3.0]))]
+    found = study.trend(alone, lambda p: p.classes)
+    assert found.low == pytest.approx(found.rho) == found.high
+
+
+def test_the_papers_own_tables_have_13_of_18_small_depths():
+    assert "13 of 18 (72%)" in across.depths_table()
+
+
+def test_the_page_is_made_from_the_other_studies(tmp_path):
+    across.main(["--output", str(tmp_path)])
+    check_figures(tmp_path, ["trends"])
+    assert "| CAN as published | 24 |" in read_page(tmp_path)
