@@ -16,7 +16,7 @@ PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST_ARGS ?= -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench docs reproduce constraints clean
+.PHONY: help demo test test-all check format bench docs samples reproduce constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -51,7 +51,11 @@ PREDICTIONS ?= predictions
 DATASETS    ?= datasets
 STUDY       := $(BIN)/python -m
 
+samples: $(VENV)/.stamp-heavy  ## say which pages of the studies are out of date: PREDICTIONS=folder DATASETS=folder
+	$(STUDY) experiments.samples --predictions $(PREDICTIONS) --datasets $(DATASETS)
+
 reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTIONS=folder DATASETS=folder
+	-$(STUDY) experiments.samples --predictions $(PREDICTIONS) --datasets $(DATASETS)
 	$(STUDY) experiments.simulation
 	$(STUDY) experiments.evidence
 	$(STUDY) experiments.geometry
@@ -64,6 +68,7 @@ reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTION
 	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)
 	$(STUDY) experiments.blur --data $(PREDICTIONS)
 	$(STUDY) experiments.corruption --data $(DATASETS)
+	$(STUDY) experiments.across
 
 constraints:  ## resolve every extra and group afresh and pin what came out
 	requirements/refresh
@@ -91,5 +96,5 @@ $(VENV)/.stamp-docs: $(VENV)/.stamp-heavy
 
 $(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system
 	requirements/system
-	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser --group huggingface --group mlflow
+	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser --group huggingface
 	touch $@

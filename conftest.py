@@ -21,11 +21,11 @@ NEEDS = {
     "onnx": "onnx",
     "ray.py": "ray",
     "report": "jinja2",
-    "spark": "pyspark",
+    "spark.py": "pyspark",
     "torch": "torch",
 }
 
-HEAVY = tuple(f"src/altnorm/{path}" for path in ("ray.py", "spark", "torch"))
+HEAVY = tuple(f"src/altnorm/{path}" for path in ("ray.py", "spark.py", "torch"))
 
 collect_ignore = [
     f"src/altnorm/{path}"

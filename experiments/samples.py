@@ -1,0 +1,245 @@
+"""Tell whether the committed pages are still what the code gives.
+
+``python -m experiments.samples [--predictions DIR] [--datasets DIR]`` measures a few lines of every
+study anew, in seconds each, and says which pages are out of date. The tests do the same for the
+studies whose data lie in the repository; of the others they know only that the rule of evidence,
+which the lines of the evidence study fix, has not changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments._output import read_records
+
+__all__ = ["OUT_OF_DATE", "SAMPLES", "Folders", "Sample", "differences", "is_marked"]
+
+ROOT = Path(__file__).parent
+OUT_OF_DATE = "**Out of date.**"  # what a page says that was made by other code, and why
+SMALL_FILE = "llm_mmlu16_llama13b.npz"
+TOLERANCE = 1e-3  # CSV files hold five digits; libraries differ in the last bits
+TIMES = ("seconds",)  # fields that differ from run to run
+
+
+class Folders(NamedTuple):
+    """Where data lie that are not part of the repository."""
+
+    predictions: Path | None = None
+    datasets: Path | None = None
+
+
+class Sample(NamedTuple):
+    """Some lines of a study's table, and how to measure them anew."""
+
+    study: str
+    table: str  # name of the CSV file
+    measure: Callable[[Folders], Iterable[Mapping[str, Any]]]
+    needs: str | None = None  # "predictions" or "datasets"
+    heavy: bool = False  # whether PyTorch is needed
+
+    @property
+    def folder(self) -> Path:
+        """The study's results."""
+        return ROOT / self.study / "results"
+
+
+def is_marked(sample: Sample) -> bool:
+    """Whether the page itself says that it is out of date."""
+    return OUT_OF_DATE in (sample.folder / "README.md").read_text(encoding="utf-8")
+
+
+def differences(sample: Sample, folders: Folders) -> list[str]:
+    """Measure the lines anew; what has no equal among the committed lines is told."""
+    committed = read_records(sample.folder / f"{sample.table}.csv")
+    found = []
+    for line in sample.measure(folders):
+        wanted = {name: value for name, value in line.items() if name not in TIMES}
+        if not any(_equal(wanted, record) for record in committed):
+            found.append(", ".join(f"{name} {value}" for name, value in wanted.items()))
+    return found
+
+
+def _equal(line: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+    return all(name in record and _same(value, record[name]) for name, value in line.items())
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, str) or isinstance(b, str):
+        return str(a) == str(b)
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _evidence(part: str) -> Callable[[Folders], Iterable[Mapping[str, Any]]]:
+    def measure(folders: Folders) -> Iterable[Mapping[str, Any]]:
+        from experiments.evidence import plan, study
+
+        case = next(case for case in plan.make_plan() if case.part == part)
+        return [record._asdict() for record in study.measure(case, 0)]
+
+    return measure
+
+
+def _simulation(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from altnorm.simulation import Design, simulate, table
+
+    columns = table(simulate(Design(sizes=(3,), random_state=0)))
+    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]
+
+
+def _geometry(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.geometry import __main__ as geometry
+    from experiments.geometry import study
+
+    rates = study.larger_rates((3,), 20, geometry.DEPTH, 0)
+    names = ("m", "measured", "predicted")
+    return [
+        dict(zip(names, line, strict=True))
+        for line in zip(rates.m.tolist(), rates.measured, rates.predicted, strict=True)
+    ]
+
+
+def _last_layer(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.last_layer import study
+
+    return [record._asdict() for record in study.run(0, study.Design())]
+
+
+def _label_shift(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.label_shift import study
+
+    return [one._asdict() for one in islice(study.simulate(study.Design()), 3)]
+
+
+def _dialogre(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments._multilabel.methods import fit_thresholds
+    from experiments.dialogre import evaluation, study
+
+    data = evaluation.read_predictions(_predictions("dialogre"), "dialogre_seed0")
+    fitted = fit_thresholds(data.val.proba, data.val.labels)
+    return [study.score(data, one)._asdict() for one in fitted]
+
+
+def _ufet(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments._multilabel.methods import fit_thresholds
+    from experiments.ufet import evaluation, study
+
+    data = evaluation.read_predictions(_predictions("ufet"), "ufet_seed0")
+    fitted = fit_thresholds(data.val_proba, data.val_labels)
+    return [study.score(data, one)._asdict() for one in fitted]
+
+
+def _predictions(study: str) -> Path:
+    return ROOT / study / "results" / "predictions.npz"
+
+
+def _suite(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.suite.measure import measure
+
+    return measure(_file(folders), 0)
+
+
+def _published(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.suite.published import measure
+
+    return measure(_file(folders), 0, None)
+
+
+def _asking(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.asking import __main__ as asking
+    from experiments.asking import study
+
+    return [one._asdict() for one in study.measure(_file(folders), asking.RUNS, 0)]
+
+
+def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.reference_choice import __main__ as choice
+    from experiments.reference_choice import study
+
+    data = study.read_limited(_file(folders), choice.FULL.max_rows, 0)
+    return [study.describe(data, choice.FULL, 0)]
+
+
+def _blur(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.blur import study
+
+    path = study.blur_path(folders.predictions, 32)
+    return [{"sigma": 32} | study.measure_doubt(path)._asdict()]
+
+
+def _blur_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.blur import study
+
+    few = study.Grid((1.0,), (), 1, {})
+    lines = study.measure_split(study.blur_path(folders.predictions, 32), 32, 0, 0, few)
+    return [line for line in lines if line["method"] != study.BEST]
+
+
+def _corruption(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.corruption import __main__ as corruption
+    from experiments.corruption import study
+
+    design = corruption.FULL._replace(rates={"typos": ()})  # clean text alone
+    return study.measure(folders.datasets, "banking77", study.MODELS[1], design, 0)
+
+
+def _file(folders: Folders) -> Path:
+    return Path(folders.predictions or ".") / SMALL_FILE
+
+
+SAMPLES = (
+    Sample("evidence", "nothing", _evidence("nothing")),
+    Sample("evidence", "something", _evidence("something")),
+    Sample("simulation", "results", _simulation),
+    Sample("geometry", "rates", _geometry),
+    Sample("last_layer", "results", _last_layer, heavy=True),
+    Sample("label_shift", "simulated", _label_shift),
+    Sample("dialogre", "results", _dialogre),
+    Sample("ufet", "results", _ufet),
+    Sample("suite", "suite", _suite, "predictions"),
+    Sample("suite", "published", _published, "predictions"),
+    Sample("asking", "asking", _asking, "predictions"),
+    Sample("reference_choice", "classifiers", _reference_choice, "predictions"),
+    Sample("blur", "doubt", _blur, "predictions"),
+    Sample("blur", "gains", _blur_search, "predictions"),
+    Sample("corruption", "gains", _corruption, "datasets"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Say which pages are out of date; 1 if one of them does not say so itself."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.samples", description=__doc__)
+    for name in Folders._fields:
+        parser.add_argument(f"--{name}", type=Path, metavar="DIR")
+    parser.add_argument("studies", nargs="*", help="studies to look at; all without")
+    arguments = parser.parse_args(argv)
+    folders = Folders(arguments.predictions, arguments.datasets)
+    silent = 0
+    for sample in SAMPLES:
+        if arguments.studies and sample.study not in arguments.studies:
+            continue
+        told = _state(sample, folders)
+        silent += told.startswith("OUT OF DATE") and not is_marked(sample)
+        print(f"{sample.study}/{sample.table}: {told}", flush=True)
+    return int(silent > 0)
+
+
+def _state(sample: Sample, folders: Folders) -> str:
+    if sample.needs and getattr(folders, sample.needs) is None:
+        return f"not looked at: give the folder with --{sample.needs}"
+    found = differences(sample, folders)
+    mark = " (and the page says so)" if is_marked(sample) else ""
+    if not found:
+        return "up to date" + (", yet the page says it is not" if mark else "")
+    return f"OUT OF DATE{mark}: {len(found)} of the sampled lines, now: {found[0]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
