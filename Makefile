@@ -96,5 +96,5 @@ $(VENV)/.stamp-docs: $(VENV)/.stamp-heavy
 
 $(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system
 	requirements/system
-	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser --group huggingface
+	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS),$(HEAVY_EXTRAS)]" --group test --group browser --group huggingface --group mlflow
 	touch $@

@@ -21,11 +21,11 @@ NEEDS = {
     "onnx": "onnx",
     "ray.py": "ray",
     "report": "jinja2",
-    "spark.py": "pyspark",
+    "spark": "pyspark",
     "torch": "torch",
 }
 
-HEAVY = tuple(f"src/altnorm/{path}" for path in ("ray.py", "spark.py", "torch"))
+HEAVY = tuple(f"src/altnorm/{path}" for path in ("ray.py", "spark", "torch"))
 
 collect_ignore = [
     f"src/altnorm/{path}"

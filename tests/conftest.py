@@ -48,6 +48,26 @@ def proba():
     return draw(CLUSTER_ROWS, len(CLUSTER_CLASSES), seed=1)
 
 
+@pytest.fixture(scope="module")
+def spark():
+    """A session with two local threads for executors, and small batches."""
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "400")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
 # The command line.
 
 

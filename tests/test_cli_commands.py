@@ -210,11 +210,16 @@ def test_compare_shows_the_best_first(folder, capsys):
 
 
 def test_export(folder, model):
-    assert run(["export", model, "-o", "m.onnx", "--dtype", "float64"]) == 0
+    command = ["export", model, "-o", "m.onnx", "--dtype", "float64"]
+    assert run(command) == 0
     proba, _ = draw(50, 3)
     session = onnxruntime.InferenceSession("m.onnx")
     (adjusted,) = session.run(None, {"proba": proba})
     np.testing.assert_allclose(adjusted, load_model(model).transform(proba), atol=1e-12)
+    assert run([*command, "--label-output", "class", "--force"]) == 0
+    session = onnxruntime.InferenceSession("m.onnx")
+    adjusted, decided = session.run(["adjusted", "class"], {"proba": proba})
+    assert decided.tolist() == load_model(model).predict(proba).tolist()
 
 
 def test_report(folder, model, capsys):

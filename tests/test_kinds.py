@@ -84,6 +84,16 @@ def test_integers_in_an_object_array_are_class_labels():
         SingleLabel().check_labels(np.array([0.5, 1.5, 2.5]), (3, 3))
 
 
-def test_few_labels_of_many_classes_are_not_taken_for_a_regression():
-    y = np.arange(60) * 2  # warnings are errors here, and scikit-learn would warn
-    assert SingleLabel().check_labels(y, (60, 120)).tolist() == y.tolist()
+@pytest.mark.parametrize("kind", [int, float, str, object])
+def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
+    labels = (2 * np.arange(60)).astype(str if kind is object else kind).astype(kind)
+    found = SingleLabel().check_labels(labels, (60, 120))  # warnings are errors here
+    assert found.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    "labels", [np.linspace(0, 1, 60), np.array(["a", 1] * 30, dtype=object)], ids=["real", "mixed"]
+)
+def test_what_is_no_class_label(labels):
+    with pytest.raises((ValueError, TypeError), match=r"Unknown label type|not supported between"):
+        SingleLabel().check_labels(labels, (60, 60))

@@ -19,25 +19,6 @@ adapter = pytest.importorskip("altnorm.spark")
 pytestmark = pytest.mark.heavy
 
 
-@pytest.fixture(scope="module")
-def spark():
-    from pyspark.sql import SparkSession
-
-    session = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "400")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
 @pytest.fixture
 def frame(spark, proba):
     """Class columns in another order than the classes, and others of many types between them."""
@@ -98,20 +79,6 @@ def test_arrays(spark, normalizer, proba, kind):
     found = np.array([row["adjusted"] for row in collected], dtype=exact.dtype)
     np.testing.assert_array_equal(found, normalizer.transform(exact))
     np.testing.assert_allclose([row["sum"] for row in collected], 1, atol=1e-6)
-
-
-def test_vectors_of_spark_ml(spark, normalizer, proba):
-    from pyspark.ml.functions import vector_to_array
-    from pyspark.ml.linalg import Vectors
-
-    rows = [(i, Vectors.dense(row)) for i, row in enumerate(proba[:50])]
-    frame = spark.createDataFrame(rows, ["id", "probability"])
-    with pytest.raises(InputError, match="'probability' must hold lists"):
-        adapter.transform(frame, normalizer, columns="probability")
-    arrays = frame.withColumn("probability", vector_to_array("probability"))
-    rows = by_id(adapter.transform(arrays, normalizer, columns="probability"))
-    found = np.array([row["probability"] for row in rows])
-    np.testing.assert_array_equal(found, normalizer.transform(proba[:50]))
 
 
 def test_several_labels_a_row(spark):

@@ -133,6 +133,7 @@ API = (
             "arrow.output_schema",
             "arrow.take_in_batches",
             "spark.transform",
+            "spark.ProbabilityAdjuster",
             "spark.take_in",
             "spark.input_errors",
             "ray.transform",

@@ -12,7 +12,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
 from sklearn.utils import Tags, assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_features,
     check_is_fitted,
@@ -20,7 +19,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from altnorm._estimator import class_codes
+from altnorm._labels import check_targets, class_codes
 from altnorm._validation import InputError
 from altnorm.tuning import Adjuster
 
@@ -101,7 +100,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             )
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        y = check_targets(y)
         fit_params, normalizer_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
         if getattr(self.normalizer, "input", "proba") != "proba":

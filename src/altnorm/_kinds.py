@@ -6,20 +6,17 @@ it, and whoever holds the kind need not ask again.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._decisions import decide
 from altnorm._entropy import in_doubt, row_ambiguity
-from altnorm._labels import check_indicator, check_label_proba, class_codes
+from altnorm._labels import check_indicator, check_label_proba, check_targets, class_codes
 from altnorm._multilabel import binary_ambiguity
 from altnorm._validation import InputError, check_choice, check_proba
 from altnorm.reference import class_prior, label_prior
@@ -136,7 +133,7 @@ class SingleLabel(LabelKind):
                 code="shape",
             )
         assert_all_finite(labels, input_name="y")
-        return _check_targets(labels)
+        return check_targets(labels)
 
     def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Column of each row's label."""
@@ -281,18 +278,6 @@ def kind_of(estimator: Any) -> LabelKind:
     """Return the kind of labels that an estimator is for."""
     multilabel = getattr(estimator, "multilabel", None)
     return resolve_kind(multilabel, getattr(estimator, "decision", "threshold"))
-
-
-def _check_targets(labels: np.ndarray) -> np.ndarray:
-    """Return class labels; raise where they are numbers that are no classes."""
-    # Integers beside which there might have been gaps, as from an object column of a data frame.
-    if labels.dtype.kind == "O" and all(isinstance(label, Integral) for label in labels):
-        labels = np.array(labels.tolist())
-    with warnings.catch_warnings():
-        # Few labels of many classes: the columns say that these are classes.
-        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-        check_classification_targets(labels)
-    return labels
 
 
 def _two_columns(values: np.ndarray) -> np.ndarray:

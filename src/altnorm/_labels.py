@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._array import is_array_api_obj, to_numpy
 from altnorm._validation import InputError, Place, check_matrix
 
-__all__ = ["check_indicator", "check_label_proba", "check_pair", "class_codes"]
+__all__ = ["check_indicator", "check_label_proba", "check_pair", "check_targets", "class_codes"]
 
 
 def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
@@ -73,6 +75,23 @@ def check_pair(y_true: Any, y_pred: Any, names: tuple[str, str] = ("y_true", "y_
             code="shape",
         )
     return [csr_array(v) for v in pair] if any(map(issparse, pair)) else pair
+
+
+def check_targets(labels: np.ndarray) -> np.ndarray:
+    """Return class labels; raise where they are numbers that are no classes.
+
+    scikit-learn also wonders whether many classes in few rows are a regression. Here the columns
+    of the predictions say that they are classes, so it is shown each of them twice.
+    """
+    # Integers beside which there might have been gaps, as from an object column of a data frame.
+    if labels.dtype.kind == "O" and all(isinstance(label, Integral) for label in labels):
+        labels = np.array(labels.tolist())
+    try:
+        present = np.unique(labels)
+    except TypeError:  # kinds that cannot be compared, which it knows how to refuse
+        present = labels
+    check_classification_targets(np.repeat(present, 2))
+    return labels
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -28,13 +28,28 @@ def export(
             show_default=False,
         ),
     ] = None,
+    label_output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also write the class after the adjustment, as an output of this name.",
+            show_default=False,
+        ),
+    ] = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Write the model as an ONNX graph on standard operators, or append it to a classifier's."""
     from altnorm.onnx import export as export_onnx
 
-    export_onnx(load_model(model), output, dtype=dtype, append_to=append_to, force=force)
+    export_onnx(
+        load_model(model),
+        output,
+        dtype=dtype,
+        append_to=append_to,
+        label_output=label_output,
+        force=force,
+    )
     if json:
         print_json({"output": str(output)})
     else:

@@ -1,4 +1,4 @@
-"""A fitted normalizer on Spark: record batches, partition by partition, on the executors."""
+"""Spark data frames, by ``mapInArrow``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-try:
-    from pyspark import TaskContext
-    from pyspark.errors import PySparkException
-    from pyspark.sql import types as sql
-except ImportError as error:
-    raise ImportError(
-        "altnorm.spark needs the `spark` extra; install it with pip install 'altnorm[spark]'"
-    ) from error
-
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import types as sql
 
 from altnorm._validation import InputError
 from altnorm._windows import COLUMN, add_up, sums_of
 from altnorm._worker_errors import portable, worker_errors
 from altnorm.arrow import apply_batches, output_schema
+from altnorm.spark._vectors import VectorUDT, arrays_to_vectors, is_vector, vectors_to_arrays
 
 __all__ = ["input_errors", "take_in", "transform"]
 
@@ -51,13 +46,13 @@ def transform(
     Parameters
     ----------
     df : pyspark.sql.DataFrame
-        One column per class (float or double), or one column of arrays of them. Turn a vector of
-        Spark ML into an array with ``pyspark.ml.functions.vector_to_array``.
+        One column per class (float or double), or one column of arrays of them, or of vectors of
+        Spark ML.
     normalizer : AlternatingNormalizer or any fitted object with its methods
         As for :func:`altnorm.arrow.apply_batches`.
     columns : str or sequence of str, optional
-        Name of the column of arrays, or names of the columns of the classes; None finds these by
-        the names of the classes.
+        Name of the column of arrays or vectors, or names of the columns of the classes; None
+        finds these by the names of the classes.
     prefix, output, prediction
         As for :func:`altnorm.arrow.apply_batches`.
 
@@ -65,6 +60,7 @@ def transform(
     -------
     pyspark.sql.DataFrame
         The columns of `df` in their order, then the appended ones; evaluated lazily, as ever.
+        Adjusted vectors are dense.
 
     Raises
     ------
@@ -80,7 +76,17 @@ def transform(
     """
     options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
     schema = _result_type(df.schema, normalizer, options)
-    return df.mapInArrow(_adjuster(_share(df, normalizer), options), schema)
+    if not is_vector(df.schema, columns):
+        return df.mapInArrow(_adjuster(_share(df, normalizer), options), schema)
+    assert isinstance(columns, str)
+    target = columns if output is None else output
+    arrays = transform(
+        vectors_to_arrays(df, columns, target),
+        normalizer,
+        columns=target,
+        prediction=prediction,
+    )
+    return arrays_to_vectors(arrays, target, df.schema[columns].metadata)
 
 
 def take_in(
@@ -106,6 +112,9 @@ def take_in(
     >>> adapted = normalizer.adapt(take_in(df, normalizer))  # doctest: +SKIP
     >>> transform(df, adapted)  # doctest: +SKIP
     """
+    if is_vector(df.schema, columns):
+        assert isinstance(columns, str)
+        df = vectors_to_arrays(df, columns, columns)
     shared, where = _share(df, normalizer), {"columns": columns, "prefix": prefix}
 
     def sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -183,6 +192,8 @@ def _result_type(schema: Any, normalizer: Any, options: dict[str, Any]) -> Any:
 
 
 def _to_arrow(type_: Any) -> pa.DataType:
+    if isinstance(type_, VectorUDT):
+        return pa.list_(pa.float64())
     if isinstance(type_, sql.ArrayType):
         return pa.list_(_to_arrow(type_.elementType))
     return _TYPES.get(type_, pa.null())  # what is no probability passes, whatever it is
