@@ -49,6 +49,7 @@ _CACHE_BYTES = 2**21
 def as_array(values: Any, like: Array) -> Array:
     """Return `values` as an array of the library, device and dtype of `like`."""
     xp = array_namespace(like)
+    # No two libraries take each other's arrays reliably; the way through NumPy always exists.
     if is_array_api_obj(values) and array_namespace(values) is not xp:
         values = to_numpy(values)
     return xp.asarray(values, dtype=like.dtype, device=device(like))
@@ -82,6 +83,7 @@ def top_k(array: Array, k: int) -> Array:
         from jax.lax import top_k as jax_top_k
 
         return jax_top_k(array, k)[0]
+    # Partition first: the ten largest of many classes need no full sort.
     if is_numpy_namespace(xp) and k < array.shape[1]:
         array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
     return xp.sort(array, axis=1, descending=True)[:, :k]
@@ -105,6 +107,7 @@ def top_columns(array: Array, k: int) -> Array:
 def take_entries(array: Array, rows: Array, columns: Array) -> Array:
     """Return ``array[rows[:, None], columns]``, without a copy of whole rows."""
     xp = array_namespace(array)
+    # The standard has no indexing by two arrays; positions in the flat array do.
     flat = xp.reshape(rows[:, None] * array.shape[1] + columns, (-1,))
     return xp.reshape(xp.take(xp.reshape(array, (-1,)), flat), columns.shape)
 
@@ -121,6 +124,7 @@ def exp_in_place(array: Array) -> Array:
 
 def scatter(array: Array, mask: Array, values: Array) -> Array:
     """Return `array` with ``array[mask] = values``; in place where the library allows it."""
+    # JAX arrays cannot be written to.
     if is_jax_namespace(array_namespace(array)):
         return array.at[mask].set(values)
     array[mask] = values

@@ -159,6 +159,7 @@ def judge(
     else:
         truth = _class_truth(y, normalizer.classes_, position.size)
     labelled = ~np.isnan(truth).any(axis=1)
+    # Up to the first row without a label: skipping rows would let who labels choose them.
     n = int(np.append(labelled, False).argmin())
     before, after, truth = before[:n], after[:n], truth[:n]
     changed = before != after

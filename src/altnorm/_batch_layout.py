@@ -118,6 +118,7 @@ def _read_lists(layout: BatchLayout, array: pa.Array, start: int) -> np.ndarray:
     lists = array.storage if isinstance(array, pa.ExtensionArray) else array
     if not pa.types.is_fixed_size_list(lists.type):
         _check_lengths(np.diff(lists.offsets.to_numpy()), layout.n_classes, name, start)
+    # Not `.values`, which ignores where a sliced array begins and ends.
     entries = lists.flatten()
     _check_nulls(entries, layout.n_classes, name, start)
     return entries.to_numpy().reshape(len(array), layout.n_classes)
@@ -154,6 +155,7 @@ def _write_lists(layout: BatchLayout, values: np.ndarray) -> pa.Array:
     if pa.types.is_fixed_size_list(storage):
         array = pa.FixedSizeListArray.from_arrays(entries, type=storage)
     else:
+        # Large lists count in 64 bits: more than 2**31 entries fit into one array.
         large = pa.types.is_large_list(storage)
         offsets = np.arange(values.shape[0] + 1, dtype=np.int64 if large else np.int32)
         kind = pa.LargeListArray if large else pa.ListArray

@@ -119,6 +119,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
                 self.estimator,
                 X,
                 y,
+                # Splits, not the splitter: groups reach it with and without metadata routing.
                 cv=list(self._splitter(y, **split_params).split(X, y, **split_params)),
                 method="predict_proba",
                 params=fit_params,
@@ -209,6 +210,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             routed = process_routing(self, "fit", **params)
             split = {} if frozen else routed.splitter.split
             return routed.estimator.fit, routed.normalizer.fit, split
+        # Without routing each gets what the signature of its `fit` names.
         takers = [self.estimator, self._unfitted_normalizer()]
         parts = [
             {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
@@ -232,6 +234,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
+        # Classifiers outside scikit-learn need not count their features.
         if not hasattr(self, "n_features_in_"):
             self.n_features_in_ = _num_features(X)
 

@@ -33,6 +33,7 @@ __all__ = [
     "with_spare_hint",
 ]
 
+# What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
 _MISSING = ("None", "", "nan", "-1", "-1.0")
 
 
@@ -115,6 +116,7 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
             )
         return found
     wanted = [layout.prefix + name for name in names_of(classes)]
+    # Without a prefix a table may carry other columns; with one, a spare column is a class.
     check_same_names(wanted, schema.names, extra=False)
     if layout.prefix:
         check_same_names(wanted, found)
@@ -141,6 +143,7 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
     import pyarrow as pa
 
     columns = [table.column(name) for name in names]
+    # Half precision is widened: the kernels compute in single precision at the least.
     single = all(column.type in (pa.float16(), pa.float32()) for column in columns)
     out = np.empty((table.num_rows, len(names)), np.float32 if single else np.float64)
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
@@ -175,11 +178,13 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
     """
     names = names_of(classes)
     labels = names_of(values)
+    # As written first: "1.0" and "1" may be two classes.
     for spelled in (str, _as_integer):
         codes = {spelled(name): j for j, name in enumerate(names)}
         labels = [spelled(label) for label in labels]
         if len(codes) == len(names) and all(label in codes for label in labels):
             return classes[[codes[label] for label in labels]] if labels else classes[:0]
+    # Nine digits always fit an index; a longer text is no index and may be too long to convert.
     numbers = all(re.fullmatch(r"[0-9]{1,9}", label) for label in labels)
     numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
     if numbers and not numeric_names and max(map(int, labels)) < len(names):
@@ -211,6 +216,7 @@ def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
 
     Probabilities would not sum to 1 with a column too many; logits tell nothing.
     """
+    # A class may be rare, but a column of, say, prices is the label of no row at all.
     unused = np.flatnonzero(np.bincount(codes, minlength=len(columns)) == 0)
     if unused.size:
         name = columns[unused[0]]
@@ -234,6 +240,8 @@ def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> N
         if field.name in taken or is_label or not pa.types.is_integer(field.type):
             continue
         ends = pc.min_max(table.column(field.name)).as_py()
+        # A class that no row comes near is written as 0 throughout, which a CSV reader takes for
+        # an integer column, and so for no class.
         if ends["min"] == ends["max"] == 0:
             raise InputError(
                 f"Column '{field.name}' holds only 0 and may be a class",
@@ -279,6 +287,7 @@ def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
 def check_text(names: Sequence[str]) -> None:
     """Raise if a name is not valid text, which no file of columns could hold."""
     for name in names:
+        # Half of a surrogate pair: Python holds it, UTF-8 cannot.
         if any("\ud800" <= char <= "\udfff" for char in name):
             raise InputError(
                 "Class names must be valid text",
@@ -291,6 +300,7 @@ def check_text(names: Sequence[str]) -> None:
 
 def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
     """Return what a model made of predictions; raise rather than let NaN or infinity be written."""
+    # One pass without a temporary: the sum is finite only if every entry is.
     if not np.isfinite(values.sum()):
         row = first_row + int(np.argmax(~np.isfinite(values).all(axis=1)))
         raise InputError(
@@ -304,6 +314,7 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
 def _candidates(schema: Any, layout: Layout) -> list[str]:
     """Columns that may stand for classes, judged by prefix and type."""
     known = said_by_file(schema).get("classes")
+    # A sample log knows its options; types need not be looked at.
     if known and not layout.prefix:
         return [name for name in known if name not in layout.other]
     taken = {layout.label, *layout.other}

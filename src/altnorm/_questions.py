@@ -130,6 +130,7 @@ class Questions:
                 "Name another file, or replace this one with --force.",
                 code="questions_file",
             )
+        # The order is the seed's, so the same number is the same row in both.
         asked = {line[NUMBER] for line in self.lines}
         more = [line for line in longer.lines if line[NUMBER] not in asked]
         return replace(self, lines=[*self.lines, *more])
@@ -168,6 +169,7 @@ class Questions:
         names = names_of(classes)
         seed, multilabel = self.source.seed, self.multilabel
         answers = read_answers(self.lines, names, seed=seed, multilabel=multilabel)
+        # The test is valid for rows in the order of the seed; labels out of turn wait for theirs.
         rows = [np.array(answers[number]) for number in takewhile(answers.__contains__, count(1))]
         n_decisions = len(names) if multilabel else 1
         return weigh_labels(
@@ -221,6 +223,7 @@ def make_questions(
         pairs = _candidates(changes, int(position), names)
         size = f" size={len(pairs)}" if changes.multilabel else ""
         for about, pair in pairs.items():
+            # Who answers must not see which candidate is the adjusted one.
             new = place_of_new(source.seed, row, about)
             asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
             lines.append(start | asked | {LABEL: "", POOL: f"{source}{size}"})
@@ -300,6 +303,7 @@ def other_columns(
 
     with open_table(path, numbers=class_names, **layout.reading) as opened:
         table = pa.Table.from_batches(opened.batches, opened.schema)
+    # The right answer, where the file has it, would spoil the question.
     without = {*class_names, *hidden, *OWN_COLUMNS, said_by_file(table.schema).get("label")}
     return {
         field.name: [

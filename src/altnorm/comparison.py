@@ -231,6 +231,7 @@ def compare(
             "Pass for example {'BCTS': BiasCorrectedTemperature()}, or None for all of them.",
             code="parameter",
         )
+    # Reads probabilities as every method does, so that "before" is what they start from.
     identity = Identity(multilabel="pairs" if multilabel else None)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
     kind = kind_of(identity)
@@ -242,5 +243,6 @@ def compare(
         after = np.asarray(clone(method).fit(val_proba, val_y).transform(test_proba))
         verdict = compare_predictions(truth, before, after, scoring=score)
         rows.append(MethodResult.from_verdict(name, verdict))
+    # Every method starts from the same score; the first will do.
     base = rows[0].score - rows[0].gain
     return Comparison(score.name, base, tuple(rows), score.in_points)

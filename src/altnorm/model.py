@@ -109,6 +109,7 @@ def save_model(normalizer: Any, path: str | os.PathLike[str], *, force: bool = F
         "versions": _to_json(versions()),
     }
     metadata["digest"] = _digest(metadata, tensors)
+    # Refused here rather than by the reader, who may sit elsewhere.
     check_model(normalizer, "Fit it again, and save what `fit` leaves.")
     with replacing(path, force=force) as temporary:
         write_tensors(temporary, tensors, metadata)
@@ -213,6 +214,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, str], dict[str, np.nd
             code="model_file",
         )
     _check_version(metadata, source)
+    # Against accidents, not against attackers: who can change the file can change the digest.
     if metadata.get("digest") != _digest(metadata, tensors):
         raise InputError(
             f"'{source}' was changed after it was saved: its digest does not match",
@@ -243,6 +245,7 @@ def _digest(metadata: dict[str, str], tensors: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256()
     digest.update(_to_json({k: v for k, v in metadata.items() if k != "digest"}).encode())
     for name, tensor in sorted(tensors.items()):
+        # The same bytes in another shape are another array.
         digest.update(_to_json([name, tensor.dtype.str, tensor.shape]).encode())
         digest.update(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
     return f"sha256:{digest.hexdigest()}"
@@ -264,12 +267,14 @@ def _from_json(text: str) -> Any:
 def _encode_estimator(
     estimator: Any, prefix: str, tensors: dict[str, np.ndarray]
 ) -> dict[str, Any]:
+    # What `__init__` took, and all else that `fit` left.
     settings = estimator.get_params(deep=False)
     state = {name: value for name, value in vars(estimator).items() if name not in settings}
     known = {}
     for name, value in settings.items():
         try:
             known[name] = _encode(value, f"{prefix}settings.{name}", tensors)
+        # A splitter or scorer is an object: `transform` does not need it, so it is left out.
         except InputTypeError:
             continue
     return {
@@ -337,6 +342,7 @@ def _decode_estimator(record: dict[str, Any], tensors: dict[str, np.ndarray]) ->
     settings = {name: _decode(value, tensors) for name, value in record["settings"].items()}
     estimator = kind(**settings)
     for name, value in record["state"].items():
+        # A file must not be able to replace a method.
         if not name.strip("_").isidentifier() or hasattr(kind, name):
             raise InputError(
                 f"A model cannot remember `{name}`", remedy="Save it again.", code="model_file"
@@ -357,6 +363,7 @@ def _decode_values(values: list[Any], dtype: str) -> np.ndarray:
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
+    # Plain JSON values stand for themselves; everything else has a tag.
     if not isinstance(value, dict):
         return value
     if "tensor" in value:

@@ -139,6 +139,7 @@ class Predictions:
         if labels is not None and self.multilabel:
             labels = labels[:, order]
         elif labels is not None:
+            # The inverse of `order` takes an old column to its new place.
             labels = np.asarray(classes)[np.argsort(order)[self.codes]]
         proba = self.proba if wanted == found else self.proba[:, order]
         return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
@@ -237,6 +238,7 @@ def write_predictions(
             value=target.name,
         )
     with replacing(target, force=force) as temporary, temporary.open("wb") as file:
+        # A .npy file is one array: there is no place for classes or labels.
         if target.suffix.lower() == ".npy":
             np.save(file, predictions.proba, allow_pickle=False)
             return
@@ -255,6 +257,7 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     if layout.label is None and layout.label_prefix is None:
         layout = replace(layout, label=said.get("label"))
     columns = class_columns(table.schema, layout, classes)
+    # Nobody has said which columns are classes: types decide, so more is checked below.
     guessed = classes is None and not layout.prefix and not said
     if guessed and source.is_text:
         check_whole_columns(table, layout, columns)
@@ -270,6 +273,7 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
         labels = check_zero_one(column_matrix(table, wanted), wanted)
     elif layout.label is not None:
         known = set(columns)
+        # An index as label means a column of the file, not of the model.
         in_file = [name for name in table.schema.names if name in known]
         values = table.column(layout.label).to_pylist()
         ordered = in_file == columns and said.get("ordered", True)

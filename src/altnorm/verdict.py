@@ -234,6 +234,7 @@ def compare_predictions(
     old = _check_predictions(before, "before", truth, score, rule)
     new = _check_predictions(after, "after", truth, score, rule)
     weight = check_weight(sample_weight, np.empty((len(truth), 0)), "sample_weight")
+    # Equal weights say nothing; without them the exact tests for counts apply.
     weight = None if weight is None or np.ptp(weight) == 0 else weight
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
     gain = scores[1] - scores[0]
@@ -280,6 +281,7 @@ def _check_levels(**levels: float) -> None:
 
 def _check_truth(y_true: Any) -> np.ndarray:
     """Return class codes (n,), or a Boolean label matrix (n, m)."""
+    # Scores are per row and label; at the sizes we know a dense Boolean matrix is affordable.
     if issparse(y_true):
         y_true = y_true.toarray()
     truth = to_numpy(y_true) if is_array_api_obj(y_true) else np.asarray(y_true)
@@ -307,6 +309,7 @@ def _check_predictions(
     values: Any, name: str, truth: np.ndarray, score: Score, decision: Callable[[Any], np.ndarray]
 ) -> _Predictions:
     array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    # Integers and truth values are decisions; probabilities have a decimal point.
     decisions_given = array.dtype.kind in "biu"
     if decisions_given and score.needs == "proba":
         raise InputTypeError(
@@ -359,6 +362,7 @@ def reason_against(gain: float, p_value: float, significance: float, *, identica
     """Why not to adopt, as a code; empty if there is no reason."""
     if identical:
         return "identical"
+    # Not `gain <= 0`: a gain of NaN is no gain either.
     if not gain > 0:
         return "no_gain"
     return "" if p_value < significance else "not_significant"

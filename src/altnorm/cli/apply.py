@@ -122,10 +122,12 @@ def _stream(
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
     with open_table(source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
+        # Neither logits nor labels have a sum that would give away a class too many.
         if layout.logits or normalizer.multilabel is not None:
             check_no_spare(table.schema, layout, columns)
         names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
         schema = output_schema(normalizer, table.schema, **names)
+        # Threads work ahead of the writer, so what was read waits here for its result.
         seen: deque[Any] = deque()
         batches = apply_batches(
             normalizer, _sampled(table.batches, columns, watch, seen), n_jobs=jobs, **names
@@ -136,6 +138,7 @@ def _stream(
         ):
             for batch in _with_spare(batches, spare_columns(table.schema, layout, columns)):
                 write(batch)
+                # Only now is the batch known to be sound, and may count.
                 sample, whole = seen.popleft()
                 watch.add(column_matrix(sample, columns))
                 if changes.active:

@@ -33,6 +33,7 @@ def render(
         loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    # One function around all files, so that nothing leaks into the page's own names.
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
     title = title or "Adjusted predictions"
     style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _NEG_INF = -math.inf
+# The smallest positive double: it changes no probability but 0.
 _SMALLEST = 5e-324
 
 
@@ -102,6 +103,8 @@ class ProbabilityModule(Constants):
         if mask is None:
             return self.adjusted(rows).reshape(values.shape)
         real = mask.reshape(-1, 1).to(torch.bool)
+        # Padding may hold anything, NaN included, and NaN would come back through the gradient even
+        # where its result is thrown away; so it is replaced before, not only after.
         share = 1 / values.shape[-1] if self.multilabel is None else 0.5
         filled = torch.where(real, rows, 0.0 if self.input == "logits" else share)
         return torch.where(real, self.adjusted(filled), 0.0).reshape(values.shape)
@@ -154,6 +157,7 @@ class RowAdjustment(Constants):
                 name: np.stack([getattr(anchor, name) for anchor in plan.anchors])
                 for name in ("log_a", "log_c", "log_r", "log_p")
             }
+            # A column that is zero in every reference row stays so; its scaling would be infinite.
             supported = stacked["log_p"][0] > _NEG_INF
             every = np.ones(stacked["log_r"].shape[1], dtype=bool)
             self.store(a=np.exp(stacked["log_a"]), supported=supported, every=every, **stacked)
@@ -163,6 +167,7 @@ class RowAdjustment(Constants):
         if self.kept is None:
             return self.adjusted(p)
         b = p[:, self.kept]
+        # Rows with nothing left would divide 0 by 0; ones take their place until the end.
         alive = (b > 0).any(dim=1, keepdim=True)
         adjusted = self.adjusted(torch.where(alive, b, torch.ones_like(b)))
         return torch.where(alive, torch.zeros_like(p).index_copy(1, self.kept, adjusted), p)
@@ -170,8 +175,10 @@ class RowAdjustment(Constants):
     def adjusted(self, b: Tensor) -> Tensor:
         """Return adjusted rows, all with a class of positive prior."""
         has = b > 0
+        # Not log(0): its gradient would be infinite, and NaN after the mask.
         log_b = torch.log(torch.where(has, b, 1.0))
         for i in range(self.repeats):
+            # A step needs rows that sum to 1, as those that came in do.
             log_b = log_b if i == 0 else normalized(log_b, has)
             log_b = self.log_q - softplus(self.log_s - self.alpha * log_b)
         if self.depth:
@@ -212,6 +219,7 @@ class LogitAdjustment(Constants):
         self.store(active=plan.active, log_q=plan.log_q, log_s=plan.log_s)
         self.n_steps = 0
         if plan.curve is not None:
+            # Enough halvings for the longest list of pieces.
             self.n_steps = max(1, int(np.max(plan.curve.last - plan.curve.first)).bit_length())
             self.store(**plan.curve._asdict())
 
