@@ -7,7 +7,16 @@ import pytest
 from scipy.stats import binom
 
 from altnorm.tuning.attribution import Contribution
-from altnorm.tuning.evidence import ExchangeTest, Ledger, best_setting, is_settled, max_t, settle
+from altnorm.tuning.evidence import (
+    ExchangeTest,
+    Finding,
+    Ledger,
+    best_setting,
+    is_settled,
+    max_t,
+    settle,
+    without_luck,
+)
 from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
 
 A, B = BiasSetting("labels", 64.0), MatrixSetting(4.0)
@@ -155,3 +164,26 @@ def test_a_strict_level_can_be_passed():
     units = np.ones(60)
     assert max_t(ledger({A: units}), [A], 0.025).p_value == pytest.approx(1 / 2001)
     assert max_t(ledger({A: units}), [A], 0.001).p_value < 0.0001
+
+
+def seen(z, critical=2.0):
+    """A gain that is its own statistic, after the correction."""
+    finding = Finding(A, z, 0.0, 1.0, z - 1.96, z + 1.96, 9, 6, 3)
+    return without_luck(finding, ExchangeTest(0.01, np.array([z]), critical, 1.0))
+
+
+@pytest.mark.parametrize("mean", [1.5, 2.0, 2.5, 3.5])
+def test_gains_that_passed_the_test_owe_something_to_luck(mean):
+    """Drawn around a known mean and seen only above the border: most of the excess goes."""
+    z = np.random.default_rng(0).normal(mean, 1, 20_000)
+    z = z[z > 2]
+    excess = z.mean() - mean
+    corrected = np.mean([seen(one).gain for one in z]) - mean
+    assert abs(corrected) < 0.6 * excess
+
+
+def test_strong_evidence_owes_nothing_to_luck_and_signs_stay():
+    assert seen(8.0).gain == pytest.approx(8.0, abs=1e-6)
+    near = seen(2.001)
+    assert 0 < near.gain < 2.001
+    assert near.ci_high - near.ci_low == pytest.approx(2 * 1.96)

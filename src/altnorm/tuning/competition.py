@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm.tuning.attribution import Attribution
-from altnorm.tuning.evidence import ExchangeTest, Finding, Ledger, is_settled, max_t, settle
+from altnorm.tuning.evidence import (
+    ExchangeTest,
+    Finding,
+    Ledger,
+    is_settled,
+    max_t,
+    settle,
+    without_luck,
+)
 from altnorm.tuning.families import Family, check_tried
 from altnorm.tuning.folds import Dealing, Validation
 from altnorm.verdict import Verdict, reason_against
@@ -100,6 +108,8 @@ def make_verdict(
     p_value = min(1.0, 2 * test.p_value)
     identical = finding.n_changed == 0 and finding.gain == 0
     reason = reason_against(finding.gain, p_value, significance, identical=identical)
+    if not reason:
+        finding = without_luck(finding, test)
     return Verdict(
         attribution.score.name,
         attribution.base_score,
