@@ -106,7 +106,8 @@ def test_significance_is_the_level():
     assert 0.01 < verdict.p_value < 0.9
     strict = AlternatingNormalizerCV(**settings, significance=verdict.p_value / 2).fit(proba, y)
     assert not strict.verdict_.adopted
-    assert strict.verdict_.gain == verdict.gain > 0
+    # What is adopted is reported without the luck of having passed.
+    assert strict.verdict_.gain > verdict.gain > 0
     np.testing.assert_array_equal(strict.transform(proba), proba)
 
 
