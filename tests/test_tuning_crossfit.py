@@ -125,6 +125,21 @@ def test_class_codes_are_the_largest_probabilities():
         np.testing.assert_array_equal(p.argmax(axis=1), code)
 
 
+def test_near_ties_are_broken_as_in_the_probabilities():
+    """Classes that the few references hardly have end at their prior, alike but for rounding."""
+    rng = np.random.default_rng(0)
+    n, m = 400, 40
+    proba = softmax(2 * rng.normal(size=(n, m)), axis=1)
+    proba[:8] = softmax(12 * np.eye(m)[:8] + rng.normal(size=(8, m)), axis=1)
+    folds, priors = np.arange(n) % 4, np.full((4, m), 1 / m)
+    grid = Grid((), (1,), (0.25,), ("confident",), (0.0,))
+    whole, codes = (crossfit_of(proba, folds, priors, keep_proba=keep) for keep in (True, False))
+    for alpha in (6.0, 10.0, 20.0):
+        ((_, p),), ((_, decided),) = whole.first(alpha, grid), codes.first(alpha, grid)
+        assert (np.sort(p, axis=1)[:, -2] > (1 - 1e-12) * p.max(axis=1)).mean() > 0.01
+        np.testing.assert_array_equal(decided, p.argmax(axis=1))
+
+
 @dtypes
 def test_sums_that_underflow_beside_larger_ones(dtype):
     """Only a row in doubt has much of class 2: the sums of the others are far below its power."""

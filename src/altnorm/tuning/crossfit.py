@@ -185,8 +185,13 @@ class ClassCrossFit:
         return new
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
-        """Predictions, as the score needs them, from rows that need not sum to 1."""
-        return rows / rows.sum(axis=1, keepdims=True) if self.keep_proba else rows.argmax(axis=1)
+        """Predictions, as the score needs them, from rows that do not sum to 1 yet.
+
+        Decisions are read after the division, too: it rounds, and among classes that the reference
+        hardly has rounding decides. So both kinds of predictions agree.
+        """
+        rows /= rows.sum(axis=1, keepdims=True)
+        return rows if self.keep_proba else rows.argmax(axis=1)
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log column sums and total weight outside each fold, for each set of reference rows.
