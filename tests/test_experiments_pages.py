@@ -9,7 +9,16 @@ pytest.importorskip("matplotlib")
 
 from tests.pages import read_page
 
-STUDIES = ("asking", "suite")
+STUDIES = (
+    "asking",
+    "blur",
+    "corruption",
+    "dialogre",
+    "label_shift",
+    "reference_choice",
+    "suite",
+    "ufet",
+)
 
 
 @pytest.mark.parametrize("name", STUDIES)
