@@ -1,0 +1,198 @@
+"""Exported files: what is in them, and graphs of classifiers with the adjustment at their end."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from scipy.special import softmax
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import altnorm.onnx
+from altnorm import AlternatingNormalizer
+from altnorm.onnx import export
+from altnorm.peers import (
+    Identity,
+    LabelShiftEM,
+    TemperatureScaling,
+)
+from tests.graphs import OPSETS, noisy_logits, run, run_all
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.onnx"
+
+
+@pytest.fixture
+def fitted():
+    z, y = noisy_logits(np.random.default_rng(0), 300, 4)
+    return AlternatingNormalizer(2.0, 2, 0.5).fit(softmax(z, axis=1), y)
+
+
+def operators(graph: onnx.GraphProto):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from operators(attribute.g)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_model_file(path, fitted, opset):
+    export(fitted, path, opset=opset)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert [(s.domain, s.version) for s in model.opset_import] == [("", opset)]
+    assert {node.domain for node in operators(model.graph)} == {""}
+    p = softmax(np.random.default_rng(6).normal(size=(50, 4)), axis=1).astype(np.float32)
+    whole = run(model, p)
+    for rows in (0, 1, 7):
+        assert run(model, p[:rows]).shape == (rows, 4)
+        np.testing.assert_allclose(run(model, p[:rows]), whole[:rows], atol=1e-7)
+
+
+def test_settings_are_in_the_metadata(path, fitted):
+    metadata = {e.key: e.value for e in export(fitted, path).metadata_props}
+    settings = json.loads(metadata["altnorm.settings"])
+    assert settings["alpha"] == 2.0
+    assert settings["depth"] == 2
+    assert settings["threshold"] == 0.5
+    assert json.loads(metadata["altnorm.classes"]) == [0, 1, 2, 3]
+    assert metadata["altnorm.version"]
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    x, y = load_digits(return_X_y=True)
+    x = x + np.random.default_rng(0).normal(scale=8, size=x.shape)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)).fit(x[:600], y[:600])
+    return model, x[600:].astype(np.float32), y[600:]
+
+
+def converted(model, x: np.ndarray, target_opset=None, **options) -> onnx.ModelProto:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from skl2onnx import to_onnx
+
+        return to_onnx(model, x[:1], options=options, target_opset=target_opset)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
+    model, x, y = pipeline
+    proba = model.predict_proba(x)
+    normalizer = AlternatingNormalizer(2.0, depth, 0.5).fit(proba[:600], y[:600])
+    classifier = converted(model, x, zipmap=False)
+    (tmp_path / "classifier.onnx").write_bytes(classifier.SerializeToString())
+    for given in (classifier, tmp_path / "classifier.onnx"):
+        merged = export(normalizer, path, append_to=given, label_output="label")
+        onnx.checker.check_model(str(path), full_check=True)
+        names = [output.name for output in merged.graph.output]
+        assert names == ["adjusted", "label", "label_before", "probabilities"]
+        adjusted, label, label_before, before = run_all(merged, x)
+        # The classifier itself runs in single precision, which the adjustment passes on.
+        np.testing.assert_allclose(adjusted, normalizer.transform(proba), atol=1e-5, rtol=0)
+        np.testing.assert_allclose(before, proba, atol=1e-5, rtol=0)
+        np.testing.assert_array_equal(label, adjusted.argmax(axis=1))
+        np.testing.assert_array_equal(label_before, before.argmax(axis=1))
+        assert (label != label_before).any()
+    assert [o.name for o in classifier.graph.output] == ["label", "probabilities"]
+
+
+def test_class_names_are_kept_in_the_metadata_of_a_classifier(path, pipeline):
+    model, x, y = pipeline
+    names = np.array([f"digit {c}" for c in range(10)])
+    proba = model.predict_proba(x)
+    normalizer = AlternatingNormalizer(2.0).fit(proba[:600], names[y[:600]])
+    classifier = converted(model, x, zipmap=False)
+    onnx.helper.set_model_props(classifier, {"author": "somebody"})
+    merged = export(normalizer, path, append_to=classifier, label_output="name")
+    metadata = {entry.key: entry.value for entry in merged.metadata_props}
+    assert metadata["author"] == "somebody"
+    assert json.loads(metadata["altnorm.classes"]) == names.tolist()
+    assert set(run_all(merged, x)[1]) == set(names)
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12])
+def test_an_old_classifier_gets_a_newer_operator_set(path, pipeline, opset):
+    model, x, y = pipeline
+    normalizer = AlternatingNormalizer(2.0, 2, 0.5).fit(model.predict_proba(x)[:600], y[:600])
+    old = converted(model, x, {"": opset, "ai.onnx.ml": 1}, zipmap=False)
+    merged = export(normalizer, path, append_to=old)
+    assert [(s.domain, s.version) for s in merged.opset_import if not s.domain] == [("", 13)]
+    assert old.ir_version < 7 or opset == 12
+    assert merged.ir_version >= 7  # what operator set 13 needs
+    want = normalizer.transform(model.predict_proba(x))
+    np.testing.assert_allclose(run(merged, x), want, atol=1e-5, rtol=0)
+
+
+def test_append_twice(path, pipeline):
+    model, x, y = pipeline
+    proba = model.predict_proba(x)
+    first = AlternatingNormalizer(2.0, 1, 0.5).fit(proba[:600], y[:600])
+    second = TemperatureScaling().fit(first.transform(proba)[:600], y[:600])
+    merged = export(first, path, append_to=converted(model, x, zipmap=False), output_name="once")
+    twice = export(second, path, append_to=merged, append_output="once", output_name="twice")
+    got = dict(zip([o.name for o in twice.graph.output], run_all(twice, x), strict=True))
+    assert list(got) == ["twice", "once", "label_before", "probabilities"]
+    want = second.transform(first.transform(proba))
+    np.testing.assert_allclose(got["twice"], want, atol=1e-5, rtol=0)
+
+
+def test_append_errors(path, pipeline, fitted):
+    model, x, _ = pipeline
+    classifier = converted(model, x, zipmap=False)
+    with pytest.raises(ValueError, match=r"one output of floats with 4 columns.*zipmap=False"):
+        export(fitted, path, append_to=classifier)
+    with pytest.raises(ValueError, match="does not exist"):
+        export(fitted, path, append_to=path)
+    ten = Identity().fit(np.full((1, 10), 0.1))
+    with pytest.raises(ValueError, match="named 'label'"):
+        export(ten, path, append_to=classifier, append_output="label")
+    with pytest.raises(ValueError, match="names that the classifier does not use; it uses 'X'"):
+        export(ten, path, append_to=classifier, output_name="X")
+    old = converted(model, x, {"": 12, "ai.onnx.ml": 1}, zipmap=False)
+    old.graph.node[0].op_type = "Upsample"  # gone since operator set 10
+    old.graph.node[0].domain = ""
+    with pytest.raises(ValueError, match="must be 13 or later; it is 12, and onnx cannot"):
+        export(ten, path, append_to=old)
+    assert not path.exists()
+
+
+def test_bad_normalizers(path, fitted):
+    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
+        export(AlternatingNormalizer(), path)
+    peer = LabelShiftEM().fit(np.array([[0.9, 0.1], [0.4, 0.6]]), [0, 1])
+    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
+        export(peer, path)
+    with pytest.raises(ValueError, match="`dtype` must be"):
+        export(fitted, path, dtype="float16")
+    with pytest.raises(ValueError, match="13 or greater"):
+        export(fitted, path, opset=9)
+
+
+def test_a_failed_export_leaves_the_old_file(path, fitted, monkeypatch):
+    export(fitted, path)
+    before = path.read_bytes()
+    monkeypatch.setattr(altnorm.onnx, "_LARGEST_FILE", 10)
+    with pytest.raises(ValueError, match="below 2 GB"):
+        export(fitted, path)
+    with pytest.raises(ValueError, match="exists already"):
+        export(Identity().fit(np.eye(4)), path, force=False)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "altnorm.onnx")
+    with pytest.raises(ImportError, match=r"pip install 'altnorm\[onnx\]'"):
+        importlib.import_module("altnorm.onnx")
