@@ -16,7 +16,7 @@ PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST_ARGS ?= -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format bench docs samples reproduce constraints clean
+.PHONY: help demo test test-all test-oldest check format bench docs samples reproduce constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -29,6 +29,9 @@ test: $(VENV)/.stamp-quick  ## the suite on what installs quickly: core, cli, re
 
 test-all: $(VENV)/.stamp-heavy  ## the whole suite, with PyTorch, Spark, Ray and a browser; no skips
 	ALTNORM_REQUIRE_ALL=1 $(PYTEST) $(PYTEST_ARGS)
+
+test-oldest:  ## the suite of `make test` on the oldest versions that we support
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=requirements/oldest.txt
 
 check: $(VENV)/.stamp-quick  ## lint, format, types, architecture
 	$(BIN)/ruff check .
@@ -74,7 +77,7 @@ constraints:  ## resolve every extra and group afresh and pin what came out
 	requirements/refresh
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.stamp-venv: $(CONSTRAINTS)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "altnorm needs Python 3.11 or later: make PYTHON=python3.11 ...")'

@@ -48,7 +48,7 @@ def noisy_digits():
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 def test_every_form_of_an_adjuster(decider, calibration):
     x, y = noisy_digits()
-    inner = LogisticRegression(max_iter=200, C=1e-3).fit(x[:600], y[:600])
+    inner = LogisticRegression(max_iter=2000, C=1e-3).fit(x[:600], y[:600])
     normalizer = AlternatingNormalizer(prior="uniform")
     model = AlternatingNormalizationClassifier(FrozenEstimator(inner), normalizer)
     model.fit(x[600:1200], y[600:1200])
