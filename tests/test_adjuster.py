@@ -170,6 +170,30 @@ def test_minus_one_may_be_a_class():
         Adjuster().fit(two[:5], [None] * 5)
 
 
+def test_minus_one_that_could_be_either_is_refused():
+    """A class that happens to be absent must not make -1 a class, and shift all the others."""
+    proba, y = planted(300)
+    labels = np.where(np.arange(300) % 2 == 0, y, -1)
+    labels[labels == 3] = -1
+    with pytest.raises(InputError, match="or 0 to 3, of which the labels show all but one"):
+        Adjuster().fit(proba, labels)
+    known = (labels >= 0).sum()
+    as_floats = np.where(labels < 0, np.nan, labels)
+    assert Adjuster(("bias",)).fit(proba, as_floats).verdict_.n_rows == known
+    as_text = labels.astype(str)
+    assert Adjuster(("bias",)).fit(proba, as_text).classes_.tolist() == ["-1", "0", "1", "2"]
+
+
+def test_minus_one_among_columns_with_names():
+    proba, y = planted(300)
+    labels = np.where(y == 3, -1, y)
+    told = pd.DataFrame(proba, columns=[0, 1, 2, -1])
+    assert Adjuster(("bias",)).fit(told, labels).verdict_.n_rows == 300
+    codes = pd.DataFrame(proba, columns=list("0123"))
+    fitted = Adjuster(("bias",)).fit(codes, np.where(y == 3, -1, y))
+    assert fitted.verdict_.n_rows == (y < 3).sum()
+
+
 # The same answer every time.
 
 

@@ -120,7 +120,7 @@ def _fit(estimator: str, case: Case, data: Data, random_state: int) -> Any:
         tuned = Adjuster(**options)
     proba, y = np.concatenate([data.proba, data.unlabelled]), data.y
     if case.n_unlabelled:
-        y = np.append(y, np.full(case.n_unlabelled, -1))
+        y = np.append(y, np.full(case.n_unlabelled, np.nan))
     return tuned.fit(proba, y, groups=data.groups if case.pass_groups else None)
 
 

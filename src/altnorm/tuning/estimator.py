@@ -179,14 +179,14 @@ class BaseAdjuster(Adaptable):
 
     def _read_labels(self, y: Any, proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which rows have labels, and these: class codes, or booleans of shape (n, m)."""
-        known, y = has_label(y, proba.shape)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None and not np.array_equal(self.classes_, np.arange(proba.shape[1])):
+            names = self.classes_  # column names that scikit-learn does not keep
+        known, y = has_label(y, proba.shape, names)
         kind = kind_of(self)
         labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
         if kind.is_multilabel:
             return known, labels
-        names = getattr(self, "feature_names_in_", None)
-        if names is None and not np.array_equal(self.classes_, np.arange(proba.shape[1])):
-            names = self.classes_  # column names that scikit-learn does not keep
         self.classes_ = resolve_classes(labels, proba.shape[1], names)
         return known, kind.encode(labels, self.classes_)
 
