@@ -1,4 +1,4 @@
-"""``python -m experiments.blur --data DIR [--quick] [--output DIR]``.
+"""``python -m experiments.blur --data DIR [--device cuda] [--quick] [--output DIR]``.
 
 What the paper did, the whole grid on all images, comes from ``experiments.blur.published``.
 """
@@ -14,8 +14,8 @@ from joblib import Parallel, delayed
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.blur import study
-from experiments.blur.figures import draw_example, draw_gains, draw_published, draw_references
 from experiments.blur.tables import make_tables
+from experiments.suite.published import DEVICE
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 HOLDS = "imagenet5k_lite0_blur00.npz to imagenet5k_lite0_blur32.npz"
@@ -28,7 +28,10 @@ SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_arguments("blur", "Gain against blur.", argv, data=HOLDS, has_tables=True)
+    options = {"--device": DEVICE}
+    arguments = parse_arguments(
+        "blur", "Gain against blur.", argv, data=HOLDS, options=options, has_tables=True
+    )
     if not arguments.tables:
         measure(arguments)
     report(arguments.output)
@@ -42,7 +45,9 @@ def measure(arguments: Namespace) -> None:
     paths = {sigma: study.blur_path(arguments.data, sigma) for sigma in study.SIGMAS}
     parallel = Parallel(n_jobs=arguments.jobs)
     gains = parallel(
-        delayed(study.measure_split)(paths[sigma], sigma, arguments.seed + seed, half, grid)
+        delayed(study.measure_split)(
+            paths[sigma], sigma, arguments.seed + seed, half, grid, arguments.device
+        )
         for sigma, seed, half in product(study.SIGMAS, seeds, halves)
     )
     references = parallel(
@@ -57,13 +62,16 @@ def measure(arguments: Namespace) -> None:
 
 def report(folder: Path) -> None:
     """Figures and page from the numbers; those of the paper's way are the committed ones."""
+    # Imported here: a machine that only measures, with a GPU, need not have matplotlib.
+    from experiments.blur import figures
+
     names = ("gains", "references", "doubt")
     gains, references, doubt = (read_records(folder / f"{name}.csv") for name in names)
     published = read_records(PAGE.with_name("published.csv"))
-    draw_example(folder)
-    draw_gains(gains, {row["sigma"]: row["share"] for row in doubt}, folder)
-    draw_published(published, folder)
-    draw_references(references, folder)
+    figures.draw_example(folder)
+    figures.draw_gains(gains, {row["sigma"]: row["share"] for row in doubt}, folder)
+    figures.draw_published(published, folder)
+    figures.draw_references(references, folder)
     fill_page(PAGE, folder, make_tables(gains, references, doubt, published))
 
 

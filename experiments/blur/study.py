@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold
 
 import altnorm
 from experiments.suite.files import Classifier, read_classifier
+from experiments.suite.paper import predicted_classes, to_device
 
 __all__ = [
     "FOLDS",
@@ -93,7 +94,9 @@ def measure_doubt(path: Path) -> Doubt:
     return Doubt(*(100 * float(part) for part in parts))
 
 
-def measure_split(path: Path, sigma: int, seed: int, half: int, grid: Grid) -> list[dict[str, Any]]:
+def measure_split(
+    path: Path, sigma: int, seed: int, half: int, grid: Grid, device: str | None = None
+) -> list[dict[str, Any]]:
     """All methods on one half of the images; reference and tuning come from the other half.
 
     Parameters
@@ -104,27 +107,30 @@ def measure_split(path: Path, sigma: int, seed: int, half: int, grid: Grid) -> l
         Blur; seed of the split; which half (0 or 1) is tested.
     grid : Grid
         Settings to choose from.
+    device : str, optional
+        Compute with PyTorch on this device, such as "cuda"; None is NumPy.
 
     Returns
     -------
     list of dict
-        One record a method.
+        One record per method.
     """
     data = read_classifier(path, seed=seed)
     if half:
         data = Classifier(data.name, data.test_proba, data.test_y, data.val_proba, data.val_y)
     sure = altnorm.ambiguity(data.val_proba) <= THRESHOLD
     hard = altnorm.ambiguity(data.test_proba) > THRESHOLD
-    reference = data.val_proba[sure]
-    rows, labels = data.test_proba[hard], data.test_y[hard]
-    before = data.test_proba.argmax(axis=1)
+    before, labels = data.test_proba.argmax(axis=1), data.test_y[hard]
+    val, test, reference, rows = to_device(
+        device, data.val_proba, data.test_proba, data.val_proba[sure], data.test_proba[hard]
+    )
     best, best_alpha, best_depth = best_setting(rows, labels, reference, grid)
     search = altnorm.AlternatingNormalizerCV(random_state=seed, **grid.search)
-    search.fit(data.val_proba, data.val_y)
+    search.fit(val, data.val_y)
     found = {
         NAIVE: (_replaced(before, hard, altnorm.alternating_normalization(rows, reference)), {}),
         BEST: (_replaced(before, hard, best), {"alpha": best_alpha, "depth": best_depth}),
-        HONEST: (search.transform(data.test_proba).argmax(axis=1), search.best_params_),
+        HONEST: (predicted_classes(search.transform(test)), search.best_params_),
     }
     common = {"sigma": sigma, "seed": seed, "half": half, "n_reference": int(sure.sum())}
     verdict = search.verdict_
@@ -139,9 +145,9 @@ def measure_split(path: Path, sigma: int, seed: int, half: int, grid: Grid) -> l
     ]
 
 
-def _replaced(before: np.ndarray, hard: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+def _replaced(before: np.ndarray, hard: np.ndarray, adjusted: Any) -> np.ndarray:
     after = before.copy()
-    after[hard] = adjusted.argmax(axis=1)
+    after[hard] = predicted_classes(adjusted)
     return after
 
 
@@ -176,15 +182,15 @@ def gain_record(before: np.ndarray, after: np.ndarray, hard: np.ndarray) -> dict
 
 
 def best_setting(
-    rows: np.ndarray, labels: np.ndarray, reference: np.ndarray, grid: Grid
-) -> tuple[np.ndarray, float, int]:
+    rows: Any, labels: np.ndarray, reference: Any, grid: Grid
+) -> tuple[Any, float, int]:
     """The setting with the best score on the rows that it is judged by: an upper bound."""
     best, best_hits = (rows, 1.0, 1), -1
     for alpha in sorted({*grid.alphas, *grid.deep_alphas}):
         depth = grid.depth if alpha in grid.deep_alphas else 1
         steps = altnorm.trajectory(rows, reference, alpha=alpha, depth=depth)
         for d, step in enumerate(steps[1:], start=1):
-            hits = int((step.argmax(axis=1) == labels).sum())
+            hits = int((predicted_classes(step) == labels).sum())
             if hits > best_hits:
                 best, best_hits = (step, float(alpha), d), hits
     return best

@@ -14,7 +14,17 @@ from experiments._multilabel.grid import ALPHAS, DEPTHS, THRESHOLDS, GridPoint, 
 from experiments._output import read_records
 from experiments.suite.files import Classifier
 
-__all__ = ["COUNTED", "UNIFORM", "PaperTuning", "choose", "prior_for", "published", "scan_grid"]
+__all__ = [
+    "COUNTED",
+    "UNIFORM",
+    "PaperTuning",
+    "choose",
+    "predicted_classes",
+    "prior_for",
+    "published",
+    "scan_grid",
+    "to_device",
+]
 
 UNIFORM, COUNTED = "uniform", "counted"
 SETTINGS = Path(__file__).parent / "results" / "published.csv"
@@ -74,7 +84,7 @@ def scan_grid(
         if not hard.any() or hard.all():
             continue
         sure_hits = int((proba[~hard].argmax(axis=1) == y[~hard]).sum())
-        arrays = _on_device(device, proba[hard], proba[~hard], prior)
+        arrays = to_device(device, proba[hard], proba[~hard], prior)
         for alpha in ALPHAS:
             for depth, classes in enumerate(_predicted(*arrays, alpha), start=1):
                 hits = sure_hits + int((classes == y[hard]).sum())
@@ -86,15 +96,22 @@ def _predicted(rows: Any, reference: Any, prior: Any, alpha: float) -> Iterator[
     """Classes of the rows in doubt after 1, 2, .. iterations."""
     steps = altnorm.trajectory(rows, reference, prior=prior, alpha=alpha, depth=max(DEPTHS))
     for step in steps[1:]:
-        yield np.asarray(step.argmax(1) if isinstance(step, np.ndarray) else step.argmax(1).cpu())
+        yield predicted_classes(step)
 
 
-def _on_device(device: str | None, *arrays: np.ndarray) -> tuple[Any, ...]:
+def to_device(device: str | None, *arrays: np.ndarray) -> tuple[Any, ...]:
+    """Arrays as PyTorch tensors on a device; as they are without one."""
     if device is None:
         return arrays
     import torch
 
     return tuple(torch.as_tensor(array, dtype=torch.float64, device=device) for array in arrays)
+
+
+def predicted_classes(proba: Any) -> np.ndarray:
+    """The most probable class of each row, in NumPy, wherever the rows are."""
+    classes = proba.argmax(1)
+    return classes if isinstance(classes, np.ndarray) else classes.cpu().numpy()
 
 
 def choose(
