@@ -40,6 +40,15 @@ def test_without_labels_there_are_changes_but_no_scores(tuned, tested):
     assert "Open: there are no labels." in Page(render_report(plain, bare)).text
 
 
+def test_rows_of_the_fit_are_not_judged_again(tuned):
+    page = Page(render_report(tuned, predictions(seed=1), seen=True))
+    assert "Yes, as far as validation tells." in page.text
+    assert "A test set would confirm it." in page.text
+    assert "These are the rows that the model was tuned on." in page.text
+    assert "no labels" not in page.text
+    assert page.data["reliability"] is None
+
+
 def test_a_verdict_that_says_no_is_explained():
     validation, test = predictions(seed=3, tilt=0.0), predictions(seed=4, tilt=0.0)
     tuned = tune(validation, significance=1e-9)

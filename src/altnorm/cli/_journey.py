@@ -109,17 +109,15 @@ def travel(
         result = evaluate(tuned, test)
         compared = compare_tuned(tuned, labelled, test)
     save_model(tuned, files.model, force=force)
-    shown = test
-    if shown is None:
-        shown = Predictions(validation.proba, validation.classes, None, validation.input)
     write_report(
         tuned,
-        shown,
+        validation if test is None else test,
         files.report,
         comparison=compared,
         validation=labelled,
         texts=texts,
         title=title,
+        seen=test is None,
         force=force,
     )
     return Journey(tuned, validation, test, result, compared)

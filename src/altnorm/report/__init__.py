@@ -33,6 +33,7 @@ def write_report(
     texts: Sequence[str] | None = None,
     title: str | None = None,
     scoring: Any = None,
+    seen: bool = False,
     force: bool = False,
 ) -> None:
     """Write a self-contained, interactive HTML page about what a normalizer does to predictions.
@@ -61,6 +62,9 @@ def write_report(
         Title of the page.
     scoring : str, callable or Score, optional
         As for :func:`altnorm.evaluation.evaluate`.
+    seen : bool, default=False
+        Whether the predictions are those that the normalizer was fitted on. Their labels are not
+        looked at again: the verdict of the fit is all that they can say.
     force : bool, default=False
         Whether an existing file may be replaced.
 
@@ -89,6 +93,7 @@ def write_report(
         texts=texts,
         title=title,
         scoring=scoring,
+        seen=seen,
     )
     with replacing(path, force=force) as temporary:
         temporary.write_text(page, encoding="utf-8")
@@ -122,12 +127,13 @@ def render_report(
     texts: Sequence[str] | None = None,
     title: str | None = None,
     scoring: Any = None,
+    seen: bool = False,
 ) -> str:
     """Return the page that :func:`write_report` writes; the same input gives the same page.
 
     Parameters
     ----------
-    normalizer, predictions, comparison, validation, texts, title, scoring
+    normalizer, predictions, comparison, validation, texts, title, scoring, seen
         As for :func:`write_report`.
 
     Returns
@@ -154,5 +160,5 @@ def render_report(
             value=len(texts),
             code="shape",
         )
-    case = read_case(normalizer, predictions, scoring=scoring)
+    case = read_case(normalizer, predictions, scoring=scoring, seen=seen)
     return render(case, chart_data(case, comparison, validation, texts), comparison, title)

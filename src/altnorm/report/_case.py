@@ -45,6 +45,8 @@ class Case:
         Why each changed row changed.
     evaluation : Evaluation or None
         Scores and verdict, where there are labels.
+    seen : bool
+        Whether the normalizer was fitted on these predictions.
     """
 
     normalizer: Any
@@ -58,6 +60,7 @@ class Case:
     threshold: float | None
     explanation: Explanation
     evaluation: Evaluation | None
+    seen: bool = False
 
     @cached_property
     def decided(self) -> tuple[np.ndarray, np.ndarray]:
@@ -108,8 +111,12 @@ class Case:
         return dict(best) if best is not None else dict(self.inner.get_params(deep=False))
 
 
-def read_case(normalizer: Any, predictions: Predictions, *, scoring: Any = None) -> Case:
-    """Apply the normalizer; evaluate it where there are labels."""
+def read_case(
+    normalizer: Any, predictions: Predictions, *, scoring: Any = None, seen: bool = False
+) -> Case:
+    """Apply the normalizer; evaluate it where there are labels that it has not seen."""
+    if seen:
+        predictions = Predictions(predictions.proba, predictions.classes, None, predictions.input)
     check_kind(predictions, normalizer)
     inner = getattr(normalizer, "best_normalizer_", normalizer)
     kind = kind_of(normalizer)
@@ -133,6 +140,7 @@ def read_case(normalizer: Any, predictions: Predictions, *, scoring: Any = None)
         _threshold(normalizer, inner),
         explanation,
         evaluation,
+        seen,
     )
 
 

@@ -57,9 +57,14 @@ def answer(case: Case) -> Answer:
         )
     if tested is None and tuned is not None:
         line = score_line(tuned)
+        unconfirmed = (
+            "A test set would confirm it."
+            if case.seen
+            else "These predictions have no labels, so nothing here can confirm it."
+        )
         sentence = (
             f"{_rise(tuned)} on validation rows that had no part in choosing the settings. "
-            "These predictions have no labels, so nothing here can confirm it." + _remarks(tuned)
+            f"{unconfirmed}{_remarks(tuned)}"
         )
         basis = f"cross-fitted on {plural(tuned.n_rows, 'validation row')}"
         return Answer("yes", "Yes, as far as validation tells.", sentence, line, basis, tuned)
