@@ -85,6 +85,23 @@ def test_the_bound_is_no_worse_than_any_setting_of_its_grid():
     assert depth == 1 or alpha == 1.0
 
 
+@pytest.mark.heavy
+def test_the_bound_is_the_same_with_pytorch():
+    pytest.importorskip("torch")
+    logits, labels = tiny_logits(3.0)
+    proba = softmax(logits.astype(float), axis=1)
+    grid = study.Grid((0.5, 2.0), (1.0,), 3, {})
+    plain, *setting = study.best_setting(proba, labels, proba[::2], grid)
+    there, *found = study.best_setting(*_on_cpu(proba, labels, proba[::2]), grid)
+    assert found == setting
+    np.testing.assert_array_equal(paper.predicted_classes(there), plain.argmax(axis=1))
+
+
+def _on_cpu(rows, labels, reference):
+    rows, reference = paper.to_device("cpu", rows, reference)
+    return rows, labels, reference
+
+
 def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypatch):
     monkeypatch.setattr(paper, "ALPHAS", (0.5, 1.0, 2.0))
     path = study.blur_path(folder, 8)
