@@ -1,22 +1,27 @@
-"""The Python blocks of a page, and the output that is shown below them.
+"""The blocks of a page that run, and the output that is shown below them.
 
 ``python docs/outputs.py [PAGE ...]`` runs the blocks and renews the output; the tests run them,
-too, and compare. Output is a ``text`` block that follows its ``python`` block at once.
+too, and compare. Output is a ``text`` block that follows its ``python`` or ``console`` block at
+once. Lines of a ``console`` block begin with ``$``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 __all__ = ["Block", "run_blocks"]
 
 BLOCK = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?", re.MULTILINE | re.DOTALL
+    r"^```(?P<kind>python|console)\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -29,31 +34,54 @@ class Block(NamedTuple):
 
 
 def run_blocks(text: str, name: str, names: dict[str, object] | None = None) -> list[Block]:
-    """Run the blocks of a page one after the other, in one namespace."""
+    """Run the blocks of a page one after the other, in one namespace and in this folder."""
     names = {} if names is None else names
     blocks = []
     for found in BLOCK.finditer(text):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(found["code"], name, "exec"), names)
-        blocks.append(Block(found["code"], printed.getvalue(), found["shown"]))
+        if found["kind"] == "console":
+            printed = "".join(map(run_command, found["code"].splitlines()))
+        else:
+            printed = run_python(found["code"], name, names)
+        blocks.append(Block(found["code"], printed, found["shown"]))
     return blocks
+
+
+def run_python(code: str, name: str, names: dict[str, object]) -> str:
+    """What a block of Python prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, name, "exec"), names)
+    return printed.getvalue()
+
+
+def run_command(line: str) -> str:
+    """What a line of a shell prints; `altnorm` is that of this environment."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        ["bash", "-c", line.removeprefix("$ ")],
+        env={**os.environ, "PATH": path, "COLUMNS": "100"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
 def renew(page: Path) -> None:
     """Write what the blocks print below them."""
     text = page.read_text(encoding="utf-8")
-    blocks = iter(run_blocks(text, page.name))
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        blocks = iter(run_blocks(text, page.name))
 
     def with_output(found: re.Match[str]) -> str:
-        block = next(blocks)
-        output = f"```text\n{block.printed.rstrip()}\n```\n" if block.printed.strip() else ""
-        return f"```python\n{block.code}```\n{output}"
+        printed = "\n".join(line.rstrip() for line in next(blocks).printed.splitlines()).strip("\n")
+        output = f"```text\n{printed}\n```\n" if printed else ""
+        return f"```{found['kind']}\n{found['code']}```\n{output}"
 
     page.write_text(BLOCK.sub(with_output, text), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    pages = [Path(name) for name in sys.argv[1:]] or sorted(Path(__file__).parent.glob("*.md"))
-    for page in pages:
+    named = [Path(name).resolve() for name in sys.argv[1:]]
+    for page in named or sorted(Path(__file__).resolve().parent.glob("*.md")):
         renew(page)

@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import re
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -74,6 +75,17 @@ def test_output_is_renewed_in_place(tmp_path):
     page.write_text(f"Before.\n\n{code}```text\n3\n```\n\n```python\nx = 1\n```\n")
     OUTPUTS.renew(page)
     assert page.read_text() == f"Before.\n\n{code}```text\n2\n```\n\n```python\nx = 1\n```\n"
+
+
+def test_commands_run_in_the_folder_of_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write = "```python\nfrom pathlib import Path\nPath('a.txt').write_text('one two')\n```\n"
+    read = "```console\n$ cat a.txt | cut -c 5-\n$ altnorm --version\n```\n"
+    printed = OUTPUTS.run_blocks(write + read, "page.md")[1].printed
+    assert printed.startswith("two")
+    assert "altnorm" in printed
+    with pytest.raises(subprocess.CalledProcessError):
+        OUTPUTS.run_blocks("```console\n$ cat b.txt\n```\n", "page.md")
 
 
 @pytest.mark.heavy
