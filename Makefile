@@ -66,6 +66,7 @@ reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTION
 	$(STUDY) experiments.dialogre --second-look $(PREDICTIONS)/dialogre_bert_testonly.npz
 	$(STUDY) experiments.ufet
 	$(STUDY) experiments.suite --data $(PREDICTIONS)
+	$(STUDY) experiments.language --data $(PREDICTIONS)
 	$(STUDY) experiments.asking --data $(PREDICTIONS)
 	$(STUDY) experiments.label_shift --data $(PREDICTIONS)
 	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)

@@ -15,6 +15,7 @@ STUDIES = (
     "corruption",
     "dialogre",
     "label_shift",
+    "language",
     "reference_choice",
     "suite",
     "ufet",

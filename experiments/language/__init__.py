@@ -1,0 +1,1 @@
+"""Language models' answers: adjusting their scores, against what people use for it."""

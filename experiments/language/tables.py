@@ -1,0 +1,136 @@
+"""The tables of the study, in Markdown, from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments._output import markdown_table
+from experiments.language.methods import NEEDS_LABELS, NO_LABELS, OURS
+from experiments.language.study import SETS, UNTOUCHED
+from experiments.suite.names import plain_name
+
+__all__ = ["make_tables"]
+
+Record = Mapping[str, Any]
+Records = Sequence[Record]
+_PEERS = tuple(name for name in (*NO_LABELS, *NEEDS_LABELS) if name not in OURS)
+
+
+def make_tables(records: Records) -> dict[str, str]:
+    """All tables by name."""
+    return {
+        "sets": sets_table(records),
+        "gains": gains_table(records),
+        "losses": losses_table(records),
+        "budgets": budgets_table(records),
+        "untouched": unchanged_table(records),
+        "duels_accuracy": duels_table(records, "ci_low", "ci_high", sign=1),
+        "duels_loss": duels_table(records, "change_low", "change_high", sign=-1),
+    }
+
+
+def sets_table(records: Records) -> str:
+    """What was asked, of whom, and how many answers are right as they come."""
+    lines = []
+    for name in _names(records):
+        of_set = [r for r in records if r["classifier"] == name and r["against"] == UNTOUCHED]
+        n_labels = max(r["labels"] for r in of_set)
+        accuracy, loss = (of_set[0][new] - of_set[0][by] for new, by in _BEFORE)
+        sizes = f"{of_set[0]['classes']}", f"{n_labels:,} / {of_set[0]['test']:,}"
+        lines.append([plain_name(name), *SETS[name], *sizes, f"{accuracy:.1f} %", f"{loss:.3f}"])
+    header = "set, model, task, examples in the prompt, scores of, answers, validation / test, "
+    return markdown_table((header + "right, log loss").split(", "), lines)
+
+
+_BEFORE = (("accuracy", "gain"), ("log_loss", "change"))
+
+
+def gains_table(records: Records) -> str:
+    """Gain in accuracy with all labels, one line per set."""
+    return _by_set(records, lambda r: _interval(r["gain"], r["ci_low"], r["ci_high"], 1))
+
+
+def losses_table(records: Records) -> str:
+    """Change of log loss with all labels, one line per set."""
+    return _by_set(records, lambda r: _interval(r["change"], r["change_low"], r["change_high"], 3))
+
+
+def _by_set(records: Records, cell: Any) -> str:
+    """One line per set, one column per method, with no or with all labels."""
+    found = {
+        (r["classifier"], r["method"]): cell(r)
+        for r in records
+        if r["against"] == UNTOUCHED and (r["all_labels"] or r["labels"] == 0)
+    }
+    methods = (*NO_LABELS, *NEEDS_LABELS)
+    lines = [[plain_name(n), *(found[n, m] for m in methods)] for n in _names(records)]
+    return markdown_table(["set", *methods], lines)
+
+
+def budgets_table(records: Records) -> str:
+    """Gain in accuracy, one line per set and number of labels."""
+    methods = [name for name in NEEDS_LABELS if name != "temperature"]
+    chosen = {
+        (r["classifier"], r["labels"], r["method"]): r
+        for r in records
+        if r["against"] == UNTOUCHED and r["labels"]
+    }
+    lines = []
+    for name, n_labels in dict.fromkeys(key[:2] for key in chosen):
+        cells = [chosen[name, n_labels, method] for method in methods]
+        lines.append([plain_name(name), f"{n_labels:,}", *(_with_worst(r) for r in cells)])
+    return markdown_table(["set", "labels", *methods], lines)
+
+
+def unchanged_table(records: Records) -> str:
+    """How often ours left all decisions alone, by the number of labels."""
+    found = [r for r in records if r["against"] == UNTOUCHED and r["method"] in OURS]
+    lines = []
+    for method in OURS:
+        for name in _names(found):
+            of_set = [r for r in found if (r["method"], r["classifier"]) == (method, name)]
+            cells = [f"{r['unchanged']:.0f} %" for r in of_set]
+            lines.append([method, plain_name(name), *cells])
+    return markdown_table(["method", "set", *_budgets(found)], lines)
+
+
+def duels_table(records: Records, low: str, high: str, *, sign: int) -> str:
+    """Clearly better, not clear, clearly worse: ours against each of the others, over the sets."""
+    found = [r for r in records if r["method"] in OURS]
+    lines = []
+    for method in OURS:
+        for other in (UNTOUCHED, *_PEERS):
+            duels = [r for r in found if (r["method"], r["against"]) == (method, other)]
+            cells = []
+            for budget in _budgets(found):
+                now = [r for r in duels if _budget(r) == budget]
+                better = sum((r[low] if sign > 0 else -r[high]) > 0 for r in now)
+                worse = sum((r[high] if sign > 0 else -r[low]) < 0 for r in now)
+                cells.append(f"{better} / {len(now) - better - worse} / {worse}")
+            lines.append([method, other, *cells])
+    return markdown_table(["", "against", *_budgets(found)], lines)
+
+
+def _names(records: Records) -> list[str]:
+    return list(dict.fromkeys(r["classifier"] for r in records))
+
+
+def _budget(record: Record) -> str:
+    return "all" if record["all_labels"] else f"{record['labels']:,}"
+
+
+def _budgets(records: Records) -> list[str]:
+    return list(dict.fromkeys(map(_budget, sorted(records, key=lambda r: r["labels"]))))
+
+
+def _interval(value: float, low: float, high: float, digits: int) -> str:
+    if value == low == high == 0:
+        return "0"
+    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def _with_worst(record: Record) -> str:
+    """Gain, interval, and the gain of the unluckiest draw."""
+    told = _interval(record["gain"], record["ci_low"], record["ci_high"], 1)
+    return told if record["draws"] == 1 or told == "0" else f"{told}, worst {record['worst']:+.1f}"

@@ -1,0 +1,125 @@
+"""The study of language models' answers: its intervals, its methods, and the page that it fills."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+pytest.importorskip("matplotlib")
+
+from experiments.language import __main__ as language
+from experiments.language import study
+from experiments.language.methods import LearntBatchCalibration, fit_method
+from experiments.language.tables import duels_table
+from tests.pages import check_figures, read_page, read_table
+
+N_CLASSES = 3
+NAME = "llm_mmlu16_llama13b"
+
+
+def answers(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(N_CLASSES, size=n)
+    favour = [1.5, 0.0, -0.5]
+    return 1.6 * np.eye(N_CLASSES)[y] + rng.normal(size=(n, N_CLASSES)) + favour, y
+
+
+def test_the_interval_covers_the_mean_of_draws_and_rows():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        of_draws, of_rows = 0.5 * rng.normal(size=(6, 1)), rng.normal(size=(1, 40))
+        values = 0.3 + of_draws + of_rows + rng.normal(size=(6, 40))
+        _, low, high = study.two_way_interval(values)
+        covered += low <= 0.3 <= high
+    assert covered >= 0.93 * 400
+
+
+def test_with_one_draw_the_interval_is_that_of_a_mean():
+    values = np.random.default_rng(1).normal(size=(1, 50))
+    mean, low, high = study.two_way_interval(values)
+    half = 1.959964 * values.std(ddof=1) / np.sqrt(50)
+    assert (mean, low, high) == pytest.approx((values.mean(), mean - half, mean + half), rel=1e-5)
+
+
+def test_draws_have_as_many_labels_and_differ():
+    known = study.draw_labelled(30, 7, 5, seed=0)
+    assert known.sum(axis=1).tolist() == [7] * 5
+    assert len({row.tobytes() for row in known}) == 5
+    np.testing.assert_array_equal(study.draw_labelled(30, 7, 2, seed=0), known[:2])
+
+
+def test_learnt_batch_calibration_takes_the_best_strength():
+    scores, y = answers(300, 0)
+    proba = softmax(scores, axis=1)
+    found = LearntBatchCalibration().fit(proba, y)
+    right = {
+        s: np.mean((np.log(proba) - s * np.log(proba.mean(axis=0))).argmax(axis=1) == y)
+        for s in (0.0, 0.5, 1.0, 2.0, found.strength_)
+    }
+    assert right[found.strength_] == max(right.values())
+    expected = np.log(proba) - found.strength_ * np.log(proba.mean(axis=0))
+    np.testing.assert_allclose(found.transform(proba), softmax(expected, axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["BCTS", "temperature", "batch calibration, learnt"])
+def test_labels_that_are_not_drawn_are_not_used(name):
+    scores, y = answers(120, 0)
+    proba, known = softmax(scores, axis=1), np.arange(120) < 60
+    other = np.where(known, y, (y + 1) % N_CLASSES)
+    first, second = (fit_method(name, proba, labels, known) for labels in (y, other))
+    np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
+
+
+def line(against, low, high, *, labels=50):
+    return {
+        "method": "Adjuster",
+        "against": against,
+        "labels": labels,
+        "all_labels": False,
+        "ci_low": low,
+        "ci_high": high,
+        "change_low": low,
+        "change_high": high,
+    }
+
+
+def test_only_clear_wins_and_losses_count():
+    lines = [line("BCTS", 0.1, 2.0), line("BCTS", -1.0, 1.0), line("BCTS", -3.0, -0.5)]
+    lines += [line("BCTS", 0.2, 0.9)]
+    assert "| Adjuster | BCTS | 2 / 1 / 1 |" in duels_table(lines, "ci_low", "ci_high", sign=1)
+    loss = duels_table(lines, "change_low", "change_high", sign=-1)
+    assert "| Adjuster | BCTS | 1 / 1 / 2 |" in loss  # lower is better
+
+
+def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(study, "BUDGETS", (40,))
+    monkeypatch.setattr(language, "QUICK_DRAWS", 2)
+    data, output = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    (val, val_y), (test, test_y) = answers(120, 0), answers(200, 1)
+    arrays = {"val_logits": val, "val_labels": val_y}
+    np.savez(data / f"{NAME}.npz", test_logits=test, test_labels=test_y, **arrays)
+    language.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
+    rows = read_table(output, "language")
+    assert {(row["labels"], row["draws"]) for row in rows} == {
+        ("0", "1"),
+        ("40", "2"),
+        ("120", "1"),
+    }
+    base = 100 * np.mean(test.argmax(axis=1) == test_y)
+    for row in rows:
+        if row["against"] == "untouched":
+            assert float(row["accuracy"]) - float(row["gain"]) == pytest.approx(base, abs=1e-2)
+    batch = next(row for row in rows if row["method"] == "batch calibration")
+    proba = softmax(test, axis=1)
+    by_hand = 100 * np.mean((proba / proba.mean(axis=0)).argmax(axis=1) == test_y)
+    assert float(batch["accuracy"]) == pytest.approx(by_hand, rel=1e-4)
+    page = read_page(output)
+    assert f"| {base:.1f} % |" in page
+    assert "LLaMA-13B" in page
+    check_figures(output, ["accuracy", "log_loss"])
+
+
+def test_a_folder_without_the_files_is_told(tmp_path):
+    with pytest.raises(SystemExit, match="None of the study's files"):
+        study.language_paths(tmp_path)
