@@ -269,3 +269,15 @@ def test_crossfitted_probabilities_are_those_of_a_fit_without_the_fold(depth):
         alone = AlternatingNormalizer(**setting._asdict()).fit(proba[~inside], y[~inside])
         expected = alone.transform(proba[inside])
         np.testing.assert_allclose(found[inside], expected, atol=1e-12 if depth == 1 else 0.02)
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.5])
+def test_the_rows_given_are_only_read(bias):
+    """They are not copied at the door, so nothing may work in their memory, adopted or not."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=400)
+    proba = softmax(rng.normal(size=(400, 3)) + 2 * np.eye(3)[y] + [bias, 0, 0], axis=1)
+    proba.setflags(write=False)
+    fitted = Adjuster(n_repeats=2).fit(proba, y)
+    assert fitted.verdict_.adopted == (bias > 0)
+    fitted.transform(proba)
