@@ -1,5 +1,7 @@
 """The report's words: the answer, and what a reader should know beside it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,11 @@ def test_without_labels_there_are_changes_but_no_scores(tuned, tested):
     plain = AlternatingNormalizer().fit(tested.proba)
     plain.classes_ = tested.classes
     assert "Open: there are no labels." in Page(render_report(plain, bare)).text
+
+
+def test_sentences_are_apart(tuned, tested):
+    text = Page(render_report(tuned, tested)).text
+    assert re.findall(r"[a-z)]\.[A-Z0-9]", text.split("Settings and versions")[0]) == []
 
 
 def test_rows_of_the_fit_are_not_judged_again(tuned):
