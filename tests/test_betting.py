@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altnorm._betting import (
-    Draws,
+    DrawnUnits,
     expected_labels,
     first_crossing,
     log_capital,
@@ -28,7 +28,7 @@ POOLS = [
 
 def draws_of(x, k, order, n=None):
     x, k, order = np.array(x), np.array(k), np.array(order, dtype=int)
-    return Draws(x[order][:n], k[order][:n], int(k.sum()), len(k))
+    return DrawnUnits(x[order][:n], k[order][:n], int(k.sum()), len(k))
 
 
 def orders(k):
@@ -88,7 +88,7 @@ def test_errors_and_misses_over_all_orders_of_all_pools_of_seven_rows(alpha):
     wrong, missed, times = {}, {}, {}
     for x in product((-1, 0, 1), repeat=7):
         pool, total = tuple(sorted(x)), sum(x)
-        draws = Draws(np.array(x), np.ones(7, dtype=int), 7, 7)
+        draws = DrawnUnits(np.array(x), np.ones(7, dtype=int), 7, 7)
         up, down = log_capital(draws, total).max(), log_capital(draws.mirrored(), -total).max()
         missed[pool] = missed.get(pool, 0) + (max(up, down) >= np.log(2 / alpha))
         against = (draws, 0) if total <= 0 else (draws.mirrored(), -1)
@@ -109,7 +109,7 @@ def test_errors_and_misses_over_all_orders_of_all_pools_of_seven_rows(alpha):
 @settings(max_examples=60, deadline=None)
 def test_the_limits_are_those_of_a_search_over_all_totals(x, rest, alpha):
     n = len(x) + rest
-    draws = Draws(np.array(x), np.ones(len(x), dtype=int), n, n)
+    draws = DrawnUnits(np.array(x), np.ones(len(x), dtype=int), n, n)
     low, high = (int(bound[-1]) for bound in possible(draws))
     kept = [
         s
@@ -123,7 +123,9 @@ def test_the_limits_are_those_of_a_search_over_all_totals(x, rest, alpha):
 
 def test_the_limits_only_close_in_and_end_at_the_truth():
     x = np.random.default_rng(1).permutation([1] * 30 + [0] * 20 + [-1] * 10)
-    limits = [total_limits(Draws(x[:n], np.ones(n, dtype=int), 60, 60), 0.05) for n in range(61)]
+    limits = [
+        total_limits(DrawnUnits(x[:n], np.ones(n, dtype=int), 60, 60), 0.05) for n in range(61)
+    ]
     low, high = np.array(limits).T
     assert (np.diff(low) >= 0).all()
     assert (np.diff(high) <= 0).all()
@@ -133,13 +135,13 @@ def test_the_limits_only_close_in_and_end_at_the_truth():
 
 def test_exchanging_fixed_and_broken_turns_the_limits_round():
     x = np.random.default_rng(2).integers(-1, 2, size=25)
-    draws = Draws(x, np.ones(25, dtype=int), 90, 90)
+    draws = DrawnUnits(x, np.ones(25, dtype=int), 90, 90)
     low, high = total_limits(draws, 0.05)
     assert total_limits(draws.mirrored(), 0.05) == (-high, -low)
 
 
 def test_certainty_decides_without_any_bet():
-    draws = Draws(np.ones(3, dtype=int), np.ones(3, dtype=int), 5, 5)
+    draws = DrawnUnits(np.ones(3, dtype=int), np.ones(3, dtype=int), 5, 5)
     assert first_crossing(draws, 0, 1e-9) == 3  # 3 fixed of 5: the other two cannot undo it
     assert first_crossing(draws.mirrored(), -1, 1e-9) is None
 
@@ -151,16 +153,16 @@ def test_the_expected_number_of_labels_is_near_what_it_takes(fixed):
     expected, needed = [], []
     for _ in range(60):
         x = rng.permutation(pool)
-        whole = Draws(x, np.ones(n, dtype=int), n, n)
+        whole = DrawnUnits(x, np.ones(n, dtype=int), n, n)
         found = [first_crossing(whole, 0, 0.05), first_crossing(whole.mirrored(), -1, 0.05)]
         needed.append(min(t for t in found if t is not None))
-        start = Draws(x[:4], np.ones(4, dtype=int), n, n)
+        start = DrawnUnits(x[:4], np.ones(4, dtype=int), n, n)
         expected.append(4 + expected_labels(start, 0.05))
     assert 1 / 3 < np.median(expected) / np.median(needed) < 3
 
 
 def test_no_more_labels_are_expected_than_rows_are_left():
-    draws = Draws(np.array([1, -1, 0]), np.ones(3, dtype=int), 10, 10)
+    draws = DrawnUnits(np.array([1, -1, 0]), np.ones(3, dtype=int), 10, 10)
     assert 1 <= expected_labels(draws, 0.05) <= 7
     assert expected_labels(draws._replace(total=4, n_units=4), 0.05) == 1
     assert expected_labels(draws._replace(total=3, n_units=3), 0.05) == 0

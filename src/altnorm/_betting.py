@@ -25,14 +25,21 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, logsumexp
 
-__all__ = ["Draws", "expected_labels", "first_crossing", "log_capital", "possible", "total_limits"]
+__all__ = [
+    "DrawnUnits",
+    "expected_labels",
+    "first_crossing",
+    "log_capital",
+    "possible",
+    "total_limits",
+]
 
 # Equal bets on the middles of 32 equal intervals. Any choice is valid; this one, a uniform
 # mixture, needs nothing to be known about the share of fixed rows and is seldom far from the best.
 _PARTS = (np.arange(32) + 0.5) / 32
 
 
-class Draws(NamedTuple):
+class DrawnUnits(NamedTuple):
     """What was drawn from the pool, in order."""
 
     x: np.ndarray
@@ -44,18 +51,18 @@ class Draws(NamedTuple):
     n_units: int
     """Units in the whole pool."""
 
-    def mirrored(self) -> Draws:
+    def mirrored(self) -> DrawnUnits:
         """The same draws with fixed and broken exchanged."""
         return self._replace(x=-self.x)
 
 
-def log_capital(draws: Draws, s: int) -> np.ndarray:
+def log_capital(draws: DrawnUnits, s: int) -> np.ndarray:
     """Logarithm of the capital after 0, 1, .. draws, bet on the pool's total being above `s`."""
     steps = np.cumsum(_log_factors(draws, s), axis=0)
     return logsumexp(np.vstack([np.zeros(_PARTS.size), steps]), axis=1) - np.log(_PARTS.size)
 
 
-def _log_factors(draws: Draws, s: int) -> np.ndarray:
+def _log_factors(draws: DrawnUnits, s: int) -> np.ndarray:
     """Logarithm of the factor of each draw (rows) for each part of the capital (columns)."""
     seen_x, seen_k = np.cumsum(draws.x) - draws.x, np.cumsum(draws.k) - draws.k
     low = 1 + (s - seen_x) / (draws.total - seen_k)
@@ -65,21 +72,21 @@ def _log_factors(draws: Draws, s: int) -> np.ndarray:
     return np.log1p(_PARTS * (ratio[:, None] - 1))
 
 
-def possible(draws: Draws) -> tuple[np.ndarray, np.ndarray]:
+def possible(draws: DrawnUnits) -> tuple[np.ndarray, np.ndarray]:
     """Smallest and largest total that the pool can still have after 0, 1, .. draws."""
     seen = np.append(0, np.cumsum(draws.x))
     left = draws.total - np.append(0, np.cumsum(draws.k))
     return seen - left, seen + left
 
 
-def first_crossing(draws: Draws, s: int, significance: float) -> int | None:
+def first_crossing(draws: DrawnUnits, s: int, significance: float) -> int | None:
     """Number of draws after which the total is taken to be above `s`; None if it never is."""
     known = possible(draws)[0] > s
     found = np.flatnonzero(known | (log_capital(draws, s) >= -np.log(significance)))
     return int(found[0]) if found.size else None
 
 
-def total_limits(draws: Draws, significance: float) -> tuple[int, int]:
+def total_limits(draws: DrawnUnits, significance: float) -> tuple[int, int]:
     """Confidence sequence for the pool's total, both limits the tightest since the first draw.
 
     The two sides share `significance` evenly.
@@ -91,7 +98,7 @@ def total_limits(draws: Draws, significance: float) -> tuple[int, int]:
     return (low, high) if low <= high else (lowest, highest)
 
 
-def _lower_limit(draws: Draws, significance: float) -> int:
+def _lower_limit(draws: DrawnUnits, significance: float) -> int:
     """Smallest total that was never rejected as too small."""
     low, high = (int(bound[-1]) for bound in possible(draws))
     while low < high:
@@ -103,7 +110,7 @@ def _lower_limit(draws: Draws, significance: float) -> int:
     return low
 
 
-def expected_labels(draws: Draws, significance: float) -> int:
+def expected_labels(draws: DrawnUnits, significance: float) -> int:
     """About how many further units until a decision, if the others are like those drawn.
 
     The share of fixed among fixed and broken takes nine quantiles of its posterior (uniform
@@ -120,7 +127,9 @@ def expected_labels(draws: Draws, significance: float) -> int:
     return int(np.median(found))
 
 
-def _path_length(draws: Draws, p: float, neither: float, left: int, significance: float) -> int:
+def _path_length(
+    draws: DrawnUnits, p: float, neither: float, left: int, significance: float
+) -> int:
     """Further draws until a decision along the mean path, with a share `p` of fixed units."""
     ends = np.unique(np.geomspace(1, left, 200).round().astype(int))
     shares = (1 - neither) * np.array([p, 1 - p])
@@ -131,7 +140,9 @@ def _path_length(draws: Draws, p: float, neither: float, left: int, significance
     return int(ends[reached][0]) if reached.any() else left
 
 
-def _path(draws: Draws, s: int, shares: np.ndarray, neither: float, ends: np.ndarray) -> np.ndarray:
+def _path(
+    draws: DrawnUnits, s: int, shares: np.ndarray, neither: float, ends: np.ndarray
+) -> np.ndarray:
     """Logarithm of the capital at `ends` further draws that all go as expected."""
     starts = np.append(0, ends[:-1])
     seen_x, left = draws.x.sum(), draws.total - draws.k.sum()

@@ -18,7 +18,15 @@ from altnorm._formats import open_plain
 from altnorm._topk import from_topk
 from altnorm._validation import InputError
 
-__all__ = ["CLASSES_KEY", "Columns", "Scores", "Shape", "jsonl_writer", "open_lines", "read_lines"]
+__all__ = [
+    "CLASSES_KEY",
+    "Columns",
+    "ScoreLines",
+    "Shape",
+    "jsonl_writer",
+    "open_lines",
+    "read_lines",
+]
 
 CLASSES_KEY = b"altnorm"
 """Metadata of a schema: which columns are the classes, which holds the labels, and whether every
@@ -72,7 +80,7 @@ class Columns:
         return np.empty((len(lines), 0))
 
 
-class Scores:
+class ScoreLines:
     """Lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
 
     Scores are probabilities if none is negative, else all are log-probabilities; a label that a

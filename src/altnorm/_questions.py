@@ -38,8 +38,8 @@ from altnorm._validation import InputError
 from altnorm.judgement import Judgement, Pool, weigh_labels
 
 __all__ = [
+    "Origin",
     "Questions",
-    "Source",
     "make_questions",
     "other_columns",
     "read_questions",
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-class Source(NamedTuple):
+class Origin(NamedTuple):
     """Where questions come from: what the column `pool` says."""
 
     n_rows: int
@@ -77,7 +77,7 @@ class Source(NamedTuple):
 class Questions:
     """Lines of the file, each a mapping from column names to text."""
 
-    source: Source
+    source: Origin
     columns: Sequence[str]
     lines: Sequence[Mapping[str, str]]
 
@@ -190,7 +190,7 @@ def short_digest(digest: str) -> str:
 def make_questions(
     changes: Changes,
     classes: Any,
-    source: Source,
+    source: Origin,
     *,
     n: int | None = None,
     others: Mapping[str, Sequence[str]] | None = None,
@@ -203,7 +203,7 @@ def make_questions(
         The changed rows.
     classes : array-like of shape (n_classes,)
         The classes of the model.
-    source : Source
+    source : Origin
         What the file has to say about the pool.
     n : int, optional
         Number of rows; by default all that change.
@@ -316,9 +316,9 @@ def other_columns(
     }
 
 
-def _read_source(lines: Sequence[Mapping[str, str]]) -> Source:
+def _read_source(lines: Sequence[Mapping[str, str]]) -> Origin:
     """What the lines say about the pool, which must be the same in all of them."""
-    found = {Source.parse(line[POOL]) for line in lines}
+    found = {Origin.parse(line[POOL]) for line in lines}
     source = found.pop()
     if source is None or found:
         raise InputError(

@@ -21,12 +21,12 @@ from altnorm.peers import (
 )
 from altnorm.tuning.calibration import Temperatures
 
-__all__ = ["Scores", "Stages", "chosen_normalizer", "read_stages"]
+__all__ = ["LinearScores", "Stages", "chosen_normalizer", "read_stages"]
 
 _WITH_TEMPERATURE = (BiasCorrectedTemperature, ShrunkBias, TemperatureScaling)
 
 
-class Scores(NamedTuple):
+class LinearScores(NamedTuple):
     """``softmax(max(log_p, floor) @ weight.T + bias)``; a slope for all classes may be `weight`."""
 
     weight: np.ndarray  # (m, m), or a number as shape ()
@@ -42,9 +42,9 @@ class Stages(NamedTuple):
     `temperatures`, or else what came in by `calibrator`.
     """
 
-    decider: AlternatingNormalizer | Scores | None
+    decider: AlternatingNormalizer | LinearScores | None
     temperatures: Temperatures | None
-    calibrator: Scores | None
+    calibrator: LinearScores | None
     n_classes: int
     input: str
     multilabel: str | None
@@ -85,11 +85,11 @@ def read_stages(fitted: Any) -> Stages:
         len(fitted.classes_),
         fitted.input,
         chosen.multilabel,
-        direct=chosen is fitted and isinstance(decider, Scores),
+        direct=chosen is fitted and isinstance(decider, LinearScores),
     )
 
 
-def _read_decider(chosen: Any) -> AlternatingNormalizer | Scores | None:
+def _read_decider(chosen: Any) -> AlternatingNormalizer | LinearScores | None:
     fitted = hasattr(chosen, "classes_")
     if fitted and isinstance(chosen, AlternatingNormalizer):
         return chosen
@@ -107,8 +107,8 @@ def _read_decider(chosen: Any) -> AlternatingNormalizer | Scores | None:
     )
 
 
-def _read_scores(peer: Any) -> Scores:
+def _read_scores(peer: Any) -> LinearScores:
     bias = np.asarray(getattr(peer, "bias_", np.zeros(len(peer.classes_))), dtype=np.float64)
     if isinstance(peer, MatrixScaling):
-        return Scores(np.asarray(peer.matrix_, dtype=np.float64), bias, float(peer.floor_))
-    return Scores(np.array(1 / float(peer.temperature_)), bias)
+        return LinearScores(np.asarray(peer.matrix_, dtype=np.float64), bias, float(peer.floor_))
+    return LinearScores(np.array(1 / float(peer.temperature_)), bias)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._betting import (
-    Draws,
+    DrawnUnits,
     expected_labels,
     first_crossing,
     log_capital,
@@ -170,7 +170,7 @@ def weigh_labels(
         The answer.
     """
     check_level(significance, "significance")
-    draws = Draws(fixed - broken, sizes, pool.n_changes, pool.n_changed)
+    draws = DrawnUnits(fixed - broken, sizes, pool.n_changes, pool.n_changed)
     decision, n_decided = _decide(draws, significance)
     low, high = total_limits(draws, significance)
     unit = max(1, pool.n_rows * pool.n_decisions)
@@ -193,7 +193,7 @@ def weigh_labels(
     )
 
 
-def _decide(draws: Draws, significance: float) -> tuple[str, int | None]:
+def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
     """The decision, and the number of labels after which it fell."""
     # More is fixed than broken if the total is above 0; else it is below 1, as it is an integer.
     yes = first_crossing(draws, 0, significance)
@@ -208,7 +208,7 @@ def _decide(draws: Draws, significance: float) -> tuple[str, int | None]:
     return (GO_ON, None) if no is None else (DO_NOT, no)
 
 
-def _estimate(draws: Draws) -> float:
+def _estimate(draws: DrawnUnits) -> float:
     """Total of the pool if the rest is like what was drawn."""
     if not draws.x.size:
         return math.nan if draws.total else 0.0
@@ -216,7 +216,7 @@ def _estimate(draws: Draws) -> float:
     return float(draws.x.sum() + left * np.mean(draws.x / draws.k))
 
 
-def _p_value(draws: Draws) -> float:
+def _p_value(draws: DrawnUnits) -> float:
     """For "no more is fixed than broken": one over the largest capital so far."""
     if possible(draws)[0][-1] > 0:
         return 0.0

@@ -12,8 +12,8 @@ from altnorm._asking import find_changes
 from altnorm._columns import names_of
 from altnorm._files import check_output
 from altnorm._questions import (
+    Origin,
     Questions,
-    Source,
     make_questions,
     other_columns,
     read_questions,
@@ -81,7 +81,7 @@ def pool_questions(model: Path, pool: Path, layout: Layout, seed: int, n: int) -
     check_kind(predictions, normalizer)
     changes = find_changes(normalizer, predictions.proba)
     counts = (changes.n_rows, changes.rows.size, int(changes.size.sum()))
-    source = Source(*counts, seed, short_digest(model_metadata(model)["digest"]))
+    source = Origin(*counts, seed, short_digest(model_metadata(model)["digest"]))
     names = names_of(normalizer.classes_)
     truth = [] if layout.label is None else [layout.label]
     if layout.label_prefix is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from altnorm._kinds import LabelKind
-from altnorm._stages import Scores, Stages
+from altnorm._stages import LinearScores, Stages
 from altnorm.onnx._formulas import adjust
 from altnorm.onnx._graph import Graph, Value
 from altnorm.tuning.calibration import Temperatures
@@ -25,7 +25,7 @@ def transformed(g: Graph, values: Value, stages: Stages, tensor_type: int) -> Va
         p = g("Softmax", given, axis=1) if stages.multilabel is None else g("Sigmoid", given)
         values = g("Cast", p, to=tensor_type)
     adjusted = p
-    if isinstance(stages.decider, Scores):
+    if isinstance(stages.decider, LinearScores):
         adjusted = scored(g, given if stages.direct else p, stages.decider, stages)
         values = g("Cast", adjusted, to=tensor_type)
     elif stages.decider is not None:
@@ -40,7 +40,7 @@ def transformed(g: Graph, values: Value, stages: Stages, tensor_type: int) -> Va
     return with_decisions(g, final, g.arg_max(adjusted), stages.n_classes, tensor_type)
 
 
-def scored(g: Graph, values: Value, scores: Scores, stages: Stages) -> Value:
+def scored(g: Graph, values: Value, scores: LinearScores, stages: Stages) -> Value:
     """Softmax of scores, of probabilities or directly of logits."""
     logits = values if stages.direct and stages.input == "logits" else g.log(values)
     log_p = g("LogSoftmax", logits, axis=1)

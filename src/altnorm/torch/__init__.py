@@ -19,7 +19,7 @@ except ImportError as error:
         "altnorm.torch needs the `torch` extra; install it with pip install 'altnorm[torch]'"
     ) from error
 
-from altnorm._stages import Scores, chosen_normalizer, read_stages
+from altnorm._stages import LinearScores, chosen_normalizer, read_stages
 from altnorm._validation import InputError
 from altnorm.torch._alternating import AlternatingNorm
 from altnorm.torch._stages import Adjustment, ScoreScaling
@@ -60,14 +60,14 @@ def from_normalizer(normalizer: Any, *, soft: float = 0.0) -> torch.nn.Module:
     """
     stages = read_stages(normalizer)
     if stages.direct:
-        assert isinstance(stages.decider, Scores)
+        assert isinstance(stages.decider, LinearScores)
         _check_hard(soft)
         return ScoreScaling(*stages.decider, input=stages.input)
-    if not (stages.calibrates or isinstance(stages.decider, Scores)):
+    if not (stages.calibrates or isinstance(stages.decider, LinearScores)):
         return AlternatingNorm.from_normalizer(normalizer, soft=soft)
     _check_hard(soft)
     decider: Any = None
-    if isinstance(stages.decider, Scores):
+    if isinstance(stages.decider, LinearScores):
         decider = ScoreScaling(*stages.decider)
     elif stages.decider is not None:
         decider = AlternatingNorm.from_normalizer(chosen_normalizer(normalizer))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from altnorm._array import is_array_api_obj, to_numpy
 from altnorm._plan import PlanSettings, RowPlan, make_plan
-from altnorm._stages import Scores, read_stages
+from altnorm._stages import LinearScores, read_stages
 from altnorm._validation import (
     InputError,
     check_integer,
@@ -157,7 +157,7 @@ class AlternatingNorm(ProbabilityModule):
         """
         stages = read_stages(normalizer)
         chosen = stages.decider
-        if isinstance(chosen, Scores) or stages.calibrates:
+        if isinstance(chosen, LinearScores) or stages.calibrates:
             raise InputError(
                 "AlternatingNorm does alternating normalization and nothing else",
                 f"this {type(normalizer).__name__} does more or other than that",

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from altnorm._stages import Scores
+from altnorm._stages import LinearScores
 from altnorm._validation import InputError
 from altnorm.torch._layers import ProbabilityModule
 
@@ -48,7 +48,7 @@ class ScoreScaling(ProbabilityModule):
         self, weight: Any, bias: Any, floor: float = -math.inf, *, input: str = "proba"
     ) -> None:
         super().__init__(input, None)
-        arrays = Scores(np.asarray(weight), np.asarray(bias), floor)
+        arrays = LinearScores(np.asarray(weight), np.asarray(bias), floor)
         if arrays.weight.shape not in ((), (arrays.bias.size,) * 2) or arrays.bias.ndim != 1:
             raise InputError(
                 "`weight` must be a number or have one row and one column per entry of `bias`",
