@@ -310,6 +310,17 @@ def test_both_themes(show):
     assert js(browser, ground) == light
 
 
+def test_landmarks_have_names_of_their_own(show):
+    """What axe found once: regions alike, and names on elements that can have none."""
+    browser = show("demo")
+    names = js(
+        browser, "return [...document.querySelectorAll('[role=region]')].map(n => n.ariaLabel)"
+    )
+    assert len(names) == len(set(names)) > 5
+    assert js(browser, "return document.querySelectorAll('span[aria-label]').length") == 0
+    assert all(texts_of(browser, "th"))
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_paper_is_white_and_its_pages_are_few(show, dark):
     browser = show("demo", PHONE, dark=dark)
