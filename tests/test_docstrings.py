@@ -71,7 +71,7 @@ def test_public_names_have_an_example(name):
 
 def test_the_list_holds_what_the_package_exports():
     assert sorted(altnorm.__all__) == sorted(name for name in public_names() if "." not in name)
-    assert set(SUBMODULES) <= set(dir(altnorm))
+    assert set(dir(altnorm)) == {*altnorm.__all__, *SUBMODULES, "__version__"}
     for module in ("peers", "metrics"):
         listed = {name.split(".")[1] for name in public_names() if name.startswith(module + ".")}
         assert set(getattr(altnorm, module).__all__) == listed

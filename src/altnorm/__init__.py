@@ -41,4 +41,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *SUBMODULES, "__version__"})
+    # What completion offers is what may be relied on; not the imports above.
+    return sorted([*__all__, *SUBMODULES, "__version__"])
