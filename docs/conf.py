@@ -134,16 +134,19 @@ def mend_links(app, path, parent, content):
     content[0] = re.sub(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)]+)\)", mended, content[0])
 
 
-def mend_roles(app, pagename, templatename, context, doctree):
-    """Drop roles that docutils gives to citations and ARIA has withdrawn."""
-    withdrawn = (
-        r' role="(?:doc-biblioentry|doc-backlink)"|(?<=<div) role="list"(?= class="citation)'
-    )
+def mend_html(app, pagename, templatename, context, doctree):
+    """Drop what people who hear the page stumble over.
+
+    Roles that docutils gives to citations and ARIA has withdrawn, and the header of a table's empty
+    corner, which names nothing.
+    """
+    withdrawn = r' role="doc-(?:biblioentry|backlink)"|(?<=<div) role="list"(?= class="citation)'
     if "body" in context:
-        context["body"] = re.sub(withdrawn, "", context["body"])
+        body = re.sub(withdrawn, "", context["body"])
+        context["body"] = re.sub(r'<th class="head[^"]*"><p></p></th>', "<td></td>", body)
 
 
 def setup(app):
     """Connect what is mended while pages are read and written."""
     app.connect("include-read", mend_links)
-    app.connect("html-page-context", mend_roles)
+    app.connect("html-page-context", mend_html)
