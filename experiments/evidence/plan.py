@@ -66,14 +66,14 @@ def _nothing() -> list[Case]:
     cases = []
     for n in SIZES:
         # Every decision is as good as any other: the sharpest test of the level.
-        cases.append(Case("nothing", UNRELATED, n, 150))
-        cases += [Case("nothing", world, n, 15) for world in (*NOTHING[1:], SURE)]
-        cases += [Case("nothing", world, n, 15, (ALTERNATING,)) for world in SEVERAL]
+        cases.append(Case("nothing", UNRELATED, n, 200))
+        cases += [Case("nothing", world, n, 30) for world in (*NOTHING[1:], SURE)]
+        cases += [Case("nothing", world, n, 30, (ALTERNATING,)) for world in SEVERAL]
     return cases
 
 
 def _designs() -> list[Case]:
-    n_sets = {10: (7, 7, 7), 100: (3, 3, 2), 1000: (2, 2, 1)}
+    n_sets = {10: (40, 40, 40), 100: (12, 12, 12), 1000: (2, 2, 1)}
     cases = []
     for m in reversed(CLASSES):  # the longest first
         for per_class, n in zip(PER_CLASS[::-1], n_sets[m][::-1], strict=True):
@@ -84,12 +84,16 @@ def _designs() -> list[Case]:
 
 
 def _shortened(case: Case) -> Case:
-    """With 1,000 classes a fit takes minutes: one estimator, fewer exponents, fewer fresh rows."""
-    return replace(case, estimators=(ALTERNATING,), short_grid=True, n_fresh=2000)
+    """With 1,000 classes a fit takes minutes: fewer exponents, fewer fresh rows.
+
+    And beyond 5,000 rows one estimator only.
+    """
+    chosen = case.estimators if case.n_rows <= 5000 else (ALTERNATING,)
+    return replace(case, estimators=chosen, short_grid=True, n_fresh=2000)
 
 
 def _groups() -> list[Case]:
-    n_sets = (15, 5, 5)
+    n_sets = (40, 15, 15)
     return [
         Case("groups", world, 1000, n, pass_groups=passed)
         for world, n in zip(GROUPED, n_sets, strict=True)
@@ -99,7 +103,7 @@ def _groups() -> list[Case]:
 
 def _something() -> list[Case]:
     # A bias of 1 and 1,000 rows are where it is decided whether the test has power.
-    n_sets = ((10, 10), (10, 10), (16, 32), (16, 16), (6, 6))
+    n_sets = ((60, 60), (60, 60), (60, 150), (60, 60), (30, 30))
     return [
         Case("something", world, n, k)
         for world, numbers in zip((*BIASED, CONFUSED), n_sets, strict=True)
@@ -110,12 +114,12 @@ def _something() -> list[Case]:
 def _stability() -> list[Case]:
     states = (0, 1, 2, 3)
     places = ((BIASED[1], 1000), (BIASED[2], 1000), (BIASED[3], 200))
-    return [Case("stability", world, n, 3, random_states=states) for world, n in places]
+    return [Case("stability", world, n, 12, random_states=states) for world, n in places]
 
 
 def _unlabelled() -> list[Case]:
     return [
-        Case("unlabelled", BIASED[-1], n, 5, n_unlabelled=more)
+        Case("unlabelled", BIASED[-1], n, 15, n_unlabelled=more)
         for n in (50, 100, 200, 500)
         for more in (0, 2000)
     ]
