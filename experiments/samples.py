@@ -237,7 +237,7 @@ def _state(sample: Sample, folders: Folders) -> str:
     found = differences(sample, folders)
     mark = " (and the page says so)" if is_marked(sample) else ""
     if not found:
-        return "up to date" + (", yet the page says it is not" if mark else "")
+        return "as committed, but the page says that others are not" if mark else "up to date"
     return f"OUT OF DATE{mark}: {len(found)} of the sampled lines, now: {found[0]}"
 
 
