@@ -159,6 +159,12 @@ def _asking(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [one._asdict() for one in study.measure(_file(folders), asking.RUNS, 0)]
 
 
+def _language(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.language.study import measure
+
+    return measure(_file(folders), 1, 0, budgets=())
+
+
 def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.reference_choice import __main__ as choice
     from experiments.reference_choice import study
@@ -206,6 +212,7 @@ SAMPLES = (
     Sample("suite", "suite", _suite, "predictions"),
     Sample("suite", "published", _published, "predictions"),
     Sample("asking", "asking", _asking, "predictions"),
+    Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),
     Sample("blur", "doubt", _blur, "predictions"),
     Sample("blur", "gains", _blur_search, "predictions"),

@@ -61,8 +61,10 @@ def language_paths(folder: Path, *, quick: bool = False) -> list[Path]:
     return paths[-1:] if quick else paths
 
 
-def measure(path: Path, n_draws: int, seed: int) -> list[dict[str, Any]]:
-    """All comparisons on one set of predictions."""
+def measure(
+    path: Path, n_draws: int, seed: int, budgets: Sequence[int] = BUDGETS
+) -> list[dict[str, Any]]:
+    """All comparisons on one set of predictions: no labels, some of them, all of them."""
     classifier = read_classifier(path)
     n = len(classifier.val_y)
     everything = np.ones((1, n), dtype=bool)
@@ -70,7 +72,7 @@ def measure(path: Path, n_draws: int, seed: int) -> list[dict[str, Any]]:
     with threadpool_limits(1):
         fixed |= {name: _fit_all(classifier, name, everything) for name in NO_LABELS}
         records = [*_compare(classifier, 0, fixed, NO_LABELS)]
-        for budget in (*(b for b in BUDGETS if b < n), n):
+        for budget in (*(b for b in budgets if b < n), n):
             known = everything if budget == n else draw_labelled(n, budget, n_draws, seed)
             found = {name: _fit_all(classifier, name, known) for name in NEEDS_LABELS}
             records += _compare(classifier, budget, fixed | found, NEEDS_LABELS)
