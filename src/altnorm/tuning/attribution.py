@@ -94,8 +94,8 @@ class Attribution:
         both = self.score.counts(
             np.concatenate([self.labels, self.labels]), np.concatenate([self.base, pred])
         )
-        scaled = both * np.tile(n * self.share, 2)[:, None]
-        old, new = scaled[:n], scaled[n:]
+        # Cut first: of a sparse product, old versions of SciPy give no slices.
+        old, new = (part * (n * self.share)[:, None] for part in (both[:n], both[n:]))
         middle = np.asarray(old.sum(axis=0) + new.sum(axis=0)).ravel() / 2
         change = new - old
         rows = np.asarray(change @ derivative(self.score.of_counts, middle)).ravel()
