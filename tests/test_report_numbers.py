@@ -67,7 +67,11 @@ def test_live_counts_are_complete(page, tested):
     weight = unpack(live["weight"])
     truth, index = unpack(live["truth"]), unpack(live["index"]).reshape(live["n"], -1)
     right = live["outside"]["right"] + (weight * (index[:, 0] == truth)).sum()
-    assert right == (tested.proba.argmax(axis=1) == tested.codes).sum()
+    assert (
+        right
+        == live["outside"]["right_in_all"]
+        == (tested.proba.argmax(axis=1) == tested.codes).sum()
+    )
     assert live["n"] == live["of"] <= live["total"] == 600
 
 

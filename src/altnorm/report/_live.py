@@ -222,14 +222,14 @@ def _entries(case: Case, chosen: np.ndarray, n_blocks: int) -> dict[str, Any]:
 
 
 def _outside(case: Case, doubtful: np.ndarray) -> dict[str, int] | None:
-    """What is known of the rows that no position of the slider touches."""
+    """What is known without a sample: all rows before, and those that no position touches."""
     if case.codes is None:
         return None
     decided = case.decided[0]
     right = (decided == case.codes).reshape(-1)
     others = np.ones(right.size, dtype=bool)
     others[doubtful] = False
-    counts = {"right": int(right[others].sum())}
+    counts = {"right": int(right[others].sum()), "right_in_all": int(right.sum())}
     if case.kind.is_multilabel:
         truth, said = (x.reshape(-1)[others] for x in (case.codes > 0, decided > 0))
         counts |= {

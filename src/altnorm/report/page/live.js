@@ -55,7 +55,8 @@ const argmax = (values, start, n) => {
   return best;
 };
 
-// Counts that the sample stands for, and the score of the whole file.
+// Counts that the sample stands for, and the score of the whole file: the share of right rows before is
+// known, only its change is estimated.
 function effect(m, a, t) {
   const out = new Float64Array(m.top);
   const found = { adjusted: 0, changed: 0, fixed: 0, broken: 0, right: 0, hits: 0, said: 0 };
@@ -84,7 +85,7 @@ function effect(m, a, t) {
   }
   const score = (side) => (!m.outside ? null : m.label
     ? (2 * (m.outside.hits + side.hits)) / Math.max(1, m.outside.named + old.true + side.said)
-    : (m.outside.right + side.right) / m.total);
+    : (m.outside.right_in_all + side.right - old.right) / m.total);
   return { ...found, before: score(old), after: score(found) };
 }
 
