@@ -1,7 +1,8 @@
-"""Double precision on a GPU: the kernel's rate beside the device's own matrix products.
+"""A GPU: the kernels beside the device's own products and softmax, and tuning on it.
 
 Run ``PYTHONPATH=src python3 benchmarks/gpu.py`` on a machine with PyTorch and CUDA; CuPy and JAX
-are tried where they are installed. ``--device cpu --small`` rehearses the script anywhere.
+are tried where they are installed. ``--device cpu --small`` rehearses the script anywhere, and
+``--host`` tunes on the CPU as well, to compare what is chosen.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ SMALL = (300, 700, 60)
 DEPTH = 5
 PRODUCTS = 2 * (DEPTH - 1)
 TARGET = 0.85
+SLOWER = 3.0  # than softmax, at most, at depth 1
+LIMIT = 15.0  # seconds of tuning
 
 
 def need(name: str) -> Any:
@@ -40,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--small", action="store_true", help="sizes for a rehearsal")
+    parser.add_argument("--host", action="store_true", help="tune on the CPU too")
     options = parser.parse_args()
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         sys.exit("PyTorch sees no CUDA device here; pass --device cpu --small to rehearse.")
@@ -49,6 +53,10 @@ def main() -> None:
         for alpha in (1.0, 0.7):
             with sklearn.config_context(working_memory=megabytes):
                 measure(options.device, sizes, alpha, megabytes)
+    for dtype in (torch.float32, torch.float64):
+        for alpha in (1.0, 0.7):
+            first_iteration(options.device, 20_000 if options.small else 500_000, dtype, alpha)
+    tune(options.device, options.small, options.host)
     for library in (cupy_array, jax_array):
         compare(library)
 
@@ -93,6 +101,72 @@ def measure(device: str, sizes: tuple[int, int, int], alpha: float, megabytes: i
     )
 
 
+def first_iteration(device: str, n: int, dtype: Any, alpha: float) -> None:
+    """Print how long depth 1 takes, checks of the input included, beside softmax alone."""
+    torch.manual_seed(0)
+    proba, reference = rows(n, 1_000, 4.0, device, dtype), rows(2_000, 1_000, 12.0, device, dtype)
+    normalizer = altnorm.AlternatingNormalizer(alpha=alpha, threshold=0.0, reference="all")
+    normalizer.fit(reference)
+
+    def fastest(function: Callable[[], object]) -> float:
+        function()
+        return min(seconds(function, device) for _ in range(9))
+
+    softmax = fastest(lambda: torch.softmax(proba, 1))
+    ours = fastest(lambda: altnorm.alternating_normalization(proba, reference, alpha=alpha))
+    estimator = fastest(lambda: normalizer.transform(proba))
+    met = "met" if ours <= SLOWER * softmax else "NOT met"
+    print(
+        f"depth 1, {n:,} rows, 1,000 classes, {dtype}, alpha {alpha:g}:\n"
+        f"  softmax {n / softmax / 1e6:.0f} M rows/s, alternating_normalization "
+        f"{n / ours / 1e6:.0f} M rows/s = {ours / softmax:.2f}x (target {SLOWER:g}x: {met}), "
+        f"AlternatingNormalizer with all rows in doubt {n / estimator / 1e6:.0f} M rows/s",
+        flush=True,
+    )
+
+
+def tune(device: str, small: bool, host: bool) -> None:
+    """Print how long tuning takes with predictions on the device, and what it chooses."""
+    n, m = (3_000, 100) if small else (50_000, 1_000)
+    proba, y = biased(n, m)
+    there, labels = torch.tensor(proba, device=device), torch.tensor(y, device=device)
+    altnorm.AlternatingNormalizerCV().fit(
+        there[:500, :5] / there[:500, :5].sum(1, True), y[:500] % 5
+    )
+    for make in (altnorm.AlternatingNormalizerCV, altnorm.Adjuster):
+        forget_peak(device)
+        tuned = make()
+        time = seconds(lambda tuned=tuned: tuned.fit(there, labels), device)
+        met = "met" if time <= LIMIT else "NOT met"
+        n_settings = len(tuned.cv_results_["score"])
+        print(
+            f"{make.__name__}, defaults, {n:,} x {m:,}: {time:.1f} s (target {LIMIT:g} s: {met}), "
+            f"peak {peak(device):.1f} GB on the device, {n_settings} settings\n"
+            f"  {tuned.best_params_}, {tuned.verdict_}",
+            flush=True,
+        )
+        if host:
+            plain = make(n_jobs=-1)
+            time = seconds(lambda plain=plain: plain.fit(proba, y), "cpu")
+            same = plain.best_params_ == tuned.best_params_
+            print(
+                f"  on the CPU {time:.1f} s, same choice: {same}\n"
+                f"  {plain.best_params_}, {plain.verdict_}",
+                flush=True,
+            )
+
+
+def biased(n: int, m: int) -> tuple[Any, Any]:
+    """Predictions of a classifier that prefers some classes, as for ``bench_tuning``."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(m, size=n)
+    logits = rng.normal(size=(n, m))
+    logits += rng.normal(size=m)
+    logits[np.arange(n), y] += 3
+    proba = np.exp(logits)
+    return proba / proba.sum(axis=1, keepdims=True), y
+
+
 def bare_products(proba: Any, reference: Any) -> Callable[[], None]:
     """Return the products that the kernel cannot do without, on matrices of the same shapes."""
     wide = torch.rand(
@@ -115,11 +189,11 @@ def alternate(
     return min(ours for ours, _ in times), min(products for _, products in times)
 
 
-def rows(n: int, m: int, margin: float, device: str) -> Any:
+def rows(n: int, m: int, margin: float, device: str, dtype: Any = torch.float64) -> Any:
     """Softmax of Gaussian logits with one planted class a row, like a classifier's."""
-    logits = torch.randn((n, m), dtype=torch.float64, device=device)
+    logits = torch.randn((n, m), dtype=dtype, device=device)
     planted = torch.randint(0, m, (n, 1), device=device)
-    ahead = margin + torch.randn((n, 1), dtype=torch.float64, device=device)
+    ahead = margin + torch.randn((n, 1), dtype=dtype, device=device)
     return torch.softmax(logits.scatter_add(1, planted, ahead), dim=1)
 
 

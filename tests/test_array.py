@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-import array_api_strict
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
 from altnorm import _array, alternating_normalization, ambiguity, topk_entropy, trajectory
+from tests.libraries import LIBRARIES
 from tests.oracle import draw_rows
 
 ATOL = {"float64": 1e-11, "float32": 1e-4}  # against NumPy in double precision
 
 
-class NumPy:
-    """How the tests make arrays of a library, on a device that is not its default if it has one."""
-
-    def make(self, values, dtype):
-        return np.asarray(values, dtype=dtype)
-
-    def same_place(self, array, like):
-        return isinstance(array, np.ndarray)
-
-
-class Strict:
-    """Only what the standard has; a second device, from which nothing mixes with the first."""
-
-    def make(self, values, dtype):
-        device = array_api_strict.Device("device1")
-        return array_api_strict.asarray(
-            values, dtype=getattr(array_api_strict, dtype), device=device
-        )
-
-    def same_place(self, array, like):
-        return type(array) is type(like) and array.device == like.device
-
-
-class Torch:
-    """PyTorch on the CPU."""
-
-    def make(self, values, dtype):
-        torch = pytest.importorskip("torch")
-        return torch.tensor(values, dtype=getattr(torch, dtype))
-
-    def same_place(self, array, like):
-        return type(array) is type(like) and array.device == like.device
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(NumPy, id="numpy"),
-        pytest.param(Strict, id="array-api-strict"),
-        pytest.param(Torch, id="torch", marks=pytest.mark.heavy),
-    ]
-)
+@pytest.fixture(params=LIBRARIES)
 def library(request):
-    return request.param()
+    return request.param
 
 
 def rows(n, m, seed=0):
@@ -201,7 +161,8 @@ class TestPrimitives:
 
     @pytest.mark.parametrize("cached", [False, True])
     @pytest.mark.parametrize("megabytes", [1e-6, 1e-3, 1, 1000])
-    def test_block_slices(self, library, cached, megabytes):
+    def test_block_slices(self, monkeypatch, library, cached, megabytes):
+        monkeypatch.setattr(_array, "_free_bytes", lambda like: 0)
         like = library.make([[1.0]], "float64")
         with config_context(working_memory=megabytes):
             slices = list(_array.block_slices(1000, 800, like, cached=cached))
@@ -209,3 +170,11 @@ class TestPrimitives:
         longest = max(part.stop - part.start for part in slices)
         assert longest == 1 or longest * 800 <= megabytes * 2**20
         assert list(_array.block_slices(0, 800, like, cached=cached)) == []
+
+    def test_block_slices_on_a_gpu(self, monkeypatch, library):
+        """A quarter of what is free there, where that is more than the working memory."""
+        monkeypatch.setattr(_array, "_free_bytes", lambda like: 4 * 100 * 800)
+        like = library.make([[1.0]], "float64")
+        with config_context(working_memory=1e-3):
+            slices = list(_array.block_slices(250, 800, like, cached=False))
+        assert [part.stop for part in slices] == [100, 200, 250]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from array_api_compat import (
@@ -16,27 +18,44 @@ from array_api_compat import (
     device,
     is_array_api_obj,
     is_cupy_namespace,
+    is_dask_array,
     is_jax_namespace,
+    is_numpy_array,
     is_numpy_namespace,
     is_torch_namespace,
 )
+from scipy import special
 from sklearn import get_config
 
 __all__ = [
     "Array",
+    "DeviceCopies",
     "array_namespace",
     "as_array",
     "block_slices",
+    "column_of_max",
     "concat_blocks",
     "device",
+    "entries_at",
     "exp_in_place",
+    "fused",
     "is_array_api_obj",
+    "is_foreign",
+    "log_softmax",
+    "move",
+    "on_host",
+    "power_in_place",
+    "put_rows",
     "quiet",
     "scatter",
+    "softmax",
+    "sum_rows",
     "take_entries",
+    "take_rows",
     "to_numpy",
     "top_columns",
     "top_k",
+    "widest_float",
 ]
 
 Array = Any
@@ -44,6 +63,29 @@ Array = Any
 
 # A block of this many bytes stays in a core's cache, where elementwise passes are cheapest.
 _CACHE_BYTES = 2**21
+
+# Products of small blocks leave most of a GPU idle, so a block takes this share of its free memory.
+_DEVICE_SHARE = 0.25
+
+
+def is_foreign(values: Any) -> bool:
+    """Whether `values` is an array of a library other than NumPy, perhaps on another device."""
+    return is_array_api_obj(values) and not (is_numpy_array(values) or is_dask_array(values))
+
+
+def on_host(values: Any) -> Any:
+    """Return arrays of other libraries as NumPy arrays, and all else as it is."""
+    return to_numpy(values) if is_foreign(values) else values
+
+
+def move(values: Any, like: Any) -> Any:
+    """Return `values` where `like` is, if that is an array of another library than NumPy."""
+    if not is_foreign(like):
+        return values
+    xp = array_namespace(like)
+    if is_array_api_obj(values) and array_namespace(values) is xp:
+        return values
+    return xp.asarray(np.ascontiguousarray(values), device=device(like))
 
 
 def as_array(values: Any, like: Array) -> Array:
@@ -67,9 +109,75 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.from_dlpack(array)
 
 
+def widest_float(like: Array) -> Any:
+    """Return the most precise real dtype that the library has on the device of `like`."""
+    xp = array_namespace(like)
+    if is_numpy_namespace(xp):
+        return np.float64
+    kinds = xp.__array_namespace_info__().dtypes(kind="real floating", device=device(like))
+    return kinds.get("float64", like.dtype)
+
+
+def take_rows(array: Array, rows: np.ndarray) -> Array:
+    """Return the rows that `rows`, a mask or numbers in host memory, stands for."""
+    if is_numpy_array(array):
+        return array[rows]
+    xp = array_namespace(array)
+    numbers = np.flatnonzero(rows) if rows.dtype == bool else rows
+    return xp.take(array, xp.asarray(numbers, device=device(array)), axis=0)
+
+
+def put_rows(array: Array, rows: np.ndarray, values: Array) -> Array:
+    """Return `array` with other values in some rows, a mask in host memory; in place if it can."""
+    xp = array_namespace(array)
+    values = xp.astype(move(values, array), array.dtype, copy=False)
+    return scatter(array, xp.asarray(rows, device=device(array)), values)
+
+
+def column_of_max(array: Any) -> np.ndarray:
+    """Return the column of the largest entry of each row, the first of equal ones, as NumPy."""
+    if not is_foreign(array):
+        return np.asarray(array).argmax(axis=1)
+    return to_numpy(array_namespace(array).argmax(array, axis=1))
+
+
+def entries_at(array: Array, columns: np.ndarray) -> np.ndarray:
+    """Return the entry of each row in its column, as NumPy."""
+    if is_numpy_array(array):
+        return array[np.arange(columns.size), columns]
+    rows = array_namespace(array).arange(columns.size, device=device(array))
+    return to_numpy(take_entries(array, rows, move(columns, array)[:, None]))[:, 0]
+
+
+def softmax(scores: Array) -> Array:
+    """Return ``exp(scores)`` with each row divided by its sum."""
+    xp = array_namespace(scores)
+    if is_numpy_namespace(xp):
+        return special.softmax(scores, axis=1)
+    top = xp.max(scores, axis=1, keepdims=True)
+    p = xp.exp(scores - top)
+    return p / xp.sum(p, axis=1, keepdims=True)
+
+
+def log_softmax(scores: Array) -> Array:
+    """Return the logarithm of the softmax of each row."""
+    xp = array_namespace(scores)
+    if is_numpy_namespace(xp):
+        return special.log_softmax(scores, axis=1)
+    shifted = scores - xp.max(scores, axis=1, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=1, keepdims=True))
+
+
 def quiet(xp: Any) -> AbstractContextManager[Any]:
-    """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant."""
-    if is_torch_namespace(xp) or is_cupy_namespace(xp) or is_jax_namespace(xp):
+    """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant.
+
+    JAX, which is silent, is told not to round the factors of a product in single precision.
+    """
+    if is_jax_namespace(xp):
+        from jax import default_matmul_precision
+
+        return default_matmul_precision("highest")
+    if is_torch_namespace(xp) or is_cupy_namespace(xp):
         return nullcontext()
     return np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
 
@@ -122,17 +230,64 @@ def exp_in_place(array: Array) -> Array:
     return xp.exp(array)
 
 
-def scatter(array: Array, mask: Array, values: Array) -> Array:
-    """Return `array` with ``array[mask] = values``; in place where the library allows it."""
+def power_in_place(array: Array, exponent: float) -> Array:
+    """Return ``array ** exponent`` of positive numbers, in the memory of `array` where possible."""
+    kernels = fused(array, by_row=False)
+    if kernels is not None and exponent != -1:  # which is a mere division
+        return kernels.power(array, exponent)
+    array **= exponent
+    return array
+
+
+def sum_rows(array: Array) -> tuple[Array, float]:
+    """Return the sum of each row and the smallest entry of all, or 0 where none is negative."""
+    xp = array_namespace(array)
+    kernels = fused(array)
+    if kernels is not None:
+        sums, lowest = kernels.sum_rows(array)
+        return sums, float(xp.min(lowest))
+    return xp.sum(array, axis=1), float(xp.min(array))
+
+
+def fused(*arrays: Array, by_row: bool = True) -> Any:
+    """Return the module of kernels written for such arrays, or None.
+
+    Each operation of a library on a GPU reads and writes the whole array; a kernel does so once.
+    With `by_row`, it holds whole rows of the first of the arrays.
+    """
+    first = arrays[0]
+    if not is_torch_namespace(array_namespace(first)) or first.device.type != "cuda":
+        return None
+    alike = all(a.dtype == first.dtype and a.is_contiguous() and a.numel() for a in arrays)
+    kernels = _cuda_kernels() if alike and not any(a.requires_grad for a in arrays) else None
+    too_wide = kernels is not None and by_row and first.shape[-1] > kernels.WIDEST
+    return None if too_wide else kernels
+
+
+@cache
+def _cuda_kernels() -> Any:
+    try:
+        from altnorm import _cuda
+
+        _cuda.try_out()
+    except Exception:  # no Triton, or none of what it needs to compile: all works without it
+        return None
+    return _cuda
+
+
+def scatter(array: Array, where: Any, values: Array) -> Array:
+    """Return `array` with ``array[where] = values``; in place where the library allows it."""
     # JAX arrays cannot be written to.
     if is_jax_namespace(array_namespace(array)):
-        return array.at[mask].set(values)
-    array[mask] = values
+        return array.at[where].set(values)
+    array[where] = values
     return array
 
 
 def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) -> Iterator[slice]:
     """Cut `n_rows` into slices whose temporaries fit scikit-learn's ``working_memory``.
+
+    On a GPU the budget is a quarter of its free memory, where that is more.
 
     Parameters
     ----------
@@ -148,9 +303,30 @@ def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) 
     budget = get_config()["working_memory"] * 2**20
     if cached and is_numpy_namespace(array_namespace(like)):
         budget = min(budget, _CACHE_BYTES)
+    if n_rows * bytes_per_row > budget:  # else there is no need to ask, which takes a while
+        budget = max(budget, _DEVICE_SHARE * _free_bytes(like))
     step = max(1, int(budget // max(1, bytes_per_row)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
+
+
+def _free_bytes(like: Array) -> int:
+    """Memory that is free on the GPU that holds `like`; 0 elsewhere, or where nobody knows."""
+    xp = array_namespace(like)
+    if is_torch_namespace(xp) and like.device.type == "cuda":
+        from torch import cuda
+
+        pool = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
+        return int(cuda.mem_get_info(like.device)[0] + pool)
+    if is_cupy_namespace(xp):
+        import cupy
+
+        with like.device:
+            return int(like.device.mem_info[0] + cupy.get_default_memory_pool().free_bytes())
+    if is_jax_namespace(xp):
+        known = next(iter(like.devices())).memory_stats() or {}
+        return int(known.get("bytes_limit", 0) - known.get("bytes_in_use", 0))
+    return 0
 
 
 def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
@@ -164,3 +340,25 @@ def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
         out[start : start + block.shape[0], ...] = block
         start += block.shape[0]
     return out
+
+
+class DeviceCopies:
+    """Copies of owners' host arrays, each on the device where it was last needed.
+
+    They live as long as their owners, and neither pickles nor files hold them.
+    """
+
+    def __init__(self) -> None:
+        self._held: WeakKeyDictionary[Any, tuple[Any, Array]] = WeakKeyDictionary()
+
+    def get(self, owner: Any, host: np.ndarray, like: Array) -> Array:
+        """Return `host` as an array of the library, device and dtype of `like`."""
+        held = self._held.get(owner)
+        if held is None or held[0] is not host or not _same_place(held[1], like):
+            held = self._held[owner] = host, as_array(host, like)
+        return held[1]
+
+
+def _same_place(array: Array, like: Array) -> bool:
+    same_kind = array_namespace(array) is array_namespace(like) and array.dtype == like.dtype
+    return bool(same_kind and device(array) == device(like))

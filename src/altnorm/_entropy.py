@@ -16,6 +16,8 @@ from altnorm._array import (
     block_slices,
     concat_blocks,
     quiet,
+    take_rows,
+    to_numpy,
     top_k,
 )
 from altnorm._validation import check_integer, check_proba
@@ -97,18 +99,20 @@ def row_ambiguity(proba: Array, *, k_max: int) -> Array:
     return _map_rows(proba, 2, min(k_max, proba.shape[1]))
 
 
-def in_doubt(proba: np.ndarray, threshold: float, *, k_max: int) -> np.ndarray:
+def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
     """Say which rows have an ambiguity above `threshold`.
 
     A row whose largest probability exceeds a bound cannot, so that most rows of a good classifier
     cost no more than finding their maximum.
     """
+    xp = array_namespace(proba)
     bound = _largest_doubtful(threshold, min(k_max, proba.shape[1]))
-    rows = np.flatnonzero(proba.max(axis=1) <= bound)
+    rows = np.flatnonzero(to_numpy(xp.max(proba, axis=1) <= bound))
     doubt = np.zeros(proba.shape[0], dtype=bool)
     for block in block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
         some = rows[block]
-        doubt[some] = row_ambiguity(proba[some], k_max=k_max) > threshold
+        found = row_ambiguity(take_rows(proba, some), k_max=k_max)
+        doubt[some] = to_numpy(found) > threshold
     return doubt
 
 

@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
+from altnorm._array import Array, is_foreign, move, on_host, to_numpy
 from altnorm._frames import collected, column_names, named_columns
 from altnorm._kinds import kind_of
 from altnorm._labels import class_codes
-from altnorm._validation import InputError
+from altnorm._validation import InputError, check_device_array
 from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.explanation import Explanation
 
@@ -23,6 +29,7 @@ __all__ = [
     "class_codes",
     "read_before",
     "read_input",
+    "read_weight",
     "resolve_classes",
     "unnamed",
 ]
@@ -37,6 +44,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     input: str = "proba"
     multilabel: str | None = None
+    any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
 
     def transform(self, proba: Any) -> Any:
         """Return the adjusted class probabilities.
@@ -50,12 +58,13 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes)
-            Adjusted class probabilities.
+        array of shape (n_samples, n_classes)
+            Adjusted class probabilities: a NumPy array or, for an array of PyTorch, CuPy or JAX,
+            one of the same kind on the same device.
         """
-        return self._transform(self._check_transform(proba))
+        return move(self._transform(self._check_transform(proba)), proba)
 
-    def predict(self, proba: Any) -> np.ndarray:
+    def predict(self, proba: Any) -> Any:
         """Return the most probable class of each row after the adjustment.
 
         Parameters
@@ -65,13 +74,15 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        array of shape (n_samples,) or (n_samples, n_classes)
             Class labels, out of `classes_`; for multi-label problems the 0/1 matrix of decisions.
+            Of the kind that `transform` returns; labels that are not numbers as a NumPy array.
         """
         adjusted = self._transform(self._check_transform(proba))
         kind = kind_of(self)
         decided = kind.decide(adjusted)
-        return decided if kind.is_multilabel else self.classes_[decided]
+        labels = decided if kind.is_multilabel else self.classes_[decided]
+        return move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def explain(self, proba: Any) -> Explanation:
         """Say why the class of each changed row changed.
@@ -88,6 +99,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             multi-label problems): its ambiguity, the class before and after, and the factor by
             which each class was multiplied.
         """
+        proba = on_host(proba)
         kind, before = kind_of(self), read_before(self, proba)
         ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
         after = np.asarray(self.transform(proba))
@@ -123,15 +135,18 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
 
-    def _transform(self, proba: np.ndarray) -> np.ndarray:
+    def _transform(self, proba: Array) -> Array:
         raise NotImplementedError
 
-    def _check_fit(self, proba: Any, y: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+    def _check_fit(self, proba: Any, y: Any = None) -> tuple[Array, np.ndarray | None]:
         """Set `classes_`; return clean probabilities and, if `y` is given, class codes.
 
         For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
         """
-        values = validate_data(self, collected(proba), dtype=_DTYPES)
+        if is_foreign(proba):
+            values = _read_foreign(self, proba, reset=True)
+        else:
+            values = validate_data(self, collected(proba), dtype=_DTYPES)
         names = _keep_names(self, column_names(proba))
         checked = self._read(values)
         kind = kind_of(self)
@@ -142,7 +157,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         self.classes_ = resolve_classes(known, checked.shape[1], names)
         return checked, None if labels is None else kind.encode(labels, self.classes_)
 
-    def _check_labelled(self, proba: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _check_labelled(self, proba: Any, y: Any) -> tuple[Array, np.ndarray]:
         """As `_check_fit`, for methods that cannot do without labels."""
         if y is None:
             raise InputError(
@@ -153,23 +168,25 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         checked, labels = self._check_fit(proba, y)
         return checked, np.asarray(labels)
 
-    def _check_transform(self, proba: Any) -> np.ndarray:
+    def _check_transform(self, proba: Any) -> Array:
         return self._read(read_input(self, proba))
 
-    def _read(self, values: np.ndarray) -> np.ndarray:
+    def _read(self, values: Array) -> Array:
         return kind_of(self).read(values, self.input)
 
 
 def read_before(normalizer: Any, proba: Any) -> np.ndarray:
     """Probabilities as a fitted transformer is given them, columns in the order of its classes."""
     is_ours = isinstance(normalizer, ProbabilityTransformer)
-    values = read_input(normalizer, proba) if is_ours else np.asarray(proba)
+    values = read_input(normalizer, on_host(proba)) if is_ours else np.asarray(on_host(proba))
     return kind_of(normalizer).read(values, getattr(normalizer, "input", "proba"))
 
 
-def read_input(estimator: Any, proba: Any) -> np.ndarray:
+def read_input(estimator: Any, proba: Any) -> Array:
     """What `transform` is given as a finite (n, m) array, columns in the order of the classes."""
     check_is_fitted(estimator)
+    if is_foreign(proba):
+        return _read_foreign(estimator, proba, reset=False)
     names = getattr(estimator, "feature_names_in_", None)
     if names is None and _is_plain(proba, estimator.n_features_in_):
         return np.asarray(proba)
@@ -178,6 +195,22 @@ def read_input(estimator: Any, proba: Any) -> np.ndarray:
     if columns is not None:
         return np.asarray(check_array(columns, dtype=_DTYPES))
     return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
+
+
+def _read_foreign(estimator: Any, proba: Any, *, reset: bool) -> Array:
+    """As scikit-learn reads NumPy arrays; they stay on their device if the method works there."""
+    values = check_device_array(proba)
+    validate_data(estimator, values, skip_check_array=True, reset=reset)
+    stays = estimator.any_library and estimator.multilabel is None
+    return values if stays else to_numpy(values)
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Return one weight per row in host memory; None where none are given."""
+    if sample_weight is None:
+        return None
+    rows = np.empty((n_rows, 0))
+    return np.asarray(_check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True))
 
 
 def unnamed(estimator: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -269,36 +270,50 @@ def _final(problem: Problem) -> Array:
     """Rows after the last iteration."""
     if problem.depth == 1:
         return _first(problem)
-    *_, last = _steps(problem)
-    return last
+    with quiet(array_namespace(problem.p)):
+        states, finish = _kernel(problem)
+        return finish(deque(states, maxlen=1)[0])
 
 
 def _steps(problem: Problem) -> Iterator[Array]:
-    """Rows after each iteration, by the kernel that suits the problem."""
+    """Rows after each iteration."""
+    with quiet(array_namespace(problem.p)):
+        states, finish = _kernel(problem)
+        yield from map(finish, states)
+
+
+def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
+    """Choose the kernel that suits the problem: its states, and how to make rows of a state."""
     n, m = problem.reference.shape
-    xp = array_namespace(problem.p)
     log_amplification = (problem.depth - 1) * math.log(problem.alpha)  # alpha^depth may overflow
-    with quiet(xp):
-        if n == 0:
-            for _ in range(problem.depth):
-                problem = problem._replace(p=_first(problem))
-                yield problem.p
-        elif log_amplification > _LOG_AMPLIFICATION and n * m <= _SMALL_REFERENCE:
-            yield from _log_steps(problem, _scaling.iterate_stacked)
-        elif m == 2 and problem.whole:
-            yield from _logit_steps(problem)
-        else:
-            yield from _log_steps(problem, _scaling.iterate)
+    if n == 0:
+        return _steps_without_reference(problem), lambda rows: rows
+    if log_amplification > _LOG_AMPLIFICATION and n * m <= _SMALL_REFERENCE:
+        return _log_steps(problem, _scaling.iterate_stacked)
+    if m == 2 and problem.whole:
+        return _logit_steps(problem)
+    return _log_steps(problem, _scaling.iterate)
 
 
-def _log_steps(problem: Problem, iterate: Callable[..., Iterator[list[Array]]]) -> Iterator[Array]:
+def _steps_without_reference(problem: Problem) -> Iterator[Array]:
+    for _ in range(problem.depth):
+        problem = problem._replace(p=_first(problem))
+        yield problem.p
+
+
+def _log_steps(
+    problem: Problem, iterate: Callable[..., Iterator[list[Array]]]
+) -> tuple[Iterator[list[Array]], Callable[[list[Array]], Array]]:
     xp = array_namespace(problem.p)
     steps = iterate(xp.log(problem.p), problem.logs(), depth=problem.depth)
-    for blocks in steps:
-        yield concat_blocks((_scaling.normalized_exp(block) for block in blocks), problem.p)
+
+    def finish(blocks: list[Array]) -> Array:
+        return concat_blocks((_scaling.normalized_exp(block) for block in blocks), problem.p)
+
+    return steps, finish
 
 
-def _logit_steps(problem: Problem) -> Iterator[Array]:
+def _logit_steps(problem: Problem) -> tuple[Iterator[Array], Callable[[Array], Array]]:
     xp = array_namespace(problem.p)
     log_p, log_a = xp.log(problem.p), xp.log(problem.reference)
     steps = _binary.iterate_logits(
@@ -310,8 +325,7 @@ def _logit_steps(problem: Problem) -> Iterator[Array]:
         depth=problem.depth,
         log_mass=problem.log_mass,
     )
-    for logits in steps:
-        yield xp.exp(xp.stack(_binary.log_sigmoids(logits), axis=1))
+    return steps, lambda logits: xp.exp(xp.stack(_binary.log_sigmoids(logits), axis=1))
 
 
 def _first(problem: Problem) -> Array:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.utils import assert_all_finite
 
+from altnorm._array import Array, column_of_max, on_host, softmax, to_numpy
 from altnorm._decisions import decide
 from altnorm._entropy import in_doubt, row_ambiguity
 from altnorm._labels import check_indicator, check_label_proba, check_targets, class_codes
@@ -33,6 +34,9 @@ _REMEDY = (
 class LabelKind(ABC):
     """What differs between the kinds; `multilabel` is how estimators spell the kind.
 
+    Probabilities may be arrays of any library where each row has one class; what is found out about
+    them comes as NumPy arrays.
+
     Parameters
     ----------
     decision : str, default="threshold"
@@ -46,11 +50,11 @@ class LabelKind(ABC):
     nouns: ClassVar[tuple[str, str, str]]  # what is decided, a column, and columns
 
     @abstractmethod
-    def from_logits(self, logits: np.ndarray) -> np.ndarray:
+    def from_logits(self, logits: Array) -> Array:
         """Probabilities that logits stand for."""
 
     @abstractmethod
-    def check(self, proba: np.ndarray) -> np.ndarray:
+    def check(self, proba: Array) -> Array:
         """Return probabilities of this kind, or raise."""
 
     @abstractmethod
@@ -62,15 +66,15 @@ class LabelKind(ABC):
         """Column of each row's label, or the 0/1 matrix as it is."""
 
     @abstractmethod
-    def ambiguity(self, proba: np.ndarray, *, k_max: int = 10) -> np.ndarray:
+    def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each row, or of each entry where labels are several."""
 
     @abstractmethod
-    def in_doubt(self, proba: np.ndarray, threshold: float, *, k_max: int = 10) -> np.ndarray:
+    def in_doubt(self, proba: Array, threshold: float, *, k_max: int = 10) -> np.ndarray:
         """Say which rows, or which entries, have an ambiguity above `threshold`."""
 
     @abstractmethod
-    def decide(self, proba: np.ndarray) -> np.ndarray:
+    def decide(self, proba: Array) -> np.ndarray:
         """Column of the predicted class of each row, or a 0/1 matrix of decisions."""
 
     @abstractmethod
@@ -84,10 +88,10 @@ class LabelKind(ABC):
         """Index the entries that share a prior and a reference, one part after the other."""
 
     @abstractmethod
-    def count_use(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
+    def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How often each class is predicted without doubt."""
 
-    def read(self, values: np.ndarray, input: str) -> np.ndarray:
+    def read(self, values: Array, input: str) -> Array:
         """Return the probabilities that `values` are or, as logits, stand for."""
         check_choice(input, "input", ("proba", "logits"))
         return self.from_logits(values) if input == "logits" else self.check(values)
@@ -102,17 +106,17 @@ class SingleLabel(LabelKind):
     scores = ("accuracy", "f1_macro", "neg_log_loss", "neg_brier_score")
     nouns = ("row", "class", "classes")
 
-    def from_logits(self, logits: np.ndarray) -> np.ndarray:
+    def from_logits(self, logits: Array) -> Array:
         """Softmax."""
-        return np.asarray(softmax(_two_columns(logits), axis=1))
+        return softmax(_two_columns(logits))
 
-    def check(self, proba: np.ndarray) -> np.ndarray:
+    def check(self, proba: Array) -> Array:
         """Return rows that sum to 1, or raise."""
-        return np.asarray(check_proba(_two_columns(proba), remedy=_REMEDY))
+        return check_proba(_two_columns(proba), remedy=_REMEDY)
 
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return one class label per row."""
-        labels = np.asarray(y)
+        labels = np.asarray(on_host(y))
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
@@ -139,17 +143,17 @@ class SingleLabel(LabelKind):
         """Column of each row's label."""
         return class_codes(labels, classes)
 
-    def ambiguity(self, proba: np.ndarray, *, k_max: int = 10) -> np.ndarray:
+    def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each row."""
-        return np.asarray(row_ambiguity(proba, k_max=k_max))
+        return to_numpy(row_ambiguity(proba, k_max=k_max))
 
-    def in_doubt(self, proba: np.ndarray, threshold: float, *, k_max: int = 10) -> np.ndarray:
+    def in_doubt(self, proba: Array, threshold: float, *, k_max: int = 10) -> np.ndarray:
         """Say which rows have an ambiguity above `threshold`."""
         return in_doubt(proba, threshold, k_max=k_max)
 
-    def decide(self, proba: np.ndarray) -> np.ndarray:
+    def decide(self, proba: Array) -> np.ndarray:
         """Column of the most probable class of each row."""
-        return np.asarray(proba).argmax(axis=1)
+        return column_of_max(proba)
 
     def count_prior(
         self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
@@ -161,9 +165,9 @@ class SingleLabel(LabelKind):
         """All rows are one problem."""
         return [...]
 
-    def count_use(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
+    def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How many rows without doubt are predicted to have each class."""
-        return np.bincount(proba[~doubt].argmax(axis=1), minlength=proba.shape[1])
+        return np.bincount(column_of_max(proba)[~doubt], minlength=proba.shape[1])
 
 
 class _MultiLabel(LabelKind):
@@ -173,17 +177,17 @@ class _MultiLabel(LabelKind):
     scores = ("f1_micro", "f1_macro", "accuracy", "neg_log_loss")
     nouns = ("decision", "label", "labels")
 
-    def from_logits(self, logits: np.ndarray) -> np.ndarray:
+    def from_logits(self, logits: Array) -> Array:
         """Logistic function."""
         return np.asarray(expit(logits))
 
-    def check(self, proba: np.ndarray) -> np.ndarray:
+    def check(self, proba: Array) -> Array:
         """Return entries in [0, 1], or raise."""
         return check_label_proba(proba)
 
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return the 0/1 label matrix as booleans."""
-        labels = check_indicator(y, "y")
+        labels = check_indicator(on_host(y), "y")
         if labels.shape != shape:
             raise InputError(
                 f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}",
@@ -198,19 +202,19 @@ class _MultiLabel(LabelKind):
         """Return the 0/1 matrix, whose columns are the labels already."""
         return labels
 
-    def ambiguity(self, proba: np.ndarray, *, k_max: int = 10) -> np.ndarray:
+    def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each entry."""
         return binary_ambiguity(proba)
 
-    def in_doubt(self, proba: np.ndarray, threshold: float, *, k_max: int = 10) -> np.ndarray:
+    def in_doubt(self, proba: Array, threshold: float, *, k_max: int = 10) -> np.ndarray:
         """Say which entries have an ambiguity above `threshold`."""
         return binary_ambiguity(proba) > threshold
 
-    def decide(self, proba: np.ndarray) -> np.ndarray:
+    def decide(self, proba: Array) -> np.ndarray:
         """Return the 0/1 matrix of decisions."""
         return decide(proba, decision=self.decision)
 
-    def count_use(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
+    def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How often each label is more probable than not, without doubt."""
         return ((proba > 0.5) & ~doubt).sum(axis=0)
 
@@ -280,7 +284,7 @@ def kind_of(estimator: Any) -> LabelKind:
     return resolve_kind(multilabel, getattr(estimator, "decision", "threshold"))
 
 
-def _two_columns(values: np.ndarray) -> np.ndarray:
+def _two_columns(values: Array) -> Array:
     if values.shape[1] < 2:
         raise InputError(
             "`proba` must have one column per class and at least 2 classes",

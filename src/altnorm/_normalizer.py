@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight
 
 from altnorm import _functional
-from altnorm._estimator import ProbabilityTransformer
+from altnorm._array import (
+    Array,
+    DeviceCopies,
+    array_namespace,
+    as_array,
+    is_foreign,
+    put_rows,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
+from altnorm._estimator import ProbabilityTransformer, read_weight
 from altnorm._kinds import kind_of
 from altnorm._multilabel import adjust_binary, label_slices
 from altnorm._one_step import step_once
@@ -21,6 +31,8 @@ from altnorm._validation import (
 from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]
+
+_REFERENCES = DeviceCopies()
 
 
 class AlternatingNormalizer(ProbabilityTransformer):
@@ -94,6 +106,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
            [0.64, 0.36]])
     """
 
+    any_library = True
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -137,9 +151,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         self._check_params()
         kind = kind_of(self)
         checked, labels = self._check_fit(proba, y)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)
+        weight = read_weight(sample_weight, checked.shape[0])
         self.prior_ = kind.count_prior(labels, checked.shape[1], self.prior, weight)
         ambiguity = kind.ambiguity(checked, k_max=self.k_max)
         serves = reference_mask(ambiguity, self.threshold, self.reference)
@@ -147,7 +159,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
             self._keep_entries(checked, serves, weight)
         else:
             self.__dict__.pop("offsets_", None)  # of an earlier fit to several labels
-            self.reference_ = checked[serves]
+            self.reference_ = to_numpy(take_rows(checked, serves))
             self.reference_weight_ = None if weight is None else weight[serves]
             self._log_s = self._column_sums()
         self._log_s_of = self._sums_settings()
@@ -162,14 +174,20 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_positive(self.smoothing, "smoothing", zero=True)
         check_choice(self.reference, "reference", REFERENCES)
 
-    def _in_doubt(self, proba: np.ndarray) -> np.ndarray:
+    def _in_doubt(self, proba: Array) -> np.ndarray:
         """Which rows are in doubt, or which entries in multi-label problems."""
         return kind_of(self).in_doubt(proba, self.threshold, k_max=self.k_max)
 
-    def _problem(self, p: np.ndarray) -> _functional.Problem:
+    def _reference_like(self, p: Array) -> Array:
+        """Reference where the rows are, in their precision."""
+        if not is_foreign(p):
+            return self.reference_.astype(p.dtype, copy=False)
+        return _REFERENCES.get(self, self.reference_, p)
+
+    def _problem(self, p: Array) -> _functional.Problem:
         return _functional.problem(
             p,
-            self.reference_.astype(p.dtype, copy=False),
+            self._reference_like(p),
             prior=self.prior_,
             alpha=self.alpha,
             depth=self.depth,
@@ -185,6 +203,18 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     def _sums_settings(self) -> list[Any]:
         return [self.alpha, self.depth, self.smoothing]
+
+    def _adjust(self, rows: Array) -> Array:
+        """Rows in doubt after the last iteration."""
+        # In double precision whatever came in: large exponents magnify rounding.
+        rows = array_namespace(rows).astype(rows, widest_float(rows), copy=False)
+        # Settings may have changed since `fit`; the sums are for those it saw.
+        fresh = self._log_s_of == self._sums_settings()
+        log_s = self._log_s if fresh else self._column_sums()
+        if log_s is None:
+            return _functional.solve(self._problem(rows))
+        # All that one iteration needs of the reference.
+        return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
 
     def _keep_entries(
         self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
@@ -204,23 +234,13 @@ class AlternatingNormalizer(ProbabilityTransformer):
                 [np.ones(values.size) if w is None else w for values, w in merged]
             )
 
-    def _transform(self, proba: np.ndarray) -> np.ndarray:
-        doubt = self._in_doubt(proba)
-        out = proba.copy()
+    def _transform(self, proba: Array) -> Array:
+        kind, doubt = kind_of(self), self._in_doubt(proba)
+        out = array_namespace(proba).asarray(proba, copy=True)
         if not doubt.any():
             return out
-        kind = kind_of(self)
         if not kind.is_multilabel:
-            # In double precision whatever came in: large exponents magnify rounding.
-            rows = proba[doubt].astype(np.float64, copy=False)
-            # Settings may have changed since `fit`; the sums are for those it saw.
-            fresh = self._log_s_of == self._sums_settings()
-            log_s = self._log_s if fresh else self._column_sums()
-            if log_s is None:
-                out[doubt] = _functional.solve(self._problem(rows))
-            else:  # all that one iteration needs of the reference
-                out[doubt] = step_once(rows, log_s, self.prior_, alpha=self.alpha)
-            return out
+            return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
         parts = kind.parts(out.shape[1])
         for j, span in label_slices(self.offsets_):
             at = doubt[parts[j]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from altnorm._array import Array, array_namespace, block_slices, concat_blocks, quiet
+from altnorm._array import Array, array_namespace, block_slices, concat_blocks, fused, quiet
 from altnorm._scaling import log_add, smallest_safe
 
 __all__ = ["ColumnSums", "PowerRows", "step_block", "step_once"]
@@ -23,6 +23,11 @@ def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
     """
     xp = array_namespace(p)
     sums = ColumnSums.of(log_s, p)
+    kernels = fused(p, sums.s, q) if sums.linear else None
+    if kernels is not None:
+        new, total = kernels.step_rows(p, sums.s, q, alpha)
+        if bool(xp.all(total > smallest_safe(xp, p))):
+            return new
     blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
     steps = (step_block(PowerRows.of(p[rows, :], q, alpha), sums) for rows in blocks)
     with quiet(xp):

@@ -32,6 +32,8 @@ from altnorm._array import (
     block_slices,
     device,
     exp_in_place,
+    fused,
+    power_in_place,
     scatter,
     take_entries,
     top_columns,
@@ -137,7 +139,8 @@ def reference_path(reference: LogReference) -> Iterator[Array]:
         log_c = xp.where(log_s > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
         for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
             x = alpha * log_a[rows, :] + log_c
-            log_a[rows, :] = x - logsumexp(x, axis=1)
+            log_a = scatter(log_a, (rows, ...), x - logsumexp(x, axis=1))
+        reference = reference._replace(log_a=log_a)
 
 
 def normalized_exp(log_b: Array) -> Array:
@@ -219,6 +222,10 @@ def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference)
     """
     xp = array_namespace(rows.log_b)
     log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
+    kernels = fused(*rows, log_p, anchor.log_c, anchor.log_p, log_q) if log_mass is None else None
+    if kernels is not None:
+        factors = anchor.log_c, anchor.log_p
+        return Rows(*kernels.next_rows(rows, log_p, factors, log_q, alpha))
     own = alpha * (rows.log_b - rows.log_c) + anchor.log_c
     others = log_p
     if log_mass is not None:
@@ -251,7 +258,7 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
     lowest = xp.min(xp.where(supported, log_c, shift) - shift)
     bounded = alpha <= _MODERATE and float(lowest) > 0.9 * math.log(limit)
     if bounded or float(xp.min(sums)) > limit:
-        sums **= -alpha  # in place where the library allows it: the largest array there is
+        sums = power_in_place(sums, -alpha)  # the largest array there is
         return xp.log(sums @ anchor.shares) - alpha * shift
     log_row_sums = xp.log(sums) + shift
     log_row_sums = _repair(log_row_sums, sums < tiny, masked, reference.log_a)

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._array import Array, array_namespace, as_array, is_array_api_obj, quiet, to_numpy
+from altnorm._array import (
+    Array,
+    array_namespace,
+    as_array,
+    is_array_api_obj,
+    quiet,
+    sum_rows,
+    to_numpy,
+    widest_float,
+)
 from altnorm._errors import InputError, InputTypeError, InputWarning, Place, warn
 from altnorm._rounding import find_rounding
 
@@ -21,6 +30,7 @@ __all__ = [
     "Place",
     "check_amplification",
     "check_choice",
+    "check_device_array",
     "check_integer",
     "check_level",
     "check_positive",
@@ -55,10 +65,10 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
         )
     xp = array_namespace(array)
     with quiet(xp):
-        sums = xp.sum(array, axis=1)
+        sums, lowest = sum_rows(array) if array.shape[0] else (xp.sum(array, axis=1), 0.0)
         given = str(getattr(proba, "dtype", array.dtype))  # half precision was widened above
         wrong = ~(xp.abs(sums - 1) <= sum_tolerance(given))
-    if array.shape[0] and (bool(xp.any(wrong)) or not bool(xp.min(array) >= 0)):
+    if bool(xp.any(wrong)) or not lowest >= 0:
         array = check_entries(array, name)
         wrong, array = _undo_rounding(wrong, sums, array, name)
         _raise_first(
@@ -118,6 +128,28 @@ def check_matrix(values: Any, name: str) -> Array:
         )
     if "16" in str(array.dtype):  # half precision is a storage format, not one to compute in
         array = xp.astype(array, xp.float32)
+    return array
+
+
+def check_device_array(values: Array, name: str = "proba") -> Array:
+    """Return an array of another library as scikit-learn would one of NumPy: (n, m) and finite.
+
+    Numbers that are not floating become so, and half precision becomes single.
+    """
+    xp = array_namespace(values)
+    if not xp.isdtype(values.dtype, ("bool", "complex floating", "real floating")):
+        values = xp.astype(values, widest_float(values))
+    array = check_matrix(values.detach() if hasattr(values, "detach") else values, name)
+    if not array.shape[0]:
+        raise InputError(
+            f"`{name}` must have at least one row",
+            "Found array with 0 sample(s)",
+            "Pass predictions.",
+            value=tuple(array.shape),
+            code="shape",
+        )
+    if not bool(xp.all(xp.isfinite(array))):
+        check_entries(array, name)
     return array
 
 

@@ -6,10 +6,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import log_softmax, softmax
 from sklearn.utils import Tags
 
-from altnorm._array import block_slices, concat_blocks
+from altnorm._array import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    concat_blocks,
+    log_softmax,
+    put_rows,
+    quiet,
+    softmax,
+    take_rows,
+    to_numpy,
+)
 from altnorm._errors import InputWarning, warn
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import InputError, check_choice, check_weight
@@ -31,7 +42,7 @@ __all__ = [
 class FitData(NamedTuple):
     """Clean validation data: log-probabilities, class codes, row weights."""
 
-    log_p: np.ndarray
+    log_p: Array
     codes: np.ndarray | None
     weight: np.ndarray
 
@@ -61,12 +72,13 @@ class LogProbabilityTransformer(ProbabilityTransformer):
         log_p, codes = self._check_fit(proba, y)
         return FitData(log_p, codes, row_weight(sample_weight, log_p.shape[0]))
 
-    def _read(self, values: np.ndarray) -> np.ndarray:
+    def _read(self, values: Array) -> Array:
         check_choice(self.input, "input", ("proba", "logits"))
         if self.input == "logits" and values.shape[1] > 1:
-            return _by_blocks(lambda z: log_softmax(z, axis=1), values)
-        with np.errstate(divide="ignore"):
-            return _by_blocks(lambda p: log_softmax(np.log(p), axis=1), super()._read(values))
+            return _by_blocks(log_softmax, values)
+        log = array_namespace(values).log
+        with quiet(np):
+            return _by_blocks(lambda p: log_softmax(log(p)), super()._read(values))
 
 
 class SingleLabelPeer(LogProbabilityTransformer):
@@ -107,26 +119,26 @@ def labels_required(tags: Tags) -> Tags:
     return tags
 
 
-def tilt(log_p: np.ndarray, *, slope: float = 1.0, bias: np.ndarray | None = None) -> np.ndarray:
+def tilt(log_p: Array, *, slope: float = 1.0, bias: np.ndarray | None = None) -> Array:
     """Return ``softmax(slope * log_p + bias)``; a row left without any class stays as it was."""
     scores = log_p * slope
     if bias is not None:
-        scores += bias.astype(log_p.dtype)
-    dead = np.isneginf(scores.max(axis=1))
+        scores += as_array(bias, log_p)
+    dead = np.isneginf(to_numpy(array_namespace(scores).max(scores, axis=1)))
     if dead.any():
         message = (
             f"{dead.sum()} of {dead.size} rows give probability only to classes whose prior is 0; "
             "they are returned as they were."
         )
         warn(InputWarning(message, "prior_zero"))
-        scores[dead] = log_p[dead]
-    return _by_blocks(lambda z: softmax(z, axis=1), scores)
+        scores = put_rows(scores, dead, take_rows(log_p, dead))
+    return _by_blocks(softmax, scores)
 
 
-def _by_blocks(function: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+def _by_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
     """Apply a function of rows in blocks: what it allocates on the way stays in the cache."""
     blocks = block_slices(rows.shape[0], 48 * rows.shape[1], rows, cached=True)
-    return np.asarray(concat_blocks((function(rows[block]) for block in blocks), rows))
+    return concat_blocks((function(rows[block, :]) for block in blocks), rows)
 
 
 def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize, root_scalar
 
-from altnorm._array import block_slices
+from altnorm._array import Array, block_slices
 
 __all__ = [
     "MAX_BIAS",
@@ -37,6 +38,23 @@ _MOST_STEPS = 20
 
 # Stands in for log 0: even at the smallest slope and the largest bias its exponential is exactly 0.
 _LOG_ZERO = -1e6
+
+
+class Loss(Protocol):
+    """What an optimiser asks of a loss, wherever its rows are."""
+
+    @property
+    def log_p(self) -> Array:
+        """Log-probabilities, (n, m)."""
+
+    def value_and_grad(self, slope: float, bias: np.ndarray) -> tuple[float, float, np.ndarray]:
+        """Return the loss and its derivatives by slope and by bias."""
+
+    def curvature(self, slope: float, bias: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the second derivatives by slope and by each bias."""
+
+    def slope_derivatives(self, slope: float) -> tuple[float, float]:
+        """Return the first and second derivative by the slope, without biases."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +164,7 @@ class Likelihood:
             yield rows, np.exp(power, out=power)
 
 
-def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
+def fit_slope(loss: Loss, *, shrink: float = 0.0) -> float:
     """Return the slope of least loss without biases: the root of a rising derivative.
 
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``: where every label is the most
@@ -167,7 +185,7 @@ def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
     return float(np.exp(at))
 
 
-def _newton_slope(loss: Likelihood, shrink: float) -> float | None:
+def _newton_slope(loss: Loss, shrink: float) -> float | None:
     """Newton's method for the logarithm of the slope; None where it goes astray."""
     at, (low, high) = 0.0, np.log(SLOPES)
     for _ in range(_MOST_STEPS):
@@ -181,19 +199,19 @@ def _newton_slope(loss: Likelihood, shrink: float) -> float | None:
     return None
 
 
-def _slope_derivatives(log_slope: float, loss: Likelihood, shrink: float) -> tuple[float, float]:
+def _slope_derivatives(log_slope: float, loss: Loss, shrink: float) -> tuple[float, float]:
     """First and second derivative of the loss by the logarithm of the slope."""
     slope = float(np.exp(log_slope))
     first, second = loss.slope_derivatives(slope)
     return slope * first + shrink * log_slope, slope * first + slope**2 * second + shrink
 
 
-def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> float:
+def _slope_derivative(log_slope: float, loss: Loss, shrink: float) -> float:
     return _slope_derivatives(log_slope, loss, shrink)[0]
 
 
 def fit_bias(
-    loss: Likelihood, ridge: float, start: tuple[float, np.ndarray], *, tol: float = 1e-7
+    loss: Loss, ridge: float, start: tuple[float, np.ndarray], *, tol: float = 1e-7
 ) -> tuple[float, np.ndarray]:
     """Minimise ``loss + ridge / 2 * sum(bias**2)`` over slope and bias by L-BFGS-B.
 

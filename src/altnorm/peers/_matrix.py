@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from altnorm._array import Array, array_namespace, as_array, is_foreign, widest_float
 from altnorm.peers._likelihood import SLOPES, Likelihood, fit_slope
 
 __all__ = ["Affine", "log_floor", "matrix_path"]
@@ -31,9 +32,13 @@ class Affine(NamedTuple):
     bias: np.ndarray  # (m,)
     floor: float
 
-    def scores(self, log_p: np.ndarray) -> np.ndarray:
+    def scores(self, log_p: Array) -> Array:
         """Scores of rows of log-probabilities; their softmax is the prediction."""
-        return np.maximum(log_p, self.floor) @ self.matrix.T + self.bias
+        if not is_foreign(log_p):
+            return np.maximum(log_p, self.floor) @ self.matrix.T + self.bias
+        xp = array_namespace(log_p)
+        rows = xp.clip(xp.astype(log_p, widest_float(log_p), copy=False), min=self.floor)
+        return rows @ as_array(self.matrix.T, rows) + as_array(self.bias, rows)
 
 
 def log_floor(log_p: np.ndarray) -> float:

@@ -18,12 +18,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.utils import Tags
 
-from altnorm._array import block_slices
+from altnorm._array import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    is_foreign,
+    move,
+    softmax,
+    to_numpy,
+)
 from altnorm._validation import check_choice, check_integer, check_positive
 from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, positive, tilt
+from altnorm.peers._device import DeviceLikelihood
 from altnorm.peers._likelihood import Likelihood, fit_bias, fit_slope, stratified_folds
 from altnorm.peers._matrix import Affine, matrix_path
 from altnorm.reference import class_prior
@@ -41,9 +51,9 @@ class Tilt(NamedTuple):
     slope: float
     bias: np.ndarray
 
-    def scores(self, log_p: np.ndarray) -> np.ndarray:
+    def scores(self, log_p: Array) -> Array:
         """Scores of rows of log-probabilities; their softmax is the prediction."""
-        return self.slope * log_p + self.bias
+        return self.slope * log_p + move(self.bias, log_p)
 
 
 class ShrunkBias(SingleLabelPeer):
@@ -93,6 +103,8 @@ class ShrunkBias(SingleLabelPeer):
     array([1])
     """
 
+    any_library = True
+
     def __init__(
         self,
         member: str = "prior",
@@ -118,7 +130,7 @@ class ShrunkBias(SingleLabelPeer):
         *_, last = bias_path(self.member, ridges, data.log_p, data.labels, data.weight, prior)
         self.temperature_, self.bias_ = 1 / last.slope, last.bias
 
-    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+    def _transform(self, log_p: Array) -> Array:
         return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)
 
     def __sklearn_tags__(self) -> Tags:
@@ -177,6 +189,8 @@ class MatrixScaling(SingleLabelPeer):
     array([1, 2])
     """
 
+    any_library = True
+
     def __init__(self, ridge: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
         self.ridge = ridge
         self.cv = cv
@@ -190,6 +204,7 @@ class MatrixScaling(SingleLabelPeer):
         check_integer(self.cv, "cv", low=2)
 
     def _fit(self, data: FitData) -> None:
+        data = data._replace(log_p=to_numpy(data.log_p))
         self.ridge_ = self._best_ridge(data) if isinstance(self.ridge, str) else self.ridge
         *_, last = matrix_path(data.log_p, data.labels, data.weight, path_down_to(self.ridge_))
         self.matrix_, self.bias_, self.floor_ = last
@@ -205,9 +220,9 @@ class MatrixScaling(SingleLabelPeer):
                 loss[i] -= data.weight[test] @ log_p[np.arange(test.sum()), data.labels[test]]
         return float(RIDGE_PATH[int(loss.argmin())])
 
-    def _transform(self, log_p: np.ndarray) -> np.ndarray:
+    def _transform(self, log_p: Array) -> Array:
         scores = Affine(self.matrix_, self.bias_, self.floor_).scores(log_p)
-        return softmax(scores, axis=1).astype(log_p.dtype, copy=False)
+        return array_namespace(log_p).astype(softmax(scores), log_p.dtype, copy=False)
 
     def __sklearn_tags__(self) -> Tags:
         return labels_required(super().__sklearn_tags__())
@@ -221,7 +236,7 @@ def path_down_to(ridge: float) -> list[float]:
 def bias_path(
     member: str,
     ridges: Sequence[float],
-    log_p: np.ndarray,
+    log_p: Array,
     codes: np.ndarray,
     weight: np.ndarray,
     prior: np.ndarray,
@@ -235,12 +250,10 @@ def bias_path(
         seen = np.bincount(codes, weight, minlength=shift.size) > 0
         # A class without labels stands in the mean with a sure row of its own, as it does in the
         # reference of alternating normalization: not seen is no reason to favour it.
-        blocks = block_slices(codes.size, 16 * shift.size, log_p, cached=True)
-        mean = sum((weight[rows] @ np.exp(log_p[rows]) for rows in blocks), start=0 * shift)
+        mean = _sum_rows(log_p, weight)
         mean += np.where(seen, 0.0, prior * weight.sum())
         shift = np.log(positive(prior)) - np.log(positive(mean))
-    eps = float(np.finfo(log_p.dtype).eps)
-    loss = Likelihood.build(log_p, codes, weight, eps, shift=shift, overwrite=True)
+    loss = _likelihood(log_p, codes, weight, shift)
     state = fit_slope(loss), np.zeros(shift.size)
     for ridge in ridges:
         if np.isfinite(ridge):
@@ -248,3 +261,22 @@ def bias_path(
         slope, bias = state
         total = slope * shift + bias
         yield Tilt(slope, total - total.mean())
+
+
+def _sum_rows(log_p: Array, weight: np.ndarray) -> np.ndarray:
+    """Weighted sum of the probabilities of each class."""
+    xp, total = array_namespace(log_p), np.zeros(log_p.shape[1])
+    for rows in block_slices(weight.size, 16 * total.size, log_p, cached=True):
+        p, some = xp.exp(log_p[rows, :]), weight[rows]
+        total += to_numpy(as_array(some, p) @ p) if is_foreign(p) else some @ p
+    return total
+
+
+def _likelihood(
+    log_p: Array, codes: np.ndarray, weight: np.ndarray, shift: np.ndarray
+) -> Likelihood | DeviceLikelihood:
+    """Likelihood of rows to which `shift` is added, in their own memory if they are NumPy's."""
+    eps = float(array_namespace(log_p).finfo(log_p.dtype).eps)
+    if is_foreign(log_p):
+        return DeviceLikelihood.build(log_p, codes, weight, eps, shift=shift)
+    return Likelihood.build(log_p, codes, weight, eps, shift=shift, overwrite=True)

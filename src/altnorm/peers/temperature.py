@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
+from altnorm._array import Array
 from altnorm._estimator import ProbabilityTransformer, read_input
 from altnorm._validation import InputError, check_choice, check_integer, check_positive
 from altnorm.peers._base import FitData, SingleLabelPeer, labels_required, tilt
@@ -37,6 +38,8 @@ class Identity(ProbabilityTransformer):
     array([[0.6, 0.4]])
     """
 
+    any_library = True
+
     def __init__(self, *, input: str = "proba", multilabel: str | None = None) -> None:
         self.input = input
         self.multilabel = multilabel
@@ -61,7 +64,7 @@ class Identity(ProbabilityTransformer):
         self._check_fit(proba, y)
         return self
 
-    def _transform(self, proba: np.ndarray) -> np.ndarray:
+    def _transform(self, proba: Array) -> Array:
         return proba
 
 

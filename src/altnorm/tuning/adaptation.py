@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from altnorm._array import Array, on_host, to_numpy
 from altnorm._estimator import ProbabilityTransformer
 from altnorm._mixtures import CONCENTRATIONS
 from altnorm._normalizer import AlternatingNormalizer
@@ -103,7 +104,7 @@ def retarget(estimator: Any, ratio: np.ndarray) -> None:
         estimator.calibrator_ = tilted(calibrator, log_ratio)
 
 
-def fit_calibrator(proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> ShrunkBias:
+def fit_calibrator(proba: Array, labels: np.ndarray, weight: np.ndarray) -> ShrunkBias:
     """Fit the calibration that the balance is estimated with."""
     return ShrunkBias("labels", RIDGE).fit(proba, labels, sample_weight=weight)
 
@@ -172,7 +173,7 @@ class Adaptable(ProbabilityTransformer):
         Window
             Sums over all rows. Those of separate streams can be added with `plus`.
         """
-        checked = self._check_transform(proba)
+        checked = self._check_transform(on_host(proba))
         earlier = None if so_far is None else so_far.intake
         calibrated = self.shift_calibrator_.transform(checked)
         intake = take_in(self._profile(), calibrated, earlier)
@@ -207,8 +208,8 @@ class Adaptable(ProbabilityTransformer):
         self.shift_calibrator_, self.shift_profile_ = None, None
         if self.multilabel is not None:
             return
-        self.shift_calibrator_ = fit_calibrator(data.proba, data.labels, data.row_weight)
-        calibrated = self.shift_calibrator_.transform(data.proba)
+        self.shift_calibrator_ = fit_calibrator(data.work, data.labels, data.row_weight)
+        calibrated = to_numpy(self.shift_calibrator_.transform(data.work))
         self.shift_profile_ = tuple(profile_rows(calibrated, data.labels, data.weight))
 
     def _profile(self) -> Profile:

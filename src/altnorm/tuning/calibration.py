@@ -14,10 +14,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, logit
 
-from altnorm._array import block_slices, quiet
+from altnorm._array import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    column_of_max,
+    is_foreign,
+    move,
+    put_rows,
+    quiet,
+    softmax,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
 from altnorm._scores import MULTI_LABEL, SINGLE_LABEL
+from altnorm.peers._device import DeviceLikelihood
 from altnorm.peers._likelihood import Likelihood, fit_slope
 from altnorm.tuning.attribution import Attribution
 from altnorm.tuning.evidence import Ledger
@@ -49,9 +64,7 @@ TEMPERATURES = Temperatures(np.nan, np.nan)
 """Stands for the temperatures that each fold gets from the others."""
 
 
-def keep_decisions(
-    proba: np.ndarray, decided: np.ndarray, *, overwrite: bool = False
-) -> np.ndarray:
+def keep_decisions(proba: Array, decided: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
     """Return `proba`, changed as little as leaves `decided` on top.
 
     In a row that would decide otherwise, the classes above some level are lowered to it, and what
@@ -80,11 +93,15 @@ def keep_decisions(
     array([[0.4, 0.4, 0.2],
            [0.7, 0.2, 0.1]])
     """
-    rows = np.flatnonzero(proba.argmax(axis=1) != decided)
-    if not rows.size:
+    differs = column_of_max(proba) != decided
+    if not differs.any():
         return proba
-    out = proba if overwrite else proba.copy()
-    hair = 4 * float(np.finfo(proba.dtype).eps)
+    xp, rows = array_namespace(proba), np.flatnonzero(differs)
+    out = proba if overwrite else xp.asarray(proba, copy=True)
+    hair = 4 * float(xp.finfo(proba.dtype).eps)
+    if is_foreign(proba):  # few rows, and a sort of each
+        p = to_numpy(take_rows(proba, rows)).astype(np.float64)
+        return put_rows(out, differs, _raise_decided(p, decided[rows], hair))
     for block in block_slices(rows.size, 48 * proba.shape[1], proba, cached=True):
         some = rows[block]
         out[some] = _raise_decided(proba[some].astype(np.float64), decided[some], hair)
@@ -107,7 +124,7 @@ def _raise_decided(p: np.ndarray, own: np.ndarray, hair: float) -> np.ndarray:
     return p
 
 
-def cool(proba: np.ndarray, touched: np.ndarray, temperatures: Temperatures) -> np.ndarray:
+def cool(proba: Array, touched: np.ndarray, temperatures: Temperatures) -> Array:
     """Divide log-probabilities by the temperature of their row.
 
     For several labels per row, log-odds by that of their entry: `touched` has the shape of
@@ -116,21 +133,25 @@ def cool(proba: np.ndarray, touched: np.ndarray, temperatures: Temperatures) -> 
     return _cool(proba, np.where(touched, temperatures.touched, temperatures.others))
 
 
-def _cool(proba: np.ndarray, temperature: np.ndarray) -> np.ndarray:
+def _cool(proba: Array, temperature: np.ndarray) -> Array:
     """As `cool`, given the temperature of each row, or of each entry."""
+    if is_foreign(proba):
+        xp = array_namespace(proba)
+        p = xp.astype(proba, widest_float(proba), copy=False)
+        return xp.astype(softmax(xp.log(p) / as_array(temperature, p)[:, None]), proba.dtype)
     out = np.empty_like(proba)
     with quiet(np):
         for rows in block_slices(len(proba), 48 * proba.shape[1], proba, cached=True):
             p, t = proba[rows].astype(np.float64, copy=False), temperature[rows]
             if t.ndim == 1:
-                out[rows] = softmax(np.log(p) / t[:, None], axis=1)
+                out[rows] = softmax(np.log(p) / t[:, None])
             else:
                 out[rows] = expit(logit(p) / t)
     return out
 
 
 def fit_temperatures(
-    proba: np.ndarray, touched: np.ndarray, labels: np.ndarray, weight: np.ndarray
+    proba: Array, touched: np.ndarray, labels: np.ndarray, weight: np.ndarray
 ) -> Temperatures:
     """Fit both temperatures to labels; a group too small for its own takes that of all.
 
@@ -140,6 +161,9 @@ def fit_temperatures(
         weight = np.repeat(weight, proba.shape[1])
         touched, labels = touched.reshape(-1), labels.reshape(-1).astype(int)
         proba = np.stack([1 - proba.reshape(-1), proba.reshape(-1)], axis=1)
+    if is_foreign(proba):
+        losses = _device_losses(proba, touched, labels, weight)
+        return Temperatures(*(1 / fit_slope(loss, shrink=1.0) for loss in losses))
     groups = [np.flatnonzero(group & (weight > 0)) for group in (touched, ~touched)]
     # One after the other, so that each group is a slice of one copy of the rows.
     rows = np.concatenate(groups)
@@ -151,6 +175,18 @@ def fit_temperatures(
     parts = both.take(slice(groups[0].size)), both.take(slice(groups[0].size, None))
     enough = [part if part.codes.size >= FEWEST else both for part in parts]
     return Temperatures(*(1 / fit_slope(loss, shrink=1.0) for loss in enough))
+
+
+def _device_losses(
+    proba: Array, touched: np.ndarray, labels: np.ndarray, weight: np.ndarray
+) -> list[DeviceLikelihood]:
+    """Losses of the rows that were touched and of the others, where the rows are."""
+    xp = array_namespace(proba)
+    log_p, eps = xp.log(proba), float(xp.finfo(proba.dtype).eps)
+    weights = [np.where(group, weight, 0.0) for group in (touched, ~touched)]
+    enough = [w if np.count_nonzero(w) >= FEWEST else weight for w in weights]
+    zero = np.zeros(log_p.shape[1])
+    return [DeviceLikelihood.build(log_p, labels, w, eps, shift=zero) for w in enough]
 
 
 def is_touched(data: Validation, before: np.ndarray, after: np.ndarray) -> np.ndarray:
@@ -205,7 +241,9 @@ def _calibrations(
         yield TEMPERATURES, _crossfit_cooled(dealing, base)
         return
     decided = base.argmax(axis=1)
-    yield TEMPERATURES, keep_decisions(_crossfit_cooled(dealing, base), decided, overwrite=True)
+    cooled = keep_decisions(_crossfit_cooled(dealing, base), decided, overwrite=True)
+    yield TEMPERATURES, to_numpy(cooled)
+    del cooled
     for family in families:
         setting = family.likeliest()
         proba = family.crossfit_proba(dealing, setting)
@@ -213,11 +251,11 @@ def _calibrations(
         del proba
 
 
-def _crossfit_cooled(dealing: Dealing, base: np.ndarray) -> np.ndarray:
+def _crossfit_cooled(dealing: Dealing, base: np.ndarray) -> Array:
     """Divide by the temperatures that each fold gets from the others."""
     data = dealing.data
     touched = is_touched(data, data.proba, base)
-    temperature = np.empty(touched.shape)
+    temperature, base = np.empty(touched.shape), move(base, data.work)
     for k in range(dealing.n_folds):
         inside = dealing.folds == k
         weight = np.where(inside, 0.0, data.row_weight)

@@ -15,7 +15,6 @@ from scipy.special import expit, logit
 
 from altnorm._array import block_slices, quiet
 from altnorm._binary import log_sigmoids
-from altnorm._entropy import row_ambiguity
 from altnorm._kinds import Pairs
 from altnorm._multilabel import binary_ambiguity
 from altnorm._one_step import ColumnSums, PowerRows, step_block, step_once
@@ -25,7 +24,7 @@ from altnorm.tuning.settings import Grid, Setting
 
 __all__ = ["BinaryCrossFit", "ClassCrossFit"]
 
-_LOG_SAFE = -600.0  # a sum of exponentials above it has lost nothing to underflow
+LOG_SAFE = -600.0  # a sum of exponentials above it has lost nothing to underflow
 
 
 class ClassCrossFit:
@@ -54,7 +53,7 @@ class ClassCrossFit:
         self.weight = np.stack([np.append(o.weight, ones) for o in dealing.outside])
         self.keep_proba = data.score.needs == "proba"
         self.base = data.proba if self.keep_proba else data.proba.argmax(axis=1)
-        self.ambiguity = row_ambiguity(self.proba, k_max=data.k_max)
+        self.ambiguity = data.ambiguity()
 
     def serves(self, threshold: float, reference: str) -> np.ndarray:
         """Which rows serve as reference, whatever their fold."""
@@ -212,7 +211,7 @@ class ClassCrossFit:
 
     def _repair(self, log_s: np.ndarray, groups: np.ndarray, alpha: float) -> None:
         """Recompute, in place, the sums so far below the largest power that they underflowed."""
-        low = _LOG_SAFE + alpha * np.log(self.proba.max(axis=0).astype(np.float64))
+        low = LOG_SAFE + alpha * np.log(self.proba.max(axis=0).astype(np.float64))
         lost = log_s < low
         for group in np.flatnonzero(lost.any(axis=1)):
             used = np.flatnonzero(groups[group])

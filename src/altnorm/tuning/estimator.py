@@ -9,10 +9,19 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from altnorm._estimator import resolve_classes
+from altnorm._array import (
+    Array,
+    array_namespace,
+    column_of_max,
+    is_foreign,
+    move,
+    on_host,
+    take_rows,
+    to_numpy,
+)
+from altnorm._estimator import read_weight, resolve_classes
 from altnorm._kinds import kind_of
 from altnorm._seen_rows import sketch_rows
 from altnorm._validation import InputError, check_integer, check_level
@@ -53,6 +62,8 @@ class BaseAdjuster(Adaptable):
 
     A subclass sets, in `__init__`, the parameters that this class reads, and writes `_grid`.
     """
+
+    any_library = True
 
     threshold = 0.75
     """Ambiguity above which `check` counts a prediction as doubtful."""
@@ -104,7 +115,7 @@ class BaseAdjuster(Adaptable):
             self._fit_calibration(data, families, outcome)
         for name, reason in skipped.items():
             self.families_[name] = not_tried(self.verdict_, reason)
-        self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.proba)
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.work)
         self.seen_rows_ = sketch_rows(data.proba)
         self._fit_profile(data)
         return self
@@ -122,7 +133,7 @@ class BaseAdjuster(Adaptable):
         Explanation
             One entry for each row whose class changes, before probabilities are calibrated.
         """
-        before = self._check_transform(proba)
+        before = self._check_transform(on_host(proba))
         kind = kind_of(self)
         ambiguity = kind.ambiguity(before, k_max=self.k_max)
         after = self._adjusted(before)
@@ -158,31 +169,31 @@ class BaseAdjuster(Adaptable):
             )
         checked, _ = self._check_fit(proba)
         known, labels = self._read_labels(y, checked)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, checked, ensure_non_negative=True)[known]
+        weight = read_weight(sample_weight, checked.shape[0])
         kind = kind_of(self)
         score = resolve_scoring(
             self.scoring, kind.is_multilabel, classes=self.classes_, decision=kind.decide
         )
+        rows = checked if known.all() else take_rows(checked, known)  # no needless copy
         return Validation(
-            checked if known.all() else checked[known],  # no copy where none is needed
+            to_numpy(rows),
             labels,
-            weight,
+            None if weight is None else weight[known],
             _read_groups(groups, known),
-            checked[~known],
+            to_numpy(take_rows(checked, ~known)),
             kind,
             self.k_max,
             self.prior,
             score,
+            rows if is_foreign(rows) else None,
         )
 
-    def _read_labels(self, y: Any, proba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _read_labels(self, y: Any, proba: Array) -> tuple[np.ndarray, np.ndarray]:
         """Which rows have labels, and these: class codes, or booleans of shape (n, m)."""
         names = getattr(self, "feature_names_in_", None)
         if names is None and not np.array_equal(self.classes_, np.arange(proba.shape[1])):
             names = self.classes_  # column names that scikit-learn does not keep
-        known, y = has_label(y, proba.shape, names)
+        known, y = has_label(on_host(y), tuple(proba.shape), names)
         kind = kind_of(self)
         labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
         if kind.is_multilabel:
@@ -266,36 +277,37 @@ class BaseAdjuster(Adaptable):
             if decider is not None:
                 base = decider[0].crossfit_proba(outcome.dealings[0], decider[1])
             touched = is_touched(data, data.proba, base)
-            found = fit_temperatures(base, touched, data.labels, data.row_weight)
+            there = move(base, data.work)
+            found = fit_temperatures(there, touched, data.labels, data.row_weight)
             self.temperatures_ = np.array(found)
         else:
             family = next(one for one in affine if one.name == finding.setting.family)
             self.calibrator_ = family.fit(data, finding.setting)
 
-    def _transform(self, proba: np.ndarray) -> np.ndarray:
-        adjusted = self._adjusted(proba)
+    def _transform(self, proba: Array) -> Array:
+        xp, adjusted = array_namespace(proba), self._adjusted(proba)
         if self.temperatures_ is not None:
             touched = proba != adjusted
-            touched = touched if self.multilabel is not None else touched.any(axis=1)
-            final = cool(adjusted, touched, Temperatures(*self.temperatures_))
+            touched = touched if self.multilabel is not None else xp.any(touched, axis=1)
+            final = cool(adjusted, to_numpy(touched), Temperatures(*self.temperatures_))
         elif self.calibrator_ is not None:
-            final = self.calibrator_.transform(proba).astype(proba.dtype, copy=False)
+            final = xp.astype(self.calibrator_.transform(proba), proba.dtype, copy=False)
         else:
             return adjusted
         if self.multilabel is not None:
             return final
-        return keep_decisions(final, adjusted.argmax(axis=1))
+        return keep_decisions(final, column_of_max(adjusted))
 
-    def _adjusted(self, proba: np.ndarray) -> np.ndarray:
+    def _adjusted(self, proba: Array) -> Array:
         """Probabilities after the decisions' family alone."""
-        return np.asarray(self.best_normalizer_.transform(proba))
+        return self.best_normalizer_.transform(proba)
 
 
 def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
     """Number the groups of the rows with labels."""
     if groups is None:
         return None
-    values = np.asarray(groups)
+    values = np.asarray(on_host(groups))
     if values.shape != known.shape:
         raise InputError(
             "`groups` must have one entry per row",

@@ -11,9 +11,16 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_softmax
 
-from altnorm._array import block_slices
+from altnorm._array import (
+    Array,
+    array_namespace,
+    block_slices,
+    column_of_max,
+    entries_at,
+    log_softmax,
+    to_numpy,
+)
 from altnorm._normalizer import AlternatingNormalizer
 from altnorm._progress import track
 from altnorm._validation import InputError
@@ -22,6 +29,7 @@ from altnorm.peers._matrix import matrix_path
 from altnorm.peers.shrunk import MEMBERS, RIDGE_PATH, bias_path
 from altnorm.tuning.attribution import Contribution
 from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit
+from altnorm.tuning.device import DeviceCrossFit
 from altnorm.tuning.folds import Dealing, Sample, Validation, sample
 from altnorm.tuning.search import SearchPlan, Tried, plan_search
 from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
@@ -121,10 +129,10 @@ class AlternatingFamily:
         missing = np.flatnonzero(known.absent)
         ones = np.ones(len(data.unlabelled))
         weight = np.concatenate([known.weight, ones, known.absent[missing]])
-        rows = data.proba
-        if len(weight) > len(rows):
-            sure = np.eye(rows.shape[1], dtype=rows.dtype)[missing]
-            rows = np.concatenate([rows, data.unlabelled, sure])
+        rows = data.work
+        if len(weight) > rows.shape[0]:
+            sure = np.eye(rows.shape[1], dtype=data.proba.dtype)[missing]
+            rows = np.concatenate([data.proba, data.unlabelled, sure])
         normalizer = AlternatingNormalizer(
             **setting._asdict(),
             k_max=data.k_max,
@@ -185,7 +193,7 @@ class AffineFamily:
         """Cross-fitted probabilities of one setting."""
         proba = np.empty_like(dealing.data.proba)
         for rows, log_p in _crossfit_log_p(dealing, self.fits[id(dealing)][setting]):
-            proba[rows] = np.exp(log_p)
+            proba[rows] = to_numpy(array_namespace(log_p).exp(log_p))
         return proba
 
     def likeliest(self) -> Any:
@@ -248,7 +256,7 @@ class BiasFamily(AffineFamily):
         """Fit a setting on all rows."""
         known = sample(data, np.ones(len(data.proba), dtype=bool))
         fitted = ShrunkBias(setting.member, setting.ridge, prior=known.prior)
-        return fitted.fit(data.proba, data.labels, sample_weight=known.weight)
+        return fitted.fit(data.work, data.labels, sample_weight=known.weight)
 
 
 class MatrixFamily(AffineFamily):
@@ -264,7 +272,9 @@ class MatrixFamily(AffineFamily):
         self, path: list[MatrixSetting], log_p: np.ndarray, codes: np.ndarray, known: Sample
     ) -> Iterator[Any]:
         """Yield the fits along the path."""
-        return matrix_path(log_p, codes, known.weight[known.rows], [s.ridge for s in path])
+        return matrix_path(
+            to_numpy(log_p), codes, known.weight[known.rows], [s.ridge for s in path]
+        )
 
     def fit(self, data: Validation, setting: MatrixSetting) -> MatrixScaling:
         """Fit a setting on all rows."""
@@ -282,19 +292,19 @@ class MatrixFamily(AffineFamily):
 
 
 def _make_crossfit(dealing: Dealing) -> ClassCrossFit | BinaryCrossFit:
+    if dealing.data.on_device is not None:
+        return DeviceCrossFit(dealing)
     return (BinaryCrossFit if dealing.data.kind.is_multilabel else ClassCrossFit)(dealing)
 
 
-def _crossfit_log_p(
-    dealing: Dealing, fits: Sequence[Any]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _crossfit_log_p(dealing: Dealing, fits: Sequence[Any]) -> Iterator[tuple[np.ndarray, Array]]:
     """Yield numbers of rows, and their log-probabilities under the fit without their fold."""
-    proba = dealing.data.proba
+    proba = dealing.data.work
     for k, fit in enumerate(fits):
         inside = np.flatnonzero(dealing.folds == k)
         for block in block_slices(inside.size, 48 * proba.shape[1], proba, cached=True):
             rows = inside[block]
-            yield rows, log_softmax(fit.scores(dealing.log_p(rows)), axis=1)
+            yield rows, log_softmax(fit.scores(dealing.log_p(rows)))
 
 
 def _try_fits(dealing: Dealing, fits: Sequence[Any]) -> tuple[float, np.ndarray]:
@@ -305,9 +315,10 @@ def _try_fits(dealing: Dealing, fits: Sequence[Any]) -> tuple[float, np.ndarray]
     pred = np.empty_like(data.proba) if needs_proba else np.empty_like(data.labels)
     likelihood = 0.0
     for rows, log_p in _crossfit_log_p(dealing, fits):
-        own = log_p[np.arange(rows.size), data.labels[rows]]
+        own = entries_at(log_p, data.labels[rows])
         likelihood += float(weight[rows] @ np.maximum(own, lowest))
-        pred[rows] = np.exp(log_p) if needs_proba else log_p.argmax(axis=1)
+        exp = array_namespace(log_p).exp
+        pred[rows] = to_numpy(exp(log_p)) if needs_proba else column_of_max(log_p)
     return likelihood, pred
 
 

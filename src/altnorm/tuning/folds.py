@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from altnorm._array import quiet
+from altnorm._array import Array, array_namespace, is_foreign, quiet, take_rows, to_numpy
+from altnorm._entropy import row_ambiguity
 from altnorm._kinds import LabelKind
 from altnorm._scores import SINGLE_LABEL, Score
 from altnorm._validation import InputError, check_integer
@@ -30,6 +31,17 @@ class Validation(NamedTuple):
     k_max: int
     prior: Any
     score: Score
+    on_device: Array | None = None  # (n, m) `proba` where it was given, if not in host memory
+
+    @property
+    def work(self) -> Array:
+        """Rows with labels where the heavy work is done."""
+        return self.proba if self.on_device is None else self.on_device
+
+    def ambiguity(self) -> np.ndarray:
+        """Ambiguity of each row, those without labels last."""
+        parts = [row_ambiguity(rows, k_max=self.k_max) for rows in (self.work, self.unlabelled)]
+        return np.concatenate([to_numpy(part) for part in parts])
 
     @property
     def row_weight(self) -> np.ndarray:
@@ -77,12 +89,14 @@ class Dealing:
         other.data = self.data._replace(score=SINGLE_LABEL["neg_log_loss"])
         return other
 
-    def log_p(self, rows: np.ndarray) -> np.ndarray:
+    def log_p(self, rows: np.ndarray) -> Array:
         """Log-probabilities of some rows, by mask or numbers: a copy that the caller may change.
 
         It is not kept, since where rows are many memory is short.
         """
-        p = self.data.proba[rows]
+        p = take_rows(self.data.work, rows)
+        if is_foreign(p):
+            return array_namespace(p).log(p)
         with quiet(np):
             return np.log(p, out=p)
 

@@ -1,0 +1,327 @@
+"""Estimators take arrays of any library and give back the same kind on the same device."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from altnorm import (
+    Adjuster,
+    AlternatingNormalizer,
+    AlternatingNormalizerCV,
+    InputError,
+    _array,
+    alternating_normalization,
+)
+from altnorm._array import is_foreign, to_numpy
+from altnorm.peers import BiasCorrectedTemperature
+from tests.libraries import LIBRARIES
+
+ATOL = {"float64": 1e-13, "float32": 1e-6}
+N_CLASSES = 6
+SETTINGS = [
+    {},
+    {"alpha": 0.7, "depth": 3},
+    {"threshold": 0.5, "smoothing": 0.1, "reference": "all"},
+    {"input": "logits"},
+    {"multilabel": "labelwise"},
+    {"multilabel": "pairs", "threshold": 0.5},
+]
+
+
+@pytest.fixture(params=LIBRARIES[1:])
+def library(request):
+    return request.param
+
+
+def draw(n, seed=0, dtype="float64"):
+    """Rows as sure as a classifier's, and labels."""
+    rng = np.random.default_rng(seed)
+    proba = rng.dirichlet(np.full(N_CLASSES, 0.4), n).astype(dtype)
+    return proba, rng.integers(N_CLASSES, size=n), rng.random(n)
+
+
+def problem(settings, dtype):
+    """Validation rows, labels and weights, and new rows, as the settings ask for them."""
+    (proba, y, weight), (new, *_) = draw(300, dtype=dtype), draw(50, 1, dtype)
+    if settings.get("input") == "logits":
+        proba, new = np.log(proba), np.log(new)
+    if settings.get("multilabel"):
+        y = (np.random.default_rng(2).random(proba.shape) < 0.3).astype(int)
+    return proba, y, weight, new
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+class TestAlternatingNormalizer:
+    def test_same_as_numpy(self, library, settings, dtype):
+        """Whatever it was fitted on and whatever it is given, the values are NumPy's."""
+        proba, y, weight, new = problem(settings, dtype)
+        plain = AlternatingNormalizer(**settings).fit(proba, y, weight)
+        there = AlternatingNormalizer(**settings).fit(*map(library.make, (proba, y, weight)))
+        like = library.make(new)
+        for estimator, values in ((plain, like), (there, like), (there, new)):
+            found = estimator.transform(values)
+            assert library.same_place(found, like) if values is like else not is_foreign(found)
+            assert found.dtype == values.dtype
+            assert_allclose(to_numpy(found), plain.transform(new), rtol=0, atol=ATOL[dtype])
+            labels = estimator.predict(values)
+            assert library.same_place(labels, like) if values is like else not is_foreign(labels)
+            assert_array_equal(to_numpy(labels), plain.predict(new))
+
+    def test_what_it_remembers_is_numpy(self, library, settings, dtype):
+        """So that it can be saved, pickled and used where there is no such device."""
+        proba, y, weight, new = problem(settings, dtype)
+        there = AlternatingNormalizer(**settings).fit(*map(library.make, (proba, y, weight)))
+        there.transform(library.make(new))
+        assert not [name for name, value in vars(there).items() if is_foreign(value)]
+        again = pickle.loads(pickle.dumps(there))
+        assert_array_equal(again.transform(new), there.transform(new))
+
+
+def test_rows_without_doubt_come_back_bit_for_bit(library):
+    proba, y, _ = draw(300)
+    normalizer = AlternatingNormalizer(threshold=0.6).fit(library.make(proba), library.make(y))
+    before = library.make(proba)
+    after = to_numpy(normalizer.transform(before))
+    assert_array_equal(to_numpy(before), proba)
+    same = normalizer.transform(proba) == proba
+    assert 0 < same.all(axis=1).sum() < 300
+    assert_array_equal(after[same], proba[same])
+
+
+def test_names_of_classes_come_as_numpy(library):
+    proba, y, _ = draw(300)
+    names = np.array(list("abcdef"))[y]
+    normalizer = AlternatingNormalizer().fit(library.make(proba), names)
+    found = normalizer.predict(library.make(proba))
+    assert_array_equal(found, AlternatingNormalizer().fit(proba, names).predict(proba))
+
+
+def test_explain_and_check(library):
+    proba, y, _ = draw(300)
+    normalizer = AlternatingNormalizer().fit(proba, y)
+    given = library.make(proba)
+    assert str(normalizer.check(given)) == str(normalizer.check(proba))
+    assert len(normalizer.explain(given)) == len(normalizer.explain(proba)) > 0
+
+
+def test_a_method_for_numpy_alone_gives_back_the_same_kind(library):
+    """What is computed in host memory returns to where it came from."""
+    proba, y, weight = draw(300)
+    plain = BiasCorrectedTemperature().fit(proba, y, weight)
+    there = BiasCorrectedTemperature().fit(*map(library.make, (proba, y, weight)))
+    found = there.transform(library.make(proba))
+    assert library.same_place(found, library.make(proba))
+    assert_allclose(to_numpy(found), plain.transform(proba), rtol=0, atol=1e-12)
+
+
+def test_another_reference_after_another_fit(library):
+    """The copy of the reference on the device is that of the last fit."""
+    (one, *_), (two, *_), (new, *_) = draw(300), draw(200, 1), draw(50, 2)
+    normalizer = AlternatingNormalizer(depth=3).fit(one)
+    normalizer.transform(library.make(new))
+    again = clone(normalizer).fit(two).transform(new)
+    found = normalizer.fit(two).transform(library.make(new))
+    assert_allclose(to_numpy(found), again, rtol=0, atol=1e-13)
+
+
+def biased(n=400, m=4, seed=0):
+    """Predictions that favour some classes, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    scores = rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + 0.6 * np.arange(m)
+    proba = np.exp(scores)
+    return proba / proba.sum(axis=1, keepdims=True), y
+
+
+def confused(n=400, seed=0):
+    """Predictions that take class 2 for class 1, which only a matrix can repair, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    seen = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 0, 2], [0, 0, 0, 2]])
+    proba = np.exp(0.5 * rng.normal(size=(n, 4)) + 2 * seen[y])
+    return proba / proba.sum(axis=1, keepdims=True), y
+
+
+SMALL = {"alphas": (0.5, 1.0, 2.0), "depths": (1, 2), "n_repeats": 2}
+TUNED = {
+    "alternating": AlternatingNormalizerCV(**SMALL),
+    "scored by probabilities": AlternatingNormalizerCV(**SMALL, scoring="neg_log_loss"),
+    "all families": Adjuster(n_repeats=2),
+    "bias": Adjuster(("bias",), n_repeats=2, input="logits"),
+    "matrix": Adjuster(("matrix",), n_repeats=2),
+}
+
+
+@cache
+def tuned(library, name, *, some=False):
+    """Fitted to NumPy and to the library, and the rows; `some` labels, weights and groups."""
+    proba, y = confused() if name == "all families" else biased()  # no near ties between families
+    values = np.log(proba) if TUNED[name].input == "logits" else proba
+    more = ()
+    if some:
+        y = np.where(np.arange(y.size) % 7 == 0, -1, y)
+        more = (np.random.default_rng(1).random(y.size), np.arange(y.size) // 2)
+    plain = clone(TUNED[name]).fit(values, y, *more)
+    there = clone(TUNED[name]).fit(*map(library.make, (values, y, *more)))
+    return plain, there, values
+
+
+class TestTuned:
+    @pytest.mark.parametrize(
+        ("name", "some"), [(name, False) for name in TUNED] + [("alternating", True)]
+    )
+    def test_same_choice(self, library, name, some):
+        plain, there, values = tuned(library, name, some=some)
+        assert there.best_params_ == plain.best_params_
+        assert there.verdict_.adopted == plain.verdict_.adopted
+        assert_allclose(there.verdict_.gain, plain.verdict_.gain, rtol=0, atol=1e-4)
+        like = library.make(values)
+        for estimator in (plain, there):
+            found = estimator.transform(like)
+            assert library.same_place(found, like)
+            assert_allclose(to_numpy(found), plain.transform(values), rtol=0, atol=1e-5)
+            assert_array_equal(to_numpy(estimator.predict(like)), plain.predict(values))
+
+    @pytest.mark.parametrize("name", TUNED)
+    def test_adapt(self, library, name):
+        plain, there, values = tuned(library, name)
+        frequent = values[np.argsort(values[:, 0])[-200:]]
+        ours, theirs = there.adapt(library.make(frequent)), plain.adapt(frequent)
+        assert ours.shift_.adapted == theirs.shift_.adapted
+        found = ours.transform(library.make(values))
+        assert library.same_place(found, library.make(values))
+        assert_allclose(to_numpy(found), theirs.transform(values), rtol=0, atol=1e-4)
+
+    @pytest.mark.parametrize("name", TUNED)
+    def test_what_it_remembers_is_numpy(self, library, name):
+        _, there, values = tuned(library, name)
+        there.transform(library.make(values))
+        again = pickle.loads(pickle.dumps(there))
+        assert_array_equal(again.transform(values), there.transform(values))
+        for owner in (there, there.best_normalizer_, there.shift_calibrator_):
+            assert not [key for key, value in vars(owner).items() if is_foreign(value)]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda p: p[:, 0], "must be two-dimensional"),
+            (lambda p: p[:0], "0 sample"),
+            (lambda p: np.where(p == p.max(), np.nan, p), "must be finite"),
+            (lambda p: 2 * p, "must sum to 1"),
+            (lambda p: p.astype(complex), "floating-point"),
+        ],
+    )
+    def test_the_rule_is_named(self, library, change, message):
+        proba, *_ = draw(20)
+        normalizer = AlternatingNormalizer().fit(proba)
+        for method in (normalizer.fit, normalizer.transform, normalizer.predict):
+            with pytest.raises((InputError, TypeError), match=message):
+                method(library.make(change(proba)))
+
+    def test_other_classes(self, library):
+        normalizer = AlternatingNormalizer().fit(draw(20)[0])
+        with pytest.raises(ValueError, match="expecting 6 features"):
+            normalizer.transform(library.make(np.full((2, 3), 1 / 3)))
+
+    def test_infinite_logits(self, library):
+        with pytest.raises(InputError, match="must be finite"):
+            AlternatingNormalizer(input="logits").fit(library.make([[0.0, np.inf]]))
+
+
+def test_whole_numbers_are_probabilities_too(library):
+    sure = np.eye(3, dtype=int)
+    found = AlternatingNormalizer().fit(library.make(sure)).transform(library.make(sure))
+    assert_array_equal(to_numpy(found), sure)
+
+
+@pytest.mark.heavy
+def test_tensors_that_require_gradients():
+    torch = pytest.importorskip("torch")
+    proba, *_ = draw(50)
+    tensor = torch.tensor(proba, requires_grad=True)
+    found = AlternatingNormalizer().fit(tensor).transform(tensor)
+    assert not found.requires_grad
+    expected = AlternatingNormalizer().fit(proba).transform(proba)
+    assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.device
+class TestKernels:
+    """What Triton computes is what PyTorch does; needs a GPU."""
+
+    @pytest.fixture
+    def rows(self):
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("PyTorch sees no CUDA device")
+        return lambda n, m, dtype: torch.tensor(
+            np.random.default_rng(n).dirichlet(np.full(m, 0.3), n),
+            dtype=getattr(torch, dtype),
+            device="cuda",
+        )
+
+    def test_they_are_in_use(self, rows):
+        assert _array.fused(rows(3, 4, "float64")) is not None
+        assert _array.fused(rows(3, 4, "float64").T) is None
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize("m", [2, 3, 100, 1000, 5000])
+    @pytest.mark.parametrize("alpha", [0.7, 1.0, 3.0])
+    @pytest.mark.parametrize("depth", [1, 3])
+    def test_same_values(self, monkeypatch, rows, dtype, m, alpha, depth):
+        p, reference = rows(77, m, dtype), rows(50, m, dtype)
+        p[0, 0] = 0.0
+        p[0] /= p[0].sum()
+        fast = alternating_normalization(p, reference, alpha=alpha, depth=depth)
+        monkeypatch.setattr(_array, "_cuda_kernels", lambda: None)
+        plain = alternating_normalization(p, reference, alpha=alpha, depth=depth)
+        assert (fast - plain).abs().max() < {"float64": 1e-12, "float32": 1e-4}[dtype]
+
+    def test_power(self, rows):
+        x = 0.5 + rows(40, 3000, "float64")
+        expected = x**-0.7
+        assert (_array.power_in_place(x, -0.7) - expected).abs().max() < 1e-14
+
+    def test_bad_rows_are_found(self, rows):
+        for change, message in ((-0.5, "negative"), (float("nan"), "finite"), (0.9, "sum to 1")):
+            p = rows(500, 30, "float32")
+            p[499, 29] = change
+            with pytest.raises(InputError, match=message):
+                alternating_normalization(p, p)
+
+
+DISPATCH = """
+import numpy as np, torch, sklearn
+sklearn.set_config(array_api_dispatch=True)
+from altnorm import AlternatingNormalizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+proba = np.random.default_rng(0).dirichlet(np.full(6, 0.4), 200)
+y = np.random.default_rng(1).integers(6, size=200)
+there, labels = torch.tensor(proba), torch.tensor(y)
+plain = AlternatingNormalizer().fit(proba, y)
+steps = make_pipeline(FunctionTransformer(), AlternatingNormalizer())
+found = steps.fit(there, labels).transform(there)
+assert isinstance(found, torch.Tensor) and isinstance(steps.predict(there), torch.Tensor)
+np.testing.assert_allclose(found.numpy(), plain.transform(proba), atol=1e-13)
+np.testing.assert_array_equal(steps.predict(there).numpy(), plain.predict(proba))
+"""
+
+
+@pytest.mark.heavy
+def test_under_array_api_dispatch(monkeypatch):
+    """SciPy wants to be told before it is imported, so this runs on its own."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    subprocess.run([sys.executable, "-W", "error", "-c", DISPATCH], check=True)
