@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
-import torch
+import pytest
 from scipy.special import softmax
 
-from altnorm.torch import AlternatingNorm
+# Doctest looks into this file even where PyTorch is not installed.
+torch = pytest.importorskip("torch")
+AlternatingNorm = importlib.import_module("altnorm.torch").AlternatingNorm
 
 TOLERANCE = 1e-12
 # (classes, alpha, depth): one iteration, the scaling form, and two classes.

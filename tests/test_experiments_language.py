@@ -92,19 +92,18 @@ def test_only_clear_wins_and_losses_count():
 
 
 def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(study, "BUDGETS", (40,))
     monkeypatch.setattr(language, "QUICK_DRAWS", 2)
     data, output = tmp_path / "data", tmp_path / "out"
     data.mkdir()
-    (val, val_y), (test, test_y) = answers(120, 0), answers(200, 1)
+    (val, val_y), (test, test_y) = answers(90, 0), answers(200, 1)
     arrays = {"val_logits": val, "val_labels": val_y}
     np.savez(data / f"{NAME}.npz", test_logits=test, test_labels=test_y, **arrays)
     language.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
     rows = read_table(output, "language")
     assert {(row["labels"], row["draws"]) for row in rows} == {
         ("0", "1"),
-        ("40", "2"),
-        ("120", "1"),
+        ("50", "2"),
+        ("90", "1"),
     }
     base = 100 * np.mean(test.argmax(axis=1) == test_y)
     for row in rows:
