@@ -19,6 +19,7 @@ from experiments.evidence import plan, study, summary, tables, worlds
 from experiments.evidence.study import ADJUSTER, ALTERNATING, Case, Record
 from experiments.evidence.worlds import Rows, World
 from tests.pages import check_figures, read_page, read_table
+from tests.versions import present_versions
 
 FIVE_ERRORS = 5.0  # standard errors: one chance in two million for each number compared
 ROUNDING = 1e-12
@@ -331,6 +332,7 @@ def test_the_plan_has_every_design_and_part():
     assert all(case.world.n_classes < 100 for case in plan.make_plan(quick=True))
 
 
+@present_versions
 @pytest.mark.parametrize(
     ("part", "world", "n"), [("something", MOST_BIASED, 200), ("groups", plan.GROUPED[1], 1000)]
 )

@@ -9,6 +9,7 @@ pytest.importorskip("matplotlib")
 from experiments import samples
 from experiments._output import write_records
 from experiments.samples import SAMPLES, Folders, Sample
+from tests.versions import present_versions
 
 WITHOUT_PAGE = {"demo_data"}  # folders that hold no study
 IN_REPOSITORY = [
@@ -18,6 +19,7 @@ IN_REPOSITORY = [
 ]
 
 
+@present_versions
 @pytest.mark.parametrize("sample", IN_REPOSITORY)
 def test_the_code_still_gives_the_committed_lines(sample):
     """If this fails: renew the page, or let it say that it is out of date."""

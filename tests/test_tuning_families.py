@@ -15,6 +15,7 @@ from altnorm.tuning.families import AlternatingFamily, BiasFamily, MatrixFamily
 from altnorm.tuning.folds import Dealing, Validation
 from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
 from tests.problems import planted
+from tests.versions import present_versions
 
 SAME = 1e-9
 N_FOLDS = 3
@@ -104,6 +105,7 @@ def wide():
     return deal(softmax(z, axis=1), y)
 
 
+@present_versions
 def test_the_bias_family_copies_the_rows_outside_one_fold_at_a_time(wide):
     peak = peak_in_copies(
         lambda: BiasFamily().explore(wide, {}.__setitem__, full=False), wide.data.proba

@@ -110,8 +110,9 @@ def average(values: Floats, *, keep: tuple[int, ...] = ()) -> Estimate:
 
     >>> import numpy as np
     >>> from altnorm.simulation import average
-    >>> average(np.reshape([1.0, 3.0, 3.0, 5.0], (1, 1, 1, 2, 2)))
-    Estimate(mean=np.float64(3.0), se=np.float64(1.0))
+    >>> mean, se = average(np.reshape([1.0, 3.0, 3.0, 5.0], (1, 1, 1, 2, 2)))
+    >>> print(mean, se)
+    3.0 1.0
     """
     if 4 not in keep:
         values = values.mean(axis=4, keepdims=True)
