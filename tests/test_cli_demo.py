@@ -58,9 +58,12 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert {row["method"] for row in told["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
 
 
-def test_check_without_test_data(folder, capsys):
+def test_check_without_test_data(folder, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
     command = ["check", "val.parquet", "--label", "y", "--jobs", "1", "--report", "r.html"]
-    assert run([*command, "--model", "m"]) == 0
+    assert run([*command, "--model", "m", "--open"]) == 0
+    assert opened == [(folder / "r.html").absolute().as_uri()]
     text = words(capsys)
     assert "Adopted: accuracy" in text
     assert "test rows" not in text
