@@ -7,8 +7,10 @@ from altnorm import AlternatingNormalizer, InputError, ambiguity
 from altnorm._labels import check_label_proba
 from altnorm._rounding import find_rounding
 from altnorm._validation import check_proba
+from altnorm.peers import Identity, ShrunkBias
 from altnorm.predictions import Layout, read_predictions
 from tests.commands import CLASSES, QUICK, draw, out, run, table
+from tests.libraries import LIBRARIES
 
 RNG = np.random.default_rng(0)
 
@@ -94,6 +96,17 @@ def test_functions_and_estimators_take_them():
         with pytest.warns(UserWarning, match="explains"):
             after = normalizer.transform(rounded)
         np.testing.assert_allclose(after.sum(axis=1), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("method", [AlternatingNormalizer(), ShrunkBias(), Identity()], ids=str)
+def test_one_warning_is_enough(library, method):
+    """`fit` and `explain` read their rows for two purposes."""
+    rows, y = wide(m=6).round(3), np.arange(200) % 6
+    for call in (lambda: method.fit(library.make(rows), y), lambda: method.explain(rows)):
+        with pytest.warns(UserWarning, match="rounding to 3 decimals explains") as issued:
+            call()
+        assert len(issued) == 1
 
 
 def test_files_with_few_decimals(folder, model, capsys):

@@ -99,10 +99,9 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
             multi-label problems): its ambiguity, the class before and after, and the factor by
             which each class was multiplied.
         """
-        proba = on_host(proba)
-        kind, before = kind_of(self), read_before(self, proba)
+        before, checked = self._read_once(read_input(self, on_host(proba)))
+        kind, after = kind_of(self), np.asarray(self._transform(checked))
         ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
-        after = np.asarray(self.transform(proba))
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
     def check(self, proba: Any) -> Drift:
@@ -148,10 +147,10 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         else:
             values = validate_data(self, collected(proba), dtype=_DTYPES)
         names = _keep_names(self, column_names(proba))
-        checked = self._read(values)
+        read, checked = self._read_once(values)
         kind = kind_of(self)
         # What `check` compares with, whatever the method itself remembers.
-        self.usage_counts_, *self.usage_doubt_ = count_usage(self, kind.read(values, self.input))
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, read)
         labels = None if y is None else kind.check_labels(y, checked.shape)
         known = None if kind.is_multilabel else labels
         self.classes_ = resolve_classes(known, checked.shape[1], names)
@@ -172,7 +171,13 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return self._read(read_input(self, proba))
 
     def _read(self, values: Array) -> Array:
+        """What `_transform` works on: probabilities, unless a subclass wants another form."""
         return kind_of(self).read(values, self.input)
+
+    def _read_once(self, values: Array) -> tuple[Array, Array]:
+        """Probabilities, and what `_transform` works on, with one warning if they are rounded."""
+        proba = kind_of(self).read(values, self.input)
+        return proba, self._read(proba if self.input == "proba" else values)
 
 
 def read_before(normalizer: Any, proba: Any) -> np.ndarray:
