@@ -104,6 +104,7 @@ def _on_cpu(rows, labels, reference):
 
 def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypatch):
     monkeypatch.setattr(paper, "ALPHAS", (0.5, 1.0, 2.0))
+    monkeypatch.setattr(as_published, "ALPHAS", (0.5, 1.0, 2.0))
     path = study.blur_path(folder, 8)
     rows = {row["method"]: row for row in as_published.measure(path, 8, (0.5, 2), None)}
     logits, labels = tiny_logits(2.0)
@@ -115,3 +116,18 @@ def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypat
     assert own["base_hard"] + own["gain_hard"] == pytest.approx(100 * right)
     assert own["n_hard"] + own["n_reference"] == own["n_test"] == labels.size
     assert rows[as_published.BEST]["gain"] >= max(own["gain"], rows[as_published.NAIVE]["gain"])
+    assert rows[as_published.ALONE]["n_hard"] == own["n_hard"]
+
+
+def test_a_reference_that_is_iterated_alone_is_right_where_a_row_cannot_move_it():
+    logits, _ = tiny_logits(2.0)
+    proba = softmax(logits.astype(float), axis=1)
+    rows, reference = proba[:20], proba[20:50]
+    exact = altnorm.trajectory(rows, reference, alpha=0.7, depth=3)[1:]
+    alone = np.exp(list(as_published.iterate_alone(rows, reference, 0.7, 3)))
+    np.testing.assert_allclose(alone[0], exact[0], rtol=1e-12)
+    assert abs(alone[2] - exact[2]).max() > 1e-4
+    heavy = np.tile(reference, (1000, 1))
+    exact = altnorm.trajectory(rows, heavy, alpha=0.7, depth=3)[-1]
+    *_, last = as_published.iterate_alone(rows, heavy, 0.7, 3)
+    np.testing.assert_allclose(np.exp(last), exact, rtol=1e-3)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from experiments._output import read_records
+from experiments.blur.published import BEST
 
 __all__ = [
     "METHODS",
@@ -100,7 +101,7 @@ def chosen_depths() -> dict[str, list[int]]:
     return {
         "entity typing": list(_seed_depths("ufet")),
         "DialogRE": list(_seed_depths("dialogre")),
-        "blurred images": [r["depth"] for r in blur if r["method"].startswith("best")],
+        "blurred images": [r["depth"] for r in blur if r["method"] == BEST],
         "the suite": [r["depth"] for r in suite if r["allowed"]],
     }
 
