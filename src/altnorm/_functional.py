@@ -86,9 +86,9 @@ def alternating_normalization(
     reference_weight : array of shape (n,), optional
         Weight :math:`w_i` of each reference row; an integer weight equals repeating the row.
     smoothing : float, default=0.0
-        :math:`\kappa`, pulls the adjustment towards doing nothing. It equals adding one-hot
-        reference rows weighted by the prior, with a total weight of `smoothing` times that of the
-        reference.
+        :math:`\kappa`, pulls the column sums towards the prior, and so a row towards its own
+        power, which for `alpha` 1 is doing nothing. It equals adding one-hot reference rows
+        weighted by the prior, with a total weight of `smoothing` times that of the reference.
 
     Returns
     -------

@@ -63,7 +63,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
     reference : {"confident", "all"}, default="confident"
         Which validation rows serve as reference.
     smoothing : float, default=0.0
-        Pulls the adjustment towards doing nothing; see :func:`~altnorm.alternating_normalization`.
+        Pulls the reference's column sums towards the prior, which for `alpha` 1 means towards
+        doing nothing; see :func:`~altnorm.alternating_normalization`.
     multilabel : None, "pairs" or "labelwise", default=None
         None: rows sum to 1. "pairs": independent probabilities, all n * m of them one two-class
         problem with one prior (the paper). "labelwise": each label a two-class problem with its

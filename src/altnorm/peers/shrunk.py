@@ -7,9 +7,9 @@ Bias-corrected temperature scaling (BCTS) fits ``softmax(s log p + b)`` to label
 
 Alternating normalization with alpha 1 and all rows as reference, iterated to convergence, solves
 the same equation with :math:`\lambda = 0` and the counts replaced by :math:`n q_j`, the prior's.
-So the two are ends of one family, and where labels are few the better end is the one that counts
-less: `ShrunkBias` has a member for each. `MatrixScaling` goes further and lets the score of a class
-depend on the probabilities of all others, which repairs confusions of pairs of classes.
+So the two are ends of one family, and `ShrunkBias` has a member for each. `MatrixScaling` goes
+further and lets the score of a class depend on the probabilities of all others, which repairs
+confusions of pairs of classes.
 """
 
 from __future__ import annotations
