@@ -180,6 +180,17 @@ def _blur(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [{"sigma": 32} | study.measure_doubt(path)._asdict()]
 
 
+def _blur_published(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.blur import published, study
+
+    path = study.blur_path(folders.predictions, 32)
+    alpha, depth = study.PAPER_SETTINGS[-1]
+    return [
+        published.measure_setting(path, 32, published.NAIVE, 1.0, 1),
+        published.measure_setting(path, 32, published.OWN, alpha, depth),
+    ]
+
+
 def _blur_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.blur import study
 
@@ -215,6 +226,7 @@ SAMPLES = (
     Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),
     Sample("blur", "doubt", _blur, "predictions"),
+    Sample("blur", "published", _blur_published, "predictions"),
     Sample("blur", "gains", _blur_search, "predictions"),
     Sample("corruption", "gains", _corruption, "datasets"),
 )

@@ -50,4 +50,4 @@ def test_the_papers_own_tables_have_13_of_18_small_depths():
 def test_the_page_is_made_from_the_other_studies(tmp_path):
     across.main(["--output", str(tmp_path)])
     check_figures(tmp_path, ["trends"])
-    assert "| CAN as published | 24 |" in read_page(tmp_path)
+    assert read_page(tmp_path).endswith(read_page(across.PAGE.parent))

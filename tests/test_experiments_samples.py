@@ -1,7 +1,5 @@
 """Pages of studies: a sample of their committed lines, measured anew."""
 
-import shutil
-
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -67,18 +65,3 @@ def test_data_that_are_not_there_are_asked_for(study, monkeypatch, capsys):
     monkeypatch.setattr(samples, "SAMPLES", (study._replace(needs="predictions"),))
     assert samples.main([]) == 0
     assert "not looked at: give the folder with --predictions" in capsys.readouterr().out
-
-
-STUDIES_WITH_TABLES = ["blur", "corruption", "dialogre", "reference_choice", "ufet"]
-
-
-@pytest.mark.parametrize("name", STUDIES_WITH_TABLES)
-def test_tables_are_those_of_the_committed_numbers(name, tmp_path, monkeypatch):
-    """Making the page from the CSV files changes nothing but the figures."""
-    module = pytest.importorskip(f"experiments.{name}.__main__")
-    results = samples.ROOT / name / "results"
-    folder = tmp_path / "results"
-    shutil.copytree(results, folder)
-    monkeypatch.setattr(module, "PAGE", folder / "README.md")
-    module.main(["--tables", "--output", str(folder)])
-    assert (folder / "README.md").read_text() == (results / "README.md").read_text()
