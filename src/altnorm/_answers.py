@@ -6,11 +6,12 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from altnorm._columns import listed
 from altnorm._validation import InputError
 
-__all__ = ["OWN_COLUMNS", "place_of_new", "read_answers"]
+__all__ = ["NEITHER", "OWN_COLUMNS", "Answers", "place_of_new", "read_answers"]
 
 NEITHER = "neither"
 NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"
@@ -19,13 +20,23 @@ OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
 _YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 
 
+class Answers(NamedTuple):
+    """What may be answered to a question.
+
+    Of a class, that it is none of those known; a yes/no question has no third answer.
+    """
+
+    known: list[str]
+    others: tuple[str, ...] = ()
+
+
 def place_of_new(seed: int, row: int, about: str) -> int:
     """Which candidate is the new one, 0 or 1: random to the eye, and found again by `judge`."""
     return hashlib.sha256(f"{seed} {row} {about}".encode()).digest()[0] % 2
 
 
 def read_answers(
-    lines: Sequence[Mapping[str, str]], names: Sequence[str], *, seed: int, multilabel: bool
+    lines: Sequence[Mapping[str, str]], answers: Answers, *, seed: int
 ) -> dict[int, list[int]]:
     """Return the rows that are labelled, by the number of their question.
 
@@ -33,12 +44,10 @@ def read_answers(
     ----------
     lines : sequence of mappings
         Questions; in multi-label problems several may be about one row.
-    names : sequence of str
-        The classes.
+    answers : Answers
+        What may be answered.
     seed : int
         The seed with which the questions were made.
-    multilabel : bool
-        Whether answers are yes and no.
 
     Returns
     -------
@@ -49,7 +58,7 @@ def read_answers(
     sizes: dict[int, int] = {}
     for line in lines:
         number = int(line[NUMBER]) if line[NUMBER].isdecimal() else 0
-        rows.setdefault(number, []).append(_answer(line, names, seed, multilabel))
+        rows.setdefault(number, []).append(_answer(line, answers, seed))
         size = re.search(r" size=(\d+)$", line[POOL])
         sizes[number] = int(size.group(1)) if size else 1
     for number, found in rows.items():
@@ -65,11 +74,9 @@ def read_answers(
     return {number: found for number, found in known.items() if len(found) == sizes[number]}
 
 
-def _answer(
-    line: Mapping[str, str], names: Sequence[str], seed: int, multilabel: bool
-) -> int | None:
+def _answer(line: Mapping[str, str], answers: Answers, seed: int) -> int | None:
     """1 if the label is the new candidate, -1 if it is the old one, 0 if neither; None if empty."""
-    known = ["yes", "no"] if multilabel else list(names)
+    known = answers.known
     pair = [line[name] for name in CANDIDATES]
     if pair[0] == pair[1] or not set(pair) <= set(known) or not line[ROW].isdecimal():
         raise InputError(
@@ -81,10 +88,10 @@ def _answer(
     label = _read_label(line[LABEL], known)
     if not label:
         return None
-    if label == NEITHER and not multilabel and label not in known:
+    if label not in known and label in answers.others:
         return 0
     if label not in known:
-        raise _unknown_label(line[NUMBER], label, known, multilabel)
+        raise _unknown_label(line[NUMBER], label, answers)
     new = pair[place_of_new(seed, int(line[ROW]), line.get(ABOUT, ""))]
     return 1 if label == new else -1 if label in pair else 0
 
@@ -100,10 +107,11 @@ def _read_label(text: str, known: Sequence[str]) -> str:
     return whole if whole in known else label
 
 
-def _unknown_label(number: str, label: str, known: Sequence[str], multilabel: bool) -> InputError:
-    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, known, 1)]
+def _unknown_label(number: str, label: str, answers: Answers) -> InputError:
+    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, answers.known, 1)]
+    others = "".join(f", or '{other}'" for other in answers.others)
     return InputError(
-        f"A label must be one of {listed(known)}" + ("" if multilabel else f", or '{NEITHER}'"),
+        f"A label must be one of {listed(answers.known)}{others}",
         f"question {number} has '{label}'",
         " ".join([*near, "Correct it, or leave it empty."]),
         value=label,

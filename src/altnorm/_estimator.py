@@ -81,7 +81,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         adjusted = self._transform(self._check_transform(proba))
         kind = kind_of(self)
         decided = kind.decide(adjusted)
-        labels = decided if kind.is_multilabel else self.classes_[decided]
+        labels = kind.decode(decided, self.classes_)
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def explain(self, proba: Any) -> Explanation:
@@ -152,8 +152,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         # What `check` compares with, whatever the method itself remembers.
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, read)
         labels = None if y is None else kind.check_labels(y, checked.shape)
-        known = None if kind.is_multilabel else labels
-        self.classes_ = resolve_classes(known, checked.shape[1], names)
+        self.classes_ = resolve_classes(kind.class_labels(labels), checked.shape[1], names)
         return checked, None if labels is None else kind.encode(labels, self.classes_)
 
     def _check_labelled(self, proba: Any, y: Any) -> tuple[Array, np.ndarray]:
@@ -206,7 +205,7 @@ def _read_foreign(estimator: Any, proba: Any, *, reset: bool) -> Array:
     """As scikit-learn reads NumPy arrays; they stay on their device if the method works there."""
     values = check_device_array(proba)
     validate_data(estimator, values, skip_check_array=True, reset=reset)
-    stays = estimator.any_library and estimator.multilabel is None
+    stays = estimator.any_library and kind_of(estimator).any_library
     return values if stays else to_numpy(values)
 
 

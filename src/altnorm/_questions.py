@@ -22,10 +22,12 @@ from altnorm._answers import (
     ABOUT,
     CANDIDATES,
     LABEL,
+    NEITHER,
     NUMBER,
     OWN_COLUMNS,
     POOL,
     ROW,
+    Answers,
     place_of_new,
     read_answers,
 )
@@ -33,6 +35,7 @@ from altnorm._asking import Changes
 from altnorm._columns import Layout, names_of, said_by_file
 from altnorm._files import check_input, replacing
 from altnorm._formats import find_source
+from altnorm._kinds import kind_of_labels
 from altnorm._tables import open_table
 from altnorm._validation import InputError
 from altnorm.judgement import Judgement, Pool, weigh_labels
@@ -73,6 +76,47 @@ class Origin(NamedTuple):
         return cls(n_rows, n_changed, n_changes, seed, found.group(5))
 
 
+Candidates = dict[str, tuple[str, str]]
+"""Old and new answer of each changed decision of a row, by the label that it is about."""
+
+
+class _AboutClass:
+    """Which class a row has: one question per row."""
+
+    own_columns: tuple[str, ...] = ()
+    other_answers: tuple[str, ...] = (NEITHER,)
+    hint = f"one of the candidates, another class, or `{NEITHER}`"
+
+    @staticmethod
+    def candidates(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Candidates:
+        return {"": (names[int(old[0])], names[int(new[0])])}
+
+    @staticmethod
+    def size(pairs: Candidates) -> str:
+        return ""
+
+
+class _AboutLabel:
+    """Whether a row has a label: as many questions about a row as labels change."""
+
+    own_columns: tuple[str, ...] = (ABOUT,)
+    other_answers: tuple[str, ...] = ()
+    hint = "yes or no"
+
+    @staticmethod
+    def candidates(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Candidates:
+        columns = np.flatnonzero(old != new).tolist()
+        return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}
+
+    @staticmethod
+    def size(pairs: Candidates) -> str:
+        # A row counts once all its lines are answered, so each says how many there are.
+        return f" size={len(pairs)}"
+
+
+_FORMS: dict[bool, type[_AboutClass] | type[_AboutLabel]] = {False: _AboutClass, True: _AboutLabel}
+
+
 @dataclass(frozen=True)
 class Questions:
     """Lines of the file, each a mapping from column names to text."""
@@ -85,6 +129,11 @@ class Questions:
     def multilabel(self) -> bool:
         """Whether a question is about one label of a row."""
         return ABOUT in self.columns
+
+    @property
+    def form(self) -> type[_AboutClass] | type[_AboutLabel]:
+        """How questions of this kind are put."""
+        return _FORMS[self.multilabel]
 
     @property
     def n_rows(self) -> int:
@@ -166,14 +215,13 @@ class Questions:
         Judgement
             As :func:`altnorm.judge` gives it.
         """
-        names = names_of(classes)
-        seed, multilabel = self.source.seed, self.multilabel
-        answers = read_answers(self.lines, names, seed=seed, multilabel=multilabel)
+        names, kind = names_of(classes), kind_of_labels(self.multilabel)
+        may_answer = Answers(kind.outcomes(names), self.form.other_answers)
+        answers = read_answers(self.lines, may_answer, seed=self.source.seed)
         # The test is valid for rows in the order of the seed; labels out of turn wait for theirs.
         rows = [np.array(answers[number]) for number in takewhile(answers.__contains__, count(1))]
-        n_decisions = len(names) if multilabel else 1
         return weigh_labels(
-            Pool(*self.source[:3], n_decisions, multilabel),
+            Pool(*self.source[:3], kind.n_decisions(len(names)), self.multilabel),
             np.array([np.count_nonzero(row > 0) for row in rows], dtype=int),
             np.array([np.count_nonzero(row < 0) for row in rows], dtype=int),
             np.array([row.size for row in rows], dtype=int),
@@ -216,20 +264,18 @@ def make_questions(
         One for each changed decision.
     """
     names, shown = names_of(classes), {} if others is None else others
+    form = _FORMS[changes.multilabel]
     lines = []
     for number, position in enumerate(changes.order(source.seed)[:n], 1):
         row = int(changes.rows[position])
         start = {NUMBER: str(number), ROW: str(row)} | {k: v[row] for k, v in shown.items()}
-        pairs = _candidates(changes, int(position), names)
-        size = f" size={len(pairs)}" if changes.multilabel else ""
+        pairs = form.candidates(changes.before[position], changes.after[position], names)
         for about, pair in pairs.items():
             # Who answers must not see which candidate is the adjusted one.
             new = place_of_new(source.seed, row, about)
             asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
-            lines.append(start | asked | {LABEL: "", POOL: f"{source}{size}"})
-    columns = [NUMBER, ROW, *shown, ABOUT, *CANDIDATES, LABEL, POOL]
-    if not changes.multilabel:
-        columns.remove(ABOUT)
+            lines.append(start | asked | {LABEL: "", POOL: f"{source}{form.size(pairs)}"})
+    columns = [NUMBER, ROW, *shown, *form.own_columns, *CANDIDATES, LABEL, POOL]
     return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
 
 
@@ -328,14 +374,3 @@ def _read_source(lines: Sequence[Mapping[str, str]]) -> Origin:
             code="questions_file",
         )
     return source
-
-
-def _candidates(
-    changes: Changes, position: int, names: Sequence[str]
-) -> dict[str, tuple[str, str]]:
-    """Old and new answer of each changed decision of a row, by the label that it is about."""
-    old, new = changes.before[position], changes.after[position]
-    if not changes.multilabel:
-        return {"": (names[int(old[0])], names[int(new[0])])}
-    columns = np.flatnonzero(old != new).tolist()
-    return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}

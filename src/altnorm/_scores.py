@@ -13,6 +13,8 @@ from altnorm._validation import InputError
 
 __all__ = [
     "MULTI_LABEL",
+    "NEG_LOG_LOSS",
+    "SCORES",
     "SINGLE_LABEL",
     "Score",
     "loose_counts",
@@ -186,9 +188,11 @@ def _matthews(sums: np.ndarray) -> np.ndarray:
     return np.clip(ratio(both, scale), -1, 1)
 
 
+NEG_LOG_LOSS = Score("neg_log_loss", "proba", per_row=_log_proba, in_points=False)
+
 _ANY = [
     Score("accuracy", "labels", per_row=_correct),
-    Score("neg_log_loss", "proba", per_row=_log_proba, in_points=False),
+    NEG_LOG_LOSS,
     Score("neg_brier_score", "proba", per_row=_neg_brier, in_points=False),
     Score("f1_weighted", "labels", counts=_class_counts, of_counts=_weighted_f1),
 ]
@@ -217,3 +221,7 @@ MULTI_LABEL = _by_name(
     Score("loose_micro_f1", "labels", counts=row_counts, of_counts=micro_f1),
     Score("loose_macro_f1", "labels", counts=loose_counts, of_counts=loose_macro),
 )
+
+
+SCORES = {False: SINGLE_LABEL, True: MULTI_LABEL}
+"""Scores by name, for one class per row and for several labels per row."""

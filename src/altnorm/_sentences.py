@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from altnorm._kinds import kind_of_labels
 from altnorm._words import FAMILY_NAMES, Figures, figures, html_card, html_table, plural
 
 if TYPE_CHECKING:
@@ -121,12 +122,11 @@ def change_words(verdict: Verdict) -> str:
     """Say how many decisions change, and what became of them; the parts add up."""
     if not verdict.n_changed:
         return "no decision changes"
-    noun = "label decision" if verdict.multilabel else "row"
-    still = "" if verdict.multilabel else f", {verdict.n_still_wrong:,} still wrong"
+    words = kind_of_labels(verdict.multilabel).words
     total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong
     return (
-        f"{plural(total, noun)} changed: {verdict.n_fixed:,} fixed, {verdict.n_broken:,} broken"
-        f"{still}"
+        f"{plural(total, words.changed)} changed: {verdict.n_fixed:,} fixed, "
+        f"{verdict.n_broken:,} broken{words.still_wrong.format(verdict.n_still_wrong)}"
     )
 
 
@@ -153,7 +153,7 @@ def remarks(verdict: Verdict) -> Iterator[str]:
 
 def _looks_better(verdict: Verdict) -> bool:
     """Whether the counts, which are those of the best setting, contradict its corrected gain."""
-    counted = verdict.scoring == "accuracy" and not verdict.multilabel
+    counted = verdict.scoring in kind_of_labels(verdict.multilabel).decision_scores
     return (
         verdict.is_decision and counted and verdict.n_fixed > verdict.n_broken and verdict.gain <= 0
     )

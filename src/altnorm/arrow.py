@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from altnorm._columns import check_adjusted, names_of
 from altnorm._estimator import ProbabilityTransformer, unnamed
 from altnorm._kinds import kind_of
-from altnorm._validation import InputError, Place, sum_tolerance
+from altnorm._validation import InputError, Place
 
 try:
     import pyarrow as pa
@@ -318,10 +318,8 @@ def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
     if stored.dtype != np.float16:
         return stored
     wide = stored.astype(np.float32)
-    if kind_of(normalizer).is_multilabel or getattr(normalizer, "input", "") == "logits":
-        return wide
-    sums = wide.sum(axis=1, keepdims=True)
-    return wide / np.where(np.abs(sums - 1) <= sum_tolerance("float16"), sums, 1)
+    is_proba = getattr(normalizer, "input", "proba") == "proba"
+    return kind_of(normalizer).unrounded(wide, "float16") if is_proba else wide
 
 
 def _transform(plan: _BatchPlan, values: np.ndarray, start: int) -> np.ndarray:

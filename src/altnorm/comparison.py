@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from altnorm._kinds import kind_of
+from altnorm._kinds import kind_of, kind_of_labels
 from altnorm._progress import track
 from altnorm._validation import InputError
 from altnorm._words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
@@ -232,7 +232,7 @@ def compare(
             code="parameter",
         )
     # Reads probabilities as every method does, so that "before" is what they start from.
-    identity = Identity(multilabel="pairs" if multilabel else None)
+    identity = Identity(multilabel=kind_of_labels(multilabel).multilabel)
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
     kind = kind_of(identity)
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)

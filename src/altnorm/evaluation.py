@@ -177,20 +177,19 @@ def _n_wrong(codes: np.ndarray, decided: np.ndarray) -> np.ndarray:
 
 def check_kind(predictions: Predictions, normalizer: Any) -> None:
     """Raise unless the predictions are of the kind that the normalizer was fitted on."""
-    is_multilabel, kind = kind_of(normalizer).is_multilabel, normalizer.input
-    if predictions.labels is not None and predictions.multilabel != is_multilabel:
-        fitted = "multi-label" if is_multilabel else "single-label"
-        given = "a 0/1 matrix" if predictions.multilabel else "one class per row"
+    fitted, given = kind_of(normalizer).words, predictions.kind.words
+    if predictions.labels is not None and given != fitted:
         raise InputError(
-            f"The model is for {fitted} problems, and the labels are {given}",
+            f"The model is for {fitted.problem} problems, and the labels are {given.labels}",
             remedy="Tune a model with or without --multilabel, as the labels need.",
-            value=given,
+            value=given.labels,
             code="multilabel",
         )
-    if predictions.input != kind:
+    if predictions.input != normalizer.input:
         words = {"proba": "probabilities", "logits": "logits"}
+        fitted_on, found = words[normalizer.input], words[predictions.input]
         raise InputError(
-            f"The model was fitted on {words[kind]}, and the file holds {words[predictions.input]}",
+            f"The model was fitted on {fitted_on}, and the file holds {found}",
             remedy="Give it the same kind of file.",
             value=predictions.input,
             code="input_kind",

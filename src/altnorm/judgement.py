@@ -16,6 +16,7 @@ from altnorm._betting import (
     possible,
     total_limits,
 )
+from altnorm._kinds import kind_of_labels
 from altnorm._validation import check_level
 
 __all__ = ["ADOPT", "DO_NOT", "GO_ON", "Judgement", "Pool", "weigh_labels"]
@@ -99,7 +100,7 @@ class Judgement:
         if self.n_labelled == 0:
             changed = f"{self.n_changed:,} of {self.n_rows:,} rows change"
             return f"{start}: no labels yet, {changed}; {self._outlook()}."
-        fixed = f"{self.n_fixed:,} {'decisions fixed' if self.multilabel else 'fixed'}"
+        fixed = f"{self.n_fixed:,} {kind_of_labels(self.multilabel).words.fixed}"
         return (
             f"{start}: {self.n_labelled:,} of {self.n_changed:,} changed rows labelled, {fixed}, "
             f"{self.n_broken:,} broken; {self._gain()}{self._rest()}."

@@ -15,11 +15,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from altnorm._decisions import decide, tune_none_threshold
-from altnorm._kinds import resolve_kind
+from altnorm._kinds import kind_of_labels
 from altnorm._labels import check_pair
 from altnorm._scores import (
-    MULTI_LABEL,
-    SINGLE_LABEL,
+    SCORES,
     Score,
     loose_counts,
     loose_macro,
@@ -132,16 +131,16 @@ def resolve_scoring(
     if isinstance(scoring, Score):
         return scoring
     if scoring is None:
-        scoring = resolve_kind("labelwise" if multilabel else None).scores[0]
-    table, other = (MULTI_LABEL, SINGLE_LABEL) if multilabel else (SINGLE_LABEL, MULTI_LABEL)
+        scoring = kind_of_labels(multilabel).scores[0]
+    table, other = SCORES[multilabel], SCORES[not multilabel]
     if isinstance(scoring, str) and scoring in table:
         return table[scoring]
     known = isinstance(scoring, str) and scoring in get_scorer_names()
     # scikit-learn knows some of our names for the other kind, and would score it differently.
     if isinstance(scoring, str) and (scoring in other or not known):
-        kind = "multi-label" if multilabel else "single-label"
+        problem = kind_of_labels(multilabel).words.problem
         raise InputError(
-            f"`scoring` must be a score for {kind} predictions",
+            f"`scoring` must be a score for {problem} predictions",
             f"it is {scoring!r}",
             f"Pass one of {sorted(table)}, a scikit-learn scorer, or a name scikit-learn knows.",
             value=scoring,
@@ -158,14 +157,11 @@ def resolve_scoring(
     name = scoring if known else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)
     _check_classification(scorer, name)
-    function = partial(
-        _score_with,
-        scorer=scorer,
-        name=name,
-        multilabel=multilabel,
-        classes=classes,
-        decision=decision,
-    )
+    if multilabel:
+        given = partial(_give_labels, decision=decision)
+    else:
+        given = partial(_give_classes, classes=classes)
+    function = partial(_score_with, scorer=scorer, name=name, given=given)
     return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
 
 
@@ -197,6 +193,22 @@ class _Given(ClassifierMixin, BaseEstimator):
         return self.proba_
 
 
+def _give_labels(
+    y_true: np.ndarray, proba: np.ndarray, *, decision: Callable[[np.ndarray], np.ndarray]
+) -> tuple[_Given, np.ndarray]:
+    """A classifier of several labels per row, and the labels as it knows them."""
+    # A matrix of [0, 1] rows is how scikit-learn recognises such a classifier.
+    return _Given(np.tile([0, 1], (proba.shape[1], 1)), decision(proba), proba), y_true
+
+
+def _give_classes(
+    y_true: np.ndarray, proba: np.ndarray, *, classes: np.ndarray | None
+) -> tuple[_Given, np.ndarray]:
+    """A classifier of one class per row, and the labels as it knows them."""
+    names = np.arange(proba.shape[1]) if classes is None else np.asarray(classes)
+    return _Given(names, names[np.argmax(proba, axis=1)], proba), names[y_true]
+
+
 def _score_with(
     y_true: np.ndarray,
     proba: np.ndarray,
@@ -204,20 +216,12 @@ def _score_with(
     *,
     scorer: Any,
     name: str,
-    multilabel: bool,
-    classes: np.ndarray | None,
-    decision: Callable[[np.ndarray], np.ndarray],
+    given: Callable[[np.ndarray, np.ndarray], tuple[_Given, np.ndarray]],
 ) -> float:
-    n, m = proba.shape
-    if multilabel:  # a matrix of [0, 1] rows is how scikit-learn recognises such a classifier
-        given = _Given(np.tile([0, 1], (m, 1)), decision(proba), proba)
-    else:
-        names = np.arange(m) if classes is None else np.asarray(classes)
-        given = _Given(names, names[np.argmax(proba, axis=1)], proba)
-        y_true = names[y_true]
+    classifier, truth = given(y_true, proba)
     options = {} if sample_weight is None else {"sample_weight": sample_weight}
     try:
-        return float(scorer(given, np.zeros((n, 1)), y_true, **options))
+        return float(scorer(classifier, np.zeros((len(proba), 1)), truth, **options))
     except ValueError as error:
         raise InputError(
             "`scoring` must suit the labels",

@@ -32,7 +32,7 @@ from altnorm._columns import (
 from altnorm._files import file_error, replacing
 from altnorm._formats import SUFFIXES, Source, find_source, format_of
 from altnorm._frames import check_same_names
-from altnorm._kinds import resolve_kind
+from altnorm._kinds import LabelKind, kind_of_labels
 from altnorm._labels import class_codes
 from altnorm._tables import is_table, read_table, write_table
 from altnorm._validation import InputError, check_proba
@@ -80,6 +80,11 @@ class Predictions:
         return self.labels is not None and self.labels.ndim == 2
 
     @property
+    def kind(self) -> LabelKind:
+        """What kind of labels these are; one class per row where there are none."""
+        return kind_of_labels(self.multilabel)
+
+    @property
     def codes(self) -> np.ndarray:
         """Labels as column indices, None where one is missing; a 0/1 matrix for multi-label."""
         if self.labels is None:
@@ -88,11 +93,9 @@ class Predictions:
                 remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
                 "label), or add `labels` to the .npz file.",
             )
-        if self.multilabel:
-            return self.labels
         known = self.has_label
         if known.all():
-            return class_codes(self.labels, self.classes)
+            return self.kind.encode(self.labels, self.classes)
         codes = np.full(known.size, None, dtype=object)
         codes[known] = class_codes(self.labels[known].astype(self.classes.dtype), self.classes)
         return codes
@@ -100,7 +103,8 @@ class Predictions:
     @property
     def has_label(self) -> np.ndarray:
         """Which rows have a label."""
-        if self.labels is None or self.labels.dtype != object or self.multilabel:
+        # Gaps, which only a column of single labels can have, make it one of objects.
+        if self.labels is None or self.labels.dtype != object or self.labels.ndim > 1:
             return np.full(len(self.proba), self.labels is not None)
         return np.array([label is not None for label in self.labels], dtype=bool)
 
@@ -116,7 +120,7 @@ class Predictions:
         """Return probabilities, whatever the file held."""
         if self.input == "proba":
             return self.proba
-        return resolve_kind("labelwise" if self.multilabel else None).from_logits(self.proba)
+        return self.kind.from_logits(self.proba)
 
     def select(self, classes: Any) -> Predictions:
         """Return the same predictions with one column for each of `classes`, in their order.

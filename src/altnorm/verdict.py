@@ -318,17 +318,30 @@ def _check_predictions(
             "Pass the probabilities, or a score of decisions such as 'accuracy'.",
             code="predictions",
         )
-    multilabel = truth.ndim == 2
-    if decisions_given:
-        proba, decided = array, check_indicator(array, name) if multilabel else array
-    elif multilabel:
-        proba = check_label_proba(array, name)
-        decided = decision(proba).astype(bool)
-    else:
-        proba = to_numpy(check_proba(array, name))
-        decided = proba.argmax(axis=1)
+    read = {1: _read_classes, 2: _read_labels}[truth.ndim]
+    proba, decided = read(array, name, decision, decisions_given)
     _check_fit(proba, decided, name, truth)
     return _Predictions(proba if score.needs == "proba" else decided, decided)
+
+
+def _read_classes(
+    array: np.ndarray, name: str, decision: Any, decisions_given: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of classes, and the most probable one of each row."""
+    if decisions_given:
+        return array, array
+    proba = to_numpy(check_proba(array, name))
+    return proba, proba.argmax(axis=1)
+
+
+def _read_labels(
+    array: np.ndarray, name: str, decision: Callable[[Any], np.ndarray], decisions_given: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of labels, and the decision on each of them."""
+    if decisions_given:
+        return array, check_indicator(array, name)
+    proba = check_label_proba(array, name)
+    return proba, decision(proba).astype(bool)
 
 
 def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndarray) -> None:

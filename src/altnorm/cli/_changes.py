@@ -43,5 +43,5 @@ class ChangeCount:
     def __str__(self) -> str:
         if not self.active:
             return "the model changes nothing"
-        noun = "label decision" if kind_of(self.normalizer).is_multilabel else "decision"
+        noun = kind_of(self.normalizer).words.decision
         return f"{plural(self.n_rows, 'row')} and {plural(self.n_decisions, noun)} changed"

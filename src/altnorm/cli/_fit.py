@@ -9,11 +9,25 @@ import numpy as np
 
 from altnorm._columns import listed, names_of
 from altnorm._formats import find_source
+from altnorm._kinds import kind_of
 from altnorm._validation import InputError
 from altnorm.cli._remedies import REMEDIES
 from altnorm.predictions import Layout, Predictions, read_texts
 
 __all__ = ["fit_named", "read_groups"]
+
+# What to say where the labels are of this kind, and the estimator is for the other one.
+_OTHER_KIND = {
+    "multi-label": (
+        "Without --multilabel each row needs one class",
+        "Pass --multilabel labelwise (each label its own problem) or --multilabel pairs (the "
+        "paper's way).",
+    ),
+    "single-label": (
+        "For --multilabel each label needs a 0/1 column",
+        "Pass --label-prefix, or leave --multilabel out.",
+    ),
+}
 
 
 def fit_named(
@@ -58,21 +72,10 @@ def read_groups(path: Path, name: str | None, n_rows: int, layout: Layout) -> np
 
 def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     """Return the labels as column indices, if they are of the estimator's kind."""
-    codes = predictions.codes
-    if predictions.multilabel and estimator.multilabel is None:
-        raise InputError(
-            "The labels are a 0/1 matrix",
-            remedy="Pass --multilabel labelwise (each label its own problem) or --multilabel pairs "
-            "(the paper's way).",
-            code="option",
-        )
-    if not predictions.multilabel and estimator.multilabel is not None:
-        raise InputError(
-            "For --multilabel each label needs a 0/1 column",
-            "the labels are one class per row",
-            "Pass --label-prefix, or leave --multilabel out.",
-            code="option",
-        )
+    codes, given = predictions.codes, predictions.kind.words
+    if given != kind_of(estimator).words:
+        rule, remedy = _OTHER_KIND[given.problem]
+        raise InputError(rule, f"the labels are {given.labels}", remedy, code="option")
     return codes
 
 

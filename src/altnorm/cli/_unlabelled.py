@@ -8,6 +8,7 @@ from typing import Any
 from altnorm import AlternatingNormalizer
 from altnorm._balance import read_balance
 from altnorm._columns import names_of
+from altnorm._kinds import resolve_kind
 from altnorm._validation import InputError
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, print_json
@@ -29,7 +30,7 @@ def resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) 
             value=prior,
             code="parameter",
         )
-    names = ["yes", "no"] if multilabel == "pairs" else names_of(predictions.classes)
+    names = resolve_kind(multilabel).prior_names(names_of(predictions.classes))
     return read_balance(prior, names)
 
 

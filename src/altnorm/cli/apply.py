@@ -21,6 +21,7 @@ from altnorm._columns import (
     with_spare_hint,
 )
 from altnorm._formats import find_source
+from altnorm._kinds import kind_of
 from altnorm._tables import is_table, open_table, write_table
 from altnorm._validation import InputError
 from altnorm._words import plural
@@ -123,7 +124,7 @@ def _stream(
     with open_table(source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
         # Neither logits nor labels have a sum that would give away a class too many.
-        if layout.logits or normalizer.multilabel is not None:
+        if layout.logits or not kind_of(normalizer).sums_to_one:
             check_no_spare(table.schema, layout, columns)
         names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
         schema = output_schema(normalizer, table.schema, **names)

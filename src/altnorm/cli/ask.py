@@ -103,11 +103,9 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
         f"{'' if left else ' (these are all)'}: {output}",
         soft_wrap=True,
     )
-    what = "one of the candidates, another class, or `neither`"
-    if questions.multilabel:
-        what = "yes or no"
     out.print(
-        f"Fill in the column `label` from the top ({what}), then: altnorm judge {model} {output}",
+        f"Fill in the column `label` from the top ({questions.form.hint}), then: altnorm judge "
+        f"{model} {output}",
         markup=False,
         soft_wrap=True,
     )

@@ -35,7 +35,7 @@ def compare(
     layout = options.layout(label, label_prefix, prefix, other, logits, format, usual_options)
     val = read_predictions(validation, layout)
     tested = read_predictions(test, layout, classes=val.classes)
-    if val.labels is not None and tested.labels is not None and val.multilabel != tested.multilabel:
+    if val.labels is not None and tested.labels is not None and val.kind != tested.kind:
         raise InputError(
             "Both files must have the same kind of labels",
             remedy="Check their label columns.",

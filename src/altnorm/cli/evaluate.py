@@ -84,6 +84,5 @@ def truth(predictions: Predictions, row: int) -> str:
     """The label of a row, or its labels."""
     assert predictions.labels is not None
     label = predictions.labels[row]
-    if predictions.multilabel:
-        return ", ".join(str(name) for name in predictions.classes[label.astype(bool)])
-    return str(label)
+    names = predictions.kind.named(label, predictions.classes)
+    return ", ".join(str(name) for name in names)
