@@ -210,7 +210,7 @@ def test_bad_arguments():
         AlternatingNorm(p[:, 0], multilabel="labelwise")
     with pytest.raises(ValueError, match="from 0 to 1"):
         AlternatingNorm(3 * p, multilabel="labelwise")
-    with pytest.raises(ValueError, match="must hold 3 probabilities of yes"):
+    with pytest.raises(ValueError, match="one probability of yes per label, 3 numbers"):
         AlternatingNorm(p, np.full(2, 0.5), multilabel="labelwise")
 
 

@@ -29,7 +29,7 @@ from altnorm._multilabel import label_slices
 from altnorm._normalizer import AlternatingNormalizer
 from altnorm._scaling import Anchor, LogReference, log_sums, next_anchor
 
-__all__ = ["BinaryPlan", "Curve", "PlanSettings", "RowPlan", "make_plan"]
+__all__ = ["BinaryPlan", "Curve", "PlanSettings", "RowPlan", "make_plan", "plan_of"]
 
 _DEGREE = 13
 _PIECES = 8  # at the start
@@ -99,9 +99,15 @@ class BinaryPart(NamedTuple):
         return 0 < self.prior < 1 and self.logit.size > 0
 
 
-def settings_of(normalizer: AlternatingNormalizer) -> PlanSettings:
-    """Read the settings of a normalizer."""
-    return PlanSettings(**{name: getattr(normalizer, name) for name in PlanSettings._fields})
+def plan_of(normalizer: AlternatingNormalizer) -> RowPlan | BinaryPlan:
+    """Return the plan of a fitted normalizer."""
+    return make_plan(
+        normalizer.reference_,
+        normalizer.reference_weight_,
+        getattr(normalizer, "offsets_", None),
+        normalizer.prior_,
+        PlanSettings(**{name: getattr(normalizer, name) for name in PlanSettings._fields}),
+    )
 
 
 def make_plan(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from altnorm._kinds import LabelKind, kind_of
 from altnorm._normalizer import AlternatingNormalizer
 from altnorm._validation import InputError
 from altnorm.peers import (
@@ -47,7 +48,7 @@ class Stages(NamedTuple):
     calibrator: LinearScores | None
     n_classes: int
     input: str
-    multilabel: str | None
+    kind: LabelKind
     direct: bool  # whether logits go to the scores as they are, not by way of probabilities
 
     @property
@@ -84,7 +85,7 @@ def read_stages(fitted: Any) -> Stages:
         None if calibrator is None else _read_scores(calibrator),
         len(fitted.classes_),
         fitted.input,
-        chosen.multilabel,
+        kind_of(fitted),
         direct=chosen is fitted and isinstance(decider, LinearScores),
     )
 

@@ -38,8 +38,9 @@ from altnorm._stages import chosen_normalizer, read_stages
 from altnorm._validation import InputError, check_choice, check_integer
 from altnorm.onnx._append import OLDEST_OPSET, find_output, free_prefix, prepare_classifier
 from altnorm.onnx._graph import Graph, Value
+from altnorm.onnx._operators import operators_for
 from altnorm.onnx._sklearn import register_converter
-from altnorm.onnx._stages import decided_labels, label_values, transformed
+from altnorm.onnx._stages import transformed
 
 __all__ = ["export", "register_converter"]
 
@@ -153,8 +154,9 @@ def _extend(model: Any, normalizer: Any, given: Any, names: list[str]) -> None:
     values = [proba]
     outputs = [helper.make_tensor_value_info(names[0], tensor_type, ["N", len(classes)])]
     if len(names) > 1:
-        values.append(decided_labels(g, proba, classes, kind))
-        outputs.append(_label_info(names[1], classes, kind.is_multilabel))
+        operators = operators_for(kind)
+        values.append(operators.decided(g, proba, classes, kind))
+        outputs.append(operators.label_info(names[1], classes))
     for value, name in zip(values, names, strict=True):
         g.nodes.append(helper.make_node("Identity", [value.name], [name]))
     outputs += model.graph.output
@@ -167,13 +169,6 @@ def _extend(model: Any, normalizer: Any, given: Any, names: list[str]) -> None:
     model.producer_name, model.producer_version = "altnorm", version("altnorm")
     known = {entry.key: entry.value for entry in model.metadata_props}
     helper.set_model_props(model, {**known, **_metadata(normalizer)})
-
-
-def _label_info(name: str, classes: Any, is_multilabel: bool) -> Any:
-    if is_multilabel:
-        return helper.make_tensor_value_info(name, onnx.TensorProto.INT64, ["N", len(classes)])
-    kind = helper.np_dtype_to_tensor_dtype(label_values(classes).dtype)
-    return helper.make_tensor_value_info(name, kind, ["N"])
 
 
 def _check_size(model: Any) -> None:

@@ -6,39 +6,13 @@ import math
 
 import numpy as np
 
-from altnorm._normalizer import AlternatingNormalizer
-from altnorm._plan import BinaryPlan, Curve, RowPlan, make_plan, settings_of
+from altnorm._plan import BinaryPlan, Curve, RowPlan
 from altnorm._scaling import Anchor
 from altnorm.onnx._graph import Graph, Value
 
-__all__ = ["adjust"]
+__all__ = ["adjusted_logits", "adjusted_rows", "adjusted_where", "ambiguity", "binary_ambiguity"]
 
 _TINY = float(np.finfo(np.float64).smallest_normal) ** 0.9  # a product below may have lost terms
-
-
-def adjust(g: Graph, p: Value, normalizer: AlternatingNormalizer) -> tuple[Value, Value]:
-    """Say which rows (or entries) are in doubt, and return all of them adjusted."""
-    plan = make_plan(
-        normalizer.reference_,
-        normalizer.reference_weight_,
-        getattr(normalizer, "offsets_", None),
-        normalizer.prior_,
-        settings_of(normalizer),
-    )
-    if normalizer.multilabel is not None:
-        assert isinstance(plan, BinaryPlan)
-        doubt = binary_ambiguity(g, p) > float(normalizer.threshold)
-        logits = adjusted_logits(g, g.log(p) - g.log(1.0 - p), plan)
-        return g("And", doubt, plan.active), g("Sigmoid", logits)
-    k_max = min(normalizer.k_max, len(normalizer.classes_))
-    doubt = ambiguity(g, p, k_max) > float(normalizer.threshold)
-    if isinstance(plan, RowPlan):
-        if plan.anchors:
-            return doubt, adjusted_where(g, p, doubt, plan)
-        return doubt, adjusted_rows(g, p, plan)
-    sides = np.array([1.0, -1.0])  # two classes are one logit and its negative
-    logits = adjusted_logits(g, g.log(p) @ sides[:, None], plan)
-    return doubt, g("Sigmoid", logits * sides)
 
 
 def ambiguity(g: Graph, p: Value, k_max: int) -> Value:

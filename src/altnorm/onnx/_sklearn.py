@@ -14,7 +14,8 @@ from altnorm._stages import read_stages
 from altnorm._validation import InputError
 from altnorm.onnx._append import OLDEST_OPSET
 from altnorm.onnx._graph import Graph, Value
-from altnorm.onnx._stages import decided_labels, transformed
+from altnorm.onnx._operators import operators_for
+from altnorm.onnx._stages import transformed
 
 __all__ = ["register_converter"]
 
@@ -80,7 +81,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     after = transformed(g, before, read_stages(model.normalizer_), tensor_type)
     nocl = scope.get_options(model, {"nocl": False})["nocl"]
     classes = np.arange(len(model.classes_)) if nocl else model.classes_
-    decided = decided_labels(g, after, classes, kind_of(model.normalizer_))
+    kind = kind_of(model.normalizer_)
+    decided = operators_for(kind).decided(g, after, classes, kind)
     for value, variable in ((decided, label), (after, proba)):
         g.nodes.append(helper.make_node("Identity", [value.name], [variable.full_name]))
     container.initializers.extend(g.initializers)

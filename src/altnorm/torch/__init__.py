@@ -75,7 +75,7 @@ def from_normalizer(normalizer: Any, *, soft: float = 0.0) -> torch.nn.Module:
         decider,
         temperatures=stages.temperatures,
         calibrator=None if stages.calibrator is None else ScoreScaling(*stages.calibrator),
-        multilabel=stages.multilabel,
+        multilabel=stages.kind.multilabel,
         input=stages.input,
     )
 

@@ -15,8 +15,6 @@ from altnorm._validation import (
     InputError,
     check_integer,
     check_positive,
-    check_prior,
-    check_proba,
     check_weight,
 )
 from altnorm.torch._layers import (
@@ -24,8 +22,6 @@ from altnorm.torch._layers import (
     LogitAdjustment,
     ProbabilityModule,
     RowAdjustment,
-    binary_ambiguity,
-    row_ambiguity,
 )
 
 __all__ = ["AlternatingNorm"]
@@ -115,11 +111,12 @@ class AlternatingNorm(ProbabilityModule):
             check_positive(smoothing, "smoothing", zero=True),
             multilabel,
         )
-        rows, offsets = _check_reference(_host(reference), _host(offsets), multilabel)
-        n_labels = rows.shape[1] if multilabel is None else len(offsets) - 1
+        rows, offsets, n_labels = self.operators.check_reference(
+            _host(reference), _host(offsets), self.kind
+        )
         buffers = {
             "reference": rows,
-            "prior": _check_prior(_host(prior), n_labels, multilabel),
+            "prior": self.kind.count_prior(None, n_labels, _host(prior), None),
             "reference_weight": check_weight(_host(reference_weight), rows),
             "offsets": offsets,
         }
@@ -165,9 +162,9 @@ class AlternatingNorm(ProbabilityModule):
                 value=type(normalizer).__name__,
                 code="not_supported",
             )
-        settings: dict[str, Any] = {"multilabel": stages.multilabel, "input": stages.input}
+        settings: dict[str, Any] = {"multilabel": stages.kind.multilabel, "input": stages.input}
         if chosen is None:  # no ambiguity exceeds 1
-            share = 1 / stages.n_classes if stages.multilabel is None else 0.5
+            share = stages.kind.even_share(stages.n_classes)
             return cls(np.full((1, stages.n_classes), share), threshold=1.0, **settings)
         names = ("alpha", "depth", "threshold", "k_max", "smoothing")
         return cls(
@@ -193,17 +190,15 @@ class AlternatingNorm(ProbabilityModule):
         Tensor of shape (t, m)
             Probabilities, float64.
         """
-        single = self.multilabel is None
-        doubt = row_ambiguity(p, self.k_max) if single else binary_ambiguity(p)
+        doubt = self.operators.ambiguity(p, self.k_max)
         active = self.adjustment.active
         if self.soft:
             share = torch.sigmoid((doubt - self.settings.threshold) / self.soft) * active
             return p + share * (self.adjustment(p) - p)
         in_doubt = (doubt > self.settings.threshold) & active
-        if single and not torch.compiler.is_compiling():  # leave out what a graph must compute
-            (rows,) = torch.nonzero(in_doubt[:, 0], as_tuple=True)
-            return p.index_copy(0, rows, self.adjustment(p[rows]))
-        return torch.where(in_doubt, self.adjustment(p), p)
+        if torch.compiler.is_compiling():  # a graph has one shape, so it computes every row
+            return torch.where(in_doubt, self.adjustment(p), p)
+        return self.operators.replace(p, in_doubt, self.adjustment)
 
     def extra_repr(self) -> str:
         """Settings, for `repr`."""
@@ -227,7 +222,7 @@ class AlternatingNorm(ProbabilityModule):
         if isinstance(plan, RowPlan):
             adjustment: Constants = RowAdjustment(plan)
         else:
-            adjustment = LogitAdjustment(plan, two_classes=settings.multilabel is None)
+            adjustment = LogitAdjustment(plan, self.operators)
         self.adjustment = adjustment.to(self.reference.device)
 
 
@@ -237,50 +232,3 @@ def _host(values: Any) -> Any:
         return None
     array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-
-def _check_reference(
-    reference: np.ndarray, offsets: np.ndarray | None, multilabel: str | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return clean reference rows, for multi-label problems label after label with offsets."""
-    if multilabel is None:
-        return check_proba(reference, "reference"), None
-    if reference.ndim == 2 and offsets is None:
-        n_rows, n_labels = reference.shape
-        reference = reference.T.reshape(-1)
-        offsets = np.arange(n_labels + 1) * n_rows
-        if multilabel == "pairs":
-            offsets = np.array([0, reference.size])
-    if reference.ndim != 1 or offsets is None or offsets[-1] != reference.size:
-        raise InputError(
-            "For multi-label problems `reference` must have one column per label, or be a vector "
-            "with `offsets` that end at its length",
-            f"it has shape {reference.shape}",
-            "Pass predictions of shape (n, m).",
-            value=reference.shape,
-            code="parameter",
-        )
-    if not ((reference >= 0) & (reference <= 1)).all():
-        raise InputError(
-            "For multi-label problems `reference` must hold probabilities from 0 to 1",
-            f"it spans {reference.min():g} to {reference.max():g}",
-            "Apply a sigmoid to logits first.",
-            code="parameter",
-        )
-    return reference, np.asarray(offsets, dtype=np.int64)
-
-
-def _check_prior(prior: np.ndarray | None, n_labels: int, multilabel: str | None) -> np.ndarray:
-    """Return the prior as `prior_` of a fitted normalizer has it."""
-    if multilabel != "labelwise":
-        return check_prior(prior, np.empty((0, n_labels if multilabel is None else 2)))
-    prior = np.full(n_labels, 0.5) if prior is None else prior
-    if prior.shape != (n_labels,) or not ((prior >= 0) & (prior <= 1)).all():
-        raise InputError(
-            f"For multilabel='labelwise' `prior` must hold {n_labels} probabilities of yes",
-            f"it has shape {prior.shape}",
-            "Pass the frequency of each label.",
-            value=prior.shape,
-            code="parameter",
-        )
-    return prior

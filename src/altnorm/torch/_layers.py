@@ -13,42 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from altnorm._kinds import resolve_kind
 from altnorm._plan import BinaryPlan, RowPlan
 from altnorm._validation import check_choice
 from altnorm.torch._log_product import log_product
+from altnorm.torch._operators import EntryOperators, RowOperators, operators_for
 
 __all__ = [
     "Constants",
     "LogitAdjustment",
     "ProbabilityModule",
     "RowAdjustment",
-    "binary_ambiguity",
-    "row_ambiguity",
 ]
 
 _NEG_INF = -math.inf
-# The smallest positive double: it changes no probability but 0.
-_SMALLEST = 5e-324
-
-
-def positive_log(p: Tensor) -> Tensor:
-    """Logarithm with a finite value, and a gradient of zero, at zero."""
-    return torch.log(p.clamp(min=_SMALLEST))
-
-
-def row_ambiguity(p: Tensor, k_max: int) -> Tensor:
-    """Largest top-k entropy of each row, as a column."""
-    k_max = min(k_max, p.shape[1])
-    top = torch.topk(p, k_max, dim=1).values
-    mass = torch.cumsum(top, dim=1)[:, 1:]
-    plogp = torch.cumsum(top * positive_log(top), dim=1)[:, 1:]
-    base = torch.log(torch.arange(2, k_max + 1, dtype=p.dtype, device=p.device))
-    return ((torch.log(mass) - plogp / mass) / base).amax(dim=1, keepdim=True).clamp(0, 1)
-
-
-def binary_ambiguity(p: Tensor) -> Tensor:
-    """Entropy of yes/no probabilities, in bits."""
-    return (p * positive_log(p) + (1 - p) * positive_log(1 - p)) / -math.log(2)
 
 
 class Constants(nn.Module):
@@ -80,8 +58,9 @@ class ProbabilityModule(Constants):
     def __init__(self, input: str, multilabel: str | None) -> None:
         super().__init__()
         check_choice(input, "input", ("proba", "logits"))
-        check_choice(multilabel, "multilabel", (None, "pairs", "labelwise"))
         self.input, self.multilabel = input, multilabel
+        self.kind = resolve_kind(multilabel)
+        self.operators = operators_for(self.kind)
 
     def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return adjusted probabilities.
@@ -105,7 +84,7 @@ class ProbabilityModule(Constants):
         real = mask.reshape(-1, 1).to(torch.bool)
         # Padding may hold anything, NaN included, and NaN would come back through the gradient even
         # where its result is thrown away; so it is replaced before, not only after.
-        share = 1 / values.shape[-1] if self.multilabel is None else 0.5
+        share = self.kind.even_share(values.shape[-1])
         filled = torch.where(real, rows, 0.0 if self.input == "logits" else share)
         return torch.where(real, self.adjusted(filled), 0.0).reshape(values.shape)
 
@@ -116,9 +95,7 @@ class ProbabilityModule(Constants):
     def read(self, values: Tensor) -> Tensor:
         """Return the probabilities that `values` are or, as logits, stand for; in double."""
         p = values.to(torch.float64)
-        if self.input == "proba":
-            return p
-        return torch.softmax(p, dim=1) if self.multilabel is None else torch.sigmoid(p)
+        return p if self.input == "proba" else self.operators.from_logits(p)
 
     def rows(self, p: Tensor) -> Tensor:
         """Adjusted probabilities of rows, all in double."""
@@ -213,9 +190,11 @@ class RowAdjustment(Constants):
 class LogitAdjustment(Constants):
     """Adjusts every yes/no probability, or every row of two classes."""
 
-    def __init__(self, plan: BinaryPlan, *, two_classes: bool) -> None:
+    def __init__(
+        self, plan: BinaryPlan, operators: type[RowOperators] | type[EntryOperators]
+    ) -> None:
         super().__init__()
-        self.alpha, self.reach, self.two_classes = plan.alpha, plan.reach, two_classes
+        self.alpha, self.reach, self.operators = plan.alpha, plan.reach, operators
         self.store(active=plan.active, log_q=plan.log_q, log_s=plan.log_s)
         self.n_steps = 0
         if plan.curve is not None:
@@ -225,11 +204,7 @@ class LogitAdjustment(Constants):
 
     def forward(self, p: Tensor) -> Tensor:
         """Return adjusted probabilities."""
-        log_p = positive_log(p)
-        if self.two_classes:
-            z = self.adjusted(log_p[:, :1] - log_p[:, 1:])
-            return torch.sigmoid(torch.cat([z, -z], dim=1))
-        return torch.sigmoid(self.adjusted(log_p - positive_log(1 - p)))
+        return self.operators.from_log_odds(self.adjusted(self.operators.log_odds(p)))
 
     def adjusted(self, z: Tensor) -> Tensor:
         """Return adjusted logits."""

@@ -135,43 +135,9 @@ class Adjustment(ProbabilityModule):
         p = self.read(values)
         adjusted = p if self.decider is None else self.decider.rows(p)
         if self.temperatures is not None:
-            final = cooled(adjusted, adjusted != p, self.temperatures, self.multilabel)
+            final = self.operators.cooled(adjusted, adjusted != p, self.temperatures)
         elif self.calibrator is not None:
             final = self.calibrator.rows(p)
         else:
             return adjusted.to(values.dtype)
-        final = final.to(values.dtype)
-        if self.multilabel is not None:
-            return final
-        return with_decisions(final, adjusted.argmax(dim=1, keepdim=True))
-
-
-def cooled(p: Tensor, touched: Tensor, temperatures: Tensor, multilabel: str | None) -> Tensor:
-    """As :func:`altnorm.tuning.calibration.cool`; `touched` is one boolean per entry."""
-    if multilabel is not None:
-        temperature = torch.where(touched, temperatures[0], temperatures[1])
-        inside = (p > 0) & (p < 1)
-        odds = torch.logit(torch.where(inside, p, 0.5))
-        return torch.where(inside, torch.sigmoid(odds / temperature), p)
-    row = touched.any(dim=1, keepdim=True)
-    temperature = torch.where(row, temperatures[0], temperatures[1])
-    has = p > 0
-    log_p = torch.log(torch.where(has, p, 1.0))
-    return torch.softmax(torch.where(has, log_p / temperature, -math.inf), dim=1)
-
-
-def with_decisions(final: Tensor, decided: Tensor) -> Tensor:
-    """As :func:`altnorm.tuning.calibration.keep_decisions`."""
-    n_classes = final.shape[1]
-    hair = 4 * torch.finfo(final.dtype).eps
-    p = final.to(torch.float64)
-    own = torch.arange(n_classes, device=p.device) == decided
-    others = torch.where(own, -1.0, p)
-    kept = p.gather(1, decided)
-    ahead = others.sort(dim=1, descending=True).values[:, : n_classes - 1]
-    sizes = torch.arange(2, n_classes + 1, device=p.device)
-    level = ((kept + ahead.cumsum(dim=1)) / sizes).amax(dim=1, keepdim=True)
-    lowered = torch.minimum(others, level * (1 - hair))
-    raised = kept + (others - lowered).sum(dim=1, keepdim=True)
-    lost = final.argmax(dim=1, keepdim=True) != decided
-    return torch.where(lost, torch.where(own, raised, lowered).to(final.dtype), final)
+        return self.operators.with_decisions(final.to(values.dtype), adjusted)
