@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._kinds import Labelwise, Pairs
 from altnorm._words import Figures, score_name
 from altnorm.comparison import Comparison
 from altnorm.display import _measures as measures
-from altnorm.display._records import ClassUse, Flows
+from altnorm.display._records import Flows
 from altnorm.predictions import Predictions
 from altnorm.report._case import Case
 from altnorm.report._live import live_data
 from altnorm.report._reference import Reference, find_reference
 from altnorm.report._rows import changed_rows
+from altnorm.report._views import view_of
 from altnorm.report._words import typeset
 
 __all__ = ["chart_data"]
@@ -45,7 +45,7 @@ def chart_data(
         "threshold": case.threshold,
         "flows": _flows(case),
         "changes": _changes(case),
-        "balance": _balance(case),
+        "balance": view_of(case.kind).balance(case),
         "ambiguity": _ambiguity(case),
         "use": _use(case, reference),
         "tuning": _tuning(case),
@@ -59,9 +59,9 @@ def chart_data(
 
 
 def _flows(case: Case) -> dict[str, Any] | None:
-    if case.kind.is_multilabel or not len(case.explanation):
+    found = view_of(case.kind).flows(case)
+    if found is None:
         return None
-    found = measures.flows(*case.decided, case.codes)
     flows = {name: v if v is None else v[:MAX_FLOWS] for name, v in vars(found).items()}
     grouped = _grouped(found, case.classes.size) if found.count.size > FEW_FLOWS else None
     return {
@@ -91,15 +91,6 @@ def _grouped(flows: Flows, n_classes: int) -> dict[str, Any]:
     return {"source": keys[:, 0], "target": keys[:, 1], **sums}
 
 
-def _balance(case: Case) -> dict[str, Any] | None:
-    """How often each class is predicted before, and how often it occurs."""
-    if case.kind.is_multilabel or case.codes is None:
-        return None
-    m = case.classes.size
-    predicted = np.bincount(case.decided[0], minlength=m)
-    return {"predicted": predicted, "occurs": np.bincount(case.codes, minlength=m)}
-
-
 def _changes(case: Case) -> dict[str, Any] | None:
     if not len(case.explanation):
         return None
@@ -118,20 +109,14 @@ def _use(case: Case, reference: Reference | None) -> dict[str, Any] | None:
     """Prior, what the reference uses up, and the factor of each class or label."""
     if reference is None:
         return None
-    chosen = [_serving(block, case, reference.confident) for block in reference.blocks]
-    if isinstance(case.kind, Labelwise):
-        prior = np.array([block.prior[1] for block in reference.blocks])
-        used = np.array([np.average(rows[:, 1], weights=weight) for rows, weight in chosen])
-        use = ClassUse(case.classes, prior, used)
-    else:
-        block, (rows, weight) = reference.blocks[0], chosen[0]
-        names = np.array(["no", "yes"]) if case.kind.is_multilabel else case.classes
-        use = measures.class_use(rows, block.prior, names, weight)
+    view, blocks = view_of(case.kind), reference.blocks
+    chosen = [_serving(block, case, reference.confident) for block in blocks]
+    use = view.use(case.classes, blocks, chosen)
     return {
         "classes": [str(name) for name in use.classes.tolist()],
         "prior": use.prior,
         "used": use.used,
-        "factor": _factors(case),
+        "factor": None if case.family == "identity" else view.factors(case.before, case.after),
         "n": int(sum(rows.shape[0] for rows, _ in chosen)),
         "source": reference.source,
         "confident": reference.confident and case.threshold is not None,
@@ -145,21 +130,6 @@ def _serving(block: Any, case: Case, confident: bool) -> tuple[np.ndarray, np.nd
     if not block.weight[serves].sum() > 0:
         return block.prior[None, :], np.ones(1)
     return block.rows[serves], block.weight[serves]
-
-
-def _factors(case: Case) -> np.ndarray | None:
-    if case.family == "identity":
-        return None
-    moved = case.before != case.after
-    if not case.kind.is_multilabel:
-        rows = moved.any(axis=1)
-        return measures.class_factors(case.before[rows], case.after[rows], relative=True)
-    if isinstance(case.kind, Pairs):
-        pairs = [np.stack([1 - p[moved], p[moved]], axis=1) for p in (case.before, case.after)]
-        return measures.class_factors(*pairs)
-    return measures.class_factors(
-        np.where(moved, case.before, 0.0), np.where(moved, case.after, 0.0)
-    )
 
 
 def _tuning(case: Case) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ decision of a multi-label problem is a row of two classes like any other.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,10 +15,12 @@ import numpy as np
 from altnorm._array import quiet
 from altnorm.report import _deep as _deeper
 from altnorm.report._case import Case
+from altnorm.report._packing import pack
 from altnorm.report._reference import Reference, log_sums
 from altnorm.report._rows import clip
+from altnorm.report._views import view_of
 
-__all__ = ["live_data", "pack"]
+__all__ = ["live_data"]
 
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 35)
 THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
@@ -30,18 +31,12 @@ MAX_OTHERS = 2000
 TOP = 12
 
 
-def pack(values: Any, kind: str = "<f4") -> dict[str, str]:
-    """Numbers as base64 of little-endian bytes, with their type."""
-    array = np.ascontiguousarray(np.asarray(values).astype(kind))
-    return {"type": kind[1:], "base64": base64.b64encode(array.tobytes()).decode()}
-
-
 def live_data(
     case: Case, reference: Reference | None, texts: Sequence[str] | None = None
 ) -> dict[str, Any] | None:
     """Return what the sliders need, or None where there is no reference to compute with."""
     # The sliders decide entry by entry, which a rule that looks at whole rows cannot do.
-    if reference is None or (case.kind.is_multilabel and case.kind.decision != "threshold"):
+    if reference is None or case.kind.compares_labels:
         return None
     depth = int(case.settings.get("depth", 1))
     found = None if depth == 1 else _deep(case, reference, depth, texts)
@@ -64,7 +59,7 @@ def _shallow(case: Case, reference: Reference, texts: Sequence[str] | None) -> d
     return {
         **_positions(case, alphas, taus),
         **sample,
-        **_described(case, chosen, len(reference.blocks), TOP),
+        **view_of(case.kind).described(case, chosen, len(reference.blocks), TOP),
         "depth": 1,
         "sums": pack(np.concatenate(sums, axis=2)),
         "prior": pack(log_prior),
@@ -83,9 +78,10 @@ def _deep(
     if not most:
         return None
     chosen, sample = _sample(case, float(taus[0]), (most, most // 2), texts)
-    described = _described(case, chosen, len(reference.blocks), _deeper.TOP)
+    view = view_of(case.kind)
+    described = view.described(case, chosen, len(reference.blocks), _deeper.TOP)
     after = [
-        _outcome(case, chosen, reference, alpha, depth, tau)
+        view.outcome(case, chosen, reference, (alpha, depth, tau))
         for tau in taus.tolist()
         for alpha in alphas.tolist()
     ]
@@ -96,25 +92,6 @@ def _deep(
         "depth": depth,
         "after": pack(np.stack(after), "<u2"),
     }
-
-
-def _outcome(
-    case: Case, chosen: np.ndarray, reference: Reference, alpha: float, depth: int, tau: float
-) -> np.ndarray:
-    """Probabilities after the adjustment of the classes that the page knows of each row."""
-    ambiguity = case.ambiguity.reshape(-1)[chosen]
-    setting = (reference, alpha, depth, tau)
-    if not case.kind.is_multilabel:
-        rows = case.before[chosen]
-        found = _deeper.adjusted(rows, ambiguity, reference.blocks[0], *setting)
-        return _deeper.quantized(np.take_along_axis(found, _leading(rows, _deeper.TOP), axis=1))
-    yes = case.before.reshape(-1)[chosen]
-    found = np.stack([1 - yes, yes], axis=1)
-    label = chosen % case.before.shape[1] if len(reference.blocks) > 1 else np.zeros_like(chosen)
-    for j, block in enumerate(reference.blocks):
-        mine = label == j
-        found[mine] = _deeper.adjusted(found[mine], ambiguity[mine], block, *setting)
-    return _deeper.quantized(found)
 
 
 def _positions(case: Case, alphas: np.ndarray, taus: np.ndarray) -> dict[str, Any]:
@@ -141,7 +118,8 @@ def _sample(
     """Rows that some position of the slider adjusts; the rest is only counted."""
     flat = case.ambiguity.reshape(-1)  # of rows, or of entries row after row
     doubtful = np.flatnonzero(flat > lowest)
-    chosen, weight = _draw(doubtful, _telling(case).reshape(-1)[doubtful], most)
+    view = view_of(case.kind)
+    chosen, weight = _draw(doubtful, view.telling(case).reshape(-1)[doubtful], most)
     sample = {
         "n": int(chosen.size),
         "of": int(doubtful.size),
@@ -151,22 +129,9 @@ def _sample(
         "outside": _outside(case, doubtful),
     }
     if texts is not None:
-        rows = chosen // (case.before.shape[1] if case.kind.is_multilabel else 1)
+        rows = view.rows_of(chosen, case.before.shape[1])
         sample["text"] = [clip(str(texts[row])) for row in rows.tolist()]
     return chosen, sample
-
-
-def _described(case: Case, chosen: np.ndarray, n_blocks: int, top: int) -> dict[str, Any]:
-    """The chosen rows, or yes/no decisions."""
-    return _entries(case, chosen, n_blocks) if case.kind.is_multilabel else _rows(case, chosen, top)
-
-
-def _telling(case: Case) -> np.ndarray:
-    """Decisions that F1 depends on; rare among yes/no decisions, and sampled more densely."""
-    if not case.kind.is_multilabel:
-        return np.ones(case.ambiguity.shape, dtype=bool)
-    near = case.before > 0.2
-    return near if case.codes is None else near | (case.codes > 0)
 
 
 def _draw(
@@ -184,43 +149,6 @@ def _draw(
     return np.concatenate(chosen), np.concatenate(weight)
 
 
-def _leading(proba: np.ndarray, top: int) -> np.ndarray:
-    """The most probable classes of each row."""
-    return np.argsort(-proba, axis=1, kind="stable")[:, :top]
-
-
-def _rows(case: Case, chosen: np.ndarray, top: int) -> dict[str, Any]:
-    """Each row by its most probable classes."""
-    proba = case.before[chosen]
-    index = _leading(proba, top)
-    truth = np.full(chosen.size, -1) if case.codes is None else case.codes[chosen]
-    return {
-        "top": index.shape[1],
-        "index": pack(index, "<u2"),
-        "p": pack(np.take_along_axis(proba, index, axis=1)),
-        "row": pack(chosen, "<u4"),
-        "truth": pack(truth, "<i4"),
-    }
-
-
-def _entries(case: Case, chosen: np.ndarray, n_blocks: int) -> dict[str, Any]:
-    """Each decision as a row of two classes, no and yes."""
-    row, label = np.divmod(chosen, case.before.shape[1])
-    yes = case.before.reshape(-1)[chosen]
-    first = 2 * (label if n_blocks > 1 else np.zeros_like(label))
-    truth = np.full(chosen.size, -1)
-    if case.codes is not None:
-        truth = first + case.codes.reshape(-1)[chosen].astype(int)
-    return {
-        "top": 2,
-        "index": pack(np.stack([first, first + 1], axis=1), "<u2"),
-        "p": pack(np.stack([1 - yes, yes], axis=1)),
-        "row": pack(row, "<u4"),
-        "label": pack(label, "<u2"),
-        "truth": pack(truth, "<i4"),
-    }
-
-
 def _outside(case: Case, doubtful: np.ndarray) -> dict[str, int] | None:
     """What is known without a sample: all rows before, and those that no position touches."""
     if case.codes is None:
@@ -230,10 +158,5 @@ def _outside(case: Case, doubtful: np.ndarray) -> dict[str, int] | None:
     others = np.ones(right.size, dtype=bool)
     others[doubtful] = False
     counts = {"right": int(right[others].sum()), "right_in_all": int(right.sum())}
-    if case.kind.is_multilabel:
-        truth, said = (x.reshape(-1)[others] for x in (case.codes > 0, decided > 0))
-        counts |= {
-            "hits": int((truth & said).sum()),
-            "named": int(truth.sum() + said.sum()),
-        }
-    return counts
+    truth, said = (x.reshape(-1)[others] for x in (case.codes > 0, decided > 0))
+    return counts | view_of(case.kind).counts(truth, said)

@@ -9,7 +9,6 @@ import numpy as np
 
 from altnorm._array import quiet
 from altnorm._kinds import SingleLabel
-from altnorm._multilabel import label_slices
 from altnorm._scaling import column_log_sums, log_add
 from altnorm.predictions import Predictions
 from altnorm.report._case import Case
@@ -73,7 +72,7 @@ def find_reference(case: Case, validation: Predictions | None) -> Reference | No
         return _own(case)
     if validation is not None and validation.labels is not None:
         return _from_validation(case, validation)
-    if case.kind.is_multilabel:
+    if not case.kind.sums_to_one:  # a uniform prior makes sense only where labels exclude others
         return None
     m = case.before.shape[1]
     return Reference([_block(case.before, None, np.full(m, 1 / m), case)], True, 0.0, THESE)
@@ -121,27 +120,26 @@ def log_sums(
 def _own(case: Case) -> Reference:
     inner = case.inner
     stored, weight, prior = inner.reference_, inner.reference_weight_, inner.prior_
-    if not case.kind.is_multilabel:
-        blocks = [_block(stored, weight, prior, case)]
-    else:
-        weights = np.ones(stored.size) if weight is None else np.asarray(weight)
-        blocks = [
-            _block(_no_yes(stored[span]), weights[span], _no_yes(prior[j : j + 1])[0], case)
-            for j, span in label_slices(inner.offsets_)
-        ]
+    kind, spans = case.kind, case.kind.stored_parts(getattr(inner, "offsets_", None))
+    blocks = [
+        _block(
+            kind.as_rows(stored[span]),
+            None if weight is None else weight[span],
+            kind.part_prior(prior, j),
+            case,
+        )
+        for j, span in spans
+    ]
     return Reference(blocks, inner.reference == "confident", float(inner.smoothing), OWN)
 
 
 def _from_validation(case: Case, validation: Predictions) -> Reference:
     proba, codes = np.asarray(validation.probabilities()), validation.codes
     prior = case.kind.count_prior(codes, proba.shape[1], "shrunk", None)
-    if not case.kind.is_multilabel:
-        blocks = [_block(proba, None, prior, case)]
-    else:
-        blocks = [
-            _block(_no_yes(proba[at]), None, _no_yes(prior[j])[0], case)
-            for j, at in enumerate(case.kind.parts(proba.shape[1]))
-        ]
+    blocks = [
+        _block(case.kind.as_rows(proba[at]), None, case.kind.part_prior(prior, j), case)
+        for j, at in enumerate(case.kind.parts(proba.shape[1]))
+    ]
     settings = case.settings
     confident = settings.get("reference", "confident") == "confident"
     return Reference(blocks, confident, float(settings.get("smoothing", 0.0)), VALIDATION)
@@ -158,8 +156,3 @@ def _block(rows: np.ndarray, weight: Any, prior: np.ndarray, case: Case) -> Bloc
         rows, weight = rows[chosen], weight[chosen] * scale
     ambiguity = SingleLabel().ambiguity(rows, k_max=getattr(case.normalizer, "k_max", 10))
     return Block(rows, weight, np.asarray(prior, dtype=np.float64), ambiguity)
-
-
-def _no_yes(yes: np.ndarray) -> np.ndarray:
-    flat = np.asarray(yes, dtype=np.float64).reshape(-1)
-    return np.stack([1 - flat, flat], axis=1)
