@@ -14,6 +14,7 @@ from experiments._output import markdown_table
 
 __all__ = [
     "Gain",
+    "Published",
     "adopted_count",
     "claims_table",
     "column",
@@ -24,7 +25,22 @@ __all__ = [
     "paper_table",
     "score_table",
     "settings_table",
+    "study_tables",
 ]
+
+
+class Published(NamedTuple):
+    """What the paper reports of a data set."""
+
+    scores: Mapping[str, Mapping[str, tuple[float, float]]]
+    """Its Table 1, by classifier and score: (base, CAN), test."""
+    doubt: Mapping[float, str]
+    """Share of entries in doubt, by tau."""
+
+    def gains(self, *scores: str) -> dict[str, list[float]]:
+        """Gains of CAN, classifier by classifier."""
+        tables = self.scores.values()
+        return {name: [table[name][1] - table[name][0] for table in tables] for name in scores}
 
 
 class Gain(NamedTuple):
@@ -65,6 +81,36 @@ def mean_and_sd(values: np.ndarray) -> str:
     return f"{values.mean():.2f} ± {spread:.2f}"
 
 
+def study_tables(
+    rows: Sequence[Any],
+    doubts: Sequence[Any],
+    paper: Published,
+    scores: Mapping[str, str],
+    validation: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the tables that the pages of both studies have.
+
+    Parameters
+    ----------
+    rows : sequence of records
+        One per method and seed.
+    doubts : sequence of dict
+        Shares of entries in doubt.
+    paper : Published
+        What to compare with.
+    scores, validation : mapping of str to str
+        Fields of `rows` with their titles: scores on test data, and on validation data.
+    """
+    return {
+        "paper": paper_table(rows, paper.scores),
+        "claims": claims_table(rows, paper.gains("macro-F1", "micro-F1")),
+        "doubt": doubt_table(doubts, paper.doubt),
+        "scores": score_table(rows, {**scores, **validation}),
+        "gains": gain_table(rows, scores),
+        "settings": settings_table(rows),
+    }
+
+
 def score_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:
     """One line per method, one column per score (field and title): mean and spread."""
     lines = [
@@ -77,8 +123,8 @@ def gain_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:
     """One line per method: gains, and how often the method was adopted."""
     lines = []
     for name in METHODS[1:]:
-        told = adopted_count(rows, name)
-        lines.append([name, *(str(gain(rows, name, field)) for field in scores), told])
+        count = adopted_count(rows, name)
+        lines.append([name, *(str(gain(rows, name, field)) for field in scores), count])
     return markdown_table(["method", *scores.values(), "adopted"], lines)
 
 

@@ -23,7 +23,7 @@ from experiments._output import fill_page, read_records, write_csv, write_record
 from experiments.dialogre.data import N_RELATIONS
 from experiments.dialogre.evaluation import read_predictions
 from experiments.dialogre.study import Measured, measure
-from experiments.dialogre.tables import PAPER_GAINS, SCORES, make_tables
+from experiments.dialogre.tables import PAPER, SCORES, make_tables
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 SECOND_LOOK = {"type": Path, "metavar": "FILE", "help": "predictions (.npz) of another classifier"}
@@ -80,7 +80,7 @@ def report(folder: Path) -> None:
         title: {name: gain(rows, name, field).values for name in METHODS if name != BASE}
         for field, title in SCORES.items()
     }
-    draw_gains(gains, PAPER_GAINS, folder, "gains")
+    draw_gains(gains, PAPER.gains("micro-F1", "macro-F1"), folder, "gains")
     fill_page(PAGE, folder, make_tables(rows, second, read_records(folder / "doubt.csv")))
 
 

@@ -30,7 +30,7 @@ from experiments.ufet.study import (
     measure_shifted,
     scan_validation,
 )
-from experiments.ufet.tables import PAPER_GAINS, SCORES, make_tables
+from experiments.ufet.tables import PAPER, SCORES, make_tables
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 SHIFTS = (0.0, 1.0, 2.0, 3.0)
@@ -108,7 +108,7 @@ def report(folder: Path) -> None:
         title: {name: gain(rows, name, field).values for name in METHODS if name != BASE}
         for field, title in list(SCORES.items())[:2]
     }
-    draw_gains(gains, PAPER_GAINS, folder, "gains")
+    draw_gains(gains, PAPER.gains("macro-F1", "micro-F1"), folder, "gains")
     doubts = read_records(folder / "doubt.csv")
     fill_page(PAGE, folder, make_tables(rows, curves, shifted, doubts))
 

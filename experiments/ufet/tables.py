@@ -8,31 +8,20 @@ from typing import Any
 import numpy as np
 
 from experiments._multilabel.methods import BASE
-from experiments._multilabel.tables import (
-    claims_table,
-    column,
-    doubt_table,
-    gain_table,
-    paper_table,
-    score_table,
-    settings_table,
-)
+from experiments._multilabel.tables import Published, column, study_tables
 from experiments._output import markdown_table
 from experiments.ufet.figures import Curves
 from experiments.ufet.study import Measured, Shifted
 
-__all__ = ["PAPER", "PAPER_GAINS", "SCORES", "make_tables"]
+__all__ = ["PAPER", "SCORES", "make_tables"]
 
-# Table 1 of the paper: (base, CAN), test.
-PAPER = {
-    "Multitask": {"macro-F1": (31.98, 33.69), "micro-F1": (28.80, 30.69)},
-    "Denoised": {"macro-F1": (40.22, 40.75), "micro-F1": (37.87, 38.71)},
-}
-PAPER_GAINS = {
-    score: [table[score][1] - table[score][0] for table in PAPER.values()]
-    for score in ("macro-F1", "micro-F1")
-}
-PAPER_DOUBT = {0.25: "0.07 %"}
+PAPER = Published(
+    {
+        "Multitask": {"macro-F1": (31.98, 33.69), "micro-F1": (28.80, 30.69)},
+        "Denoised": {"macro-F1": (40.22, 40.75), "micro-F1": (37.87, 38.71)},
+    },
+    doubt={0.25: "0.07 %"},
+)
 SCORES = {
     "macro": "macro-F1",
     "micro": "micro-F1",
@@ -49,12 +38,7 @@ def make_tables(
 ) -> dict[str, str]:
     """The tables of the page."""
     return {
-        "paper": paper_table(rows, PAPER),
-        "claims": claims_table(rows, PAPER_GAINS),
-        "doubt": doubt_table(doubts, PAPER_DOUBT),
-        "scores": score_table(rows, {**SCORES, **VALIDATION}),
-        "gains": gain_table(rows, SCORES),
-        "settings": settings_table(rows),
+        **study_tables(rows, doubts, PAPER, SCORES, VALIDATION),
         "shifted": _shifted_table(shifted),
         "tuning": _tuning_table(curves, float(column(rows, BASE, "val_macro").mean())),
     }
