@@ -103,6 +103,7 @@ def travel(
     validation predictions, whose labels it must not look at again.
     """
     tuned = fit_named(estimator, validation, groups=groups)
+    # Rows without labels served as reference in tuning; peers can make no use of them.
     labelled = validation.labelled()
     result = compared = None
     if test is not None and test.labels is not None:
@@ -164,6 +165,7 @@ def show_journey(journey: Journey) -> None:
     if journey.compared is not None:
         head("How does it compare? On the same test rows")
         out.print(comparison_table(journey.compared))
+        # Where the model does not help, its user should know what does.
         if journey.result is None or not journey.result.verdict.adopted:
             out.print(journey.compared.alternative())
     head("What do the numbers mean?")

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from altnorm._formats import FORMATS
 from altnorm._validation import InputError
+from altnorm.cli._screen import errors
 from altnorm.predictions import Layout
 
 __all__ = [
+    "ClassColumns",
     "Force",
     "Format",
     "Group",
     "Jobs",
     "Json",
     "Label",
+    "LabelColumns",
     "LabelPrefix",
     "Logits",
     "Model",
@@ -30,9 +37,11 @@ __all__ = [
     "Significance",
     "Strict",
     "Test",
+    "Text",
+    "Tuning",
     "UsualOptions",
     "Validation",
-    "layout",
+    "grouped",
     "numbers",
 ]
 
@@ -147,6 +156,15 @@ UsualOptions = Annotated[
         help="Sample logs: keep only the questions with the usual number of options.",
     ),
 ]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        "--text",
+        metavar="NAME",
+        help="Column of TEST to show with the changed rows.",
+        show_default=False,
+    ),
+]
 Group = Annotated[
     str | None,
     typer.Option(
@@ -168,26 +186,99 @@ MultiLabel = Annotated[
 ]
 
 
-def layout(
-    label: str | None = None,
-    label_prefix: str | None = None,
-    prefix: str = "",
-    other: list[str] | None = None,
-    logits: bool = False,
-    format: str | None = None,
-    usual_options: bool = False,
-    *,
-    gaps: bool = False,
-) -> Layout:
-    """Put the options that say which columns hold what together."""
-    if label is not None and label_prefix is not None:
-        raise InputError(
-            "Labels are in one column or in one column per label",
-            remedy="Pass --label or --label-prefix, not both.",
-            code="option",
-        )
-    columns = label, prefix, label_prefix, tuple(other or ())
-    return Layout(*columns, logits, format, usual_options, gaps)
+@dataclass(frozen=True)
+class Tuning:
+    """What tuning looks for, and how."""
+
+    scoring: Scoring = None
+    multilabel: MultiLabel = None
+    significance: Significance = 0.05
+    seed: Seed = 0
+    jobs: Jobs = -1
+
+    def settings(self) -> dict[str, Any]:
+        """Return these options as an estimator takes them."""
+        return {
+            "scoring": self.scoring,
+            "multilabel": self.multilabel,
+            "significance": self.significance,
+            "random_state": self.seed,
+            "n_jobs": self.jobs,
+            "verbose": int(errors.is_terminal),
+        }
+
+
+@dataclass(frozen=True)
+class LabelColumns:
+    """Where the labels are."""
+
+    label: Label = None
+    label_prefix: LabelPrefix = None
+
+
+@dataclass(frozen=True)
+class ClassColumns:
+    """Which columns of a file are classes, and how to read it."""
+
+    prefix: Prefix = ""
+    other: Other = None
+    format: Format = None
+    usual_options: UsualOptions = False
+
+    def layout(
+        self,
+        labels: LabelColumns | None = None,
+        *,
+        logits: bool = False,
+        group: str | None = None,
+        gaps: bool = False,
+    ) -> Layout:
+        """Put what is said about the columns together."""
+        label, label_prefix = (None, None) if labels is None else astuple(labels)
+        if label is not None and label_prefix is not None:
+            raise InputError(
+                "Labels are in one column or in one column per label",
+                remedy="Pass --label or --label-prefix, not both.",
+                code="option",
+            )
+        # A column of groups may hold numbers, and must not pass for a class.
+        others = (*(self.other or ()), *([] if group is None else [group]))
+        columns = label, self.prefix, label_prefix, others
+        return Layout(*columns, logits, self.format, self.usual_options, gaps)
+
+
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a command take options that belong together as one record, such as `LabelColumns`.
+
+    The command line sees one option for each field, in the place of the record.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters, records = [], {}
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if not is_dataclass(kind):
+            parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+            continue
+        assert isinstance(kind, type)
+        records[parameter.name] = kind
+        types = get_type_hints(kind, include_extras=True)
+        for field in fields(kind):
+            how: dict[str, Any] = {"default": field.default, "annotation": types[field.name]}
+            parameters.append(inspect.Parameter(field.name, parameter.KEYWORD_ONLY, **how))
+
+    @wraps(command)
+    def run(**given: Any) -> Any:
+        made = {
+            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            for name, kind in records.items()
+        }
+        return command(**given, **made)
+
+    # What Typer reads.
+    signature = inspect.Signature(parameters, return_annotation=hints.get("return"))
+    vars(run)["__signature__"] = signature
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 def numbers(text: str, option: str, kind: type[Any] = float) -> tuple[Any, ...]:

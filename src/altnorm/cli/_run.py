@@ -84,11 +84,13 @@ def _tell(error: Exception) -> int:
         sentence = " ".join(error.format_message().split()).rstrip(".") + "."
         errors.print(f"Error: {sentence} See --help.", markup=False, soft_wrap=True)
         return BAD_INPUT
+    # A full disk behind standard output fails once more when Python exits, unless it is silenced.
     if isinstance(error, OSError) and error.filename is None and _stdout_fails():
         _silence_stdout()
     if isinstance(error, (InputError, OSError, ImportError, MemoryError)) or _is_arrow(error):
         errors.print(f"Error: {one_sentence(error)}", markup=False, soft_wrap=True)
         return BAD_INPUT
+    # Not one of those that tell a user what to do: the trace is for us.
     traceback.print_exception(error)
     errors.print("This is an error in altnorm. Please report it with the lines above.")
     return INTERNAL

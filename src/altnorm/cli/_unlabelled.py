@@ -47,6 +47,7 @@ def fit_unlabelled(
                 code="option",
             )
     settings = {name.removesuffix("s"): values[0] for name, values in grid.items()}
+    # Without labels there is nothing to count, nor anything to shrink.
     known = "uniform" if isinstance(prior, str) else prior
     normalizer = AlternatingNormalizer(
         **settings, prior=known, multilabel=multilabel, input=predictions.input

@@ -53,6 +53,7 @@ def _window_of_table(normalizer: Any, source: Path, layout: Layout) -> Any:
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
     with open_table(source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
+        # Probabilities give a class too many away by their sum; logits do not.
         if layout.logits:
             check_no_spare(table.schema, layout, columns)
         try:

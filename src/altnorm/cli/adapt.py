@@ -21,16 +21,15 @@ EXAMPLE = "altnorm adapt model.safetensors new.parquet -o model2.safetensors"
 _N_SHOWN = 5
 
 
+@options.grouped
 def adapt(
     model: options.Model,
     new: Annotated[
         Path, typer.Argument(metavar="NEW", help="Predictions without labels, some hundred rows.")
     ],
     output: options.Output,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
+    *,
+    columns: options.ClassColumns,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -42,9 +41,7 @@ def adapt(
     """
     check_output(output, force=force)
     normalizer = load_model(model)
-    layout = options.layout(
-        None, None, prefix, other, normalizer.input == "logits", format, usual_options
-    )
+    layout = columns.layout(logits=normalizer.input == "logits")
     adapted = adapt_to_file(normalizer, new, layout)
     save_model(adapted, output, force=force)
     if json:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -37,14 +37,13 @@ from altnorm.predictions import Layout, read_predictions, write_predictions
 EXAMPLE = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
 
 
+@options.grouped
 def apply(
     model: options.Model,
     source: Annotated[Path, typer.Argument(metavar="IN", help="Predictions to adjust.")],
     output: options.Output,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
+    *,
+    columns: options.ClassColumns,
     prediction: Annotated[
         str | None,
         typer.Option(
@@ -67,16 +66,13 @@ def apply(
     """
     start = time.perf_counter()
     normalizer = load_model(model)
-    layout = options.layout(
-        None, None, prefix, other, normalizer.input == "logits", format, usual_options
-    )
+    layout = columns.layout(logits=normalizer.input == "logits")
     if adapt:
         normalizer = adapt_to_file(normalizer, source, layout)
     watch, changes = DriftWatch(normalizer), ChangeCount(normalizer)
-    if find_source(source, format).is_table:
-        n_rows = _stream(watch, changes, source, output, layout, prediction, jobs, force)
-    else:
-        n_rows = _whole(watch, changes, source, output, layout, prediction, force)
+    job = _Job(source, output, layout, prediction, force, watch, changes)
+    is_stream = find_source(source, layout.format).is_table
+    n_rows = _stream(job, jobs) if is_stream else _whole(job)
     seconds = time.perf_counter() - start
     drift = watch.result()
     if drift is not None and drift.advice != "nothing":
@@ -100,41 +96,46 @@ def apply(
         out.print(f"{summary}: {output}", soft_wrap=True)
 
 
-def _stream(
-    watch: DriftWatch,
-    changes: ChangeCount,
-    source: Path,
-    output: Path,
-    layout: Layout,
-    prediction: str | None,
-    jobs: int,
-    force: bool,
-) -> int:
+class _Job(NamedTuple):
+    """What to read and to write, and what is counted on the way."""
+
+    source: Path
+    output: Path
+    layout: Layout
+    prediction: str | None
+    force: bool
+    watch: DriftWatch
+    changes: ChangeCount
+
+
+def _stream(job: _Job, n_jobs: int) -> int:
     """Adjust a table batch by batch."""
     from altnorm.arrow import apply_batches, output_schema
 
-    if not is_table(output):
+    layout, watch, changes = job.layout, job.watch, job.changes
+    if not is_table(job.output):
         raise InputError(
-            f"A table cannot become '{output.suffix}' without losing columns",
+            f"A table cannot become '{job.output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
             code="option",
         )
     normalizer, n_rows = watch.normalizer, 0
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
-    with open_table(source, numbers=columns, **layout.reading) as table:
+    with open_table(job.source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
         # Neither logits nor labels have a sum that would give away a class too many.
         if layout.logits or not kind_of(normalizer).sums_to_one:
             check_no_spare(table.schema, layout, columns)
-        names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
+        names: dict[str, Any] = {"prefix": layout.prefix, "prediction": job.prediction}
         schema = output_schema(normalizer, table.schema, **names)
         # Threads work ahead of the writer, so what was read waits here for its result.
         seen: deque[Any] = deque()
         batches = apply_batches(
-            normalizer, _sampled(table.batches, columns, watch, seen), n_jobs=jobs, **names
+            normalizer, _sampled(table.batches, columns, watch, seen), n_jobs=n_jobs, **names
         )
+        how: dict[str, Any] = {"numbers": columns, "codec": table.codec, "force": job.force}
         with (
-            write_table(output, schema, numbers=columns, codec=table.codec, force=force) as write,
+            write_table(job.output, schema, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
         ):
             for batch in _with_spare(batches, spare_columns(table.schema, layout, columns)):
@@ -170,26 +171,18 @@ def _with_spare(batches: Iterator[Any], spare: list[str]) -> Iterator[Any]:
         raise with_spare_hint(error, spare) from error
 
 
-def _whole(
-    watch: DriftWatch,
-    changes: ChangeCount,
-    source: Path,
-    output: Path,
-    layout: Layout,
-    prediction: str | None,
-    force: bool,
-) -> int:
+def _whole(job: _Job) -> int:
     """Adjust a file of arrays."""
-    if prediction is not None:
+    if job.prediction is not None:
         raise InputError(
             "--prediction adds a column to a table", remedy="Name a table as input.", code="option"
         )
-    normalizer = watch.normalizer
-    predictions = read_predictions(source, layout, classes=normalizer.classes_)
+    normalizer = job.watch.normalizer
+    predictions = read_predictions(job.source, job.layout, classes=normalizer.classes_)
     check_kind(predictions, normalizer)
     proba = check_adjusted(normalizer.transform(predictions.proba))
     adjusted = replace(predictions, proba=proba, input="proba")
-    watch.add(predictions.proba)
-    changes.add(predictions.proba, proba)
-    write_predictions(adjusted, output, layout, force=force)
+    job.watch.add(predictions.proba)
+    job.changes.add(predictions.proba, proba)
+    write_predictions(adjusted, job.output, job.layout, force=job.force)
     return len(adjusted.proba)

@@ -28,6 +28,7 @@ from altnorm.predictions import Layout, read_predictions
 EXAMPLE = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"
 
 
+@options.grouped
 def ask(
     model: options.Model,
     pool: Annotated[
@@ -37,12 +38,9 @@ def ask(
     number: Annotated[
         int, typer.Option("--number", "-n", metavar="N", min=1, help="Rows to label.")
     ] = 40,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
+    *,
+    labels: options.LabelColumns,
+    columns: options.ClassColumns,
     seed: options.Seed = 0,
     force: options.Force = False,
     json: options.Json = False,
@@ -56,9 +54,7 @@ def ask(
     if Path(output).exists() and not force:
         asked = read_questions(output)
     check_output(output, force=force or asked is not None)
-    layout = options.layout(
-        label, label_prefix, prefix, other, format=format, usual_options=usual_options
-    )
+    layout = columns.layout(labels)
     stop = number if asked is None else asked.n_rows + number
     questions = pool_questions(model, pool, layout, seed, stop)
     if asked is not None:
@@ -66,8 +62,8 @@ def ask(
     if questions.lines:
         questions.write(output, force=force or asked is not None)
     if json:
-        source = questions.source._asdict()
-        print_json({"output": str(output), "n_asked": questions.n_rows, **source})
+        origin = questions.source._asdict()
+        print_json({"output": str(output), "n_asked": questions.n_rows, **origin})
     else:
         _show(questions, 0 if asked is None else asked.n_rows, model, output)
 

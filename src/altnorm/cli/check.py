@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import webbrowser
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from altnorm._files import check_output
 from altnorm.cli import _options as options
 from altnorm.cli._fit import read_groups
 from altnorm.cli._journey import Files, show_files, show_journey, travel
-from altnorm.cli._screen import errors, out, print_json
+from altnorm.cli._screen import out, print_json
 from altnorm.predictions import read_predictions, read_texts
 from altnorm.report import check_page
 from altnorm.tuning.summary import does
@@ -22,6 +21,7 @@ from altnorm.tuning.summary import does
 EXAMPLE = "altnorm check val.parquet test.parquet --label intent"
 
 
+@options.grouped
 def check(
     validation: options.Validation,
     test: Annotated[
@@ -42,27 +42,13 @@ def check(
     open_page: Annotated[
         bool, typer.Option("--open", metavar="", help="Open the report in a browser.")
     ] = False,
-    scoring: options.Scoring = None,
-    multilabel: options.MultiLabel = None,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
+    *,
+    tuning: options.Tuning,
+    labels: options.LabelColumns,
     group: options.Group = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
+    columns: options.ClassColumns,
     logits: options.Logits = False,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of TEST to show with the changed rows.",
-            show_default=False,
-        ),
-    ] = None,
-    significance: options.Significance = 0.05,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = -1,
+    text: options.Text = None,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -72,31 +58,19 @@ def check(
     Without TEST every validation row is judged by fits that have not seen it.
     """
     files = Files(model, report)
+    # Tuning takes a while: what would be refused at its end is refused now.
     check_page(report)
     for path in (model, report):
         check_output(path, force=force)
     shown = validation if test is None else test
-    others = [*(other or ()), *([group] if group else ())]
-    layout = options.layout(
-        label, label_prefix, prefix, others, logits, format, usual_options, gaps=True
-    )
+    layout = columns.layout(labels, logits=logits, group=group, gaps=True)
     val = read_predictions(validation, layout)
     tested = None
     if test is not None:
-        is_logits = val.input == "logits"
-        layout = replace(layout, other=tuple(other or ()), logits=is_logits, gaps=False)
+        layout = columns.layout(labels, logits=val.input == "logits")
         tested = read_predictions(test, layout, classes=val.classes)
-    estimator = Adjuster(
-        scoring=scoring,
-        multilabel=multilabel,
-        significance=significance,
-        input=val.input,
-        random_state=seed,
-        n_jobs=jobs,
-        verbose=int(errors.is_terminal),
-    )
     journey = travel(
-        estimator,
+        Adjuster(**tuning.settings(), input=val.input),
         val,
         tested,
         files,

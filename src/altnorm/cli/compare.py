@@ -16,23 +16,21 @@ from altnorm.predictions import Predictions, read_predictions
 EXAMPLE = "altnorm compare val.parquet test.parquet --label intent"
 
 
+@options.grouped
 def compare(
     validation: options.Validation,
     test: options.Test,
     scoring: options.Scoring = None,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
+    *,
+    labels: options.LabelColumns,
+    columns: options.ClassColumns,
     logits: options.Logits = False,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
     """Fit each method on validation predictions and compare them on test predictions."""
-    layout = options.layout(label, label_prefix, prefix, other, logits, format, usual_options)
+    layout = columns.layout(labels, logits=logits)
     val = read_predictions(validation, layout)
     tested = read_predictions(test, layout, classes=val.classes)
     if val.labels is not None and tested.labels is not None and val.kind != tested.kind:

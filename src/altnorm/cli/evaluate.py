@@ -24,16 +24,14 @@ from altnorm.predictions import Predictions, read_predictions
 EXAMPLE = "altnorm evaluate model.safetensors test.parquet --label intent"
 
 
+@options.grouped
 def evaluate(
     model: options.Model,
     test: options.Test,
     scoring: options.Scoring = None,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
+    *,
+    labels: options.LabelColumns,
+    columns: options.ClassColumns,
     rows: Annotated[
         int, typer.Option(metavar="N", min=0, help="Fixed and broken rows to show, each.")
     ] = 5,
@@ -44,9 +42,7 @@ def evaluate(
 ) -> int:
     """Scores before and after, the verdict, and which rows were fixed and broken."""
     normalizer = load_model(model)
-    layout = options.layout(
-        label, label_prefix, prefix, other, normalizer.input == "logits", format, usual_options
-    )
+    layout = columns.layout(labels, logits=normalizer.input == "logits")
     predictions = read_predictions(test, layout, classes=normalizer.classes_)
     result = evaluate_normalizer(
         normalizer, predictions, scoring=scoring, significance=significance, random_state=seed

@@ -19,6 +19,7 @@ EXAMPLE = "altnorm judge model.safetensors ask.csv"
 _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}
 
 
+@options.grouped
 def judge(
     model: options.Model,
     asked: Annotated[
@@ -33,12 +34,9 @@ def judge(
             show_default=False,
         ),
     ] = None,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
+    *,
+    labels: options.LabelColumns,
+    columns: options.ClassColumns,
     significance: options.Significance = 0.05,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -53,9 +51,7 @@ def judge(
     done = judgement.n_labelled == questions.n_rows
     n_before = questions.n_rows
     if pool is not None and judgement.decision == GO_ON and done:
-        layout = options.layout(
-            label, label_prefix, prefix, other, format=format, usual_options=usual_options
-        )
+        layout = columns.layout(labels)
         stop = n_before + judgement.n_expected
         more = pool_questions(model, pool, layout, questions.source.seed, stop)
         questions = questions.extended(more)

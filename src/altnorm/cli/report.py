@@ -17,6 +17,7 @@ from altnorm.predictions import read_predictions, read_texts
 EXAMPLE = "altnorm report model.safetensors test.parquet --label intent -o report.html"
 
 
+@options.grouped
 def report(
     model: options.Model,
     test: options.Test,
@@ -29,25 +30,15 @@ def report(
             show_default=False,
         ),
     ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of TEST to show with the changed rows.",
-            show_default=False,
-        ),
-    ] = None,
+    text: options.Text = None,
     title: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Title of the page.", show_default=False),
     ] = None,
     scoring: options.Scoring = None,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
+    *,
+    labels: options.LabelColumns,
+    columns: options.ClassColumns,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -57,9 +48,7 @@ def report(
     check_page(output)
     check_output(output, force=force)
     normalizer = load_model(model)
-    layout = options.layout(
-        label, label_prefix, prefix, other, normalizer.input == "logits", format, usual_options
-    )
+    layout = columns.layout(labels, logits=normalizer.input == "logits")
     tested = read_predictions(test, layout, classes=normalizer.classes_)
     texts = None if text is None else read_texts(test, text, layout)
     val = compared = None

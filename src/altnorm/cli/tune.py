@@ -14,7 +14,7 @@ from altnorm._sentences import calibration_words
 from altnorm._words import plural, setting_words
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named, read_groups
-from altnorm.cli._screen import errors, out, print_json, show_verdict
+from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
 from altnorm.model import save_model
 from altnorm.predictions import Predictions, read_predictions
@@ -25,19 +25,16 @@ DEPTHS, THRESHOLDS = "1,2,3,4,5", "0.25,0.5,0.75"
 FAMILIES = "alternating,bias,matrix"
 
 
+@options.grouped
 def tune(
     validation: options.Validation,
     output: options.Output,
-    scoring: options.Scoring = None,
-    multilabel: options.MultiLabel = None,
-    label: options.Label = None,
-    label_prefix: options.LabelPrefix = None,
+    *,
+    tuning: options.Tuning,
+    labels: options.LabelColumns,
     group: options.Group = None,
-    prefix: options.Prefix = "",
-    other: options.Other = None,
+    columns: options.ClassColumns,
     logits: options.Logits = False,
-    format: options.Format = None,
-    usual_options: options.UsualOptions = False,
     prior: Annotated[
         str,
         typer.Option(
@@ -76,9 +73,6 @@ def tune(
         ),
     ] = True,
     cv: Annotated[int, typer.Option(metavar="K", help="Number of folds.")] = 5,
-    significance: options.Significance = 0.05,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = -1,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -88,30 +82,16 @@ def tune(
     Without enough evidence for a gain the model changes nothing, and says so.
     """
     check_output(output, force=force)
-    columns = label, label_prefix, prefix, [*(other or ()), *([group] if group else ())]
-    layout = options.layout(*columns, logits, format, usual_options, gaps=True)
+    layout = columns.layout(labels, logits=logits, group=group, gaps=True)
     predictions = read_predictions(validation, layout)
-    known = resolve_prior(prior, predictions, multilabel)
+    known = resolve_prior(prior, predictions, tuning.multilabel)
+    grid = _grid(alphas, _unless(depths, DEPTHS), _unless(thresholds, THRESHOLDS))
     if no_labels:
-        grid = _grid(alphas, _unless(depths, DEPTHS), _unless(thresholds, THRESHOLDS))
-        fitted = fit_unlabelled(predictions, known, multilabel, grid)
+        fitted = fit_unlabelled(predictions, known, tuning.multilabel, grid)
         save_unlabelled(fitted, output, force=force, json=json)
         return 0
-    grid = _grid(alphas, _unless(depths, DEPTHS), _unless(thresholds, THRESHOLDS))
-    tuned = _estimator(
-        grid,
-        families,
-        calibrate,
-        prior=known,
-        scoring=scoring,
-        multilabel=multilabel,
-        cv=cv,
-        significance=significance,
-        random_state=seed,
-        n_jobs=jobs,
-        input=predictions.input,
-        verbose=int(errors.is_terminal),
-    )
+    settings = {**tuning.settings(), "prior": known, "cv": cv, "input": predictions.input}
+    tuned = _estimator(grid, families, calibrate, **settings)
     groups = read_groups(validation, group, len(predictions.proba), layout)
     fit_named(tuned, predictions, groups=groups)
     save_model(tuned, output, force=force)
