@@ -101,6 +101,7 @@ def total_limits(draws: DrawnUnits, significance: float) -> tuple[int, int]:
 def _lower_limit(draws: DrawnUnits, significance: float) -> int:
     """Smallest total that was never rejected as too small."""
     low, high = (int(bound[-1]) for bound in possible(draws))
+    # The capital falls as the total that is bet on grows, so bisection finds the limit.
     while low < high:
         middle = (low + high) // 2
         if log_capital(draws, middle).max() >= -np.log(significance):
@@ -131,6 +132,7 @@ def _path_length(
     draws: DrawnUnits, p: float, neither: float, left: int, significance: float
 ) -> int:
     """Further draws until a decision along the mean path, with a share `p` of fixed units."""
+    # The mean path is smooth: two hundred points on it, dense at the start, are as good as all.
     ends = np.unique(np.geomspace(1, left, 200).round().astype(int))
     shares = (1 - neither) * np.array([p, 1 - p])
     # Evidence for a total above 0, and the mirrored evidence for a total below 1.
@@ -147,8 +149,10 @@ def _path(
     starts = np.append(0, ends[:-1])
     seen_x, left = draws.x.sum(), draws.total - draws.k.sum()
     per_unit = left / (draws.n_units - draws.x.size)
+    # All draws of a stretch are taken to be those in its middle.
     middle = (starts + ends - 1) / 2 * per_unit
     low = 1 + (s - seen_x - middle * (shares[0] - shares[1])) / (left - middle)
+    # Where nothing is left to bet on the factor would divide by zero.
     low = np.maximum(low, np.finfo(float).eps)[:, None]
     outcomes = zip((2.0, 1.0, 0.0), (shares[0], neither, shares[1]), strict=True)
     growth = sum(q * np.log1p(_PARTS * (gain / low - 1)) for gain, q in outcomes)

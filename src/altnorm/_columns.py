@@ -163,6 +163,7 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
                 "Drop or repair those rows.",
                 code="columns",
             )
+        # NumPy would make objects of decimals.
         if pa.types.is_decimal(kind):
             column = column.cast(pa.float64())
         out[:, j] = column.to_numpy()
@@ -321,6 +322,7 @@ def _candidates(schema: Any, layout: Layout) -> list[str]:
     fields = [field for field in schema if field.name not in taken]
     if layout.label_prefix:
         fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]
+    # A prefix was chosen by people; types need not be looked at.
     if layout.prefix:
         return [field.name for field in fields if field.name.startswith(layout.prefix)]
     return [field.name for field in fields if _is_fraction(field.type)]

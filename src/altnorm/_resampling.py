@@ -216,7 +216,9 @@ class Sampler:
 
     def exchange(self, pair: _Pair, gain: float) -> float:
         """Two-sided p-value of the exchange test: all exchanges if they are few, else random."""
+        # Exchanges that are equal but for rounding count as reached, the observed one among them.
         least = abs(gain) * (1 - 1e-12) - 1e-12
+        # Fewer possible exchanges than random ones: all of them give the exact p-value.
         if pair.n_changed < math.log2(self.n_resamples):
             every = np.arange(2**pair.n_changed)[:, None] >> np.arange(pair.n_changed) & 1
             return float(np.mean(abs(pair.exchanged(every.astype(bool))) >= least))
@@ -231,10 +233,12 @@ class Sampler:
         gains = []
         for size in self._blocks(pair.width):
             drawn = self.rng.integers(0, pair.n_rows, (size, pair.n_rows))
+            # One `bincount` counts all resamples, each in numbers of its own.
             drawn += pair.n_rows * np.arange(size)[:, None]
             times = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
             gains.append(pair.resampled(times.astype(float)))
         found = np.concatenate(gains)
+        # A resample that lacks a class may have no score.
         found = found[np.isfinite(found)]
         return float(np.std(found, ddof=1)) if found.size > 1 else math.nan
 

@@ -54,6 +54,7 @@ class SampleLog:
                 f"line {number} has {', '.join(sorted(record))[:80]}",
                 "For other JSON lines, pass --format jsonl.",
             )
+        # Each filter repeats all questions: lines of one filter only are one set of predictions.
         self._filters[str(record.get("filter"))] += 1
         if not self._is_first_filter(record):
             return
@@ -121,6 +122,7 @@ def _log_likelihoods(record: dict[str, Any], number: int) -> list[float]:
             "Only logs of multiple-choice tasks can be read.",
         )
     asked = _arguments(record)
+    # For mutual information the harness asks for each option once more, without the prompt.
     half = len(asked) // 2
     if half and all(prompt == "" for prompt, _ in asked[half:]) and asked[0][0] != "":
         return values[:half]
@@ -131,6 +133,7 @@ def _arguments(record: dict[str, Any]) -> list[tuple[str, str]]:
     """Prompt and continuation of each request, where the log has them."""
     given = record.get("arguments")
     if isinstance(given, dict):
+        # Newer logs name the arguments; older ones list them.
         given = [[each.get("arg_0"), each.get("arg_1")] for each in given.values()]
     if not isinstance(given, list):
         return []
@@ -139,6 +142,7 @@ def _arguments(record: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _option_texts(record: dict[str, Any], size: int) -> tuple[str, ...]:
     texts = tuple(text.strip() for _, text in _arguments(record)[:size])
+    # Options that read alike cannot serve as names of classes.
     return texts if len(set(texts)) == size else ()
 
 

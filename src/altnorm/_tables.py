@@ -103,6 +103,7 @@ def open_table(
             else:
                 table = _open_arrow(source.path, stack)
             _check_names(table.schema.names, source.path)
+        # A damaged file may fail at any batch, long after it was opened.
         batches = _guarded(table.batches, source)
         yield TableSource(table.schema, batches, table.n_rows, table.codec)
 
@@ -260,6 +261,7 @@ def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
     # A buffer a column: without it, whole column chunks of a row group are held at once.
     file = stack.enter_context(parquet.ParquetFile(source, buffer_size=2**16, pre_buffer=False))
     metadata = file.metadata
+    # The output is to be compressed as the input was.
     codec = "snappy"
     if metadata.num_row_groups and metadata.num_columns:
         codec = metadata.row_group(0).column(0).compression.lower()
@@ -281,6 +283,7 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
             f"'{source}' is a Feather file of version 1",
             remedy="Write it as version 2, which is Arrow.",
         )
+    # Both a file and a stream are called .arrow; only the file says so in its first bytes.
     if start == b"ARROW1":
         reader = stack.enter_context(pa.ipc.open_file(file))
         whole = (reader.get_batch(i) for i in range(reader.num_record_batches))
@@ -317,6 +320,7 @@ def _parquet_writer(
     writer = stack.enter_context(
         parquet.ParquetWriter(path, schema, compression=codec, use_dictionary=repeats)
     )
+    # Small batches are held back: each would become a row group, and readers are slow on many.
     held: list[Any] = []
 
     def flush() -> None:
@@ -329,6 +333,7 @@ def _parquet_writer(
         if sum(part.nbytes for part in held) >= _GROUP_BYTES:
             flush()
 
+    # After an error the file is thrown away, so what is held need not be written.
     stack.push(lambda kind, error, trace: None if kind else flush())
     return write
 

@@ -65,6 +65,8 @@ def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = "log_pr
     _check_mass(mass, absent)
     n_missing = (n_classes - (~absent).sum(axis=1)).astype(known.dtype)
     smallest = np.where(absent, np.inf, known).min(axis=1)
+    # What is missing goes to the other classes in equal parts, of which none may overtake a known
+    # one.
     share = np.minimum(np.maximum(1 - mass, 0) / np.maximum(n_missing, 1), smallest)
     proba = np.repeat(share[:, None], n_classes, axis=1)
     rows = np.broadcast_to(np.arange(len(columns))[:, None], columns.shape)
@@ -97,10 +99,12 @@ def _read(indices: Any, values: Any, n_classes: int, input: str) -> tuple[np.nda
     _refuse(
         (columns < -1) | (columns >= n_classes), columns, f"from -1 to {n_classes - 1}", "indices"
     )
+    # -1 stands for no class and may be there more than once.
     ordered = np.sort(columns, axis=1)
     twice = np.zeros(columns.shape, bool)
     twice[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     _refuse(twice, ordered, "different classes in each row", "indices")
+    # In half precision, sums of probabilities would be off by more than is allowed.
     known = known.astype(np.result_type(known.dtype, np.float32))
     used = columns >= 0
     if input == "log_proba":

@@ -95,6 +95,7 @@ class Explanation:
         `decide` is the rule from probabilities to class codes, or to a 0/1 matrix.
         """
         codes = np.stack([decide(before), decide(after)], axis=-1).astype(int)
+        # Old and new decision of each row, (n, 2), or of each label of each row, (n, m, 2).
         if codes.ndim == 2:
             row = np.flatnonzero(codes[:, 0] != codes[:, 1])
             codes, doubt, label, names = codes[row], ambiguity[row], None, classes

@@ -265,6 +265,7 @@ def tuning_curves(
             ("alpha", "depth", "threshold", "score"), (alpha, depth, threshold, score), strict=True
         )
     }
+    # The untouched score has no line of its own; all gains are counted from it.
     base = float(score[top] - cv_results["gain"][top])
     return TuningCurves(tuple(curves), base, chosen, score.size)
 

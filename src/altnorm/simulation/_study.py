@@ -194,5 +194,6 @@ def _measure(draws: Draws, alphas: tuple[float, ...]) -> tuple[Floats, Floats]:
 
 def _agreement(rows: Floats, prior: Floats) -> Floats:
     """Inner product of each row, divided by its sum, with the draw's prior."""
+    # Both sums in one product: rows are read once.
     sums = rows @ np.stack([prior, np.ones_like(prior)], axis=2)
     return sums[..., 0] / sums[..., 1]

@@ -60,6 +60,8 @@ class Attribution:
         self.groups = data.groups
         if self.groups is None and self.score.function is not None:
             n = len(self.labels)
+            # A fixed seed: which rows share a block is no choice that could be made to suit the
+            # result.
             deal = np.random.default_rng(0).permutation(n)
             self.groups = deal % min(n, _N_BLOCKS)
         if self.score.per_row is not None:  # all that is needed; probabilities would be large
@@ -101,6 +103,8 @@ class Attribution:
         rows = np.asarray(change @ derivative(self.score.of_counts, middle)).ravel()
         touched = np.asarray(abs(change).sum(axis=1)).ravel() > 0
         if touched.any():
+            # What the derivative misses is curvature; shared out, the units add up to the gain
+            # exactly.
             rows[touched] += (gain - rows.sum()) / touched.sum()
         return rows
 
@@ -124,6 +128,7 @@ def derivative(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.ndar
     used = np.flatnonzero(at > 0)
     for start in range(0, used.size, _CHUNK):
         which = used[start : start + _CHUNK]
+        # Relative to the count, so that a small one stays positive.
         step = _STEP * at[which]
         points = np.tile(at, (2, which.size, 1))
         points[0, np.arange(which.size), which] += step

@@ -71,6 +71,7 @@ def compete(
             family.explore(dealing, ledger.record, full=full)
         if full:
             dealings.append(dealing)
+        # One-sided: a verdict asks only for a gain, so it has half of the two-sided level.
         test = max_t(ledger, menu, significance / 2)
         if number + 1 >= FULL_DEALINGS and is_settled(test):
             break
@@ -95,6 +96,7 @@ def _conclude(
         handicap[family.name] = finding.optimism
         own_test = max_t(ledger, family.menu(), significance / 2)
         verdicts[family.name] = make_verdict(ledger, finding, own_test, significance)
+    # A family with many settings has the luckier best one, so each brings its own handicap.
     finding = settle(ledger, settings, confidence=CONFIDENCE, handicap=handicap)
     verdict = make_verdict(ledger, finding, test, significance)
     return Competition(finding, verdict, verdicts, ledger, dealings)
@@ -106,6 +108,7 @@ def make_verdict(
     """Put the test and the estimate into one record."""
     attribution: Any = ledger.attribute
     p_value = min(1.0, 2 * test.p_value)
+    # A score of probabilities can gain without a changed decision.
     identical = finding.n_changed == 0 and finding.gain == 0
     reason = reason_against(finding.gain, p_value, significance, identical=identical)
     if not reason:

@@ -178,6 +178,8 @@ class ClassCrossFit:
                     at = here[block]
                     powers = PowerRows.of(self.proba[rows[at]], q, alpha)
                     for one, size, out in zip(sums, sizes, new, strict=True):
+                        # The most doubtful rows come first, so those above a threshold are the
+                        # first `size`.
                         n = int(np.searchsorted(at, size))
                         if n:
                             out[at[:n]] = self._read(step_block(powers.head(n), one))
@@ -203,6 +205,7 @@ class ClassCrossFit:
         with quiet(np):
             for rows in block_slices(n, 24 * m, self.proba, cached=True):
                 x = np.multiply(alpha, np.log(self.proba[rows]), dtype=np.float64)
+                # A column of zeros has the maximum -inf, and -inf minus -inf would be NaN.
                 top = np.maximum(x.max(axis=0), np.finfo(x.dtype).min)
                 log_s = log_add(log_s, top + np.log(groups[:, rows] @ np.exp(x - top)))
             self._repair(log_s, groups, alpha)
@@ -327,6 +330,8 @@ class BinaryCrossFit:
                 lq + o - log_add(o, s + 0 * o) for o, s, lq in zip(own, sums, log_q, strict=True)
             ]
             new = kept[0] - kept[1]
+            # Where prior or reference has only one of yes and no, there is nothing to weigh: the
+            # entry stays as it is.
             y = np.where(np.isfinite(new) & np.isfinite(sums[0] - sums[1]), new, y)
             yield y
             step = (log_q[0] - sums[0]) - (log_q[1] - sums[1])

@@ -54,6 +54,8 @@ class DeviceCrossFit(ClassCrossFit):
             here, prior = np.flatnonzero(self.folds[rows] == k), self._wide(q)
             b = take_rows(self.rows, rows[here])
             for (_, log_s), size, out in zip(references, sizes, new, strict=True):
+                # The most doubtful rows come first, so those above a threshold are the first
+                # `size`.
                 n, sums = int(np.searchsorted(here, size)), self._wide(log_s[k])
                 if n:
                     step = step_once(b[:n, :], sums, prior, alpha=alpha)
@@ -70,6 +72,7 @@ class DeviceCrossFit(ClassCrossFit):
         mass, prior = setting.smoothing * weight.sum(), self._wide(self.priors[fold])
         b, xp = take_rows(self.rows, rows[self.folds[rows] == fold]), array_namespace(self.rows)
         reference = xp.astype(take_rows(self.rows, used), prior.dtype, copy=False)
+        # A class without labels stands in the reference with a sure row of its own.
         sure = self._wide(np.eye(prior.shape[0])[missing])
         steps = []
         with quiet(np):
@@ -96,8 +99,10 @@ class DeviceCrossFit(ClassCrossFit):
         with quiet(np):
             for rows in block_slices(n, 24 * m, self.rows, cached=True):
                 x = alpha * xp.astype(xp.log(self.rows[rows, :]), log_s.dtype, copy=False)
+                # A column of zeros has the maximum -inf, and -inf minus -inf would be NaN.
                 top = xp.clip(xp.max(x, axis=0), min=float(xp.finfo(x.dtype).min))
                 log_s = log_add(log_s, top + xp.log(weights[:, rows] @ xp.exp(x - top)))
+            # From here on the sums are small, one row per fold and set, and stay on the host.
             sums = np.array(to_numpy(log_s))
             self._repair(sums, groups, alpha)
             sums = log_add(sums.reshape(-1, n_folds, m), np.log(self.absent))

@@ -29,5 +29,6 @@ def as_table(ledger: Ledger) -> dict[str, np.ndarray]:
     table["gain"] = gain
     changed = [np.mean([r[s].n_changed for r in rounds]) for s in settings]
     table["n_changed"] = np.round(changed).astype(int)
+    # The first `argsort` says who comes at each rank, the second at which rank each comes.
     table["rank"] = 1 + np.argsort(np.argsort(-gain, kind="stable"))
     return table

@@ -47,6 +47,7 @@ def plan_search(grid: Grid, try_first: Callable[[Sequence[float]], Tried]) -> Se
         What was tried at depth 1, and what to try deeper.
     """
     order = sorted({float(alpha) for alpha in grid.alphas})
+    # The last one too: the best exponent may lie at the end of the grid.
     coarse = sorted({*range(0, len(order), COARSE), len(order) - 1})
     tried = try_first([order[i] for i in coarse])
     best = _best_by_alpha(tried, BEST)
