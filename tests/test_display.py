@@ -233,19 +233,20 @@ def test_logits_are_read_as_the_estimator_reads_them():
         AlternatingNormalizer(threshold=0.5, input=kind).fit(values, y)
         for kind, values in (("proba", proba), ("logits", np.log(proba)))
     )
-    for display in (FixedBrokenDisplay, ReliabilityDisplay):
-        left, right = (
-            display.from_estimator(one, proba, y),
-            display.from_estimator(two, np.log(proba), y),
-        )
-        for name in ("changes", "after"):
-            for value, other in zip(
-                vars(getattr(left, name, left)).values(),
-                vars(getattr(right, name, right)).values(),
-                strict=True,
-            ):
-                if isinstance(value, np.ndarray):
-                    np.testing.assert_allclose(value, other, rtol=1e-9)
+    changes, same = (
+        FixedBrokenDisplay.from_estimator(normalizer, values, y).changes
+        for normalizer, values in ((one, proba), (two, np.log(proba)))
+    )
+    assert changes.fixed.sum() > 0
+    np.testing.assert_array_equal(changes.fixed, same.fixed)
+    np.testing.assert_array_equal(changes.broken, same.broken)
+    after, alike = (
+        ReliabilityDisplay.from_estimator(normalizer, values, y).after
+        for normalizer, values in ((one, proba), (two, np.log(proba)))
+    )
+    np.testing.assert_array_equal(after.count, alike.count)
+    np.testing.assert_allclose(after.confidence, alike.confidence, rtol=1e-9)
+    np.testing.assert_allclose(after.right, alike.right, rtol=1e-9)
 
 
 def test_a_rule_of_decision_is_honoured():

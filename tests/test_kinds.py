@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from altnorm import InputError, ambiguity
-from altnorm._kinds import Labelwise, Pairs, SingleLabel, kind_of, resolve_kind
+from altnorm._kinds import (
+    Labelwise,
+    Pairs,
+    SingleLabel,
+    kind_of,
+    kind_of_labels,
+    resolve_kind,
+)
 from altnorm.peers import GlobalThreshold, Identity
 
 ROWS = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
@@ -97,3 +104,77 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
 def test_what_is_no_class_label(labels):
     with pytest.raises((ValueError, TypeError), match=r"Unknown label type|not supported between"):
         SingleLabel().check_labels(labels, (60, 60))
+
+
+KINDS = [SingleLabel(), Pairs(), Labelwise()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_is_the_way_back_from_encoding(kind):
+    classes = np.array(["b", "a", "c"])
+    labels = y = np.array([[1, 1, 0], [0, 1, 0]], dtype=bool)
+    if kind == SingleLabel():
+        labels = np.array(["a", "c", "b"])
+        y = np.array([1, 2, 0])
+    codes = kind.encode(labels, classes)
+    np.testing.assert_array_equal(codes, y)
+    np.testing.assert_array_equal(kind.decode(codes, classes), labels)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_become_rows_that_sum_to_one_and_keep_every_probability(kind):
+    proba = ROWS if kind == SingleLabel() else ENTRIES
+    parts = [kind.as_rows(proba[at]) for at in kind.parts(3)]
+    for rows in parts:
+        np.testing.assert_allclose(rows.sum(axis=1), 1)
+    last = np.concatenate([rows[:, -1] for rows in parts])
+    if kind == SingleLabel():
+        np.testing.assert_array_equal(parts[0], ROWS)
+    elif kind == Pairs():
+        np.testing.assert_array_equal(last, ENTRIES.ravel())
+    else:
+        np.testing.assert_array_equal(last, ENTRIES.T.ravel())
+
+
+@pytest.mark.parametrize(("kind", "n_parts"), list(zip(KINDS, (1, 1, 3), strict=True)))
+def test_a_prior_has_an_entry_for_each_of_its_names(kind, n_parts):
+    prior = kind.count_prior(None, 3, None, None)
+    assert prior.shape == (len(kind.prior_names(["a", "b", "c"])),)
+    assert len(kind.parts(3)) == n_parts
+    for part in range(n_parts):
+        np.testing.assert_allclose(kind.part_prior(prior, part).sum(), 1)
+
+
+def test_what_was_touched():
+    after = ROWS.copy()
+    after[1, 2] += 0.01
+    assert SingleLabel().touched(ROWS, after).tolist() == [False, True]
+    assert Labelwise().touched(ROWS, after).tolist() == [[False] * 3, [False, False, True]]
+
+
+def test_only_classes_are_stratified():
+    labels = np.array([0, 0, 0, 1])
+    strata = SingleLabel().stratify(labels, 2, "uniform", None)
+    np.testing.assert_allclose(np.bincount(labels, strata.weight), [2, 2])
+    several = Pairs().stratify(np.eye(2, dtype=bool), 2, "uniform", np.array([1.0, 3.0]))
+    assert several.weight.tolist() == [1, 3]
+    assert several.absent.tolist() == [0, 0]
+
+
+def test_rounding_is_undone_where_rows_have_a_sum():
+    rounded = ROWS.astype(np.float16).astype(np.float32)
+    assert (rounded.sum(axis=1) != 1).any()
+    np.testing.assert_allclose(SingleLabel().unrounded(rounded, "float16").sum(axis=1), 1)
+    assert Pairs().unrounded(rounded, "float16") is rounded
+    far = np.array([[0.5, 0.2]], dtype=np.float32)
+    assert (SingleLabel().unrounded(far, "float16") == far).all()
+
+
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_labels_alone_tell_whether_they_are_several(multilabel):
+    kind = kind_of_labels(multilabel)
+    assert kind.is_multilabel == multilabel
+    assert kind.n_decisions(5) == (5 if multilabel else 1)
+    assert kind.named(np.array([1, 0, 1]) if multilabel else "x", np.array(["x", "y", "z"])) == (
+        ["x", "z"] if multilabel else ["x"]
+    )

@@ -152,8 +152,8 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
+        X : array-like
+            As for :meth:`predict_proba`.
 
         Returns
         -------

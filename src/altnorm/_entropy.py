@@ -34,7 +34,7 @@ def topk_entropy(proba: Any, k: int) -> Array:
     .. math:: H_k(p) = -\sum_{j=1}^{k} \hat p_j \log_k \hat p_j,
               \qquad \hat p_j = p_{(j)} / \textstyle\sum_{i \le k} p_{(i)} .
 
-    The equation in [1]_ does not renormalise and takes base `m`, the number of classes. With
+    The equation in the paper does not renormalise and takes base `m`, the number of classes. With
     1,000 classes that never exceeds 0.33, so it cannot be what gave the paper's own counts of rows
     above 0.75; this form reproduces them. For two classes the two agree.
 
@@ -49,11 +49,6 @@ def topk_entropy(proba: Any, k: int) -> Array:
     -------
     array of shape (n,)
         Entropies in [0, 1], in the library, device and dtype of `proba`.
-
-    References
-    ----------
-    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
-           with Alternating Normalization. Findings of EMNLP 2021.
 
     Examples
     --------

@@ -97,10 +97,10 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         Explanation
             One entry for each row whose class changes (for each changed label of a row in
             multi-label problems): its ambiguity, the class before and after, and the factor by
-            which each class was multiplied.
+            which each class was multiplied, before probabilities are calibrated.
         """
         before, checked = self._read_once(read_input(self, on_host(proba)))
-        kind, after = kind_of(self), np.asarray(self._transform(checked))
+        kind, after = kind_of(self), np.asarray(self._decided(checked))
         ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
@@ -133,6 +133,10 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         True
         """
         return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
+
+    def _decided(self, proba: Array) -> Array:
+        """Probabilities as the decisions leave them, whatever is done to them afterwards."""
+        return self._transform(proba)
 
     def _transform(self, proba: Array) -> Array:
         raise NotImplementedError

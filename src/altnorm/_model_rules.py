@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._decisions import RULES
+from altnorm._kinds import DECISIONS, kind_of
 from altnorm._seen_rows import N_KEPT
 from altnorm._validation import InputError, check_amplification, sum_tolerance
 from altnorm.reference import REFERENCES
@@ -130,7 +130,7 @@ def _is_depth(value: Any, estimator: Any) -> bool:
 
 
 def _are_classes(value: Any, estimator: Any) -> bool:
-    least = 2 if estimator.multilabel is None else 1
+    least = kind_of(estimator).min_columns
     distinct = _is_array(value, "biufUO") and len({str(v) for v in value.tolist()})
     return _is_array(value, "biufUO") and value.ndim == 1 and distinct == value.size >= least
 
@@ -141,17 +141,17 @@ def _are_names(value: Any, estimator: Any) -> bool:
 
 
 def _is_prior(value: Any, estimator: Any) -> bool:
-    if estimator.multilabel == "labelwise":
-        return bool(vector(0, 1).holds(value, estimator))
-    size = 2 if estimator.multilabel == "pairs" else estimator.classes_.size
-    sound = _is_array(value, "f", (size,)) and _within(value, 0, 1)
-    return sound and abs(value.sum() - 1) <= sum_tolerance("float64")
+    kind = kind_of(estimator)
+    size = len(kind.prior_names(estimator.classes_.tolist()))
+    if not (_is_array(value, "f", (size,)) and _within(value, 0, 1)):
+        return False
+    return not kind.prior_sums_to_one or abs(value.sum() - 1) <= sum_tolerance("float64")
 
 
 def _is_reference(value: Any, estimator: Any) -> bool:
     if not (_is_array(value, "f") and _within(value, 0, 1)):
         return False
-    if estimator.multilabel is not None:
+    if not kind_of(estimator).sums_to_one:
         return value.ndim == 1 and hasattr(estimator, "offsets_")
     if value.ndim != 2 or value.shape[1] != estimator.classes_.size or not len(value):
         return False
@@ -166,9 +166,10 @@ def _is_weight(value: Any, estimator: Any) -> bool:
 
 
 def _are_offsets(value: Any, estimator: Any) -> bool:
-    if estimator.multilabel is None:
+    kind = kind_of(estimator)
+    if kind.sums_to_one:
         return False
-    size = 2 if estimator.multilabel == "pairs" else estimator.classes_.size + 1
+    size = len(kind.parts(estimator.classes_.size)) + 1
     ends = _is_array(value, "i", (size,)) and (value[0], value[-1])
     return ends == (0, estimator.reference_.size) and bool((np.diff(value) >= 0).all())
 
@@ -287,7 +288,7 @@ def _or_none(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 SETTINGS: dict[str, Rule] = {
     "input": one_of(("proba", "logits")),
     "multilabel": one_of((None, "pairs", "labelwise")),
-    "decision": one_of(RULES),
+    "decision": one_of(DECISIONS),
     "alpha": number(0, 1e6, above=True),
     "depth": Rule("an integer from 1 to 10000, so that alpha ** depth is no overflow", _is_depth),
     "threshold": number(0),

@@ -91,10 +91,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
     n_features_in_ : int
         Number of classes.
 
-    References
-    ----------
-    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
-           with Alternating Normalization. Findings of EMNLP 2021.
+    See Also
+    --------
+    altnorm.alternating_normalization : The formula, and the paper it is from.
 
     Examples
     --------

@@ -45,7 +45,6 @@ class PlanSettings(NamedTuple):
     depth: int
     threshold: float
     smoothing: float
-    multilabel: str | None
 
 
 class RowPlan(NamedTuple):
@@ -140,8 +139,7 @@ def make_plan(
     reference = reference.astype(np.float64)
     weight = None if weight is None else weight.astype(np.float64)
     with quiet(np):
-        if settings.multilabel is not None:
-            assert offsets is not None
+        if offsets is not None:  # several labels
             parts = [
                 _two_classes(logit(reference[at]), weight, at, float(prior[label]))
                 for label, at in label_slices(offsets)

@@ -148,7 +148,7 @@ def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     Parameters
     ----------
     path : str or path-like
-        The file.
+        As for :func:`load_model`.
 
     Returns
     -------

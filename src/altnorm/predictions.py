@@ -140,11 +140,8 @@ class Predictions:
         position = {name: j for j, name in enumerate(found)}
         order = [position[name] for name in wanted]
         labels = self.labels
-        if labels is not None and self.multilabel:
-            labels = labels[:, order]
-        elif labels is not None:
-            # The inverse of `order` takes an old column to its new place.
-            labels = np.asarray(classes)[np.argsort(order)[self.codes]]
+        if labels is not None:
+            labels = self.kind.reorder(self.codes, order, np.asarray(classes))
         proba = self.proba if wanted == found else self.proba[:, order]
         return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
 

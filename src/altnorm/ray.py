@@ -91,12 +91,12 @@ def take_in(
     ds, columns, prefix, **remote
         As for :func:`transform`.
     normalizer : Adjuster or AlternatingNormalizerCV
-        Fitted.
+        As for :func:`altnorm.arrow.take_in_batches`.
 
     Returns
     -------
     Window
-        What ``normalizer.adapt`` takes in the place of rows.
+        As from :func:`altnorm.arrow.take_in_batches`.
 
     Examples
     --------

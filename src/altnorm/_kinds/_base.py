@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from altnorm._array import Array
 from altnorm._validation import check_choice
+from altnorm.reference import Strata
 
 __all__ = ["DECISIONS", "KindWords", "LabelKind"]
 
@@ -51,6 +52,7 @@ class LabelKind(ABC):
     sums_to_one: ClassVar[bool]  # whether each row of probabilities does
     any_library: ClassVar[bool]  # whether the numerics work on arrays of any library
     min_columns: ClassVar[int]
+    prior_sums_to_one: ClassVar[bool]
 
     @abstractmethod
     def from_logits(self, logits: Array) -> Array:
@@ -71,6 +73,10 @@ class LabelKind(ABC):
     @abstractmethod
     def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Labels that decisions stand for: the way back from `encode`."""
+
+    @abstractmethod
+    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
+        """Labels after the columns are put into `order`, where they stand for `classes`."""
 
     @abstractmethod
     def class_labels(self, labels: np.ndarray | None) -> np.ndarray | None:
@@ -117,6 +123,16 @@ class LabelKind(ABC):
         self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
     ) -> np.ndarray:
         """Class prior that a setting stands for, given class codes (n,) or booleans (n, m)."""
+
+    @abstractmethod
+    def stratify(
+        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> Strata:
+        """Weigh labelled rows so that no class has more than its share."""
+
+    @abstractmethod
+    def touched(self, before: Array, after: Array) -> np.ndarray:
+        """Say which rows, or which entries, are not what they were."""
 
     @abstractmethod
     def parts(self, n_columns: int) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from altnorm._kinds._base import KindWords, LabelKind
 from altnorm._labels import check_indicator, check_label_proba
 from altnorm._multilabel import binary_ambiguity, label_slices
 from altnorm._validation import InputError
-from altnorm.reference import class_prior, label_prior
+from altnorm.reference import Strata, class_prior, label_prior
 
 __all__ = ["Labelwise", "Pairs"]
 
@@ -64,6 +64,10 @@ class _MultiLabel(LabelKind):
         """Return the 0/1 matrix, which is how several labels are written."""
         return decided
 
+    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
+        """Return the columns of the 0/1 matrix in their new order."""
+        return codes[:, list(order)]
+
     def class_labels(self, labels: np.ndarray | None) -> None:
         """A 0/1 matrix names no classes."""
 
@@ -100,6 +104,17 @@ class _MultiLabel(LabelKind):
         """Return the 0/1 matrix of decisions."""
         return decide(proba, decision=self.decision)
 
+    def stratify(
+        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> Strata:
+        """Count every row alike: labels that come and go together have no shares to keep."""
+        each = np.ones(len(labels)) if weight is None else weight
+        return Strata(each, np.zeros(n_columns))
+
+    def touched(self, before: Array, after: Array) -> np.ndarray:
+        """Say which entries are not what they were."""
+        return np.asarray(before != after)
+
     def stored_parts(self, offsets: np.ndarray | None) -> Iterable[tuple[int, slice]]:
         """Entries lie label after label, or all in one."""
         assert offsets is not None
@@ -129,6 +144,7 @@ class Pairs(_MultiLabel):
     """All n * m probabilities are one two-class problem, with one prior (the paper's way)."""
 
     multilabel: ClassVar[str] = "pairs"
+    prior_sums_to_one = True
 
     def prior_names(self, names: list[str]) -> list[str]:
         """One prior of yes and no for all labels."""
@@ -152,6 +168,7 @@ class Labelwise(_MultiLabel):
     """Each label is a two-class problem with its own prior and reference."""
 
     multilabel: ClassVar[str] = "labelwise"
+    prior_sums_to_one = False
 
     def prior_names(self, names: list[str]) -> list[str]:
         """The probability of yes for each label."""

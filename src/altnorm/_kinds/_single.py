@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from altnorm._array import Array, column_of_max, on_host, softmax, to_numpy
+from altnorm._array import Array, array_namespace, column_of_max, on_host, softmax, to_numpy
 from altnorm._entropy import in_doubt, row_ambiguity
 from altnorm._kinds._base import KindWords, LabelKind
 from altnorm._labels import check_targets, class_codes
 from altnorm._validation import InputError, check_proba, sum_tolerance
-from altnorm.reference import class_prior
+from altnorm.reference import Strata, class_prior, post_stratify
 
 __all__ = ["SingleLabel"]
 
@@ -38,6 +38,7 @@ class SingleLabel(LabelKind):
     sums_to_one = True
     any_library = True
     min_columns = 2
+    prior_sums_to_one = True
 
     def from_logits(self, logits: Array) -> Array:
         """Softmax."""
@@ -50,6 +51,7 @@ class SingleLabel(LabelKind):
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return one class label per row."""
         labels = np.asarray(on_host(y))
+        # A column of a data frame, or of a reshaped array, is as good as a vector.
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
@@ -79,6 +81,11 @@ class SingleLabel(LabelKind):
     def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Class of each row."""
         return classes[decided]
+
+    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
+        """Class of each row, under its new name."""
+        # The inverse of `order` takes an old column to its new place.
+        return classes[np.argsort(order)[codes]]
 
     def class_labels(self, labels: np.ndarray | None) -> np.ndarray | None:
         """Return the labels, which are classes."""
@@ -126,6 +133,16 @@ class SingleLabel(LabelKind):
     ) -> np.ndarray:
         """Return the class prior, (m,)."""
         return class_prior(labels, n_columns, prior, sample_weight=weight)
+
+    def stratify(
+        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> Strata:
+        """Give every class the share that the prior gives it."""
+        return post_stratify(labels, n_columns, prior, sample_weight=weight)
+
+    def touched(self, before: Array, after: Array) -> np.ndarray:
+        """Say which rows are not what they were."""
+        return to_numpy(array_namespace(before).any(before != after, axis=1))
 
     def parts(self, n_columns: int) -> list[Any]:
         """All rows are one problem."""

@@ -84,7 +84,7 @@ class AmbiguityDisplay(Display):
         proba : array-like of shape (n_samples, n_classes)
             What the normalizer's `transform` takes.
         bins : int, default=40
-            Number of bins.
+            As for `from_predictions`.
 
         Returns
         -------

@@ -38,7 +38,7 @@ from altnorm._stages import chosen_normalizer, read_stages
 from altnorm._validation import InputError, check_choice, check_integer
 from altnorm.onnx._append import OLDEST_OPSET, find_output, free_prefix, prepare_classifier
 from altnorm.onnx._graph import Graph, Value
-from altnorm.onnx._operators import operators_for
+from altnorm.onnx._nodes import nodes_for
 from altnorm.onnx._sklearn import register_converter
 from altnorm.onnx._stages import transformed
 
@@ -154,9 +154,9 @@ def _extend(model: Any, normalizer: Any, given: Any, names: list[str]) -> None:
     values = [proba]
     outputs = [helper.make_tensor_value_info(names[0], tensor_type, ["N", len(classes)])]
     if len(names) > 1:
-        operators = operators_for(kind)
-        values.append(operators.decided(g, proba, classes, kind))
-        outputs.append(operators.label_info(names[1], classes))
+        nodes = nodes_for(kind)
+        values.append(nodes.decided(g, proba, classes, kind))
+        outputs.append(nodes.label_info(names[1], classes))
     for value, name in zip(values, names, strict=True):
         g.nodes.append(helper.make_node("Identity", [value.name], [name]))
     outputs += model.graph.output

@@ -14,7 +14,7 @@ from altnorm._stages import read_stages
 from altnorm._validation import InputError
 from altnorm.onnx._append import OLDEST_OPSET
 from altnorm.onnx._graph import Graph, Value
-from altnorm.onnx._operators import operators_for
+from altnorm.onnx._nodes import nodes_for
 from altnorm.onnx._stages import transformed
 
 __all__ = ["register_converter"]
@@ -76,16 +76,19 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             code="onnx_opset",
         )
     tensor_type = _tensor_type(proba)
+    # Two of these in one pipeline must not share the names of their values.
     g = Graph(opset, scope.get_unique_variable_name("altnorm") + "/")
     before = Value(g, _inner_proba(scope, operator))
     after = transformed(g, before, read_stages(model.normalizer_), tensor_type)
+    # With `nocl` (no class labels) skl2onnx promises indices in the place of names.
     nocl = scope.get_options(model, {"nocl": False})["nocl"]
     classes = np.arange(len(model.classes_)) if nocl else model.classes_
     kind = kind_of(model.normalizer_)
-    decided = operators_for(kind).decided(g, after, classes, kind)
+    decided = nodes_for(kind).decided(g, after, classes, kind)
     for value, variable in ((decided, label), (after, proba)):
         g.nodes.append(helper.make_node("Identity", [value.name], [variable.full_name]))
     container.initializers.extend(g.initializers)
+    # skl2onnx takes nodes in parts, each with the version of its operator.
     for node in g.nodes:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         attributes |= {"op_version": opset, "name": scope.get_unique_operator_name("altnorm")}
@@ -98,6 +101,7 @@ def _inner_proba(scope: Any, operator: Any) -> str:
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
     estimator = operator.raw_operator.estimator_
+    # skl2onnx knows no frozen estimators, and the one inside predicts the same.
     if isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     inner = scope.declare_local_operator(get_model_alias(type(estimator)), estimator)

@@ -9,31 +9,31 @@ from onnx import TensorProto
 from altnorm._plan import plan_of
 from altnorm._stages import LinearScores, Stages
 from altnorm.onnx._graph import Graph, Value
-from altnorm.onnx._operators import operators_for
+from altnorm.onnx._nodes import nodes_for
 
 __all__ = ["transformed"]
 
 
 def transformed(g: Graph, values: Value, stages: Stages, tensor_type: int) -> Value:
     """What `transform` returns, in the type of `values`; computed in double."""
-    operators = operators_for(stages.kind)
+    nodes = nodes_for(stages.kind)
     given = g("Cast", values, to=TensorProto.DOUBLE)
     p = given
     if stages.input == "logits":
-        p = operators.from_logits(g, given)
+        p = nodes.from_logits(g, given)
         values = g("Cast", p, to=tensor_type)
     adjusted = p
     if isinstance(stages.decider, LinearScores):
         adjusted = scored(g, given if stages.direct else p, stages.decider, stages)
         values = g("Cast", adjusted, to=tensor_type)
     elif stages.decider is not None:
-        doubt, new = operators.adjust(g, p, stages.decider, plan_of(stages.decider))
+        doubt, new = nodes.adjust(g, p, stages.decider, plan_of(stages.decider))
         adjusted = g("Where", doubt, new, p)
         values = g("Where", doubt, g("Cast", new, to=tensor_type), values)
     if not stages.calibrates:
         return values
     final = g("Cast", calibrated(g, p, adjusted, stages), to=tensor_type)
-    return operators.with_decisions(g, final, adjusted, stages.n_classes, tensor_type)
+    return nodes.with_decisions(g, final, adjusted, stages.n_classes, tensor_type)
 
 
 def scored(g: Graph, values: Value, scores: LinearScores, stages: Stages) -> Value:
@@ -50,6 +50,6 @@ def calibrated(g: Graph, p: Value, adjusted: Value, stages: Stages) -> Value:
     """Probabilities of the second stage, whose decisions may still differ."""
     if stages.temperatures is not None:
         touched = g.differs(adjusted, p)
-        return operators_for(stages.kind).cooled(g, adjusted, touched, stages.temperatures)
+        return nodes_for(stages.kind).cooled(g, adjusted, touched, stages.temperatures)
     assert stages.calibrator is not None
     return scored(g, p, stages.calibrator, stages._replace(direct=False))

@@ -173,6 +173,7 @@ class LabelShiftEM(SingleLabelPeer):
         self.temperature_, self.bias_ = 1.0, np.zeros(self.classes_.size)
         if self.calibrate:
             bcts = BiasCorrectedTemperature(input="logits")
+            # It refuses infinite logits; the smallest positive number is as good as zero.
             bcts.fit(
                 data.log_p.clip(np.log(np.finfo(data.log_p.dtype).tiny)), data.labels, data.weight
             )
@@ -195,7 +196,7 @@ class LabelShiftEM(SingleLabelPeer):
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
+            A batch, as `transform` takes it.
 
         Returns
         -------
@@ -287,6 +288,7 @@ def mixture_weights(
     log_density: np.ndarray, *, start: np.ndarray, tol: float, max_iter: int
 ) -> np.ndarray:
     """Return the proportions under which a mixture of known densities is most likely, by EM."""
+    # EM needs densities up to a factor per row: the largest is made 1, so that none overflows.
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weights = start
     for _ in range(max_iter):
@@ -305,6 +307,7 @@ def mixture_weights(
 def _em_step(density: np.ndarray, weights: np.ndarray) -> np.ndarray:
     per_row = 1 / (density @ weights)
     updated = weights * (per_row @ density)
+    # They sum to 1 but for rounding, which would build up over the steps.
     return updated / updated.sum()
 
 

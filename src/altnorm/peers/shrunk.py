@@ -62,7 +62,7 @@ class ShrunkBias(SingleLabelPeer):
     .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j),
 
     fitted to labels with the penalty :math:`\frac{\lambda}{2} \sum_j (b_j - w_j / T)^2`. With the
-    member "labels" :math:`w = 0` and this is BCTS [1]_. With "prior", :math:`w_j` is the log-weight
+    member "labels" :math:`w = 0` and this is BCTS. With "prior", :math:`w_j` is the log-weight
     of one alternating normalization, the log of the prior over the mean prediction, and labels
     move the biases away from it only as far as they support it.
 
@@ -88,12 +88,7 @@ class ShrunkBias(SingleLabelPeer):
 
     See Also
     --------
-    BiasCorrectedTemperature : Chooses its penalty by cross-validation.
-
-    References
-    ----------
-    .. [1] Alexandari, Kundaje, Shrikumar, "Maximum likelihood with bias-corrected calibration is
-       hard-to-beat at label shift adaptation", ICML 2020.
+    BiasCorrectedTemperature : BCTS, with its reference; chooses its penalty by cross-validation.
 
     Examples
     --------
@@ -217,6 +212,7 @@ class MatrixScaling(SingleLabelPeer):
             known = data.log_p[~test], data.labels[~test], data.weight[~test]
             for i, fit in enumerate(matrix_path(*known, RIDGE_PATH)):
                 log_p = log_softmax(fit.scores(data.log_p[test]), axis=1)
+                # Sums, not means: folds differ in size, and every row is to count once.
                 loss[i] -= data.weight[test] @ log_p[np.arange(test.sum()), data.labels[test]]
         return float(RIDGE_PATH[int(loss.argmin())])
 
@@ -256,6 +252,7 @@ def bias_path(
     loss = _likelihood(log_p, codes, weight, shift)
     state = fit_slope(loss), np.zeros(shift.size)
     for ridge in ridges:
+        # An infinite penalty allows no biases: the slope alone is the fit.
         if np.isfinite(ridge):
             state = fit_bias(loss, ridge, state, tol=1e-3)
         slope, bias = state

@@ -119,7 +119,7 @@ class TemperatureScaling(SingleLabelPeer):
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`.
+            As for `transform`.
 
         Returns
         -------
@@ -205,8 +205,10 @@ class BiasCorrectedTemperature(SingleLabelPeer):
     def _fit(self, data: FitData) -> None:
         loss = _likelihood(data)
         self.ridge_ = self._choose_ridge(loss)
+        # The best temperature without biases: few steps are left from there.
         start = fit_slope(loss), np.zeros(self.classes_.size)
         slope, bias = fit_bias(loss, self.ridge_, start)
+        # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.
         self.temperature_, self.bias_ = 1 / slope, bias - bias.mean()
 
     def _choose_ridge(self, loss: Likelihood) -> float:
@@ -223,6 +225,7 @@ class BiasCorrectedTemperature(SingleLabelPeer):
             )
         log_loss = ridge_path(loss, n_folds)
         self.cv_results_ = {"ridge": RIDGES.copy(), "log_loss": log_loss}
+        # Strongest first, so that of equally good ones the strongest is taken.
         return float(RIDGES[np.argmin(log_loss)])
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:

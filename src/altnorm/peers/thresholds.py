@@ -177,7 +177,7 @@ class LabelThresholds(_ThresholdTransformer):
     `GlobalThreshold`), :math:`t` maximises micro-F1 over all labels, :math:`n_j` is the number
     (weight) of validation rows that have label j, and :math:`\kappa` is `shrinkage`. A label
     without validation rows takes the common threshold. Per-label maximisers are erratic for rare
-    labels [1]_: one positive row alone would set the threshold just below its own probability.
+    labels: one positive row alone would set the threshold just below its own probability.
 
     Parameters
     ----------
@@ -198,12 +198,8 @@ class LabelThresholds(_ThresholdTransformer):
 
     See Also
     --------
-    GlobalThreshold : One threshold for all labels; it gives the formula of `transform`.
-
-    References
-    ----------
-    .. [1] Lipton, Elkan, Naryanaswamy, "Optimal thresholding of classifiers to maximize F1
-       measure", ECML PKDD 2014.
+    GlobalThreshold : One threshold for all labels; it gives the formula of `transform`, and the
+        reference.
 
     Examples
     --------

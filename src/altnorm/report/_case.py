@@ -115,6 +115,7 @@ def read_case(
     normalizer: Any, predictions: Predictions, *, scoring: Any = None, seen: bool = False
 ) -> Case:
     """Apply the normalizer; evaluate it where there are labels that it has not seen."""
+    # Labels that tuning has used would show the model better than it is.
     if seen:
         predictions = Predictions(predictions.proba, predictions.classes, None, predictions.input)
     check_kind(predictions, normalizer)

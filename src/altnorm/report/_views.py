@@ -135,6 +135,7 @@ class EntryView:
         """Each decision as a row of two classes, no and yes."""
         row, label = np.divmod(chosen, case.before.shape[1])
         yes = case.before.reshape(-1)[chosen]
+        # Where each label has a reference of its own, it has two columns of the sums of its own.
         first = 2 * (label if n_blocks > 1 else np.zeros_like(label))
         truth = np.full(chosen.size, -1)
         if case.codes is not None:

@@ -57,6 +57,7 @@ class AlternatingNorm(ProbabilityModule):
     See Also
     --------
     from_normalizer : A module for any fitted normalizer.
+    altnorm.alternating_normalization : The formula, and the paper it is from.
 
     Notes
     -----
@@ -67,11 +68,6 @@ class AlternatingNorm(ProbabilityModule):
 
     A state dict holds reference, prior and weights, not the settings. It may come from a module
     with another number of reference rows or classes.
-
-    References
-    ----------
-    .. [1] Jia, Reiter, Lim, Artzi, Cardie. When in Doubt: Improving Classification Performance
-           with Alternating Normalization. Findings of EMNLP 2021.
 
     Examples
     --------
@@ -109,7 +105,6 @@ class AlternatingNorm(ProbabilityModule):
             check_integer(depth, "depth", low=1),
             check_positive(threshold, "threshold", zero=True),
             check_positive(smoothing, "smoothing", zero=True),
-            multilabel,
         )
         rows, offsets, n_labels = self.operators.check_reference(
             _host(reference), _host(offsets), self.kind
@@ -202,7 +197,11 @@ class AlternatingNorm(ProbabilityModule):
 
     def extra_repr(self) -> str:
         """Settings, for `repr`."""
-        settings = {**self.settings._asdict(), "input": self.input}
+        settings = {
+            **self.settings._asdict(),
+            "multilabel": self.multilabel,
+            "input": self.input,
+        }
         if self.soft:
             settings["soft"] = self.soft
         return ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -64,6 +64,7 @@ class RowOperators:
         row = touched.any(dim=1, keepdim=True)
         temperature = torch.where(row, temperatures[0], temperatures[1])
         has = p > 0
+        # Not log(0): its gradient would be infinite, and NaN after the mask.
         log_p = torch.log(torch.where(has, p, 1.0))
         return torch.softmax(torch.where(has, log_p / temperature, -math.inf), dim=1)
 
@@ -79,6 +80,7 @@ class RowOperators:
         kept = p.gather(1, decided)
         ahead = others.sort(dim=1, descending=True).values[:, : n_classes - 1]
         sizes = torch.arange(2, n_classes + 1, device=p.device)
+        # The largest mean of the classes ahead and the decided one: the level at which they meet.
         level = ((kept + ahead.cumsum(dim=1)) / sizes).amax(dim=1, keepdim=True)
         lowered = torch.minimum(others, level * (1 - hair))
         raised = kept + (others - lowered).sum(dim=1, keepdim=True)
@@ -127,6 +129,7 @@ class EntryOperators:
         """As :func:`altnorm.tuning.calibration.cool`."""
         temperature = torch.where(touched, temperatures[0], temperatures[1])
         inside = (p > 0) & (p < 1)
+        # At 0 and 1 the log-odds are infinite, and so would be their gradients.
         odds = torch.logit(torch.where(inside, p, 0.5))
         return torch.where(inside, torch.sigmoid(odds / temperature), p)
 

@@ -31,7 +31,8 @@ from altnorm._array import (
     to_numpy,
     widest_float,
 )
-from altnorm._scores import MULTI_LABEL, SINGLE_LABEL
+from altnorm._kinds import LabelKind
+from altnorm._scores import NEG_LOG_LOSS
 from altnorm.peers._device import DeviceLikelihood
 from altnorm.peers._likelihood import Likelihood, fit_slope
 from altnorm.tuning.attribution import Attribution
@@ -39,7 +40,15 @@ from altnorm.tuning.evidence import Ledger
 from altnorm.tuning.families import AffineFamily, Family
 from altnorm.tuning.folds import Dealing, Validation
 
-__all__ = ["Temperatures", "cool", "fit_temperatures", "keep_decisions", "try_calibrations"]
+__all__ = [
+    "Temperatures",
+    "cool",
+    "fit_temperatures",
+    "keep_decisions",
+    "settle_decisions",
+    "temperature_groups",
+    "try_calibrations",
+]
 
 FEWEST = 50  # rows, or labels, that a temperature of its own needs
 
@@ -106,6 +115,15 @@ def keep_decisions(proba: Array, decided: np.ndarray, *, overwrite: bool = False
         some = rows[block]
         out[some] = _raise_decided(proba[some].astype(np.float64), decided[some], hair)
     return out
+
+
+def settle_decisions(
+    kind: LabelKind, proba: Array, decided: np.ndarray, *, overwrite: bool = False
+) -> Array:
+    """Return calibrated probabilities that decide as `decided` says."""
+    if kind.is_multilabel:  # a temperature leaves every label on its side of one half
+        return proba
+    return keep_decisions(proba, decided, overwrite=overwrite)
 
 
 def _raise_decided(p: np.ndarray, own: np.ndarray, hair: float) -> np.ndarray:
@@ -189,13 +207,11 @@ def _device_losses(
     return [DeviceLikelihood.build(log_p, labels, w, eps, shift=zero) for w in enough]
 
 
-def is_touched(data: Validation, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Which rows a family changed at all, or which entries where there are several labels."""
-    differs = before != after
-    if data.kind.is_multilabel and data.kind.decision != "threshold":
-        # Such a rule compares labels with one another: only one temperature for all keeps it.
-        return np.zeros_like(differs)
-    return differs if data.kind.is_multilabel else differs.any(axis=1)
+def temperature_groups(kind: LabelKind, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Which rows, or which entries, get the temperature of those that a family touched."""
+    touched = kind.touched(before, after)
+    # Where a rule compares labels, only one temperature for all leaves the comparison as it is.
+    return np.zeros_like(touched) if kind.compares_labels else touched
 
 
 def try_calibrations(
@@ -205,8 +221,7 @@ def try_calibrations(
     families: Sequence[AffineFamily],
 ) -> Ledger:
     """Judge every calibration by log-loss, cross-fitted, on the dealings that were explored."""
-    table = MULTI_LABEL if data.kind.is_multilabel else SINGLE_LABEL
-    data = data._replace(score=table["neg_log_loss"])
+    data = data._replace(score=NEG_LOG_LOSS)
     ledger: Ledger | None = None
     for dealing in dealings:
         ledger = _try_dealing(data, dealing, decider, families, ledger)
@@ -237,24 +252,22 @@ def _calibrations(
     dealing: Dealing, base: np.ndarray, families: Sequence[AffineFamily]
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield each calibration with its cross-fitted probabilities."""
-    if dealing.data.kind.is_multilabel:
-        yield TEMPERATURES, _crossfit_cooled(dealing, base)
-        return
-    decided = base.argmax(axis=1)
-    cooled = keep_decisions(_crossfit_cooled(dealing, base), decided, overwrite=True)
+    kind = dealing.data.kind
+    decided = kind.decide(base)
+    cooled = settle_decisions(kind, _crossfit_cooled(dealing, base), decided, overwrite=True)
     yield TEMPERATURES, to_numpy(cooled)
     del cooled
     for family in families:
         setting = family.likeliest()
         proba = family.crossfit_proba(dealing, setting)
-        yield setting, keep_decisions(proba, decided, overwrite=True)
+        yield setting, settle_decisions(kind, proba, decided, overwrite=True)
         del proba
 
 
 def _crossfit_cooled(dealing: Dealing, base: np.ndarray) -> Array:
     """Divide by the temperatures that each fold gets from the others."""
     data = dealing.data
-    touched = is_touched(data, data.proba, base)
+    touched = temperature_groups(data.kind, data.proba, base)
     temperature, base = np.empty(touched.shape), move(base, data.work)
     for k in range(dealing.n_folds):
         inside = dealing.folds == k

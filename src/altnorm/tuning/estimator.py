@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from altnorm._array import (
     Array,
     array_namespace,
-    column_of_max,
     is_foreign,
     move,
     on_host,
@@ -26,7 +25,6 @@ from altnorm._kinds import kind_of
 from altnorm._seen_rows import sketch_rows
 from altnorm._validation import InputError, check_integer, check_level
 from altnorm.drift import count_usage
-from altnorm.explanation import Explanation
 from altnorm.metrics import resolve_scoring
 from altnorm.peers import Identity
 from altnorm.tuning.adaptation import Adaptable
@@ -34,8 +32,8 @@ from altnorm.tuning.calibration import (
     Temperatures,
     cool,
     fit_temperatures,
-    is_touched,
-    keep_decisions,
+    settle_decisions,
+    temperature_groups,
     try_calibrations,
 )
 from altnorm.tuning.cautions import find_cautions
@@ -120,25 +118,6 @@ class BaseAdjuster(Adaptable):
         self._fit_profile(data)
         return self
 
-    def explain(self, proba: Any) -> Explanation:
-        """Say why the class of each changed row changed; see :class:`AlternatingNormalizer`.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
-
-        Returns
-        -------
-        Explanation
-            One entry for each row whose class changes, before probabilities are calibrated.
-        """
-        before = self._check_transform(on_host(proba))
-        kind = kind_of(self)
-        ambiguity = kind.ambiguity(before, k_max=self.k_max)
-        after = self._adjusted(before)
-        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
-
     @property
     def _repr_html_(self) -> Any:
         return lambda: self._repr_mimebundle_()["text/html"]
@@ -196,22 +175,20 @@ class BaseAdjuster(Adaptable):
         known, y = has_label(on_host(y), tuple(proba.shape), names)
         kind = kind_of(self)
         labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
-        if kind.is_multilabel:
-            return known, labels
-        self.classes_ = resolve_classes(labels, proba.shape[1], names)
+        self.classes_ = resolve_classes(kind.class_labels(labels), proba.shape[1], names)
         return known, kind.encode(labels, self.classes_)
 
     def _make_families(self, data: Validation) -> tuple[list[Family], dict[str, str]]:
         """Return the families that compete, and why others do not."""
         made: list[Family] = []
-        skipped = {}
+        skipped, kind = {}, kind_of(self)
         for name in self.families:
             if name == "alternating":
                 made.append(
                     AlternatingFamily(self._grid(), n_jobs=self.n_jobs, verbose=self.verbose)
                 )
-            elif self.multilabel is not None:
-                continue  # they fit rows that sum to 1
+            elif not kind.sums_to_one:
+                continue  # they fit rows that do
             elif name == "bias":
                 made.append(BiasFamily(n_jobs=self.n_jobs))
             elif reason := MatrixFamily.obstacle(data):
@@ -276,7 +253,7 @@ class BaseAdjuster(Adaptable):
             base = data.proba
             if decider is not None:
                 base = decider[0].crossfit_proba(outcome.dealings[0], decider[1])
-            touched = is_touched(data, data.proba, base)
+            touched = temperature_groups(data.kind, data.proba, base)
             there = move(base, data.work)
             found = fit_temperatures(there, touched, data.labels, data.row_weight)
             self.temperatures_ = np.array(found)
@@ -285,20 +262,17 @@ class BaseAdjuster(Adaptable):
             self.calibrator_ = family.fit(data, finding.setting)
 
     def _transform(self, proba: Array) -> Array:
-        xp, adjusted = array_namespace(proba), self._adjusted(proba)
+        xp, kind, adjusted = array_namespace(proba), kind_of(self), self._decided(proba)
         if self.temperatures_ is not None:
-            touched = proba != adjusted
-            touched = touched if self.multilabel is not None else xp.any(touched, axis=1)
-            final = cool(adjusted, to_numpy(touched), Temperatures(*self.temperatures_))
+            touched = kind.touched(proba, adjusted)
+            final = cool(adjusted, touched, Temperatures(*self.temperatures_))
         elif self.calibrator_ is not None:
             final = xp.astype(self.calibrator_.transform(proba), proba.dtype, copy=False)
         else:
             return adjusted
-        if self.multilabel is not None:
-            return final
-        return keep_decisions(final, column_of_max(adjusted))
+        return settle_decisions(kind, final, kind.decide(adjusted))
 
-    def _adjusted(self, proba: Array) -> Array:
+    def _decided(self, proba: Array) -> Array:
         """Probabilities after the decisions' family alone."""
         return self.best_normalizer_.transform(proba)
 

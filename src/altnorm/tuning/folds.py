@@ -12,9 +12,8 @@ from sklearn.model_selection import check_cv
 from altnorm._array import Array, array_namespace, is_foreign, quiet, take_rows, to_numpy
 from altnorm._entropy import row_ambiguity
 from altnorm._kinds import LabelKind
-from altnorm._scores import SINGLE_LABEL, Score
+from altnorm._scores import NEG_LOG_LOSS, Score
 from altnorm._validation import InputError, check_integer
-from altnorm.reference import post_stratify
 
 __all__ = ["Dealing", "Validation", "assign_folds"]
 
@@ -64,15 +63,12 @@ class Sample(NamedTuple):
 
 def sample(data: Validation, rows: np.ndarray) -> Sample:
     """Weigh the rows of a sample, and count the prior on them alone."""
-    labels, n_classes = data.labels[rows], data.proba.shape[1]
+    labels, (n_rows, n_classes) = data.labels[rows], data.proba.shape
     given = None if data.weight is None else data.weight[rows]
     prior = data.kind.count_prior(labels, n_classes, data.prior, given)
-    weight, absent = np.zeros(len(data.proba)), np.zeros(n_classes)
-    if data.kind.is_multilabel:
-        weight[rows] = data.row_weight[rows]
-    else:
-        weight[rows], absent = post_stratify(labels, n_classes, data.prior, sample_weight=given)
-    return Sample(rows, weight, absent, prior)
+    strata, weight = data.kind.stratify(labels, n_classes, data.prior, given), np.zeros(n_rows)
+    weight[rows] = strata.weight
+    return Sample(rows, weight, strata.absent, prior)
 
 
 class Dealing:
@@ -86,7 +82,7 @@ class Dealing:
     def scored_by_proba(self) -> Dealing:
         """Return the same dealing for a score that needs probabilities."""
         other = copy(self)
-        other.data = self.data._replace(score=SINGLE_LABEL["neg_log_loss"])
+        other.data = self.data._replace(score=NEG_LOG_LOSS)
         return other
 
     def log_p(self, rows: np.ndarray) -> Array:

@@ -1,4 +1,4 @@
-"""What differs between one class and several labels per row, in ONNX operators."""
+"""What differs between one class and several labels per row, in nodes of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from altnorm._plan import BinaryPlan, RowPlan
 from altnorm.onnx._graph import Graph, Value
 from altnorm.tuning.calibration import Temperatures
 
-__all__ = ["operators_for"]
+__all__ = ["nodes_for"]
 
 
-class RowOperators:
+class RowNodes:
     """Each row is one distribution over classes."""
 
     @staticmethod
@@ -74,7 +74,7 @@ class RowOperators:
         return helper.make_tensor_value_info(name, dtype, ["N"])
 
 
-class EntryOperators:
+class EntryNodes:
     """Each entry is a yes/no probability of its own."""
 
     @staticmethod
@@ -119,9 +119,9 @@ class EntryOperators:
         return helper.make_tensor_value_info(name, TensorProto.INT64, ["N", len(classes)])
 
 
-def operators_for(kind: LabelKind) -> type[RowOperators] | type[EntryOperators]:
-    """Return the operators for a kind of labels."""
-    return EntryOperators if kind.is_multilabel else RowOperators
+def nodes_for(kind: LabelKind) -> type[RowNodes] | type[EntryNodes]:
+    """Return the nodes for a kind of labels."""
+    return EntryNodes if kind.is_multilabel else RowNodes
 
 
 def label_values(classes: Any) -> np.ndarray:
