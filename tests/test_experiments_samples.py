@@ -13,7 +13,7 @@ WITHOUT_PAGE = {"demo_data"}  # folders that hold no study
 IN_REPOSITORY = [
     pytest.param(one, marks=[pytest.mark.heavy] * one.heavy, id=f"{one.study}/{one.table}")
     for one in SAMPLES
-    if one.needs is None
+    if one.needs is None and not one.slow
 ]
 
 

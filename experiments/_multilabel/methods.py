@@ -11,7 +11,16 @@ from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import GlobalThreshold, Identity, LabelThresholds
 from experiments._multilabel.grid import GridPoint, best_point, fit_point
 
-__all__ = ["BASE", "METHODS", "PUBLISHED", "Fitted", "fit_methods", "fit_thresholds"]
+__all__ = [
+    "BASE",
+    "CROSS_FITTED",
+    "METHODS",
+    "PUBLISHED",
+    "Fitted",
+    "fit_cross_fitted",
+    "fit_methods",
+    "fit_thresholds",
+]
 
 BASE, PUBLISHED = "base", "CAN as published"
 CROSS_FITTED = {"CAN, cross-fitted": "pairs", "CAN, label-wise": "labelwise"}
@@ -58,7 +67,7 @@ def fit_methods(
     best = best_point(points)
     yield Fitted(PUBLISHED, fit_point(best, proba, prior), _words(**best._asdict()))
     for name, multilabel in CROSS_FITTED.items():
-        yield from _cross_fitted(name, multilabel, proba, labels, options)
+        yield from fit_cross_fitted(name, multilabel, proba, labels, options)
     yield from fit_thresholds(proba, labels)
 
 
@@ -69,7 +78,7 @@ def fit_thresholds(proba: np.ndarray, labels: np.ndarray) -> Iterator[Fitted]:
     yield Fitted(EACH, LabelThresholds().fit(proba, labels), "")
 
 
-def _cross_fitted(
+def fit_cross_fitted(
     name: str, multilabel: str, proba: np.ndarray, labels: np.ndarray, options: dict[str, Any]
 ) -> Iterator[Fitted]:
     """Chosen by cross-fitting: adopted on evidence, and adopted whatever the evidence."""

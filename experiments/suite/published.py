@@ -2,7 +2,7 @@
 
 ``python -m experiments.suite.published --data FOLDER [--device cuda]`` writes the settings that the
 paper's tuning chooses, for a uniform prior and for counted class frequencies; the suite reads them.
-Minutes on a GPU, many hours on a CPU.
+Minutes on a GPU, many hours on a CPU; several labels per row need no GPU, and a quarter of an hour.
 """
 
 from __future__ import annotations

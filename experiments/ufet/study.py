@@ -21,6 +21,13 @@ __all__ = ["Measured", "Shifted", "measure", "measure_shifted", "scan_validation
 
 # A third of the paper's exponents, and one dealing into folds: there are five million entries.
 CV_ALPHAS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 22.0, 28.0, 35.0)
+CV_OPTIONS: dict[str, Any] = dict(
+    alphas=CV_ALPHAS,
+    depths=(1, 2),
+    n_repeats=1,
+    scoring="loose_macro_f1",
+    decision="argmax_or_threshold",
+)
 
 
 class Measured(NamedTuple):
@@ -63,17 +70,14 @@ def measure(
     data: Predictions, points: Sequence[GridPoint], *, quick: bool = False, seed: int = 0
 ) -> list[Measured]:
     """Fit and score all methods; `points` is what `scan_validation` found."""
+    reduced: dict[str, Any] = dict(alphas=(1.0, 4.0), depths=(1,))
     fitted = fit_methods(
         data.val_proba,
         data.val_labels,
         points,
         float(data.frequencies.mean()),
-        alphas=(1.0, 4.0) if quick else CV_ALPHAS,
-        depths=(1,) if quick else (1, 2),
-        n_repeats=1,
         random_state=seed,
-        scoring="loose_macro_f1",
-        decision="argmax_or_threshold",
+        **(CV_OPTIONS | reduced if quick else CV_OPTIONS),
     )
     return [score(data, one) for one in fitted]
 
