@@ -13,6 +13,7 @@ from benchmarks.harness import Row, benchmark
 
 LIMIT = 0.5e-3
 CLASSES = (10, 50, 150)
+DEPTHS = (1, 2, 3, 5)
 N_ROWS = 3000
 REPEATS, CALLS = 50, 10
 
@@ -24,16 +25,19 @@ def one_row() -> list[Row]:
 
 
 def _normalizers(m: int) -> list[tuple[str, Any]]:
-    """Fitted to classifier's rows: one iteration, two, and an Adjuster that does both stages."""
+    """Fitted to classifier's rows: one iteration, some, and an Adjuster that does both stages."""
     rng = np.random.default_rng(0)
     proba = classifier_rows(rng, N_ROWS, m, SURE / 2)
     tilted = proba * np.linspace(1, 20, m)  # a bias for an Adjuster to find
     tilted /= tilted.sum(axis=1, keepdims=True)
     y = np.array([rng.choice(m, p=row) for row in proba])
     adjuster = Adjuster(families=("alternating", "bias"), cv=2, n_repeats=1).fit(tilted, y)
+    plain = [
+        (f"AlternatingNormalizer, depth {d}", AlternatingNormalizer(1.0, d, 0.5).fit(tilted, y))
+        for d in DEPTHS
+    ]
     return [
-        ("AlternatingNormalizer, depth 1", AlternatingNormalizer(threshold=0.5).fit(tilted, y)),
-        ("AlternatingNormalizer, depth 2", AlternatingNormalizer(1.0, 2, 0.5).fit(tilted, y)),
+        *plain,
         (f"Adjuster ({adjuster.family_})", adjuster),
     ]
 

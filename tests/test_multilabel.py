@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
-from altnorm._multilabel import adjust_binary, binary_ambiguity
+from altnorm._multilabel import BinaryReference, adjust_binary, binary_ambiguity
 from altnorm._validation import InputError
 from altnorm.reference import shrink_frequencies
 
@@ -189,7 +189,8 @@ def test_adjust_binary_leaves_what_it_cannot_judge():
         (0.5, reference[:0], None),
         (0.5, reference, np.zeros(2)),
     ]:
-        np.testing.assert_array_equal(adjust_binary(p, rows, weight, prior, **settings), p)
+        idle = BinaryReference.of(rows, weight, prior, **settings)
+        np.testing.assert_array_equal(adjust_binary(p, idle), p)
 
 
 def test_priors():

@@ -6,15 +6,16 @@ lacks (top-k, scattering into an array that may be immutable) are resolved here,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from array_api_compat import array_namespace as _array_namespace
 from array_api_compat import (
-    array_namespace,
     device,
     is_array_api_obj,
     is_cupy_namespace,
@@ -29,7 +30,7 @@ from sklearn import get_config
 
 __all__ = [
     "Array",
-    "DeviceCopies",
+    "KeptResults",
     "array_namespace",
     "as_array",
     "block_slices",
@@ -42,8 +43,10 @@ __all__ = [
     "is_array_api_obj",
     "is_foreign",
     "log_softmax",
+    "may_keep",
     "move",
     "on_host",
+    "place_of",
     "power_in_place",
     "put_rows",
     "quiet",
@@ -64,8 +67,22 @@ Array = Any
 # A block of this many bytes stays in a core's cache, where elementwise passes are cheapest.
 _CACHE_BYTES = 2**21
 
+# What may be kept for the next call is this share of scikit-learn's `working_memory`.
+_KEPT_SHARE = 0.125
+
 # Products of small blocks leave most of a GPU idle, so a block takes this share of its free memory.
 _DEVICE_SHARE = 0.25
+
+
+_NUMPY = _array_namespace(np.empty(0))
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """Return the one library of some arrays, in the form of the array API standard."""
+    # NumPy's is asked for dozens of times for a single row, and looking it up takes a while.
+    if all(type(array) is np.ndarray for array in arrays):
+        return _NUMPY
+    return _array_namespace(*arrays)
 
 
 def is_foreign(values: Any) -> bool:
@@ -342,23 +359,29 @@ def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
     return out
 
 
-class DeviceCopies:
-    """Copies of owners' host arrays, each on the device where it was last needed.
+class KeptResults:
+    """Results that owners need again, each as long as what it was made from is the same.
 
     They live as long as their owners, and neither pickles nor files hold them.
     """
 
     def __init__(self) -> None:
-        self._held: WeakKeyDictionary[Any, tuple[Any, Array]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[Any, tuple[Any, Any, Any]] = WeakKeyDictionary()
 
-    def get(self, owner: Any, host: np.ndarray, like: Array) -> Array:
-        """Return `host` as an array of the library, device and dtype of `like`."""
+    def get(self, owner: Any, arrays: tuple[Any, ...], key: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` made of the very `arrays` and of an equal `key`."""
         held = self._held.get(owner)
-        if held is None or held[0] is not host or not _same_place(held[1], like):
-            held = self._held[owner] = host, as_array(host, like)
-        return held[1]
+        same = held is not None and all(map(operator.is_, held[0], arrays))
+        if held is None or not same or held[1] != key:
+            held = self._held[owner] = arrays, key, make()
+        return held[2]
 
 
-def _same_place(array: Array, like: Array) -> bool:
-    same_kind = array_namespace(array) is array_namespace(like) and array.dtype == like.dtype
-    return bool(same_kind and device(array) == device(like))
+def may_keep(size: int) -> bool:
+    """Whether so many numbers in double precision may be kept for the next call."""
+    return 8 * size <= _KEPT_SHARE * get_config()["working_memory"] * 2**20
+
+
+def place_of(array: Array) -> tuple[Any, ...]:
+    """Library, dtype and device: arrays that agree in them can be used together."""
+    return array_namespace(array), array.dtype, device(array)

@@ -14,14 +14,23 @@ the cost does not grow with the number of rows in doubt.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from altnorm._array import Array, array_namespace, as_array, block_slices, to_numpy
 from altnorm._scaling import log_add
 
-__all__ = ["interpolate", "iterate_logits", "log_sigmoids"]
+__all__ = [
+    "LogitStage",
+    "interpolate",
+    "iterate_logits",
+    "iterate_logits_along",
+    "log_sigmoids",
+    "logit_path",
+]
 
 _NEG_INF = -math.inf
 _DEGREES = (4, 8, 16, 32, 64)  # each set of nodes contains the one before
@@ -33,6 +42,14 @@ def log_sigmoids(z: Array) -> tuple[Array, Array]:
     bend = xp.log1p(xp.exp(-xp.abs(z)))
     zero = xp.zeros_like(z)
     return xp.minimum(z, zero) - bend, xp.minimum(-z, zero) - bend
+
+
+class LogitStage(NamedTuple):
+    """One iteration of the reference on its own, which no row in doubt changes."""
+
+    column_sums: Callable[[Array], tuple[Array, Array]]  # at a shift, without smoothing
+    sums: list[Array]  # the two column sums at shift 0, with smoothing; (1,) each
+    step: Array  # (1,) what is added to all logits
 
 
 def iterate_logits(
@@ -60,21 +77,53 @@ def iterate_logits(
     alpha, depth, log_mass
         Exponent, iterations, log of the smoothing's total weight.
     """
+    path = logit_path(logit_a, weight, log_q, alpha=alpha, log_mass=log_mass)
+    path = islice(path, depth)
+    yield from iterate_logits_along(logit_b, path, log_q, alpha=alpha, log_mass=log_mass)
+
+
+def iterate_logits_along(
+    logit_b: Array,
+    path: Iterable[LogitStage],
+    log_q: tuple[float, float],
+    *,
+    alpha: float,
+    log_mass: float | None,
+) -> Iterator[Array]:
+    """As :func:`iterate_logits`, along the reference's own iterations, which others may share."""
     xp = array_namespace(logit_b)
-    shift = xp.zeros_like(logit_b)
-    for _ in range(depth):
-        column_sums = _column_sums(logit_a, weight, alpha)
+    shift: Array | None = None
+    for stage in path:
         own = [alpha * part for part in log_sigmoids(logit_b)]
-        others = _smoothed(interpolate(column_sums, shift), log_q, log_mass)
-        anchor = _smoothed(column_sums(xp.zeros_like(logit_a[:1])), log_q, log_mass)
+        if shift is None:  # all rows meet the same reference
+            shift = xp.zeros_like(logit_b)
+            others = [s + shift for s in stage.sums]
+        else:
+            others = _smoothed(interpolate(stage.column_sums, shift), log_q, log_mass)
         kept = [_softplus(_gap(s, o)) for s, o in zip(others, own, strict=True)]
         logit_b = (log_q[0] - kept[0]) - (log_q[1] - kept[1])
         step = _prior_over_sums(log_q, [log_add(s, o) for s, o in zip(others, own, strict=True)])
-        anchor_step = _prior_over_sums(log_q, anchor)
-        shift = alpha * shift + (step - anchor_step)
+        shift = alpha * shift + (step - stage.step)
         shift = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
-        logit_a = alpha * logit_a + anchor_step
         yield logit_b
+
+
+def logit_path(
+    logit_a: Array,
+    weight: Array | None,
+    log_q: tuple[float, float],
+    *,
+    alpha: float,
+    log_mass: float | None,
+) -> Iterator[LogitStage]:
+    """Follow the reference on its own, as far as somebody asks."""
+    while True:
+        column_sums = _column_sums(logit_a, weight, alpha)
+        zero = array_namespace(logit_a).zeros_like(logit_a[:1])
+        sums = _smoothed(column_sums(zero), log_q, log_mass)
+        step = _prior_over_sums(log_q, sums)
+        yield LogitStage(column_sums, sums, step)
+        logit_a = alpha * logit_a + step
 
 
 def _smoothed(

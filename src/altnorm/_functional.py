@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from altnorm import _binary, _one_step, _scaling
-from altnorm._array import Array, array_namespace, concat_blocks, quiet, scatter
+from altnorm._array import Array, array_namespace, concat_blocks, may_keep, quiet, scatter
 from altnorm._errors import InputWarning, warn
 from altnorm._validation import (
     check_amplification,
@@ -38,6 +39,7 @@ class Problem(NamedTuple):
     alpha: float
     depth: int
     whole: bool = True  # no class was left out, so rows sum to 1
+    path: Any = None  # the reference's own iterations, where `follow_reference` has kept them
 
     def logs(self) -> _scaling.LogReference:
         """Reference and prior as the kernels take them."""
@@ -205,8 +207,28 @@ def problem(
     )
 
 
+def follow_reference(problem: Problem) -> Problem | None:
+    """Return the problem with all that does not depend on its rows, for `solve` with other rows.
+
+    None where that is not worth it: what is kept would be large, and products of that size take
+    long themselves; or where another kernel is used, or classes are left out.
+    """
+    reduced, left_out = _reduce(problem._replace(p=problem.p[:0, :]))
+    n, m = reduced.reference.shape
+    too_large = not may_keep(3 * problem.depth * n * m)
+    if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
+        return None
+    with quiet(array_namespace(problem.p)):
+        if m == 2:
+            return reduced._replace(path=tuple(islice(_logit_path(reduced), problem.depth)))
+        path = _scaling.anchor_path(reduced.logs())
+        return reduced._replace(path=_scaling.keep_anchors(path, problem.depth))
+
+
 def solve(problem: Problem) -> Array:
     """Rows after the last iteration, among all rows and classes of the problem."""
+    if problem.path is not None:
+        return _final(problem)
     reduced, kept = _reduce(problem)
     return _restore(problem.p, kept, _final(reduced))
 
@@ -285,14 +307,22 @@ def _steps(problem: Problem) -> Iterator[Array]:
 def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     """Choose the kernel that suits the problem: its states, and how to make rows of a state."""
     n, m = problem.reference.shape
-    log_amplification = (problem.depth - 1) * math.log(problem.alpha)  # alpha^depth may overflow
+    log_p, depth = array_namespace(problem.p).log(problem.p), problem.depth
     if n == 0:
         return _steps_without_reference(problem), lambda rows: rows
-    if log_amplification > _LOG_AMPLIFICATION and n * m <= _SMALL_REFERENCE:
-        return _log_steps(problem, _scaling.iterate_stacked)
+    if _is_stacked(problem):
+        return _in_logs(problem, _scaling.iterate_stacked(log_p, problem.logs(), depth=depth))
     if m == 2 and problem.whole:
         return _logit_steps(problem)
-    return _log_steps(problem, _scaling.iterate)
+    path = problem.path or _scaling.anchor_path(problem.logs())
+    return _in_logs(problem, _scaling.iterate_along(log_p, path, depth=depth))
+
+
+def _is_stacked(problem: Problem) -> bool:
+    """Whether the iterations are literally those of the equations."""
+    log_amplification = (problem.depth - 1) * math.log(problem.alpha)  # alpha^depth may overflow
+    n, m = problem.reference.shape
+    return log_amplification > _LOG_AMPLIFICATION and n * m <= _SMALL_REFERENCE
 
 
 def _steps_without_reference(problem: Problem) -> Iterator[Array]:
@@ -301,12 +331,9 @@ def _steps_without_reference(problem: Problem) -> Iterator[Array]:
         yield problem.p
 
 
-def _log_steps(
-    problem: Problem, iterate: Callable[..., Iterator[list[Array]]]
+def _in_logs(
+    problem: Problem, steps: Iterator[list[Array]]
 ) -> tuple[Iterator[list[Array]], Callable[[list[Array]], Array]]:
-    xp = array_namespace(problem.p)
-    steps = iterate(xp.log(problem.p), problem.logs(), depth=problem.depth)
-
     def finish(blocks: list[Array]) -> Array:
         return concat_blocks((_scaling.normalized_exp(block) for block in blocks), problem.p)
 
@@ -315,17 +342,30 @@ def _log_steps(
 
 def _logit_steps(problem: Problem) -> tuple[Iterator[Array], Callable[[Array], Array]]:
     xp = array_namespace(problem.p)
-    log_p, log_a = xp.log(problem.p), xp.log(problem.reference)
-    steps = _binary.iterate_logits(
+    log_p = xp.log(problem.p)
+    steps = _binary.iterate_logits_along(
         log_p[:, 0] - log_p[:, 1],
-        log_a[:, 0] - log_a[:, 1],
-        problem.weight,
-        (math.log(float(problem.q[0])), math.log(float(problem.q[1]))),
+        problem.path or islice(_logit_path(problem), problem.depth),
+        _log_prior(problem),
         alpha=problem.alpha,
-        depth=problem.depth,
         log_mass=problem.log_mass,
     )
     return steps, lambda logits: xp.exp(xp.stack(_binary.log_sigmoids(logits), axis=1))
+
+
+def _logit_path(problem: Problem) -> Iterator[_binary.LogitStage]:
+    log_a = array_namespace(problem.p).log(problem.reference)
+    return _binary.logit_path(
+        log_a[:, 0] - log_a[:, 1],
+        problem.weight,
+        _log_prior(problem),
+        alpha=problem.alpha,
+        log_mass=problem.log_mass,
+    )
+
+
+def _log_prior(problem: Problem) -> tuple[float, float]:
+    return math.log(float(problem.q[0])), math.log(float(problem.q[1]))
 
 
 def _first(problem: Problem) -> Array:

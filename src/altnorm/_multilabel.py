@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import entr, expit, logit
 
 from altnorm._array import quiet
-from altnorm._binary import iterate_logits
+from altnorm._binary import LogitStage, iterate_logits_along, logit_path
 
-__all__ = ["adjust_binary", "binary_ambiguity", "label_slices"]
+__all__ = ["BinaryReference", "adjust_binary", "binary_ambiguity", "label_slices"]
 
 
 def binary_ambiguity(p: np.ndarray) -> np.ndarray:
@@ -24,34 +25,53 @@ def binary_ambiguity(p: np.ndarray) -> np.ndarray:
     return (entr(p) + entr(1 - p)) / math.log(2)
 
 
-def adjust_binary(
-    p: np.ndarray,
-    reference: np.ndarray,
-    weight: np.ndarray | None,
-    prior: float,
-    *,
-    alpha: float,
-    depth: int,
-    smoothing: float,
-) -> np.ndarray:
+class BinaryReference(NamedTuple):
+    """Yes-probabilities that doubts meet, and their own iterations, which no doubt changes."""
+
+    stages: Iterable[LogitStage]
+    log_q: tuple[float, float]
+    alpha: float
+    log_mass: float | None
+
+    @classmethod
+    def of(
+        cls,
+        p: np.ndarray,
+        weight: np.ndarray | None,
+        prior: float,
+        *,
+        alpha: float,
+        depth: int,
+        smoothing: float,
+    ) -> BinaryReference | None:
+        """Return None where the prior is 0 or 1, or no entry counts: they say nothing."""
+        total = p.size if weight is None else float(weight.sum())
+        if not 0 < prior < 1 or not total:
+            return None
+        log_q = math.log(prior), math.log1p(-prior)  # exact for the prior of a rare label, too
+        log_mass = math.log(smoothing * total) if smoothing else None
+        weight = None if weight is None else weight.astype(np.float64, copy=False)
+        with quiet(np):
+            logits = logit(p.astype(np.float64, copy=False))
+        path = logit_path(logits, weight, log_q, alpha=alpha, log_mass=log_mass)
+        return cls(islice(path, depth), log_q, alpha, log_mass)
+
+    def kept(self) -> BinaryReference:
+        """Work the iterations out once, for doubts that come one by one."""
+        with quiet(np):
+            return self._replace(stages=tuple(self.stages))
+
+
+def adjust_binary(p: np.ndarray, reference: BinaryReference | None) -> np.ndarray:
     """Alternating normalization of yes-probabilities against yes-probabilities.
 
-    Where the prior is 0 or 1, or there is no reference, nothing can be said about a doubt, and
-    `p` comes back as it was.
+    Where the reference says nothing, `p` comes back as it was.
     """
-    total = reference.size if weight is None else float(weight.sum())
-    if not 0 < prior < 1 or not p.size or not total:
+    if reference is None or not p.size:
         return p.copy()
+    stages, log_q, alpha, log_mass = reference
     with quiet(np):
-        steps = iterate_logits(
-            logit(p),
-            logit(reference.astype(p.dtype, copy=False)),
-            None if weight is None else weight.astype(p.dtype, copy=False),
-            (math.log(prior), math.log1p(-prior)),  # exact for the prior of a rare label, too
-            alpha=alpha,
-            depth=depth,
-            log_mass=math.log(smoothing * total) if smoothing else None,
-        )
+        steps = iterate_logits_along(logit(p), stages, log_q, alpha=alpha, log_mass=log_mass)
         *_, logits = steps
         return expit(logits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from altnorm import _functional
 from altnorm._array import (
     Array,
-    DeviceCopies,
+    KeptResults,
     array_namespace,
     as_array,
     is_foreign,
+    may_keep,
+    place_of,
     put_rows,
     take_rows,
     to_numpy,
@@ -20,7 +23,7 @@ from altnorm._array import (
 )
 from altnorm._estimator import ProbabilityTransformer, read_weight
 from altnorm._kinds import kind_of
-from altnorm._multilabel import adjust_binary, label_slices
+from altnorm._multilabel import BinaryReference, adjust_binary, label_slices
 from altnorm._one_step import step_once
 from altnorm._validation import (
     check_amplification,
@@ -32,7 +35,9 @@ from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]
 
-_REFERENCES = DeviceCopies()
+_REFERENCES, _PATHS = KeptResults(), KeptResults()
+
+_FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
 
 
 class AlternatingNormalizer(ProbabilityTransformer):
@@ -182,7 +187,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Reference where the rows are, in their precision."""
         if not is_foreign(p):
             return self.reference_.astype(p.dtype, copy=False)
-        return _REFERENCES.get(self, self.reference_, p)
+        return _REFERENCES.get(
+            self, (self.reference_,), place_of(p), lambda: as_array(self.reference_, p)
+        )
 
     def _problem(self, p: Array) -> _functional.Problem:
         return _functional.problem(
@@ -212,9 +219,22 @@ class AlternatingNormalizer(ProbabilityTransformer):
         fresh = self._log_s_of == self._sums_settings()
         log_s = self._log_s if fresh else self._column_sums()
         if log_s is None:
-            return _functional.solve(self._problem(rows))
+            return _functional.solve(self._followed(rows) or self._problem(rows))
         # All that one iteration needs of the reference.
         return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
+
+    def _followed(self, rows: Array) -> _functional.Problem | None:
+        """Problem with the reference's own iterations, which are kept for rows one by one."""
+        if rows.shape[0] > _FEW_ROWS:
+            return None
+        arrays = self.reference_, self.reference_weight_, self.prior_
+        followed = _PATHS.get(
+            self,
+            arrays,
+            [*self._sums_settings(), *place_of(rows)],
+            lambda: _functional.follow_reference(self._problem(rows)),
+        )
+        return None if followed is None else followed._replace(p=rows)
 
     def _keep_entries(
         self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
@@ -242,17 +262,31 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if not kind.is_multilabel:
             return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
         parts = kind.parts(out.shape[1])
-        for j, span in label_slices(self.offsets_):
+        for j, reference in enumerate(self._binary_references(proba)):
             at = doubt[parts[j]]
             values = proba[parts[j]][at].astype(np.float64, copy=False)
-            weight = self.reference_weight_
-            out[parts[j]][at] = adjust_binary(
-                values,
-                self.reference_[span],
-                None if weight is None else weight[span],
-                float(self.prior_[j]),
-                alpha=self.alpha,
-                depth=self.depth,
-                smoothing=self.smoothing,
-            )
+            out[parts[j]][at] = adjust_binary(values, reference)
         return out
+
+    def _binary_references(self, rows: np.ndarray) -> Sequence[BinaryReference | None]:
+        """Reference of each label, its own iterations worked out and kept for few rows."""
+
+        def make() -> Iterator[BinaryReference | None]:
+            for j, span in label_slices(self.offsets_):
+                yield BinaryReference.of(
+                    self.reference_[span],
+                    None if self.reference_weight_ is None else self.reference_weight_[span],
+                    float(self.prior_[j]),
+                    alpha=self.alpha,
+                    depth=self.depth,
+                    smoothing=self.smoothing,
+                )
+
+        if rows.shape[0] > _FEW_ROWS or not may_keep(self.depth * self.reference_.size):
+            return list(make())
+        return _PATHS.get(
+            self,
+            (self.reference_, self.reference_weight_, self.prior_),
+            self._sums_settings(),
+            lambda: [None if one is None else one.kept() for one in make()],
+        )

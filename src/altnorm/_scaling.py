@@ -23,7 +23,8 @@ reference rows, `m` classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from altnorm._array import (
@@ -41,10 +42,14 @@ from altnorm._array import (
 
 __all__ = [
     "Anchor",
+    "AnchorPath",
     "LogReference",
+    "anchor_path",
     "column_log_sums",
     "iterate",
+    "iterate_along",
     "iterate_stacked",
+    "keep_anchors",
     "log_add",
     "log_sums",
     "logsumexp",
@@ -150,41 +155,79 @@ def normalized_exp(log_b: Array) -> Array:
     return b / xp.sum(b, axis=1, keepdims=True)
 
 
+class Stage(NamedTuple):
+    """One iteration of the reference on its own."""
+
+    reference: LogReference  # before the iteration
+    kernel: Array | None  # exp of its logs; None in the first iteration, which needs no product
+    anchor: Anchor
+
+
+class AnchorPath(NamedTuple):
+    """The reference's own iterations, which no row in doubt changes."""
+
+    top: Array | None  # (m,) what is taken off the log of each column beforehand; None if nothing
+    stages: Iterable[Stage]
+
+
 def iterate(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
     """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
-    n, m = reference.log_a.shape
-    if reference.log_mass is None:
-        log_a, log_b = _columns_to_one(reference.log_a, log_b)
-        reference = reference._replace(log_a=log_a)
-    anchor = next_anchor(reference)
-    blocks = [
-        log_b[rows, :]
-        for rows in block_slices(log_b.shape[0], 8 * (4 * n + 8 * m), log_b, cached=False)
-    ]
-    states = [Rows(b, 0 * anchor.log_c[None, :]) for b in blocks]
-    states = [next_rows(s, anchor.log_p[None, :], anchor, reference) for s in states]
-    yield [s.log_b for s in states]
-    for _ in range(1, depth):
-        reference = reference._replace(log_a=anchor.log_a)
-        del anchor  # its shares are as large as the reference
-        kernel = array_namespace(log_b).exp(reference.log_a)
-        anchor = next_anchor(reference)
+    yield from iterate_along(log_b, anchor_path(reference), depth=depth)
+
+
+def iterate_along(log_b: Array, path: AnchorPath, *, depth: int) -> Iterator[list[Array]]:
+    """As :func:`iterate`, along the reference's own iterations, which others may share."""
+    log_b = log_b if path.top is None else log_b - path.top
+    states: list[Rows] = []
+    for stage in islice(path.stages, depth):
+        anchor, reference = stage.anchor, stage.reference
+        states = states or _start(log_b, reference)
         for i, state in enumerate(states):
-            log_p = reference_share(state.log_c, kernel, anchor, reference)
+            log_p = anchor.log_p[None, :]
+            if stage.kernel is not None:
+                log_p = reference_share(state.log_c, stage.kernel, anchor, reference)
             states[i] = next_rows(state, log_p, anchor, reference)
+        del stage, anchor, reference  # each is as large as the reference, and the next one comes
         yield [s.log_b for s in states]
 
 
-def _columns_to_one(log_a: Array, log_b: Array) -> tuple[Array, Array]:
-    """Divide each column by its largest reference entry.
+def _start(log_b: Array, reference: LogReference) -> list[Rows]:
+    """Cut the rows in doubt into blocks; they have not met the reference yet."""
+    n, m = reference.log_a.shape
+    no_factor = array_namespace(log_b).zeros_like(reference.log_q)[None, :]
+    slices = block_slices(log_b.shape[0], 8 * (4 * n + 8 * m), log_b, cached=False)
+    return [Rows(log_b[rows, :], no_factor) for rows in slices]
 
-    The first division of the columns by their sums undoes it, but classes that are tiny everywhere
-    lose no digits to a large common logarithm.
+
+def anchor_path(reference: LogReference) -> AnchorPath:
+    """Follow the reference on its own, as far as somebody asks.
+
+    Each column is divided by its largest entry first. The first division of the columns by their
+    sums undoes it, but classes that are tiny everywhere lose no digits to a large common logarithm.
     """
-    xp = array_namespace(log_a)
-    top = xp.max(log_a, axis=0)
+    if reference.log_mass is not None:
+        return AnchorPath(None, _stages(reference))
+    xp = array_namespace(reference.log_a)
+    top = xp.max(reference.log_a, axis=0)
     top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
-    return log_a - top, log_b - top
+    return AnchorPath(top, _stages(reference._replace(log_a=reference.log_a - top)))
+
+
+def keep_anchors(path: AnchorPath, depth: int) -> AnchorPath:
+    """Work out so many iterations once, for rows that come one by one."""
+    first, *rest = islice(path.stages, depth)
+    # Shares only serve the products.
+    return path._replace(stages=(first._replace(anchor=first.anchor._replace(shares=None)), *rest))
+
+
+def _stages(reference: LogReference) -> Iterator[Stage]:
+    kernel = None
+    while True:
+        anchor = next_anchor(reference)
+        yield Stage(reference, kernel, anchor)
+        reference = reference._replace(log_a=anchor.log_a)
+        del anchor, kernel  # each is as large as the reference
+        kernel = array_namespace(reference.log_a).exp(reference.log_a)
 
 
 def next_anchor(reference: LogReference) -> Anchor:

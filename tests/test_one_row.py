@@ -1,0 +1,159 @@
+"""Rows that come one by one: what the reference comes to on its own is kept, and stays exact."""
+
+import gc
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+
+from altnorm import AlternatingNormalizer, _binary, _normalizer, _scaling
+from altnorm._array import to_numpy
+from altnorm._functional import follow_reference, problem, solve
+from tests.libraries import LIBRARIES
+from tests.oracle import draw_cases, oracle
+from tests.problems import draw
+
+ATOL = 1e-10  # from the defining equations
+TOO_FAR = 1e5  # alpha ** (depth - 1): with smoothing the map itself is sensitive beyond it
+KINDS = [None, "pairs", "labelwise"]
+
+
+@pytest.fixture
+def count(monkeypatch):
+    """How often the reference's own iterations are worked out."""
+    calls = []
+    for module, name in ((_scaling, "next_anchor"), (_binary, "_column_sums")):
+        original = getattr(module, name)
+
+        def counted(*arguments, original=original):
+            calls.append(1)
+            return original(*arguments)
+
+        monkeypatch.setattr(module, name, counted)
+    return lambda: len(calls)
+
+
+def fitted(kind=None, n=200, m=4, **settings):
+    proba, y = draw(n, m)
+    settings = {"alpha": 0.8, "depth": 3, "threshold": 0.5} | settings
+    y = np.eye(m, dtype=int)[y] if kind else y
+    return AlternatingNormalizer(**settings, multilabel=kind).fit(proba, y)
+
+
+def in_doubt(n=6, m=4):
+    return np.random.default_rng(5).dirichlet(np.full(m, 20.0), n)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("smoothing", [False, True])
+def test_each_row_against_the_defining_equations(seed, smoothing):
+    """And bit for bit what it is when nothing is kept."""
+    n_kept = 0
+    for case in draw_cases(500 + seed, 40, smoothing=smoothing):
+        whole = problem(case.proba, case.reference, **case.keywords)
+        followed = follow_reference(whole)
+        if followed is None or (smoothing and case.amplification > TOO_FAR):
+            continue
+        expected = oracle(case.proba, case.reference, **case.keywords)[-1]
+        for i in range(len(case.proba)):
+            row = case.proba[i : i + 1]
+            for _ in range(2):  # what is kept is not used up
+                found = solve(followed._replace(p=row))
+                assert_allclose(found[0], expected[i], rtol=0, atol=ATOL)
+            if case.keywords["depth"] > 1:
+                assert_array_equal(found, solve(whole._replace(p=row)))
+        n_kept += 1
+    assert n_kept >= 10
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m", [2, 4])
+def test_one_by_one_is_as_all_at_once(library, kind, m):
+    normalizer, rows = fitted(kind, m=m), np.tile(in_doubt(m=m), (20, 1))
+    together = normalizer.transform(library.make(rows))
+    for i in range(6):
+        alone = normalizer.transform(library.make(rows[i : i + 1]))
+        assert library.same_place(alone, together)
+        assert_allclose(to_numpy(alone)[0], to_numpy(together)[i], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_worked_out_once(kind, count):
+    normalizer, rows = fitted(kind), in_doubt()
+    normalizer.transform(rows[:1])
+    before = count()
+    for i in range(1, len(rows)):
+        normalizer.transform(rows[i : i + 1])
+    assert count() == before > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "change", [{"alpha": 2.0}, {"depth": 2}, {"depth": 1}, {"smoothing": 0.5}], ids=str
+)
+def test_settings_that_change_between_rows_hold(kind, change):
+    normalizer, rows = fitted(kind), in_doubt()
+    normalizer.transform(rows[:1])
+    normalizer.set_params(**change)
+    fresh = fitted(kind, **change)
+    assert_array_equal(normalizer.transform(rows[1:2]), fresh.transform(rows[1:2]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_fit_between_rows_holds(kind):
+    normalizer, rows = fitted(kind), in_doubt()
+    normalizer.transform(rows[:1])
+    proba, y = draw(150, seed=7)
+    labels = np.eye(4, dtype=int)[y] if kind else y
+    found = normalizer.fit(proba, labels, np.linspace(0.5, 2, 150)).transform(rows)
+    fresh = deepcopy(normalizer)
+    assert_array_equal(found, fresh.transform(rows))
+    normalizer.prior_ = np.roll(normalizer.prior_, 1)
+    assert not np.allclose(normalizer.transform(rows), found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_of_it_is_pickled_and_it_goes_with_its_owner(kind):
+    gc.collect()
+    n_held = len(_normalizer._PATHS._held)
+    normalizer = fitted(kind)
+    before = pickle.dumps(normalizer)
+    normalizer.transform(in_doubt())
+    assert pickle.dumps(normalizer) == before
+    assert len(_normalizer._PATHS._held) == n_held + 1
+    del normalizer
+    gc.collect()
+    assert len(_normalizer._PATHS._held) == n_held
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_large_is_not_kept(kind, count):
+    normalizer, rows = fitted(kind), in_doubt()
+    expected = normalizer.transform(rows)
+    with config_context(working_memory=0):
+        fresh = fitted(kind)
+        assert_allclose(fresh.transform(rows), expected, rtol=0, atol=1e-13)
+        before = count()
+        assert_allclose(fresh.transform(rows), expected, rtol=0, atol=1e-13)
+        assert count() > before
+
+
+def test_many_rows_keep_nothing(count):
+    normalizer = fitted()
+    for _ in range(2):
+        before = count()
+        normalizer.transform(np.tile(in_doubt(), (20, 1)))
+        assert count() > before
+
+
+def test_classes_with_prior_zero_are_left_out_as_before():
+    rows = in_doubt()
+    normalizer = fitted(prior=[0.5, 0.3, 0.2, 0.0])
+    assert normalizer._followed(rows) is None
+    together = normalizer.transform(np.tile(rows, (20, 1)))[: len(rows)]
+    assert_allclose(normalizer.transform(rows), together, rtol=0, atol=1e-13)
+    assert (together[:, 3] == 0).all()
