@@ -76,6 +76,21 @@ def test_apply_adapts_in_two_passes(capsys):
     assert (adjusted[CLASSES].to_numpy().argmax(axis=1) == codes).mean() > (before == codes).mean()
 
 
+def test_who_knows_better_is_believed(capsys):
+    """The balance has not changed, so the estimate is near the old one; but it is adopted."""
+    assert run(["adapt", "m", "same.parquet", "-o", "m6", "--only-balance", "--strict"]) == 0
+    assert out(capsys).startswith("Adapted to another class balance, as asked, at a distance of 0.")
+    found = load_model("m6")
+    proba = pd.read_parquet("same.parquet")[CLASSES].to_numpy()
+    assert found.shift_.reason == "assumed"
+    assert found.shift_.strength == 1
+    arguments = ["apply", "m", "same.parquet", "-o", "same2.parquet"]
+    assert run([*arguments, "--adapt", "--only-balance"]) == 0
+    assert "as asked" in out(capsys)
+    np.testing.assert_array_equal(pd.read_parquet("same2.parquet")[CLASSES], found.transform(proba))
+    assert "--adapt is not given" in refused(capsys, *arguments, "--only-balance", "--force")
+
+
 def test_arrays(capsys):
     proba = pd.read_parquet("new.parquet")[CLASSES].to_numpy()
     write_predictions(Predictions(proba, CLASSES), "new.npz", force=True)

@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from altnorm._mixtures import CONCENTRATIONS, held_out, mix, pseudo_rows, share_rows
+from altnorm._mixtures import CONCENTRATIONS, candidates, held_out, mix, pseudo_rows, share_rows
+from altnorm._one_class import one_class_balance, one_class_likelihood
 
 SOURCE = np.array([0.5, 0.3, 0.2])
 OPTIMISER = 1e-4
@@ -40,7 +41,7 @@ def test_pseudo_rows_are_rows_of_the_old_proportions():
 def test_held_out_rows_have_no_part_in_the_fit():
     """Oracle: a loop over folds and strengths, row by row."""
     density = draw(60, 2)
-    expected = np.zeros(CONCENTRATIONS.size)
+    expected = np.zeros(CONCENTRATIONS.size + 1)
     for k in range(5):
         others = np.array([row for i, row in enumerate(density) if i % 5 != k])
         for g, concentration in enumerate(CONCENTRATIONS):
@@ -48,6 +49,8 @@ def test_held_out_rows_have_no_part_in_the_fit():
             rows = share_rows(others, pseudo[None])[0] + pseudo
             for row in density[k::5]:
                 expected[g] += np.log(row @ rows / rows.sum())
+        single = one_class_balance(SOURCE, one_class_likelihood(others, SOURCE))
+        expected[-1] += np.log(density[k::5] @ single).sum()
     np.testing.assert_allclose(held_out(density, SOURCE), expected, atol=0.01)
 
 
@@ -63,8 +66,12 @@ def test_other_proportions_are_found_and_the_old_ones_are_kept():
 def test_the_mixture_is_between_its_parts(n):
     density, pseudo = draw(n, 4), pseudo_rows(SOURCE)
     share = share_rows(density, pseudo)
-    balance, concentration = mix(SOURCE, share, held_out(density, SOURCE))
-    parts = np.vstack([SOURCE, (share + pseudo) / (share + pseudo).sum(axis=1, keepdims=True)])
+    found = candidates(SOURCE, share, one_class_likelihood(density, SOURCE))
+    np.testing.assert_allclose(
+        found[:-1], (share + pseudo) / (share + pseudo).sum(axis=1, keepdims=True)
+    )
+    balance, concentration = mix(SOURCE, found, held_out(density, SOURCE))
+    parts = np.vstack([SOURCE, found])
     assert balance.sum() == pytest.approx(1)
     assert (balance >= parts.min(axis=0) - 1e-12).all()
     assert (balance <= parts.max(axis=0) + 1e-12).all()
@@ -72,10 +79,13 @@ def test_the_mixture_is_between_its_parts(n):
 
 
 def test_evidence_picks_its_part():
-    share = share_rows(draw(50, 5), pseudo_rows(SOURCE))
-    unmoved, _ = mix(SOURCE, share, np.full(4, -100.0))
+    density = draw(50, 5)
+    share = share_rows(density, pseudo_rows(SOURCE))
+    found = candidates(SOURCE, share, one_class_likelihood(density, SOURCE))
+    unmoved, _ = mix(SOURCE, found, np.full(5, -100.0))
     np.testing.assert_allclose(unmoved, SOURCE)
-    last, concentration = mix(SOURCE, share, np.array([0.0, 0.0, 0.0, 100.0]))
-    rows = share[3] + pseudo_rows(SOURCE)[3]
-    np.testing.assert_allclose(last, rows / rows.sum())
+    fourth, concentration = mix(SOURCE, found, np.array([0.0, 0.0, 0.0, 100.0, 0.0]))
+    np.testing.assert_allclose(fourth, found[3])
     assert concentration == pytest.approx(CONCENTRATIONS[3])
+    single, _ = mix(SOURCE, found, np.array([0.0, 0.0, 0.0, 0.0, 100.0]))
+    np.testing.assert_allclose(single, found[4])

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 
 from altnorm.label_shift import profile_rows, take_in
-from altnorm.shift import REASONS, judge_shift
+from altnorm.shift import REASONS, _rake, judge_shift
 
 OLD = np.full(4, 0.25)
 
@@ -47,8 +47,8 @@ def test_the_distance_decides_how_much_is_adopted(profile, distance, reason, str
 
 
 def test_a_bad_fit_is_adapted_to_less_and_less(profile):
-    """The same strong shift, and classifiers that have become less and less sure."""
-    found = [judged(profile, towards(0.45), slope=slope) for slope in (1.0, 0.85, 0.83, 0.7)]
+    """The same shift, and classifiers that have become less and less sure."""
+    found = [judged(profile, towards(0.35), slope=slope) for slope in (1.0, 0.89, 0.87, 0.75)]
     strengths = [shift.strength for shift in found]
     assert strengths == sorted(strengths, reverse=True)
     assert strengths[0] == 1
@@ -58,6 +58,55 @@ def test_a_bad_fit_is_adapted_to_less_and_less(profile):
     part = next(shift for shift in found if 0 < shift.strength < 1)
     assert f"Only {part.strength:.0%} of the change is adopted: it leaves" in str(part)
     assert "of the difference unexplained" in str(found[-1])
+
+
+def test_a_change_alike_in_all_classes_is_allowed_if_the_shift_is_very_strong(profile):
+    """Less sure, and nine rows in ten of one class: it is still clear which."""
+    near, far = (judged(profile, towards(distance), slope=0.7) for distance in (0.3, 0.65))
+    assert near.reason == "not_label_shift"
+    assert far.reason == "adapted"
+    assert far.fits_badly
+    assert far.unexplained > 0.25
+    assert far.uneven < 0.03
+    assert far.strength > 0.5
+
+
+def test_a_change_unlike_in_some_classes_is_not_label_shift(profile):
+    """Rows of one predicted class alone have become less sure."""
+    proba, _ = draw(8000, towards(0.65), 1)
+    one = proba.argmax(axis=1) == 1
+    proba[one] = softmax(0.4 * np.log(proba[one]), axis=1)
+    shift = judge_shift(profile, take_in(profile, proba))
+    assert shift.uneven > 0.03
+    assert shift.strength < judged(profile, towards(0.65)).strength == 1
+    assert "not alike in all classes" in str(shift)
+
+
+def test_raking_keeps_rows_and_fills_columns():
+    """Oracle: what the margins must be; a table that fits already stays as it is."""
+    rng = np.random.default_rng(0)
+    old, now = rng.integers(5, 50, (6, 3)).astype(float), rng.integers(5, 50, (6, 3))
+    raked = _rake(old, now)
+    np.testing.assert_allclose(raked.sum(axis=1), old.sum(axis=1))
+    scale = now.sum(axis=1, keepdims=True) / old.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose((raked * scale).sum(axis=0), now.sum(axis=0), rtol=1e-4)
+    ratio = raked / old  # a factor for each row times one for each column
+    np.testing.assert_allclose(ratio[1:] * ratio[0, 0], ratio[1:, :1] * ratio[0], rtol=1e-9)
+    np.testing.assert_allclose(_rake(old, 3 * old), old)
+
+
+def test_who_knows_that_only_the_balance_has_changed_is_believed(profile):
+    """Small shifts, no shift and bad fits alike; the estimate is the same."""
+    for distance, slope in ((0.0, 1.0), (0.12, 1.0), (0.3, 0.7)):
+        asked = judged(profile, towards(distance), slope=slope)
+        told = judged(profile, towards(distance), slope=slope, only_balance=True)
+        assert asked.strength == 0
+        assert told.reason == "assumed"
+        assert told.adapted
+        assert told.strength == 1
+        assert (told.p_value, told.distance) == (asked.p_value, asked.distance)
+        assert np.abs(np.subtract(told.after, towards(distance))).max() < 0.1
+        assert str(told).startswith("Adapted to another class balance, as asked, at a distance")
 
 
 def test_what_is_said(profile):

@@ -86,6 +86,55 @@ def test_what_is_no_label_shift_is_left_alone(fitted):
     assert fitted["bias"].check(proba).advice == "stop"
 
 
+def test_who_knows_that_only_the_balance_has_changed_is_believed(fitted):
+    little = OLD + 0.16 * np.array([1, -1 / 3, -1 / 3, -1 / 3])
+    proba, codes = draw(8000, little, 9, bias=bias_of("bias"))
+    asked = fitted["bias"].adapt(proba)
+    told = fitted["bias"].adapt(proba, only_balance=True)
+    assert (asked.shift_.reason, told.shift_.reason) == ("small_shift", "assumed")
+    np.testing.assert_allclose(told.shift_.after, little, atol=0.03)
+    assert accuracy(told, proba, codes) > accuracy(asked, proba, codes)
+    assert told.check(draw(1500, little, 4, bias=bias_of("bias"))[0]).advice == "nothing"
+    with pytest.raises(InputError, match="adapted already"):
+        told.adapt(proba)
+
+
+def confused(n, balance, seed):
+    """Rows of class 3 look like class 2, but they have more of class 0: biases cannot tell."""
+    proba, codes = draw(n, balance, seed)
+    log_p = np.log(proba)
+    log_p[:, 2], log_p[:, 0] = log_p[:, 2] + 0.8 * log_p[:, 3], log_p[:, 0] + 0.5 * log_p[:, 3]
+    log_p[:, 3] *= 0.2
+    return softmax(log_p, axis=1), codes
+
+
+def test_a_matrix_calibrates_where_it_makes_labels_more_probable(tmp_path):
+    """Then the balance is nearer to the truth than what biases alone find."""
+    adjuster = Adjuster(("bias", "matrix"), n_repeats=1).fit(*confused(3000, OLD, 11))
+    assert isinstance(adjuster.shift_matrix_, MatrixScaling)
+    plain = Adjuster(("bias",), n_repeats=1).fit(*confused(3000, OLD, 11))
+    assert plain.shift_matrix_ is None
+    new = [confused(1500, NEW, seed)[0] for seed in range(12, 16)]
+    ours, theirs = (
+        np.mean([np.abs(np.subtract(one.adapt(p).shift_.after, NEW)).sum() for p in new])
+        for one in (adjuster, plain)
+    )
+    assert ours < 0.7 * theirs
+    proba = new[0]
+    save_model(adjuster, tmp_path / "model")
+    assert load_model(tmp_path / "model").adapt(proba).shift_ == adjuster.adapt(proba).shift_
+
+
+def test_a_matrix_leaves_the_tests_as_they_are():
+    """Many numbers are fitted, but rows of the same kind still look so, and label shift too."""
+    adjuster = Adjuster(("bias", "matrix"), n_repeats=1).fit(*confused(600, OLD, 13))
+    assert isinstance(adjuster.shift_matrix_, MatrixScaling)
+    same = [adjuster.adapt(confused(400, OLD, 100 + k)[0]).shift_ for k in range(20)]
+    assert sum(shift.reason == "no_shift" for shift in same) >= 18
+    moved = [adjuster.adapt(confused(400, NEW, 200 + k)[0]).shift_ for k in range(20)]
+    assert sum(shift.reason == "adapted" for shift in moved) >= 18
+
+
 def test_check_says_what_follows(fitted):
     bias = bias_of("bias")
     assert fitted["bias"].check(draw(1500, OLD, 4, bias=bias)[0]).advice == "nothing"

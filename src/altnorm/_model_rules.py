@@ -269,6 +269,7 @@ def _is_shift(value: Any, estimator: Any) -> bool:
         value.strength,
         value.fit_p_value,
         value.unexplained,
+        value.uneven,
     )
     if not all(number(0, 1).holds(v, estimator) for v in numbers):
         return False
@@ -338,6 +339,10 @@ _TUNED = {
     "shift_calibrator_": Rule(
         "None or a ShrunkBias for the same classes that takes probabilities",
         _or_none(_is_inner("ShrunkBias")),
+    ),
+    "shift_matrix_": Rule(
+        "None or a MatrixScaling for the same classes that takes probabilities",
+        _or_none(_is_inner("MatrixScaling")),
     ),
     "shift_profile_": Rule("None or the sums that `adapt` needs", _or_none(_is_profile)),
     "shift_": Rule("a record of a shift", _is_shift, optional=True),

@@ -92,8 +92,11 @@ class Intake(NamedTuple):
         Sums of the probabilities and of their squares.
     share : ndarray of shape (g, m)
         Sum of the probabilities under the balance of the batch, for each of `g` priors.
-    evidence : ndarray of shape (g,)
-        Held-out log-likelihood of each prior, less that of the old balance.
+    one_class : ndarray of shape (k, m)
+        Log-likelihood that one class has one of `k` shares and the others their old proportions.
+    evidence : ndarray of shape (g + 1,)
+        Held-out log-likelihood of each prior, and of a change of one class, less that of the old
+        balance.
     information : ndarray of shape (m, m)
         Fisher information about the balance.
     """
@@ -102,6 +105,7 @@ class Intake(NamedTuple):
     mass: np.ndarray
     squares: np.ndarray
     share: np.ndarray
+    one_class: np.ndarray
     evidence: np.ndarray
     information: np.ndarray
 

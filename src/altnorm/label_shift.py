@@ -23,12 +23,15 @@ from sklearn.utils import gen_batches
 
 from altnorm._mixtures import (
     CONCENTRATIONS,
+    N_CHANGES,
+    candidates,
     held_out,
     log_likelihood,
     mix,
     pseudo_rows,
     share_rows,
 )
+from altnorm._one_class import N_SHARES, one_class_likelihood
 from altnorm._shift_sums import Intake, Profile
 
 __all__ = [
@@ -50,7 +53,13 @@ _BLOCK = 4096  # rows
 _INFORMATION_ROWS = 20_000  # enough for standard errors
 
 
-def profile_rows(proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None) -> Profile:
+def profile_rows(
+    proba: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    sharper: np.ndarray | None = None,
+) -> Profile:
     """Sum calibrated validation rows up.
 
     Parameters
@@ -61,6 +70,9 @@ def profile_rows(proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None
         Label of each row, as a column number.
     weight : ndarray of shape (n,), optional
         Weight of each row.
+    sharper : ndarray of shape (n, m), optional
+        Better calibrated probabilities of the same rows, which the balance of new rows will be
+        estimated with.
 
     Returns
     -------
@@ -85,9 +97,14 @@ def profile_rows(proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None
     edges = _quantiles(proba.argmax(axis=1), proba.max(axis=1), m, n_bins)
     cells = _bins(proba, edges) * m + codes
     table = np.bincount(cells, weight, minlength=m * n_bins * m).reshape(m, n_bins, m)
+    mean = _mean_balance(proba if sharper is None else sharper, weight)
+    return Profile(table, edges, mean, _products(proba, weight / weight.sum()))
+
+
+def _mean_balance(proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
     # A class that no row speaks for counts half a row: rare, and not impossible.
     balance = np.maximum(weight @ proba, 0.5)
-    return Profile(table, edges, balance / balance.sum(), _products(proba, weight / weight.sum()))
+    return np.asarray(balance / balance.sum())
 
 
 def _products(proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -125,12 +142,18 @@ def _bins(proba: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def empty_intake(profile: Profile) -> Intake:
     """Return the sums over no rows at all."""
     m, g = profile.balance.size, CONCENTRATIONS.size
-    shapes = (m,), (m,), (g, m), (g,), (m, m)
+    shapes = (m,), (m,), (g, m), (N_SHARES, m), (N_CHANGES,), (m, m)
     counts = np.zeros(profile.counts.shape, dtype=int)
     return Intake(counts, *(np.zeros(shape) for shape in shapes))
 
 
-def take_in(profile: Profile, proba: np.ndarray, so_far: Intake | None = None) -> Intake:
+def take_in(
+    profile: Profile,
+    proba: np.ndarray,
+    so_far: Intake | None = None,
+    *,
+    sharper: np.ndarray | None = None,
+) -> Intake:
     r"""Add calibrated new rows to the sums, each row shared among the classes.
 
     The balance under which the rows are most probable is found by EM [1]_ with pseudo-counts:
@@ -139,7 +162,8 @@ def take_in(profile: Profile, proba: np.ndarray, so_far: Intake | None = None) -
     .. math:: \pi_j = \frac{c m s_j + t_j + \sum_i p'_{ij}}{c m + n_{\text{so far}} + n} ,
 
     for several :math:`c`, each judged by how probable it makes rows that it has not seen: those of
-    another fold, or of the next batch.
+    another fold, or of the next batch. So is the possibility that one class has changed and the
+    others have kept their proportions.
 
     Parameters
     ----------
@@ -149,6 +173,9 @@ def take_in(profile: Profile, proba: np.ndarray, so_far: Intake | None = None) -
         Calibrated probabilities of new rows.
     so_far : Intake, optional
         Sums over earlier rows, which are not needed again.
+    sharper : ndarray of shape (n, m), optional
+        Better calibrated probabilities of the same rows, for the estimate. Their mean over the
+        validation data must be the profile's `balance`.
 
     Returns
     -------
@@ -177,10 +204,10 @@ def take_in(profile: Profile, proba: np.ndarray, so_far: Intake | None = None) -
     if not len(proba):
         return earlier
     proba = proba.astype(np.float64)
-    density = proba / profile.balance
+    density = (proba if sharper is None else sharper.astype(np.float64)) / profile.balance
     pseudo = pseudo_rows(profile.balance) + earlier.share
     if earlier.n_rows:
-        evidence = log_likelihood(density, pseudo)
+        evidence = log_likelihood(density, _candidates(profile, earlier))
     else:
         evidence = held_out(density, profile.balance)
     share = share_rows(density, pseudo)
@@ -189,6 +216,7 @@ def take_in(profile: Profile, proba: np.ndarray, so_far: Intake | None = None) -
         proba.sum(axis=0),
         (proba**2).sum(axis=0),
         share,
+        one_class_likelihood(density, profile.balance),
         evidence,
         np.zeros(earlier.information.shape),
     )
@@ -206,9 +234,9 @@ def _information(density: np.ndarray, balance: np.ndarray) -> np.ndarray:
 def estimate_balance(profile: Profile, intake: Intake) -> np.ndarray:
     r"""Estimate the balance of the new rows.
 
-    The estimates for the several pseudo-counts of :func:`take_in`, and the old balance, are
-    averaged, weighted by the held-out likelihood of each: near the old balance where rows are few
-    or the change is small, and far from it where the rows ask for it.
+    The estimates for the several pseudo-counts of :func:`take_in`, that for a change of one class,
+    and the old balance are averaged, weighted by the held-out likelihood of each: near the old
+    balance where rows are few or the change is small, and far from it where the rows ask for it.
 
     Parameters
     ----------
@@ -231,7 +259,14 @@ def estimate_balance(profile: Profile, intake: Intake) -> np.ndarray:
     >>> estimate_balance(profile, take_in(profile, proba.repeat([34, 66], axis=0))).round(2)
     array([0.3, 0.7])
     """
-    return mix(profile.balance, intake.share, intake.evidence)[0]
+    return mix(profile.balance, _candidates(profile, intake), intake.evidence)[0]
+
+
+def _candidates(profile: Profile, intake: Intake) -> np.ndarray:
+    """Balances after each way to change, (N_CHANGES, m)."""
+    if not intake.n_rows:
+        return np.tile(profile.balance, (N_CHANGES, 1))
+    return candidates(profile.balance, intake.share, intake.one_class)
 
 
 def balance_of_counts(profile: Profile, counts: np.ndarray, *, ridge: float = 0.0) -> np.ndarray:
@@ -292,7 +327,7 @@ def balance_errors(profile: Profile, intake: Intake) -> np.ndarray:
     are limited, and validation rows too; the second adds in proportion.
     """
     source = profile.balance
-    balance, concentration = mix(source, intake.share, intake.evidence)
+    balance, concentration = mix(source, _candidates(profile, intake), intake.evidence)
     m = source.size
     prior = concentration * m * source / balance**2
     basis = np.linalg.qr(np.column_stack([np.ones(m), np.eye(m)[:, 1:]]))[0][:, 1:]

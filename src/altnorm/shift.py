@@ -11,9 +11,9 @@ from altnorm._count_tests import compare_counts
 from altnorm._mean_tests import compare_means
 from altnorm.label_shift import Intake, Profile, balance_errors, estimate_balance
 
-__all__ = ["REASONS", "SIGNIFICANCE", "Shift", "judge_shift", "no_change", "unexplained"]
+__all__ = ["REASONS", "SIGNIFICANCE", "Shift", "judge_shift", "no_change", "uneven", "unexplained"]
 
-REASONS = ("adapted", "no_shift", "small_shift", "not_label_shift")
+REASONS = ("adapted", "assumed", "no_shift", "small_shift", "not_label_shift")
 
 SIGNIFICANCE = 0.01
 """Level of the test for a shift."""
@@ -24,9 +24,18 @@ SIGNIFICANCE = 0.01
 _SMALL, _CLEAR = 0.2, 0.3
 # Part of the change that another balance may leave unexplained. In simulations, data that are
 # harder or of other people leave at least 0.22 where the bad fit is significant; label shift is
-# hardly ever significant, and label shift of harder data leaves 0.1 to 0.6.
+# hardly ever significant, and label shift of harder data leaves 0.1 to 0.9.
 _GOOD_FIT, _BAD_FIT = 0.1, 0.25
+# Beyond these distances more may stay unexplained, if it is alike in all classes: the data are
+# harder, or the classifier surer, and the balance is another one, too. Other people alone seldom
+# look so far away.
+_FAR, _VERY_FAR = 0.5, 0.7
+_BETTER_HALF, _WORSE_HALF = 0.5, 0.75
+# Part that may differ from class to class. In simulations, label shift leaves nothing, on harder
+# data 0.01 to 0.1; classes that have moved 0.05 to 0.2, and up to 0.3 on harder data.
+_EVEN, _UNEVEN = 0.03, 0.08
 _FIT_SIGNIFICANCE = 0.01  # a bad fit must also be more than the noise of few rows
+_RAKING_STEPS, _RAKED = 200, 1e-6
 _TAIL = 0.025
 
 
@@ -36,7 +45,8 @@ class Shift:
 
     Attributes
     ----------
-    reason : {"adapted", "no_shift", "small_shift", "not_label_shift"}
+    reason : {"adapted", "assumed", "no_shift", "small_shift", "not_label_shift"}
+        "assumed": adapted because the caller said that only the balance can have changed.
         "no_shift": classes are as probable as before, on average. "small_shift": they are not, but
         other people or devices make as much of a difference. "not_label_shift": the difference is
         large, but another class balance does not explain it.
@@ -48,7 +58,8 @@ class Shift:
         count of validation rows alone would give.
     strength : float
         Which part of the estimated change is adopted, from 0 to 1: all of it if the distance is at
-        least 0.3 and the fit good, and nothing if it is below 0.2 or the fit bad.
+        least 0.3 and the fit good, and nothing if it is below 0.2 or the fit bad. From a distance
+        of 0.5 on the fit may be worse, if it is so alike in all classes.
     before, before_low, before_high : tuple of float
         Class balance of the validation data, with a 95 % interval for each class.
     after, after_low, after_high : tuple of float
@@ -58,7 +69,11 @@ class Shift:
         on re-weighted validation data.
     unexplained : float
         Which part of the difference the new balance leaves unexplained, from 0 to 1. If
-        `fit_p_value` is below 0.01, less is adopted beyond 0.1, and nothing beyond 0.25.
+        `fit_p_value` is below 0.01, less is adopted beyond 0.1, and nothing beyond 0.25 (at a
+        distance of 0.7 or more: 0.5 and 0.75).
+    uneven : float
+        Which part is left even if confidences may have changed in the same way in all classes. If
+        `fit_p_value` is below 0.01, less is adopted beyond 0.03, and nothing beyond 0.08.
     n_rows : int
         New rows.
     """
@@ -75,17 +90,19 @@ class Shift:
     after_high: tuple[float, ...]
     fit_p_value: float
     unexplained: float
+    uneven: float
     n_rows: int
 
     @property
     def adapted(self) -> bool:
         """Whether there is a shift to adapt to."""
-        return self.reason == "adapted"
+        return self.reason in ("adapted", "assumed")
 
     @property
     def fits_badly(self) -> bool:
         """Whether another class balance leaves too much unexplained."""
-        return self.unexplained > _GOOD_FIT and self.fit_p_value < _FIT_SIGNIFICANCE
+        bad = self.unexplained > _GOOD_FIT or self.uneven > _EVEN
+        return bad and self.fit_p_value < _FIT_SIGNIFICANCE
 
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
@@ -100,22 +117,27 @@ class Shift:
         if not self.adapted:
             return (
                 f"Not adapted: the predictions have changed ({rows}), but another class balance "
-                f"leaves {self.unexplained:.0%} of the difference unexplained."
+                f"{self._what_is_left()}."
             )
         most = int(np.argmax(np.abs(np.subtract(self.after, self.before))))
+        asked = ", as asked" if self.reason == "assumed" else ""
         return (
-            f"Adapted to another class balance, at a distance of {self.distance:.2f} ({rows})."
-            f"{self._why_in_part()} Class number {most} changed most: {self.before[most]:.3f} "
-            f"before, {self.after[most]:.3f} now ({self.after_low[most]:.3f} to "
-            f"{self.after_high[most]:.3f})."
+            f"Adapted to another class balance{asked}, at a distance of {self.distance:.2f} "
+            f"({rows}).{self._why_in_part()} Class number {most} changed most: "
+            f"{self.before[most]:.3f} before, {self.after[most]:.3f} now "
+            f"({self.after_low[most]:.3f} to {self.after_high[most]:.3f})."
         )
 
     def _why_in_part(self) -> str:
         if self.strength == 1:
             return ""
-        why = f"it leaves {self.unexplained:.0%} of the difference unexplained"
-        why = why if self.fits_badly else "so small a distance may have other reasons"
+        small = "so small a distance may have other reasons"
+        why = f"it {self._what_is_left()}" if self.fits_badly else small
         return f" Only {self.strength:.0%} of the change is adopted: {why}."
+
+    def _what_is_left(self) -> str:
+        unlike = ", not alike in all classes" if self.uneven > _EVEN else ""
+        return f"leaves {self.unexplained:.0%} of the difference unexplained{unlike}"
 
 
 def judge_shift(
@@ -124,6 +146,7 @@ def judge_shift(
     *,
     significance: float = SIGNIFICANCE,
     balance: np.ndarray | None = None,
+    only_balance: bool = False,
 ) -> Shift:
     """Say whether new rows have another class balance, and nothing else that is new.
 
@@ -137,6 +160,9 @@ def judge_shift(
         Level of the test for a shift.
     balance : ndarray of shape (m,), optional
         The balance that holds so far; None is that of the validation data.
+    only_balance : bool, default=False
+        Whether it is known that nothing else can have changed. Then the estimate is adopted
+        whatever the tests say.
 
     Returns
     -------
@@ -160,15 +186,13 @@ def judge_shift(
     p_value = no_change(profile, intake, balance)
     found = estimate_balance(profile, intake)
     fit_p_value, rest = unexplained(profile, intake.counts, found, current)
+    unlike = uneven(profile, intake.counts, found, current)
     distance = _distance_beyond_chance(profile, current, found)
-    strength = _ramp(distance, _SMALL, _CLEAR)
-    reason = "small_shift" if strength == 0 else "adapted"
-    if strength and fit_p_value < _FIT_SIGNIFICANCE:
-        strength *= _ramp(rest, _BAD_FIT, _GOOD_FIT)
-        reason = "adapted" if strength else "not_label_shift"
-    if p_value >= significance:
-        reason = "no_shift"
-    strength = strength if reason == "adapted" else 0.0
+    reason, strength = "assumed", 1.0
+    if not only_balance:
+        reason, strength = _decide(distance, fit_p_value, rest, unlike)
+    if not only_balance and p_value >= significance:
+        reason, strength = "no_shift", 0.0
     errors = balance_errors(profile, intake)
     source_errors = np.sqrt(source * (1 - source) / profile.n_rows)
     return Shift(
@@ -180,8 +204,20 @@ def judge_shift(
         *_interval((1 - strength) * current + strength * found, found, errors),
         fit_p_value,
         rest,
+        unlike,
         intake.n_rows,
     )
+
+
+def _decide(distance: float, fit_p_value: float, rest: float, unlike: float) -> tuple[str, float]:
+    """Reason and strength, if there is a change."""
+    strength = _ramp(distance, _SMALL, _CLEAR)
+    if not strength:
+        return "small_shift", 0.0
+    if fit_p_value < _FIT_SIGNIFICANCE:
+        far = _ramp(distance, _FAR, _VERY_FAR) * _ramp(rest, _WORSE_HALF, _BETTER_HALF)
+        strength *= max(_ramp(rest, _BAD_FIT, _GOOD_FIT), far) * _ramp(unlike, _UNEVEN, _EVEN)
+    return "adapted" if strength else "not_label_shift", strength
 
 
 def _distance_beyond_chance(profile: Profile, old: np.ndarray, new: np.ndarray) -> float:
@@ -243,6 +279,61 @@ def unexplained(
     left, p_value = _distance(profile, counts, balance)
     difference, _ = _distance(profile, counts, profile.balance if before is None else before)
     return p_value, float(min(1.0, left / difference)) if difference else 0.0
+
+
+def uneven(
+    profile: Profile, counts: np.ndarray, balance: np.ndarray, before: np.ndarray | None = None
+) -> float:
+    """Say how badly they fit if confidences may have changed in the same way in all classes.
+
+    Harder data, or a classifier that has become surer, move confidences in all classes; classes
+    that have moved do so in some. The re-weighted validation rows get a factor for each bin of
+    confidence, the same for all predicted classes, and are compared within these, and in how often
+    each is predicted: if the data are harder and a classifier favours some classes, the balance
+    that its probabilities suggest does not explain its predictions.
+
+    Parameters
+    ----------
+    profile : Profile
+        Sums over the validation rows.
+    counts : ndarray of shape (m, b)
+        New rows of each predicted class and confidence bin.
+    balance : ndarray of shape (m,)
+        Balance of the new rows.
+    before : ndarray of shape (m,), optional
+        Balance that the new rows differ from; None is that of the validation data.
+
+    Returns
+    -------
+    float
+        Which part of the difference between old and new rows is left. Differences within classes
+        count only if they are more than noise.
+    """
+    difference, _ = _distance(profile, counts, profile.balance if before is None else before)
+    if not difference:
+        return 0.0
+    old = profile.reweighted(balance)
+    excess = compare_counts(old.sum(axis=1), counts.sum(axis=1)).excess
+    within = compare_counts(_rake(profile.reweighted_within(balance), counts), counts)
+    if within.p_value < _FIT_SIGNIFICANCE:
+        excess += within.excess
+    return float(min(1.0, excess * (1 / old.sum() + 1 / counts.sum()) / difference))
+
+
+def _rake(old: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """Multiply the columns until they are as full as they are now, the rows as full as before."""
+    totals, target = old.sum(axis=1, keepdims=True), now.sum(axis=0)
+    # What the rows would hold if there were as many as now; rows that are empty stay so.
+    scale = np.divide(now.sum(axis=1, keepdims=True), totals, out=0 * totals, where=totals > 0)
+    for _ in range(_RAKING_STEPS):
+        full = (old * scale).sum(axis=0)
+        factor = np.divide(target, full, out=np.ones(full.size), where=full > 0)
+        old = old * factor
+        sums = old.sum(axis=1, keepdims=True)
+        old = old * np.divide(totals, sums, out=np.ones(sums.shape), where=sums > 0)
+        if np.abs(factor - 1).max() <= _RAKED:
+            break
+    return old
 
 
 def _distance(profile: Profile, now: np.ndarray, balance: np.ndarray) -> tuple[float, float]:

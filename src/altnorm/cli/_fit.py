@@ -40,7 +40,7 @@ def fit_named(
         estimator.fit(predictions.proba, codes, **more)
     except InputError as error:
         raise _with_columns(error, predictions) from error
-    names = ("best_normalizer_", "calibrator_", "shift_calibrator_")
+    names = ("best_normalizer_", "calibrator_", "shift_calibrator_", "shift_matrix_")
     for fitted in (estimator, *(getattr(estimator, name, None) for name in names)):
         if fitted is not None:
             fitted.classes_ = predictions.classes

@@ -22,7 +22,9 @@ from altnorm.predictions import Layout, read_predictions
 __all__ = ["adapt_to_file"]
 
 
-def adapt_to_file(normalizer: Any, source: Path, layout: Layout) -> Any:
+def adapt_to_file(
+    normalizer: Any, source: Path, layout: Layout, *, only_balance: bool = False
+) -> Any:
     """Return a copy of a model for the class balance in a file; a table is read batch by batch."""
     if not hasattr(normalizer, "adapt"):
         raise InputError(
@@ -44,7 +46,7 @@ def adapt_to_file(normalizer: Any, source: Path, layout: Layout) -> Any:
             "Name a file with some hundred rows.",
             code="too_few_rows",
         )
-    return normalizer.adapt(window)
+    return normalizer.adapt(window, only_balance=only_balance)
 
 
 def _window_of_table(normalizer: Any, source: Path, layout: Layout) -> Any:

@@ -30,6 +30,7 @@ def adapt(
     output: options.Output,
     *,
     columns: options.ClassColumns,
+    only_balance: options.OnlyBalance = False,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -42,7 +43,7 @@ def adapt(
     check_output(output, force=force)
     normalizer = load_model(model)
     layout = columns.layout(logits=normalizer.input == "logits")
-    adapted = adapt_to_file(normalizer, new, layout)
+    adapted = adapt_to_file(normalizer, new, layout, only_balance=only_balance)
     save_model(adapted, output, force=force)
     if json:
         print_json({"model": str(output), "shift": asdict(adapted.shift_)})

@@ -56,6 +56,7 @@ def apply(
             "--adapt", metavar="", help="Adapt to the file's class balance first; reads it twice."
         ),
     ] = False,
+    only_balance: options.OnlyBalance = False,
     jobs: options.Jobs = -1,
     force: options.Force = False,
     json: options.Json = False,
@@ -65,10 +66,11 @@ def apply(
     Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
     """
     start = time.perf_counter()
+    _check_only_balance(only_balance, adapt)
     normalizer = load_model(model)
     layout = columns.layout(logits=normalizer.input == "logits")
     if adapt:
-        normalizer = adapt_to_file(normalizer, source, layout)
+        normalizer = adapt_to_file(normalizer, source, layout, only_balance=only_balance)
     watch, changes = DriftWatch(normalizer), ChangeCount(normalizer)
     job = _Job(source, output, layout, prediction, force, watch, changes)
     is_stream = find_source(source, layout.format).is_table
@@ -94,6 +96,16 @@ def apply(
         rate = f"{n_rows / seconds:,.0f} rows a second"
         summary = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
         out.print(f"{summary}: {output}", soft_wrap=True)
+
+
+def _check_only_balance(only_balance: bool, adapt: bool) -> None:
+    if only_balance and not adapt:
+        raise InputError(
+            "--only-balance says how to adapt",
+            "--adapt is not given",
+            "Add --adapt, or leave it out.",
+            code="option",
+        )
 
 
 class _Job(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -11,16 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._array import Array, on_host, to_numpy
 from altnorm._estimator import ProbabilityTransformer
-from altnorm._mixtures import CONCENTRATIONS
+from altnorm._mixtures import CONCENTRATIONS, N_CHANGES
 from altnorm._normalizer import AlternatingNormalizer
+from altnorm._one_class import N_SHARES
 from altnorm._validation import InputError, check_level
 from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 from altnorm.label_shift import Intake, Profile, profile_rows, take_in
-from altnorm.peers import Identity, ShrunkBias
+from altnorm.peers import Identity, MatrixScaling, ShrunkBias
 from altnorm.shift import SIGNIFICANCE, Shift, judge_shift
-from altnorm.tuning.folds import Validation
+from altnorm.tuning.families import AffineFamily, Family
+from altnorm.tuning.folds import Dealing, Validation
 
-__all__ = ["RIDGE", "Adaptable", "Window", "fit_calibrator", "retarget", "tilted"]
+__all__ = ["RIDGE", "Adaptable", "Window", "better_matrix", "fit_calibrator", "retarget", "tilted"]
 
 RIDGE = 1.0
 """Penalty of the calibration that the balance is estimated with: biases of about 1 are expected."""
@@ -58,14 +61,15 @@ class Window:
     def from_vector(cls, vector: np.ndarray, n_classes: int) -> Window:
         """Return the sums that `to_vector` made a vector of."""
         m, g = n_classes, CONCENTRATIONS.size
-        sizes = m, m, g * m, g, m * m, m, 2
+        sizes = m, m, g * m, N_SHARES * m, N_CHANGES, m * m, m, 2
         parts = np.split(vector, np.cumsum([vector.size - sum(sizes), *sizes[:-1]]))
-        counts, mass, squares, share, evidence, information, used, rest = parts
+        counts, mass, squares, share, one_class, evidence, information, used, rest = parts
         intake = Intake(
             np.rint(counts).astype(np.int64).reshape(m, -1),
             mass,
             squares,
             share.reshape(g, m),
+            one_class.reshape(N_SHARES, m),
             evidence,
             information.reshape(m, m),
         )
@@ -92,7 +96,7 @@ def retarget(estimator: Any, ratio: np.ndarray) -> None:
     log_ratio, decider = np.log(ratio), estimator.best_normalizer_
     calibrator = estimator.calibrator_
     if isinstance(decider, (AlternatingNormalizer, Identity)):
-        known = estimator.shift_calibrator_ if calibrator is None else calibrator
+        known = calibrator or estimator.shift_matrix_ or estimator.shift_calibrator_
         estimator.best_normalizer_ = tilted(known, log_ratio)
         estimator.family_ = "bias" if isinstance(known, ShrunkBias) else "matrix"
         estimator.calibrator_, estimator.temperatures_ = None, None
@@ -107,6 +111,20 @@ def retarget(estimator: Any, ratio: np.ndarray) -> None:
 def fit_calibrator(proba: Array, labels: np.ndarray, weight: np.ndarray) -> ShrunkBias:
     """Fit the calibration that the balance is estimated with."""
     return ShrunkBias("labels", RIDGE).fit(proba, labels, sample_weight=weight)
+
+
+def better_matrix(families: Sequence[Family]) -> AffineFamily | None:
+    """Return the matrix family if it makes labels more probable than biases do, cross-fitted.
+
+    Then the balance is estimated with it: on re-sampled validation rows of real classifiers that
+    gains more, most of all where classes are confused in pairs. The tests stay with the biases. A
+    matrix has so many numbers that validation rows, even cross-fitted, do not look like new ones.
+    """
+    affine = {family.name: family for family in families if isinstance(family, AffineFamily)}
+    if not {"bias", "matrix"} <= affine.keys():
+        return None
+    best = {name: one.log_likelihood[one.likeliest()] for name, one in affine.items()}
+    return affine["matrix"] if best["matrix"] > best["bias"] else None
 
 
 def _advice(shift: Shift, drift: Drift) -> str:
@@ -125,9 +143,12 @@ class Adaptable(ProbabilityTransformer):
     temperatures_: Any
     shift_: Shift
     shift_calibrator_: Any
+    shift_matrix_: Any
     shift_profile_: Any
 
-    def adapt(self, proba: Any, *, significance: float = SIGNIFICANCE) -> Self:
+    def adapt(
+        self, proba: Any, *, significance: float = SIGNIFICANCE, only_balance: bool = False
+    ) -> Self:
         """Return a fitted copy for the class balance of new predictions; needs no labels.
 
         Where the predictions show no other balance, or one that is hardly another, or where another
@@ -141,6 +162,9 @@ class Adaptable(ProbabilityTransformer):
             returned for them.
         significance : float, default=0.01
             Level of the test for a shift.
+        only_balance : bool, default=False
+            Whether you know that nothing but the class balance can have changed. Then the copy is
+            for the estimated balance, whatever the tests say.
 
         Returns
         -------
@@ -151,7 +175,9 @@ class Adaptable(ProbabilityTransformer):
         check_level(significance, "significance")
         window = proba if isinstance(proba, Window) else self.take_in(proba)
         adapted = copy(self)
-        adapted.shift_ = judge_shift(self._profile(), window.intake, significance=significance)
+        adapted.shift_ = judge_shift(
+            self._profile(), window.intake, significance=significance, only_balance=only_balance
+        )
         if adapted.shift_.adapted:
             retarget(adapted, np.divide(adapted.shift_.after, adapted.shift_.before))
             adapted.usage_counts_, *adapted.usage_doubt_ = window.usage
@@ -176,7 +202,8 @@ class Adaptable(ProbabilityTransformer):
         checked = self._check_transform(on_host(proba))
         earlier = None if so_far is None else so_far.intake
         calibrated = self.shift_calibrator_.transform(checked)
-        intake = take_in(self._profile(), calibrated, earlier)
+        sharper = None if self.shift_matrix_ is None else self.shift_matrix_.transform(checked)
+        intake = take_in(self._profile(), calibrated, earlier, sharper=sharper)
         usage = count_usage(self, checked)
         return Window(intake, usage if so_far is None else so_far.usage.plus(usage))
 
@@ -202,15 +229,26 @@ class Adaptable(ProbabilityTransformer):
         found = judge_shift(self._profile(), window.intake, balance=balance)
         return replace(drift, advice=_advice(found, drift))
 
-    def _fit_profile(self, data: Validation) -> None:
+    def _fit_profile(self, data: Validation, families: Sequence[Family], dealing: Dealing) -> None:
         """Keep what `adapt` needs to know of the validation data."""
         self.__dict__.pop("shift_", None)
-        self.shift_calibrator_, self.shift_profile_ = None, None
+        self.shift_calibrator_, self.shift_matrix_, self.shift_profile_ = None, None, None
         if self.multilabel is not None:
             return
         self.shift_calibrator_ = fit_calibrator(data.work, data.labels, data.row_weight)
         calibrated = to_numpy(self.shift_calibrator_.transform(data.work))
-        self.shift_profile_ = tuple(profile_rows(calibrated, data.labels, data.weight))
+        matrix, sharper = better_matrix(families), None
+        if matrix is not None:
+            self.shift_matrix_ = self._fit_matrix(matrix, data)
+            sharper = matrix.crossfit_proba(dealing, matrix.likeliest())
+        profile = profile_rows(calibrated, data.labels, data.weight, sharper=sharper)
+        self.shift_profile_ = tuple(profile)
+
+    def _fit_matrix(self, matrix: Any, data: Validation) -> Any:
+        """Fit the likeliest matrix on all rows, unless that is what calibrates anyway."""
+        if isinstance(self.calibrator_, MatrixScaling):
+            return self.calibrator_
+        return matrix.fit(data, matrix.likeliest())
 
     def _profile(self) -> Profile:
         return Profile(*self.shift_profile_)

@@ -93,7 +93,9 @@ class Adjuster(BaseAdjuster):
     shift_ : Shift
         On copies that `adapt` returned: the test, the class balance before and after, the reason.
     shift_calibrator_ : ShrunkBias or None
-        What calibrates predictions for `adapt`; None for multi-label problems.
+        What calibrates predictions for the tests of `adapt`; None for multi-label problems.
+    shift_matrix_ : MatrixScaling or None
+        What calibrates them for the estimate of the balance, where it is better at that.
     shift_profile_ : tuple of ndarray or None
         Sums over the validation rows, for `adapt`.
     classes_ : ndarray of shape (n_classes,)

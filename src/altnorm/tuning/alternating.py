@@ -53,7 +53,7 @@ class AlternatingNormalizerCV(BaseAdjuster):
     cv_results_ : dict of ndarray
         The settings tried, one entry each: "alpha", "depth", "threshold", "reference",
         "smoothing", "score" (cross-fitted), "gain" over no adjustment, "n_changed", "rank".
-    shift_, shift_calibrator_, shift_profile_, classes_, n_features_in_
+    shift_, shift_calibrator_, shift_matrix_, shift_profile_, classes_, n_features_in_
         As for :class:`Adjuster`.
 
     Examples

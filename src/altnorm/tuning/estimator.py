@@ -115,7 +115,7 @@ class BaseAdjuster(Adaptable):
             self.families_[name] = not_tried(self.verdict_, reason)
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.work)
         self.seen_rows_ = sketch_rows(data.proba)
-        self._fit_profile(data)
+        self._fit_profile(data, families, outcome.dealings[0])
         return self
 
     @property
