@@ -9,7 +9,7 @@ from sklearn.metrics import fbeta_score, make_scorer
 
 from altnorm._kinds import resolve_kind
 from altnorm.metrics import resolve_scoring
-from altnorm.tuning.attribution import Attribution, derivative
+from altnorm.tuning.attribution import Attribution, derivative, sureness
 from altnorm.tuning.folds import Validation
 
 SINGLE = 1e-6  # contributions are kept in single precision
@@ -57,12 +57,40 @@ def test_contributions_add_up_to_the_gain(scoring, mode, weighted):
     assert found.gain == pytest.approx(gain, abs=tolerance)
 
 
+@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_test_sees_rows_weighed_by_how_sure_they_are(scoring, grouped):
+    groups = np.arange(150) // 3 if grouped else None
+    data, new = draw(scoring, groups=groups)
+    pred, sure = data.predicted(new), np.random.default_rng(1).random(150)
+    rows = Attribution(data._replace(groups=None))(pred).units
+    found = Attribution(data)(pred, sure)
+    expected = rows * sure
+    if grouped:
+        expected = expected.reshape(-1, 3).sum(axis=1)
+    np.testing.assert_allclose(found.weighted, expected, atol=SINGLE)
+    np.testing.assert_array_equal(found.units, Attribution(data)(pred).units)
+
+
+@scores
+@pytest.mark.parametrize("grouped", [False, True])
+def test_without_a_word_on_sureness_all_rows_count_alike(scoring, mode, grouped):
+    data, new = draw(scoring, mode=mode, groups=np.arange(150) // 3 if grouped else None)
+    found = Attribution(data)(data.predicted(new))
+    np.testing.assert_array_equal(found.weighted, found.units)
+
+
+def test_sureness_is_the_root_of_the_advantage():
+    """0 where both decisions are as probable, 1 where the old one is impossible."""
+    np.testing.assert_allclose(sureness(np.array([1.0, 0.6, 0.0])), [0, 0.5, 1])
+
+
 @scores
 def test_untouched_predictions_add_nothing(scoring, mode):
     data, _ = draw(scoring, mode=mode)
     found = Attribution(data)(data.predicted(data.proba))
     assert not found.units.any()
-    assert found[1:] == (0, 0, 0)
+    assert found[2:] == (0, 0, 0)
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "matthews_corrcoef", "neg_log_loss"])

@@ -4,9 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from scipy.stats import binom
 
-from altnorm.tuning.attribution import Contribution
+from altnorm._kinds import resolve_kind
+from altnorm._scores import SINGLE_LABEL
+from altnorm.tuning.attribution import Attribution, Contribution
 from altnorm.tuning.evidence import (
     ExchangeTest,
     Finding,
@@ -17,10 +20,22 @@ from altnorm.tuning.evidence import (
     settle,
     without_luck,
 )
-from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
+from altnorm.tuning.families import AlternatingFamily
+from altnorm.tuning.folds import Dealing, Validation
+from altnorm.tuning.settings import (
+    PAPER_ALPHAS,
+    PAPER_DEPTHS,
+    PAPER_THRESHOLDS,
+    BiasSetting,
+    Grid,
+    MatrixSetting,
+    Setting,
+)
 
 A, B = BiasSetting("labels", 64.0), MatrixSetting(4.0)
 MILD = Setting(1.0, 1, 0.75, "all", 0.1)
+SCORE = SINGLE_LABEL["accuracy"]
+PAPER_GRID = Grid(PAPER_ALPHAS, PAPER_DEPTHS, PAPER_THRESHOLDS, ("all",), (0.0, 0.1))
 
 
 def ledger(*rounds):
@@ -30,14 +45,14 @@ def ledger(*rounds):
         kept.start_round()
         for setting, values in units.items():
             values = np.asarray(values, dtype=np.float32)
-            kept.rounds[-1][setting] = Contribution(values, int((values != 0).sum()), 0, 0)
+            kept.rounds[-1][setting] = Contribution(values, values, int((values != 0).sum()), 0, 0)
     return kept
 
 
 def test_one_setting_is_the_sign_test():
     """Rows of equal size: the one-sided p-value is a binomial tail."""
     units = np.append(np.ones(14), -np.ones(5))
-    found = max_t(ledger({A: units}), [A], 0.025).p_value
+    found = max_t(ledger({A: units}), [[A]], 0.025).p_value
     assert found == pytest.approx(binom.sf(13, 19, 0.5), abs=0.012)
 
 
@@ -49,39 +64,60 @@ def test_two_settings_by_enumeration():
     observed = scaled.sum(axis=0).max()
     flips = np.array(list(itertools.product([-1, 1], repeat=8)))
     exact = ((flips @ scaled).max(axis=1) >= observed - 1e-9).mean()
-    found = max_t(ledger({A: first, B: second}), [A, B], 0.025).p_value
+    found = max_t(ledger({A: first, B: second}), [[A], [B]], 0.025).p_value
     assert found == pytest.approx(exact, abs=0.03)
 
 
 def test_copies_of_a_setting_cost_nothing():
     """The test knows how alike settings are; a Bonferroni correction would not."""
     units = np.random.default_rng(1).normal(0.25, 1, 80)
-    alone = max_t(ledger({A: units}), [A], 0.025).p_value
-    twice = max_t(ledger({A: units, B: units}), [A, B], 0.025).p_value
+    alone = max_t(ledger({A: units}), [[A]], 0.025).p_value
+    twice = max_t(ledger({A: units, B: units}), [[A], [B]], 0.025).p_value
     assert twice == pytest.approx(alone, abs=1e-12)
+
+
+def test_settings_of_an_entry_speak_with_one_voice():
+    """The mean of their studentised terms, by enumeration of all 2^8 flips."""
+    rng = np.random.default_rng(3)
+    first, second = rng.normal(1, 1, 8), rng.normal(1, 3, 8)
+    voice = first / np.sqrt(first @ first) + second / np.sqrt(second @ second)
+    flips = np.array(list(itertools.product([-1, 1], repeat=8)))
+    exact = (flips @ voice >= voice.sum() - 1e-9).mean()
+    test = max_t(ledger({A: first, B: second}), [[A, B]], 0.025)
+    assert test.p_value == pytest.approx(exact, abs=0.03)
+    assert test.statistics == pytest.approx([voice.sum() / np.sqrt(voice @ voice)], rel=1e-5)
+
+
+def test_an_entry_that_some_dealing_lacks_is_left_out():
+    units = np.ones(20)
+    alone = max_t(ledger({A: units}, {A: units}), [[A]], 0.025)
+    partly = max_t(ledger({A: units, B: -units}, {A: units}), [[A], [A, B]], 0.025)
+    assert partly.p_value == alone.p_value
 
 
 def test_the_level_is_kept():
     rng = np.random.default_rng(2)
     shared = rng.normal(size=(300, 60, 1))
     units = 0.6 * shared + rng.normal(size=(300, 60, 2))
-    adopted = [max_t(ledger({A: u[:, 0], B: u[:, 1]}), [A, B], 0.05).p_value < 0.05 for u in units]
+    adopted = [
+        max_t(ledger({A: u[:, 0], B: u[:, 1]}), [[A], [B]], 0.05).p_value < 0.05 for u in units
+    ]
     assert binom.sf(sum(adopted) - 1, 300, 0.05) > 0.001
     assert sum(adopted) >= 4
 
 
 def test_settings_that_lose_are_no_evidence():
     units = -np.ones(20)
-    assert max_t(ledger({A: units}), [A], 0.025).p_value == 1.0
-    assert max_t(ledger({A: np.zeros(20)}), [A], 0.025).p_value == 1.0
+    assert max_t(ledger({A: units}), [[A]], 0.025).p_value == 1.0
+    assert max_t(ledger({A: np.zeros(20)}), [[A]], 0.025).p_value == 1.0
     assert max_t(ledger({A: units}), [], 0.025).p_value == 1.0
 
 
 def test_dealings_are_averaged_and_agreement_is_told():
     strong, none = np.ones(20), np.resize([1.0, -1.0], 20)
-    both = max_t(ledger({A: strong}, {A: none}), [A], 0.025)
+    both = max_t(ledger({A: strong}, {A: none}), [[A]], 0.025)
     assert both.statistics == pytest.approx([np.sqrt(20), 0.0])
-    alone = max_t(ledger({A: strong}), [A], 0.025)
+    alone = max_t(ledger({A: strong}), [[A]], 0.025)
     assert alone.p_value < both.p_value
     assert (alone.agreement, both.agreement) == (1.0, 0.5)
 
@@ -159,11 +195,28 @@ def test_the_menu_is_what_the_grid_has_nearest():
     assert grid.menu() == Grid([0.3, 0.9, 4.0], (2,), (0.5,), ("confident",), [1.0])
 
 
+@pytest.mark.parametrize("strength", [0.0, 1.0, 2.0])
+def test_every_dealing_tries_the_whole_menu(strength):
+    """Whatever the search finds promising: else what is tested would depend on the labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=200)
+    z = rng.normal(size=(200, 5)) + np.eye(5)[y] - strength * (np.arange(5) < 2)
+    data = Validation(
+        softmax(z, axis=1), y, None, None, z[:0], resolve_kind(None), 10, "shrunk", SCORE
+    )
+    family, kept = AlternatingFamily(PAPER_GRID), Ledger(Attribution(data))
+    kept.start_round()
+    family.explore(Dealing(data, np.arange(200) % 5), kept.record, full=True)
+    menu = family.menu()
+    assert [len(entry) for entry in menu] == [2, 2, 2]
+    assert {setting for entry in menu for setting in entry} <= kept.rounds[0].keys()
+
+
 def test_a_strict_level_can_be_passed():
     """With 2,000 flips no p-value could be below 0.0005: a stricter level draws more of them."""
     units = np.ones(60)
-    assert max_t(ledger({A: units}), [A], 0.025).p_value == pytest.approx(1 / 2001)
-    assert max_t(ledger({A: units}), [A], 0.001).p_value < 0.0001
+    assert max_t(ledger({A: units}), [[A]], 0.025).p_value == pytest.approx(1 / 2001)
+    assert max_t(ledger({A: units}), [[A]], 0.001).p_value < 0.0001
 
 
 def seen(z, critical=2.0):

@@ -63,6 +63,11 @@ def crossfit_of(proba, folds, priors, weight=None, mode=None, keep_proba=True, u
     return ClassCrossFit(dealing) if mode is None else BinaryCrossFit(dealing)
 
 
+def values(found):
+    """Settings with their predictions, without how sure these are."""
+    return [(setting, predicted.values) for setting, predicted in found]
+
+
 def one_by_one(proba, folds, priors, weight, setting, mode=None):
     """Fit a normalizer on the rows outside each fold, and apply it to the fold."""
     out = proba.copy()
@@ -96,7 +101,7 @@ def test_first_is_exact(dtype, weighted, seed):
     proba, weight = proba.astype(dtype), draw_weight(weighted)
     crossfit = crossfit_of(proba, folds, priors, weight)
     for alpha in ALPHAS:
-        found = dict(crossfit.first(alpha, GRID))
+        found = dict(values(crossfit.first(alpha, GRID)))
         assert found.keys() == settings_of(alpha)
         for setting, adjusted in found.items():
             expected = one_by_one(proba, folds, priors, weight, setting)
@@ -113,16 +118,34 @@ def test_class_codes_are_the_largest_probabilities():
     np.testing.assert_array_equal(whole.base, proba)
     for alpha in (0.5, 2.0):
         for (one, p), (other, code) in zip(
-            whole.first(alpha, GRID), codes.first(alpha, GRID), strict=True
+            values(whole.first(alpha, GRID)), values(codes.first(alpha, GRID)), strict=True
         ):
             assert one == other
             np.testing.assert_array_equal(p.argmax(axis=1), code)
     setting = Setting(1.5, 1, 0.5, "confident", 0.0)
     for (one, p), (other, code) in zip(
-        whole.deeper(setting, 3), codes.deeper(setting, 3), strict=True
+        values(whole.deeper(setting, 3)), values(codes.deeper(setting, 3)), strict=True
     ):
         assert one == other
         np.testing.assert_array_equal(p.argmax(axis=1), code)
+
+
+def test_how_sure_a_change_is_comes_from_the_two_probabilities():
+    proba, folds, priors = draw(spread=1.0)
+    whole, codes = (crossfit_of(proba, folds, priors, keep_proba=keep) for keep in (True, False))
+    setting = Setting(1.5, 1, 0.25, "all", 0.1)
+    n_changed = 0
+    for (_, all_p), (_, found) in zip(
+        [*whole.first(2.0, GRID), *whole.deeper(setting, 3)],
+        [*codes.first(2.0, GRID), *codes.deeper(setting, 3)],
+        strict=True,
+    ):
+        assert all_p.sure is None
+        for p, before, after, sure in zip(all_p.values, codes.base, *found, strict=True):
+            advantage = (p[after] - p[before]) / (p[after] + p[before])
+            assert sure == pytest.approx(advantage**0.5, abs=1e-6)
+            n_changed += after != before
+    assert n_changed > 100
 
 
 def test_near_ties_are_broken_as_in_the_probabilities():
@@ -135,7 +158,10 @@ def test_near_ties_are_broken_as_in_the_probabilities():
     grid = Grid((), (1,), (0.25,), ("confident",), (0.0,))
     whole, codes = (crossfit_of(proba, folds, priors, keep_proba=keep) for keep in (True, False))
     for alpha in (6.0, 10.0, 20.0):
-        ((_, p),), ((_, decided),) = whole.first(alpha, grid), codes.first(alpha, grid)
+        ((_, p),), ((_, decided),) = (
+            values(whole.first(alpha, grid)),
+            values(codes.first(alpha, grid)),
+        )
         assert (np.sort(p, axis=1)[:, -2] > (1 - 1e-12) * p.max(axis=1)).mean() > 0.01
         np.testing.assert_array_equal(decided, p.argmax(axis=1))
 
@@ -150,7 +176,9 @@ def test_sums_that_underflow_beside_larger_ones(dtype):
     folds = np.array([0, 1, 0, 0, 0, 1, 1, 1])
     priors = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
     crossfit = crossfit_of(proba, folds, priors, None)
-    ((setting, adjusted),) = crossfit.first(35.0, Grid((), (1,), (0.5,), ("confident",), (0.0,)))
+    ((setting, adjusted),) = values(
+        crossfit.first(35.0, Grid((), (1,), (0.5,), ("confident",), (0.0,)))
+    )
     expected = one_by_one(proba, folds, priors, None, setting)
     np.testing.assert_allclose(adjusted, expected, atol=SINGLE)
 
@@ -163,7 +191,7 @@ def test_first_is_exact_for_several_labels(dtype, weighted, mode):
     proba, weight = proba.astype(dtype), draw_weight(weighted)
     crossfit = crossfit_of(proba, folds, priors, weight, mode)
     for alpha in ALPHAS:
-        found = dict(crossfit.first(alpha, GRID))
+        found = dict(values(crossfit.first(alpha, GRID)))
         assert found.keys() == settings_of(alpha)
         for setting, adjusted in found.items():
             expected = one_by_one(proba, folds, priors, weight, setting, mode)
@@ -179,7 +207,7 @@ def test_a_large_power_inside_a_fold_leaves_no_trace_outside():
     folds = np.array([0, 0, 1, 1, 2, 2])
     priors = np.full((3, 1), 0.4)
     crossfit = crossfit_of(proba, folds, priors, mode="labelwise")
-    ((setting, adjusted),) = crossfit.first(35.0, Grid((), (1,), (0.5,), ("all",), (0.0,)))
+    ((setting, adjusted),) = values(crossfit.first(35.0, Grid((), (1,), (0.5,), ("all",), (0.0,))))
     expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
     np.testing.assert_allclose(adjusted, expected, atol=EXACT)
 
@@ -189,8 +217,8 @@ def test_labels_with_a_prior_of_zero_or_one_are_left():
     priors[:, 0], priors[:, 1] = 0, 1
     crossfit = crossfit_of(proba, folds, priors, mode="labelwise")
     for setting, adjusted in [
-        *crossfit.first(2.0, GRID),
-        *crossfit.deeper(Setting(2.0, 1, 0.25, "confident", 0.1), 3),
+        *values(crossfit.first(2.0, GRID)),
+        *values(crossfit.deeper(Setting(2.0, 1, 0.25, "confident", 0.1), 3)),
     ]:
         np.testing.assert_allclose(adjusted[:, :2], proba[:, :2], rtol=EXACT)
         expected = one_by_one(proba, folds, priors, None, setting, "labelwise")
@@ -203,7 +231,7 @@ def test_a_row_has_no_part_in_its_own_reference():
     other = proba.copy()
     other[(folds == 0) & (np.arange(60) != row)] = np.eye(5)[0]
     before, after = (
-        [p[row] for _, p in crossfit_of(rows, folds, priors).first(1.5, GRID)]
+        [p[row] for _, p in values(crossfit_of(rows, folds, priors).first(1.5, GRID))]
         for rows in (proba, other)
     )
     assert (np.array(before) != proba[row]).any()
@@ -225,11 +253,13 @@ def test_settings_without_a_reference_are_left_out(mode):
         crossfit = crossfit_of(proba, folds, priors, mode=mode)
     found = [
         setting
-        for setting, _ in crossfit.first(1.0, Grid((), (1,), (0.5,), ("confident", "all"), (0.0,)))
+        for setting, _ in values(
+            crossfit.first(1.0, Grid((), (1,), (0.5,), ("confident", "all"), (0.0,)))
+        )
     ]
     assert found == [Setting(1.0, 1, 0.5, "all", 0.0)]
-    assert list(crossfit.deeper(Setting(1.0, 1, 0.5, "confident", 0.0), 3)) == []
-    assert len(list(crossfit.deeper(found[0], 3))) == 2
+    assert list(values(crossfit.deeper(Setting(1.0, 1, 0.5, "confident", 0.0), 3))) == []
+    assert len(list(values(crossfit.deeper(found[0], 3)))) == 2
 
 
 @pytest.mark.parametrize("keep_proba", [True, False])
@@ -239,7 +269,7 @@ def test_small_blocks_give_the_same(keep_proba):
     deeper = Setting(1.3, 1, 0.25, "all", 0.1)
 
     def predictions():
-        return dict([*crossfit.first(0.7, GRID), *crossfit.deeper(deeper, 3)])
+        return dict([*values(crossfit.first(0.7, GRID)), *values(crossfit.deeper(deeper, 3))])
 
     whole = predictions()
     with config_context(working_memory=1e-6):  # one row at a time
@@ -254,7 +284,7 @@ def test_the_last_depths_alone(mode):
     proba, folds, priors = draw() if mode is None else draw_yes(mode)
     crossfit = crossfit_of(proba, folds, priors, mode=mode)
     setting = Setting(1.3, 1, 0.25, "all", 0.1)
-    path, last = (list(crossfit.deeper(setting, 4, start=start)) for start in (2, 4))
+    path, last = (list(values(crossfit.deeper(setting, 4, start=start))) for start in (2, 4))
     assert [one.depth for one, _ in path] == [2, 3, 4]
     ((found, pred),) = last
     assert found == path[-1][0]
@@ -273,7 +303,7 @@ def test_deeper_is_close(alpha, reference):
     proba = softmax(1.5 * rng.normal(size=(n, m)) + 2 * np.eye(m)[y] + np.linspace(0, 1, m), axis=1)
     folds, priors = rng.permutation(n) % 5, rng.dirichlet(np.full(m, 50.0), 5)
     crossfit = crossfit_of(proba, folds, priors, None)
-    found = list(crossfit.deeper(Setting(alpha, 1, 0.5, reference, 0.0), 3))
+    found = list(values(crossfit.deeper(Setting(alpha, 1, 0.5, reference, 0.0), 3)))
     assert [setting.depth for setting, _ in found] == [2, 3]
     for setting, adjusted in found:
         expected = one_by_one(proba, folds, priors, None, setting)
@@ -286,7 +316,7 @@ def test_deeper_is_close(alpha, reference):
 def test_deeper_is_close_for_several_labels(mode, alpha):
     proba, folds, priors = draw_yes(mode, n=1500, spread=2.0)
     crossfit = crossfit_of(proba, folds, priors, mode=mode)
-    found = list(crossfit.deeper(Setting(alpha, 1, 0.5, "confident", 0.1), 3))
+    found = list(values(crossfit.deeper(Setting(alpha, 1, 0.5, "confident", 0.1), 3)))
     assert [setting.depth for setting, _ in found] == [2, 3]
     for setting, adjusted in found:
         expected = one_by_one(proba, folds, priors, None, setting, mode)
@@ -305,7 +335,7 @@ def test_deeper_with_weights_equals_repeated_rows(mode):
             crossfit = crossfit_of(proba, folds, priors, weight)
         else:
             crossfit = crossfit_of(proba, folds, priors, weight, mode)
-        return [p for _, p in crossfit.deeper(Setting(1.3, 1, 0.5, "confident", 0.2), 3)]
+        return [p for _, p in values(crossfit.deeper(Setting(1.3, 1, 0.5, "confident", 0.2), 3))]
 
     repeated = paths(proba.repeat(times, axis=0), folds.repeat(times), None)
     for one, other in zip(paths(proba, folds, weight), repeated, strict=True):
@@ -321,7 +351,10 @@ def test_nothing_but_numbers_comes_out(mode):
         crossfit = crossfit_of(proba, folds, priors, mode=mode)
     for alpha in ALPHAS:
         setting = Setting(alpha, 1, 0.0, "all", 0.0)
-        for _, adjusted in [*crossfit.first(alpha, GRID), *crossfit.deeper(setting, 5)]:
+        for _, adjusted in [
+            *values(crossfit.first(alpha, GRID)),
+            *values(crossfit.deeper(setting, 5)),
+        ]:
             assert np.isfinite(adjusted).all()
             assert ((adjusted >= 0) & (adjusted <= 1)).all()
 
@@ -336,7 +369,10 @@ def test_rows_without_labels_are_outside_every_fold(mode):
     crossfit = crossfit_of(proba, folds[:n], priors, mode=mode, unlabelled=len(proba) - n)
     padded = np.append(folds[:n], np.full(len(proba) - n, -1))
     deeper = Setting(1.3, 1, 0.5, "confident", 0.2)
-    for setting, adjusted in [*crossfit.first(1.5, GRID), *crossfit.deeper(deeper, 2)]:
+    for setting, adjusted in [
+        *values(crossfit.first(1.5, GRID)),
+        *values(crossfit.deeper(deeper, 2)),
+    ]:
         expected = one_by_one(proba, padded, priors, None, setting, mode)[:n]
         tolerance = EXACT if setting.depth == 1 else 10 * CLOSE
         np.testing.assert_allclose(adjusted, expected, atol=tolerance)
@@ -346,7 +382,7 @@ def test_a_class_without_rows_is_represented_by_a_sure_row():
     proba, folds, priors = draw()
     crossfit = crossfit_of(proba, folds, priors)
     crossfit.absent[2, 3] = 4.0
-    found = dict(crossfit.first(1.5, GRID))
+    found = dict(values(crossfit.first(1.5, GRID)))
     assert found.keys() == settings_of(1.5)
     for setting, adjusted in found.items():
         inside = folds == 2

@@ -34,11 +34,28 @@ def deal(proba, y, score="accuracy", weight=None):
     return Dealing(data, np.random.default_rng(0).permutation(len(y)) % N_FOLDS)
 
 
+def forget(setting, pred, sure):
+    """Record nothing."""
+
+
 def explored(family, dealing):
     """What a family hands over for each setting it tries."""
     found = {}
-    family.explore(dealing, found.__setitem__, full=True)
+    family.explore(dealing, lambda setting, pred, sure: found.update({setting: pred}), full=True)
     return found
+
+
+def test_how_sure_a_change_is_comes_from_the_two_probabilities():
+    planted_proba, y = planted(150)
+    family, dealing = BiasFamily(), deal(planted_proba, y)
+    found = {}
+    family.explore(dealing, lambda s, pred, sure: found.update({s: (pred, sure)}), full=True)
+    codes, sure = found[BiasSetting("labels", 4.0)]
+    proba, base = one_by_one(dealing, BiasSetting("labels", 4.0)), planted_proba.argmax(axis=1)
+    assert (codes != base).sum() > 10
+    rows = np.arange(len(codes))
+    old, new = proba[rows, base], proba[rows, codes]
+    np.testing.assert_allclose(sure**2, (new - old) / (new + old), atol=1e-5)
 
 
 def one_by_one(dealing, setting):
@@ -107,9 +124,7 @@ def wide():
 
 @present_versions
 def test_the_bias_family_copies_the_rows_outside_one_fold_at_a_time(wide):
-    peak = peak_in_copies(
-        lambda: BiasFamily().explore(wide, {}.__setitem__, full=False), wide.data.proba
-    )
+    peak = peak_in_copies(lambda: BiasFamily().explore(wide, forget, full=False), wide.data.proba)
     assert peak < 1.5  # two thirds, and blocks
 
 
@@ -124,7 +139,7 @@ def test_crossfitted_rows_of_alternating_normalization_are_held_twice(wide, dept
 def test_calibrations_hold_few_copies_of_the_data(wide):
     """What is decided, what is tried, and the rows that a fit uses."""
     family = BiasFamily()
-    family.explore(wide, {}.__setitem__, full=True)
+    family.explore(wide, forget, full=True)
     decider = AlternatingFamily(GRID), Setting(1.0, 2, 0.25, "all", 0.1)
     data = wide.data
     peak = peak_in_copies(

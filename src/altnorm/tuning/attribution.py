@@ -19,7 +19,7 @@ import numpy as np
 from altnorm.tuning.folds import Validation
 from altnorm.verdict import count_changes
 
-__all__ = ["Attribution", "Contribution"]
+__all__ = ["Attribution", "Contribution", "sureness"]
 
 _N_BLOCKS = 20  # for scores that have to be called: a test of 20 signs, and few calls
 _STEP = 1e-4  # of numerical derivatives, relative
@@ -30,6 +30,7 @@ class Contribution(NamedTuple):
     """What predictions gain, and where."""
 
     units: np.ndarray  # (u,) what each unit adds; the sum is the gain
+    weighted: np.ndarray  # (u,) the same, a sure change counting more: what the test looks at
     n_changed: int  # rows whose decision changed, went right, went wrong
     n_fixed: int
     n_broken: int
@@ -70,25 +71,32 @@ class Attribution:
             self.base = before
         self.base_score = self.score(self.labels, before, self.weight)
 
-    def __call__(self, pred: np.ndarray) -> Contribution:
-        """Attribute the gain of predictions, given as the score needs them."""
+    def __call__(self, pred: np.ndarray, sure: np.ndarray | None = None) -> Contribution:
+        """Attribute the gain of predictions, given as the score needs them.
+
+        `sure` says of each row how sure its change is, if that is known; see `sureness`.
+        """
         decided = self.decide(pred) if self.score.needs == "proba" else pred
         counts = count_changes(self.labels, self.decided, decided)
-        return Contribution(self._units(pred).astype(np.float32), *counts)
+        if self.score.function is not None:
+            units = weighted = self._blocks(pred).astype(np.float32)
+        else:
+            rows = self._rows(pred)
+            units = weighted = self._by_group(rows)
+            if sure is not None:
+                weighted = self._by_group(rows * sure)
+        return Contribution(units, weighted, *counts)
 
-    def _units(self, pred: np.ndarray) -> np.ndarray:
+    def _rows(self, pred: np.ndarray) -> np.ndarray:
         if self.score.per_row is not None:
-            rows = self.share * (self.score.per_row(self.labels, pred) - self.base_rows)
-            return self._by_group(rows)
-        gain = self.score(self.labels, pred, self.weight) - self.base_score
-        if self.score.counts is not None and self.score.of_counts is not None:
-            return self._by_group(self._count_rows(pred, gain))
-        return self._blocks(pred, gain)
+            return self.share * (self.score.per_row(self.labels, pred) - self.base_rows)
+        return self._count_rows(pred)
 
     def _by_group(self, rows: np.ndarray) -> np.ndarray:
-        return rows if self.groups is None else np.bincount(self.groups, rows)
+        units = rows if self.groups is None else np.bincount(self.groups, rows)
+        return units.astype(np.float32)
 
-    def _count_rows(self, pred: np.ndarray, gain: float) -> np.ndarray:
+    def _count_rows(self, pred: np.ndarray) -> np.ndarray:
         """Derivative halfway, times the change of each row's counts; the rest is shared evenly."""
         assert self.score.counts is not None
         assert self.score.of_counts is not None
@@ -105,12 +113,16 @@ class Attribution:
         if touched.any():
             # What the derivative misses is curvature; shared out, the units add up to the gain
             # exactly.
-            rows[touched] += (gain - rows.sum()) / touched.sum()
+            rows[touched] += (self._gain(pred) - rows.sum()) / touched.sum()
         return rows
 
-    def _blocks(self, pred: np.ndarray, gain: float) -> np.ndarray:
+    def _gain(self, pred: np.ndarray) -> float:
+        return float(self.score(self.labels, pred, self.weight) - self.base_score)
+
+    def _blocks(self, pred: np.ndarray) -> np.ndarray:
         """Half of what the gain loses when a block is exchanged, before for after."""
         assert self.groups is not None
+        gain = self._gain(pred)
         units = np.zeros(self.groups.max() + 1)
         differs = (pred != self.base).reshape(len(pred), -1).any(axis=1)
         for block in np.unique(self.groups[differs]):
@@ -120,6 +132,17 @@ class Attribution:
             after, before = (self.score(self.labels, v, self.weight) for v in (new, old))
             units[block] = (gain - (after - before)) / 2
         return units
+
+
+def sureness(ratio: np.ndarray) -> np.ndarray:
+    """Weigh a changed decision, given how probable the old one still is relative to the new.
+
+    Were the adjusted probabilities a and b of the old and the new decision right, then of the rows
+    whose label is one of the two a share of (b - a) / (b + a) more would go right than wrong, and
+    that would be the best weight in a test. They are estimates, so the weight is its root: halfway,
+    geometrically, to counting all changes alike.
+    """
+    return np.asarray(np.sqrt((1 - ratio) / (1 + ratio)))
 
 
 def derivative(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ def compete(
         The outcome.
     """
     ledger, dealings = Ledger(Attribution(data)), list[Dealing]()
-    menu = [setting for family in families for setting in family.menu()]
+    menu = [entry for family in families for entry in family.menu()]
     for number, assignment in enumerate(folds):
         dealing, full = Dealing(data, assignment), number < FULL_DEALINGS
         ledger.start_round(full=full)

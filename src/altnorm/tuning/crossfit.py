@@ -9,22 +9,72 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, logit
 
-from altnorm._array import block_slices, quiet
+from altnorm._array import (
+    Array,
+    array_namespace,
+    block_slices,
+    column_of_max,
+    entries_at,
+    quiet,
+    to_numpy,
+)
 from altnorm._binary import log_sigmoids
 from altnorm._kinds import Pairs
 from altnorm._multilabel import binary_ambiguity
 from altnorm._one_step import ColumnSums, PowerRows, step_block, step_once
 from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path
+from altnorm.tuning.attribution import sureness
 from altnorm.tuning.folds import Dealing
 from altnorm.tuning.settings import Grid, Setting
 
-__all__ = ["BinaryCrossFit", "ClassCrossFit"]
+__all__ = ["BinaryCrossFit", "ClassCrossFit", "Predictions"]
 
 LOG_SAFE = -600.0  # a sum of exponentials above it has lost nothing to underflow
+
+
+class Predictions(NamedTuple):
+    """Predictions as the score needs them and, of class codes, how sure their changes are."""
+
+    values: np.ndarray  # class codes (n,), probabilities (n, m) or booleans (n, m)
+    sure: np.ndarray | None = None  # (n,)
+
+    @classmethod
+    def room(cls, size: int, base: np.ndarray) -> Self:
+        """Make room for predictions of the same kind as the untouched ones."""
+        values = np.empty((size, *base.shape[1:]), base.dtype)
+        return cls(values, np.zeros(size, np.float32) if base.ndim == 1 else None)
+
+    @classmethod
+    def of(cls, proba: Array, base: np.ndarray) -> Self:
+        """Read adjusted probabilities as `base`, their rows' untouched predictions, are read."""
+        if base.ndim == 2:
+            return cls(to_numpy(proba))
+        codes = column_of_max(proba)
+        return cls(codes, sureness(entries_at(proba, base) / entries_at(proba, codes)))
+
+    @classmethod
+    def of_logs(cls, log_p: Array, base: np.ndarray) -> Self:
+        """Read logarithms of adjusted probabilities."""
+        if base.ndim == 2:
+            return cls.of(array_namespace(log_p).exp(log_p), base)
+        codes = column_of_max(log_p)
+        ratio = np.exp(entries_at(log_p, base) - entries_at(log_p, codes))
+        return cls(codes, sureness(ratio))
+
+    def put(self, rows: np.ndarray, new: Predictions) -> None:
+        """Replace those of some rows."""
+        self.values[rows] = new.values
+        if self.sure is not None:
+            self.sure[rows] = new.sure
+
+    def head(self, size: int) -> Predictions:
+        """Those of the first rows."""
+        return Predictions(self.values[:size], None if self.sure is None else self.sure[:size])
 
 
 class ClassCrossFit:
@@ -59,7 +109,7 @@ class ClassCrossFit:
         """Which rows serve as reference, whatever their fold."""
         return self.ambiguity <= (threshold if reference == "confident" else math.inf)
 
-    def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, np.ndarray]]:
+    def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, Predictions]]:
         """Yield each setting of depth 1 with its predictions."""
         thresholds, smoothings = grid.thresholds, grid.smoothings
         rows = self._in_doubt(min(thresholds))
@@ -75,11 +125,11 @@ class ClassCrossFit:
                 for threshold in thresholds if name == "all" else (low,):
                     setting = Setting(alpha, 1, threshold, name, smoothing)
                     size = self._count_doubtful(rows, threshold)
-                    yield setting, self._among_all(rows[:size], new[:size])
+                    yield setting, self._among_all(rows[:size], new.head(size))
 
     def deeper(
         self, setting: Setting, depth: int, *, start: int = 2
-    ) -> Iterator[tuple[Setting, np.ndarray]]:
+    ) -> Iterator[tuple[Setting, Predictions]]:
         """Yield the setting at depths `start` to `depth`, as `first` does."""
         serves = self.serves(setting.threshold, setting.reference)
         if not ((self.weight * serves).any(axis=1) | self.absent.any(axis=1)).all():
@@ -89,9 +139,9 @@ class ClassCrossFit:
             self._fold_path(setting, rows, k, depth)[start - 1 :] for k in range(len(self.priors))
         ]
         for d in range(start, depth + 1):
-            new = self.base[rows]
+            new = Predictions.room(rows.size, self.base)
             for k, path in enumerate(steps):
-                new[self.folds[rows] == k] = path.pop(0)
+                new.put(self.folds[rows] == k, path.pop(0))
             yield setting._replace(depth=d), self._among_all(rows, new)
 
     def _in_doubt(self, threshold: float) -> np.ndarray:
@@ -120,15 +170,16 @@ class ClassCrossFit:
             if (total > 0).all():
                 yield name, low, log_s, total
 
-    def _among_all(self, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
+    def _among_all(self, rows: np.ndarray, new: Predictions) -> Predictions:
         """Predictions of all rows, given those of the rows in doubt."""
-        pred = self.base.copy()
-        pred[rows] = new
-        return pred
+        predicted = Predictions.room(len(self.base), self.base)
+        predicted.values[:] = self.base
+        predicted.put(rows, new)
+        return predicted
 
     def _fold_path(
         self, setting: Setting, rows: np.ndarray, fold: int, depth: int
-    ) -> list[np.ndarray]:
+    ) -> list[Predictions]:
         """Predictions of one fold's rows after each iteration against the rows of the others."""
         serves = self.serves(setting.threshold, setting.reference)
         used = np.flatnonzero(serves & (self.weight[fold] > 0))
@@ -145,11 +196,12 @@ class ClassCrossFit:
                     math.log(mass) if mass else None,
                 )
             )
-            b = self.proba[rows[self.folds[rows] == fold]]
+            inside = rows[self.folds[rows] == fold]
+            b, base = self.proba[inside], self.base[inside]
             steps = []
             for _ in range(depth):
                 b = step_once(b, next(path), self.priors[fold], alpha=setting.alpha)
-                steps.append(b if self.keep_proba else b.argmax(axis=1))
+                steps.append(Predictions.of(b, base))
         return steps
 
     def _log_reference(self, used: np.ndarray, missing: np.ndarray) -> np.ndarray:
@@ -163,13 +215,13 @@ class ClassCrossFit:
 
     def _steps(
         self, rows: np.ndarray, references: Sequence[tuple[float, np.ndarray]], alpha: float
-    ) -> list[np.ndarray]:
+    ) -> list[Predictions]:
         """One iteration against each reference, given by lowest threshold and log column sums.
 
         The powers of a block of rows are taken once, and all references meet it in the cache.
         """
         sizes = [self._count_doubtful(rows, low) for low, _ in references]
-        new = [np.empty((size, *self.base.shape[1:]), self.base.dtype) for size in sizes]
+        new = [Predictions.room(size, self.base) for size in sizes]
         with quiet(np):
             for k, q in enumerate(self.priors):
                 sums = [ColumnSums.of(log_s[k], self.proba) for _, log_s in references]
@@ -177,22 +229,19 @@ class ClassCrossFit:
                 for block in block_slices(here.size, 40 * q.size, self.proba, cached=True):
                     at = here[block]
                     powers = PowerRows.of(self.proba[rows[at]], q, alpha)
+                    base = self.base[rows[at]]
                     for one, size, out in zip(sums, sizes, new, strict=True):
                         # The most doubtful rows come first, so those above a threshold are the
                         # first `size`.
                         n = int(np.searchsorted(at, size))
                         if n:
-                            out[at[:n]] = self._read(step_block(powers.head(n), one))
+                            # Decisions are read after the division, too: it rounds, and among
+                            # classes that the reference hardly has rounding decides. So both
+                            # kinds of predictions agree.
+                            step = step_block(powers.head(n), one)
+                            step /= step.sum(axis=1, keepdims=True)
+                            out.put(at[:n], Predictions.of(step, base[:n]))
         return new
-
-    def _read(self, rows: np.ndarray) -> np.ndarray:
-        """Predictions, as the score needs them, from rows that do not sum to 1 yet.
-
-        Decisions are read after the division, too: it rounds, and among classes that the reference
-        hardly has rounding decides. So both kinds of predictions agree.
-        """
-        rows /= rows.sum(axis=1, keepdims=True)
-        return rows if self.keep_proba else rows.argmax(axis=1)
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log column sums and total weight outside each fold, for each set of reference rows.
@@ -256,7 +305,7 @@ class BinaryCrossFit:
         with quiet(np):
             self.logits = logit(self.proba.astype(np.float64, copy=False))
 
-    def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, np.ndarray]]:
+    def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, Predictions]]:
         """Yield each setting of depth 1 with its predictions."""
         _, _, thresholds, references, smoothings = grid
         sets = [("all", math.inf)] if "all" in references else []
@@ -280,7 +329,7 @@ class BinaryCrossFit:
                     adjusted = np.where(self.ambiguity > threshold, new, self.proba)
                     adjusted = adjusted.astype(self.proba.dtype, copy=False)
                     setting = Setting(alpha, 1, threshold, name, smoothing)
-                    yield setting, self.read(adjusted[: self.n_rows])
+                    yield setting, Predictions(self.read(adjusted[: self.n_rows]))
 
     def _outside(self, values: np.ndarray) -> np.ndarray:
         """Sums over the rows outside the fold of each row: for all labels, or for each."""
@@ -295,7 +344,7 @@ class BinaryCrossFit:
 
     def deeper(
         self, setting: Setting, depth: int, *, start: int = 2
-    ) -> Iterator[tuple[Setting, np.ndarray]]:
+    ) -> Iterator[tuple[Setting, Predictions]]:
         """Yield the setting at depths `start` to `depth`, as `first` does."""
         serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")
         used = serves.any(axis=1) & (self.weight > 0)
@@ -308,7 +357,7 @@ class BinaryCrossFit:
                 steps[:, self.folds == k] = path
         for d in range(start, depth + 1):
             adjusted = np.where(self.ambiguity > setting.threshold, steps[d - 1], self.proba)
-            yield setting._replace(depth=d), self.read(adjusted[: self.n_rows])
+            yield setting._replace(depth=d), Predictions(self.read(adjusted[: self.n_rows]))
 
     def _fold_path(self, setting: Setting, fold: int, depth: int) -> Iterator[np.ndarray]:
         """Logits of one fold's rows after each iteration against the rows of the others."""

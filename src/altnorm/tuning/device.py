@@ -16,7 +16,6 @@ from altnorm._array import (
     array_namespace,
     as_array,
     block_slices,
-    column_of_max,
     device,
     move,
     quiet,
@@ -26,7 +25,7 @@ from altnorm._array import (
 )
 from altnorm._one_step import step_once
 from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path
-from altnorm.tuning.crossfit import LOG_SAFE, ClassCrossFit
+from altnorm.tuning.crossfit import LOG_SAFE, ClassCrossFit, Predictions
 from altnorm.tuning.folds import Dealing
 from altnorm.tuning.settings import Setting
 
@@ -46,10 +45,10 @@ class DeviceCrossFit(ClassCrossFit):
 
     def _steps(
         self, rows: np.ndarray, references: Sequence[tuple[float, np.ndarray]], alpha: float
-    ) -> list[np.ndarray]:
+    ) -> list[Predictions]:
         """One iteration against each reference, given by lowest threshold and log column sums."""
         sizes = [self._count_doubtful(rows, low) for low, _ in references]
-        new = [np.empty((size, *self.base.shape[1:]), self.base.dtype) for size in sizes]
+        new = [Predictions.room(size, self.base) for size in sizes]
         for k, q in enumerate(self.priors):
             here, prior = np.flatnonzero(self.folds[rows] == k), self._wide(q)
             b = take_rows(self.rows, rows[here])
@@ -59,18 +58,19 @@ class DeviceCrossFit(ClassCrossFit):
                 n, sums = int(np.searchsorted(here, size)), self._wide(log_s[k])
                 if n:
                     step = step_once(b[:n, :], sums, prior, alpha=alpha)
-                    out[here[:n]] = self._predicted(step)
+                    out.put(here[:n], Predictions.of(step, self.base[rows[here[:n]]]))
         return new
 
     def _fold_path(
         self, setting: Setting, rows: np.ndarray, fold: int, depth: int
-    ) -> list[np.ndarray]:
+    ) -> list[Predictions]:
         """Predictions of one fold's rows after each iteration against the rows of the others."""
         used = self.serves(setting.threshold, setting.reference) & (self.weight[fold] > 0)
         missing = np.flatnonzero(self.absent[fold])
         weight = np.append(self.weight[fold, used], self.absent[fold, missing])
         mass, prior = setting.smoothing * weight.sum(), self._wide(self.priors[fold])
-        b, xp = take_rows(self.rows, rows[self.folds[rows] == fold]), array_namespace(self.rows)
+        inside, xp = rows[self.folds[rows] == fold], array_namespace(self.rows)
+        b = take_rows(self.rows, inside)
         reference = xp.astype(take_rows(self.rows, used), prior.dtype, copy=False)
         # A class without labels stands in the reference with a sure row of its own.
         sure = self._wide(np.eye(prior.shape[0])[missing])
@@ -87,7 +87,7 @@ class DeviceCrossFit(ClassCrossFit):
             )
             for _ in range(depth):
                 b = step_once(b, next(path), prior, alpha=setting.alpha)
-                steps.append(self._predicted(b))
+                steps.append(Predictions.of(b, self.base[inside]))
         return steps
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,9 +120,6 @@ class DeviceCrossFit(ClassCrossFit):
                 log_a = xp.log(xp.astype(some, widest_float(some), copy=False))
                 log_w = self._wide(np.log(groups[group, used]))
                 log_s[group, columns] = to_numpy(column_log_sums(log_a, log_w, alpha))
-
-    def _predicted(self, proba: Array) -> np.ndarray:
-        return to_numpy(proba) if self.keep_proba else column_of_max(proba)
 
     def _wide(self, values: np.ndarray) -> Array:
         """Numbers in double precision, where the rows are."""

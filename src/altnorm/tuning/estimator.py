@@ -243,7 +243,7 @@ class BaseAdjuster(Adaptable):
         affine = [family for family in families if isinstance(family, AffineFamily)]
         ledger = try_calibrations(data, outcome.dealings, decider, affine)
         settings = ledger.common()
-        test = max_t(ledger, settings, self.significance / 2)
+        test = max_t(ledger, [[setting] for setting in settings], self.significance / 2)
         finding = settle(ledger, settings, confidence=CONFIDENCE)
         self.calibration_ = make_verdict(ledger, finding, test, self.significance)
         if not self.calibration_.adopted:

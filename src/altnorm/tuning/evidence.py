@@ -1,10 +1,11 @@
 r"""Whether there is anything to gain, how much, and by which setting.
 
 *Whether* is decided on a small menu of settings that is fixed beforehand. For each of them the
-units (rows, or groups of rows) add up to a gain; if, unit by unit, before and after were
-interchangeable, the signs of these terms would be coin flips. The statistic is the largest
-studentised gain on the menu, its null distribution comes from flipping all settings' terms of a
-unit together, so the test knows how alike the settings are (max-T, [1]_).
+units (rows, or groups of rows) add up to a gain, changes that are sure by a larger weight; if, unit
+by unit, before and after were interchangeable, the signs of these terms would be coin flips.
+Settings that differ little are averaged to one entry. The statistic is the largest studentised gain
+of an entry, its null distribution comes from flipping all entries' terms of a unit together, so the
+test knows how alike the entries are (max-T, [1]_).
 
 Rows are dealt into folds several times. Each dealing gives a statistic that is standard normal, or
 smaller, where there is nothing to gain; so their mean is compared with the null distribution of a
@@ -59,7 +60,7 @@ _SURE = 3.0  # standard errors, over dealings, that settle on which side a stati
 class Ledger:
     """What every setting contributed, dealing by dealing."""
 
-    attribute: Callable[[np.ndarray], Contribution]
+    attribute: Callable[[np.ndarray, np.ndarray | None], Contribution]
     rounds: list[dict[Any, Contribution]] = field(default_factory=list)
     n_full: int = 0  # the first dealings, which try every setting; later ones only the menu
 
@@ -68,9 +69,11 @@ class Ledger:
         self.rounds.append({})
         self.n_full += full
 
-    def record(self, setting: Any, pred: np.ndarray) -> Contribution:
+    def record(
+        self, setting: Any, pred: np.ndarray, sure: np.ndarray | None = None
+    ) -> Contribution:
         """Keep what predictions contribute in the present dealing, and return it."""
-        contribution = self.attribute(pred)
+        contribution = self.attribute(pred, sure)
         self.rounds[-1][setting] = contribution
         return contribution
 
@@ -95,22 +98,26 @@ class ExchangeTest(NamedTuple):
     """A max-T exchange test over a menu."""
 
     p_value: float  # one-sided
-    statistics: np.ndarray  # (n_dealings,) of the best setting on the menu, dealing by dealing
+    statistics: np.ndarray  # (n_dealings,) of the best entry of the menu, dealing by dealing
     critical: float  # what the mean statistic must exceed
     agreement: float  # share of the dealings that alone would have decided as all together
 
 
-def max_t(ledger: Ledger, menu: Collection[Any], level: float) -> ExchangeTest:
-    """ExchangeTest whether any setting on the menu gains, one-sided at `level`."""
-    rounds = [r for r in ledger.rounds if any(s in r for s in menu)]
-    used = [s for s in menu if rounds and all(s in r for r in rounds)]
+def max_t(ledger: Ledger, menu: Collection[Sequence[Any]], level: float) -> ExchangeTest:
+    """Test whether anything on the menu gains, one-sided at `level`.
+
+    Each entry of the menu holds settings that differ little. They speak with one voice, the mean of
+    their terms: to let the best of them speak would cost more by its luck than it brings.
+    """
+    rounds = [r for r in ledger.rounds if any(s in r for entry in menu for s in entry)]
+    used = [entry for entry in menu if rounds and all(s in r for r in rounds for s in entry)]
     if not used:
         return ExchangeTest(1.0, np.zeros(1), math.inf, 1.0)
     n_flips = int(min(_MOST_FLIPS, max(_N_FLIPS, _FLIPS_BEYOND / level)))
     statistics, nulls = [], []
     for number, contributions in enumerate(rounds):
-        units = np.stack([contributions[s].units for s in used], axis=1)
-        observed, null = _statistics(units, n_flips, np.random.default_rng(number))
+        terms = np.stack([_voice(contributions, entry) for entry in used], axis=1)
+        observed, null = _statistics(terms, n_flips, np.random.default_rng(number))
         statistics.append(observed)
         nulls.append(np.sort(null))
     mean = np.mean(statistics, axis=0)
@@ -122,18 +129,28 @@ def max_t(ledger: Ledger, menu: Collection[Any], level: float) -> ExchangeTest:
     return ExchangeTest(p_value, np.array([s[best] for s in statistics]), critical, float(agrees))
 
 
+def _voice(contributions: dict[Any, Contribution], entry: Sequence[Any]) -> np.ndarray:
+    """Terms of the units, mean over the settings of an entry."""
+    each = [_studentise(contributions[s].weighted) for s in entry]
+    return np.asarray(sum(each[1:], start=each[0]) / len(each))
+
+
+def _studentise(terms: np.ndarray) -> np.ndarray:
+    """Divide each column by the root of its sum of squares; random signs give it variance 1."""
+    scale = np.sqrt((terms.astype(np.float64) ** 2).sum(axis=0))
+    return np.asarray(terms / np.where(scale > 0, scale, np.inf))
+
+
 def _statistics(
-    units: np.ndarray, n_flips: int, rng: np.random.Generator
+    terms: np.ndarray, n_flips: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Studentised gain of each setting, and the largest one under random signs."""
-    units = units[np.abs(units).any(axis=1)]
-    scale = np.sqrt((units.astype(np.float64) ** 2).sum(axis=0))
-    scaled = units / np.where(scale > 0, scale, np.inf)
+    """Studentised gain of each entry, and the largest one under random signs."""
+    scaled = _studentise(terms[np.abs(terms).any(axis=1)])
     null = [np.zeros(0)]
-    step = max(1, _BLOCK // max(1, len(units)))
+    step = max(1, _BLOCK // max(1, len(scaled)))
     for start in range(0, n_flips, step):
         size = min(step, n_flips - start)
-        signs = 2 * rng.integers(0, 2, (size, len(units)), dtype=np.int8) - 1
+        signs = 2 * rng.integers(0, 2, (size, len(scaled)), dtype=np.int8) - 1
         null.append((signs.astype(scaled.dtype) @ scaled).max(axis=1))
     return scaled.sum(axis=0, dtype=np.float64), np.concatenate(null)
 

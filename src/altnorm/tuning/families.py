@@ -16,7 +16,6 @@ from altnorm._array import (
     Array,
     array_namespace,
     block_slices,
-    column_of_max,
     entries_at,
     log_softmax,
     to_numpy,
@@ -28,7 +27,7 @@ from altnorm.peers import MatrixScaling, ShrunkBias
 from altnorm.peers._matrix import matrix_path
 from altnorm.peers.shrunk import MEMBERS, RIDGE_PATH, bias_path
 from altnorm.tuning.attribution import Contribution
-from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit
+from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit, Predictions
 from altnorm.tuning.device import DeviceCrossFit
 from altnorm.tuning.folds import Dealing, Sample, Validation, sample
 from altnorm.tuning.search import SearchPlan, Tried, plan_search
@@ -40,7 +39,7 @@ MENU_RIDGES = (64.0, 4.0)
 LABELS_PER_CLASS = 5  # with fewer, a matrix only learns noise
 LARGEST_WORK = 1e9  # rows times classes squared, beyond which a matrix takes too long
 
-Record = Callable[[Any, np.ndarray], Contribution]
+Record = Callable[[Any, np.ndarray, np.ndarray | None], Contribution]
 
 
 class Family(Protocol):
@@ -48,8 +47,8 @@ class Family(Protocol):
 
     name: str
 
-    def menu(self) -> list[Any]:
-        """Settings on which the evidence rests."""
+    def menu(self) -> list[list[Any]]:
+        """Settings on which the evidence rests; those of an entry speak with one voice."""
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Try every setting, or only those on the menu."""
@@ -70,24 +69,21 @@ class AlternatingFamily:
         self.grid, self.n_jobs, self.verbose = grid, n_jobs, verbose
         self.plan: SearchPlan | None = None
 
-    def menu(self) -> list[Setting]:
-        """Settings on which the evidence rests."""
+    def menu(self) -> list[list[Setting]]:
+        """Settings on which the evidence rests: an entry for each exponent."""
         alphas, depths, thresholds, references, smoothings = self.grid.menu()
-        return [
-            Setting(alpha, depths[0], thresholds[0], references[0], smoothing)
-            for alpha in alphas
-            for smoothing in smoothings
-        ]
+        fixed = depths[0], thresholds[0], references[0]
+        return [[Setting(alpha, *fixed, smoothing) for smoothing in smoothings] for alpha in alphas]
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Try the settings that a search visits, or only those on the menu."""
         crossfit = _make_crossfit(dealing)
         grid = self.grid if full else self.grid.menu()
 
-        def keep(pairs: Iterable[tuple[Setting, np.ndarray]]) -> Tried:
+        def keep(pairs: Iterable[tuple[Setting, Predictions]]) -> Tried:
             return [
-                (setting, record(setting, pred))
-                for setting, pred in pairs
+                (setting, record(setting, *predicted))
+                for setting, predicted in pairs
                 if setting.depth == 1 or setting.depth in grid.depths
             ]
 
@@ -120,8 +116,8 @@ class AlternatingFamily:
             found = crossfit.first(setting.alpha, alone)
         else:
             found = crossfit.deeper(setting, setting.depth, start=setting.depth)
-        *_, (_, proba) = found
-        return proba
+        *_, (_, predicted) = found
+        return predicted.values
 
     def fit(self, data: Validation, setting: Setting) -> AlternatingNormalizer:
         """Fit a setting on all rows."""
@@ -169,9 +165,9 @@ class AffineFamily:
         """Yield the fits along a path; each has `scores`."""
         raise NotImplementedError
 
-    def menu(self) -> list[Any]:
-        """Settings on which the evidence rests."""
-        return [s for s in next(self.settings()) if s.ridge in MENU_RIDGES]
+    def menu(self) -> list[list[Any]]:
+        """Settings on which the evidence rests: one entry."""
+        return [[s for s in next(self.settings()) if s.ridge in MENU_RIDGES]]
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Fit the paths fold by fold, and try each penalty on the rows left out."""
@@ -179,9 +175,9 @@ class AffineFamily:
         for path, path_fits in zip(paths, self._fold_fits(dealing, paths), strict=True):
             likelihoods: list[float] = []
             for setting, fits in zip(path, path_fits, strict=False):
-                likelihood, pred = _try_fits(dealing, fits)
+                likelihood, predicted = _try_fits(dealing, fits)
                 likelihoods.append(likelihood)
-                record(setting, pred)
+                record(setting, *predicted)
                 if full:
                     self.fits.setdefault(id(dealing), {})[setting] = fits
                     so_far = self.log_likelihood.get(setting, 0.0)
@@ -307,19 +303,18 @@ def _crossfit_log_p(dealing: Dealing, fits: Sequence[Any]) -> Iterator[tuple[np.
             yield rows, log_softmax(fit.scores(dealing.log_p(rows)))
 
 
-def _try_fits(dealing: Dealing, fits: Sequence[Any]) -> tuple[float, np.ndarray]:
+def _try_fits(dealing: Dealing, fits: Sequence[Any]) -> tuple[float, Predictions]:
     """Cross-fitted log-likelihood of the labels, and predictions as the score needs them."""
     data = dealing.data
     weight, lowest = data.row_weight, np.log(np.finfo(data.proba.dtype).eps)
-    needs_proba = data.score.needs == "proba"
-    pred = np.empty_like(data.proba) if needs_proba else np.empty_like(data.labels)
+    base = data.predicted(data.proba)
+    predicted = Predictions.room(len(base), base)
     likelihood = 0.0
     for rows, log_p in _crossfit_log_p(dealing, fits):
         own = entries_at(log_p, data.labels[rows])
         likelihood += float(weight[rows] @ np.maximum(own, lowest))
-        exp = array_namespace(log_p).exp
-        pred[rows] = to_numpy(exp(log_p)) if needs_proba else column_of_max(log_p)
-    return likelihood, pred
+        predicted.put(rows, Predictions.of_logs(log_p, base[rows]))
+    return likelihood, predicted
 
 
 def _is_past_best(likelihoods: list[float]) -> bool:

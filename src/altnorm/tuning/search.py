@@ -30,7 +30,8 @@ class SearchPlan(NamedTuple):
 def plan_search(grid: Grid, try_first: Callable[[Sequence[float]], Tried]) -> SearchPlan:
     """Search depth 1 coarsely, then near the best, and say what is worth iterating further.
 
-    Scores change slowly with the exponent: every third is tried, then the neighbours of the best.
+    Scores change slowly with the exponent: every third is tried, and those on the menu, then the
+    neighbours of the best.
     Deeper iterations mostly act like another exponent, so only the best exponents, each with the
     threshold, reference and smoothing that suit it best, are worth iterating further.
 
@@ -47,8 +48,10 @@ def plan_search(grid: Grid, try_first: Callable[[Sequence[float]], Tried]) -> Se
         What was tried at depth 1, and what to try deeper.
     """
     order = sorted({float(alpha) for alpha in grid.alphas})
-    # The last one too: the best exponent may lie at the end of the grid.
-    coarse = sorted({*range(0, len(order), COARSE), len(order) - 1})
+    # Those of the menu, whatever the best turns out to be: the evidence rests on all of it. And the
+    # last one, as the best may lie at the end of the grid.
+    menu = {order.index(float(alpha)) for alpha in grid.menu().alphas}
+    coarse = sorted({*range(0, len(order), COARSE), len(order) - 1, *menu})
     tried = try_first([order[i] for i in coarse])
     best = _best_by_alpha(tried, BEST)
     near = {
