@@ -265,6 +265,20 @@ def test_share_gained_is_a_ratio_of_means_and_worlds_count_alike():
     assert summary.share_gained([*group, small, small]) == pytest.approx(0.03 / 0.06)
 
 
+def test_the_best_setting_counts_whatever_the_verdict_if_always_applied():
+    group = [record(adopted=True, best=0.06, room=0.08), record(best=0.05, room=0.02)]
+    assert summary.share_gained(group, always=True) == pytest.approx(1.1)
+
+
+def test_the_interval_of_the_share_comes_from_data_sets_drawn_within_cells():
+    same = [record(adopted=True, best=0.04, room=0.05)] * 5
+    other = [record("bias 0.25", best=0.01, room=0.01)] * 5
+    assert summary.share_interval([*same, *other]) == pytest.approx((2 / 3, 2 / 3))
+    half = [record(adopted=k % 2 == 0, best=0.05, room=0.05) for k in range(100)]
+    low, high = summary.share_interval(half)
+    assert (low, high) == pytest.approx((0.4, 0.6), abs=0.02)  # +- 1.96 standard errors of a share
+
+
 def test_harm_is_that_of_the_adopted_ones():
     group = [record(adopted=True, best=-0.01), record(best=-0.5)]
     assert tables._harm(group) == "-1.00 (worst -1.00)"

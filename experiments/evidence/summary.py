@@ -23,11 +23,13 @@ __all__ = [
     "points",
     "select",
     "share_gained",
+    "share_interval",
 ]
 
 NOMINAL = 0.025  # significance 0.05, two-sided, and only gains are adopted
 CONFIDENCE = 0.95  # of the verdict's interval, and of all intervals here
 Z = 1.96
+N_DRAWS = 2000
 # The score of the best decisions and that of the same decisions, summed in another order and
 # rounded for the file.
 ROUNDING = 1e-9
@@ -99,16 +101,36 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(float(x.mean()), se)
 
 
-def share_gained(records: Sequence[Record]) -> float:
-    """What is gained, of what the best decisions would gain; worlds and sizes count alike."""
+def share_gained(records: Sequence[Record], *, always: bool = False) -> float:
+    """What is gained, of what the best decisions would gain; worlds and sizes count alike.
+
+    With `always`, what would be if the best setting were applied whatever the verdict.
+    """
+    gain, room = (
+        float(np.mean([np.mean([getattr(r, name) for r in cell]) for cell in _cells(records)]))
+        for name in ("best" if always else "gain", "room")
+    )
+    return gain / room if room > ROUNDING else float("nan")
+
+
+def share_interval(records: Sequence[Record]) -> tuple[float, float]:
+    """Ends of a bootstrap interval for `share_gained`: data sets are drawn within each cell."""
+    rng = np.random.default_rng(0)
+    cells = [np.array([(r.gain, r.room) for r in cell]) for cell in _cells(records)]
+    means = [
+        cell[rng.integers(len(cell), size=(N_DRAWS, len(cell)))].mean(axis=1) for cell in cells
+    ]
+    gain, room = np.mean(means, axis=0).T
+    low, high = np.quantile(gain / room, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def _cells(records: Sequence[Record]) -> list[list[Record]]:
+    """Records of the same world and size."""
     cells: dict[tuple[str, int], list[Record]] = {}
     for r in records:
         cells.setdefault((r.world, r.n_rows), []).append(r)
-    gain, room = (
-        float(np.mean([np.mean([getattr(r, name) for r in cell]) for cell in cells.values()]))
-        for name in ("gain", "room")
-    )
-    return gain / room if room > ROUNDING else float("nan")
+    return list(cells.values())
 
 
 def covers(record: Record) -> bool:
