@@ -52,7 +52,7 @@ def _draw_shares(panel: Axes, records: Sequence[Record], estimators: Sequence[st
     panel.set_ylim(-0.02, 1.02)
     panel.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
     panel.set_title("Share of data sets with an adopted adjustment")
-    panel.legend(loc="upper left", handlelength=3.5)
+    panel.legend(loc="upper left", handlelength=3, fontsize="small")
 
 
 def _draw_gains(panel: Axes, records: Sequence[Record], estimator: str) -> None:
