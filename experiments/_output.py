@@ -60,8 +60,8 @@ def parse_arguments(
     parser.add_argument("--quick", action="store_true", help="a small version, for a first look")
     parser.set_defaults(tables=False)
     if has_tables:
-        told = "measure nothing: figures and page from the CSV files"
-        parser.add_argument("--tables", action="store_true", help=told)
+        meaning = "measure nothing: figures and page from the CSV files"
+        parser.add_argument("--tables", action="store_true", help=meaning)
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
     parser.add_argument("--seed", type=int, default=0)

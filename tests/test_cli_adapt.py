@@ -38,9 +38,9 @@ def inside(folder, monkeypatch):
 
 def test_adapt_writes_what_python_makes(capsys):
     assert run(["adapt", "m", "new.parquet", "-o", "m2", "--force"]) == 0
-    told = out(capsys)
-    assert told.startswith("Adapted to another class balance, at a distance of 0.")
-    assert "  ant: 3" in told
+    printed = out(capsys)
+    assert printed.startswith("Adapted to another class balance, at a distance of 0.")
+    assert "  ant: 3" in printed
     proba = pd.read_parquet("new.parquet")[CLASSES].to_numpy()
     expected = load_model("m").adapt(proba).shift_
     found = load_model("m2").shift_
@@ -102,9 +102,9 @@ def test_arrays(capsys):
 
 def test_a_plain_apply_says_that_it_could_adapt(capsys):
     assert run(["apply", "m", "new.parquet", "-o", "plain.parquet", "--force"]) == 0
-    told = capsys.readouterr().err
-    assert told.startswith("Warning: The class balance has changed")
-    assert told.rstrip().endswith("Adapt to it; that needs no labels.")
+    printed = capsys.readouterr().err
+    assert printed.startswith("Warning: The class balance has changed")
+    assert printed.rstrip().endswith("Adapt to it; that needs no labels.")
 
 
 def test_refusals(capsys):

@@ -151,8 +151,10 @@ def test_settings_without_labels(folder, capsys):
     found = load_model("model")
     assert (found.alpha, found.depth, found.threshold) == (0.5, 2, 0.3)
     np.testing.assert_allclose(found.prior_, 1 / 3)
-    told = refused(capsys, *arguments, "--force", "--alphas", "1,2")
-    assert "Without labels no setting can be chosen: --alphas must be one value; it is 1, 2" in told
+    error = refused(capsys, *arguments, "--force", "--alphas", "1,2")
+    assert (
+        "Without labels no setting can be chosen: --alphas must be one value; it is 1, 2" in error
+    )
 
 
 def test_several_labels_per_row(folder, capsys):
@@ -184,8 +186,8 @@ def test_several_labels_per_row(folder, capsys):
     assert judged(capsys)["n_labelled"] == int(twice) - 1
     asked.loc[gone, "label"] = "perhaps"
     asked.to_csv("ask.csv", index=False)
-    told = refused(capsys, "judge", "model", "ask.csv")
-    assert f"A label must be one of 'yes', 'no'; question {twice} has 'perhaps'" in told
+    error = refused(capsys, "judge", "model", "ask.csv")
+    assert f"A label must be one of 'yes', 'no'; question {twice} has 'perhaps'" in error
 
 
 def test_whole_numbers_that_a_gap_made_floats(folder, model, pool, capsys):
@@ -230,8 +232,8 @@ def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
     fill(["neither"] * 900, 6)
     found = judged(capsys, "--pool", "samples.dat", *how)
     assert found["n_asked"] == 6 + found["n_expected"] == len(read())
-    told = refused(capsys, "ask", "model", "samples.dat", "-o", "b.csv", *how[:2])
-    assert "--usual-options" in told
+    error = refused(capsys, "ask", "model", "samples.dat", "-o", "b.csv", *how[:2])
+    assert "--usual-options" in error
 
 
 def test_a_pool_from_the_standard_input(folder, model, pool, capsys, monkeypatch):
@@ -260,12 +262,12 @@ def test_what_is_refused(folder, model, pool, capsys):
     ask = ["ask", model, "test.parquet", "-n", "4", "-o", "ask.csv"]
     assert run(ask) == 0
     table(600, 2).to_parquet("elsewhere.parquet", index=False)
-    told = refused(capsys, "ask", model, "elsewhere.parquet", "-o", "ask.csv")
-    assert "only to a file of the same model, pool and seed" in told
+    error = refused(capsys, "ask", model, "elsewhere.parquet", "-o", "ask.csv")
+    assert "only to a file of the same model, pool and seed" in error
     asked = read()
     asked.assign(label="cat").to_csv("wrong.csv", index=False)
-    told = refused(capsys, "judge", model, "wrong.csv")
-    assert "one of 'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'" in told
+    error = refused(capsys, "judge", model, "wrong.csv")
+    assert "one of 'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'" in error
     asked.assign(candidate_1="").to_csv("wrong.csv", index=False)
     assert "Row and candidates of a question" in refused(capsys, "judge", model, "wrong.csv")
     asked.assign(pool="?").to_csv("wrong.csv", index=False)
@@ -297,6 +299,8 @@ def test_a_class_balance_that_cannot_be_read(folder, capsys, text, message):
 
 
 def test_a_prior_that_is_neither_a_kind_nor_a_file(folder, capsys):
-    told = refused(capsys, "tune", "val.parquet", "--label", "y", "--prior", "x.csv", "-o", "model")
-    assert "--prior must be one of" in told
-    assert "or a CSV file" in told
+    error = refused(
+        capsys, "tune", "val.parquet", "--label", "y", "--prior", "x.csv", "-o", "model"
+    )
+    assert "--prior must be one of" in error
+    assert "or a CSV file" in error

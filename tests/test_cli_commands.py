@@ -79,9 +79,9 @@ def test_apply_warns_of_drift(folder, model, capsys):
     write_predictions(Predictions(proba, CLASSES), "moved.npz")
     for name in ("moved.parquet", "moved.npz"):
         assert run(["apply", model, name, "-o", f"out{name}"]) == 0
-        told = capsys.readouterr().err
-        assert told.startswith("Warning: These predictions no longer look like those at fit")
-        assert told.count("\n") == 1
+        printed = capsys.readouterr().err
+        assert printed.startswith("Warning: These predictions no longer look like those at fit")
+        assert printed.count("\n") == 1
 
 
 def test_prefixes(folder):
@@ -109,8 +109,8 @@ def test_logits_are_said_and_not_guessed(folder, capsys):
     np.testing.assert_allclose(after.sum(axis=1), 1)
     np.testing.assert_array_equal(after, load_model("m").transform(np.log(proba)))
     write_predictions(Predictions(proba, CLASSES), "proba.npz")
-    told = refused(capsys, "apply", "m", "proba.npz", "-o", "x.npz")
-    assert "must hold `logits`; it holds 'proba', 'classes'" in told
+    printed = refused(capsys, "apply", "m", "proba.npz", "-o", "x.npz")
+    assert "must hold `logits`; it holds 'proba', 'classes'" in printed
     data["fox"] = 0.5
     data.to_parquet("more.parquet")
     assert "--other 'fox'" in refused(capsys, "apply", "m", "more.parquet", "-o", "x.parquet")
@@ -176,29 +176,29 @@ def test_json(folder, model, capsys):
         "compare": ["val.parquet", "test.parquet", "--label", "y", "--jobs", "1"],
         "export": [model, "-o", "m.onnx"],
     }
-    told = {}
+    printed = {}
     for name, arguments in commands.items():
         assert run([name, *arguments, "--json"]) == 0
         captured = capsys.readouterr()
         assert captured.err == ""
-        told[name] = json.loads(captured.out)
-    assert told["tune"]["verdict"]["adopted"] is True
-    assert told["evaluate"]["verdict"]["n_fixed"] == len(told["evaluate"]["fixed"])
-    assert told["evaluate"]["verdict"]["n_broken"] == len(told["evaluate"]["broken"])
-    assert told["apply"]["n_rows"] == 900
-    assert "alternating normalization" in {row["method"] for row in told["compare"]["methods"]}
+        printed[name] = json.loads(captured.out)
+    assert printed["tune"]["verdict"]["adopted"] is True
+    assert printed["evaluate"]["verdict"]["n_fixed"] == len(printed["evaluate"]["fixed"])
+    assert printed["evaluate"]["verdict"]["n_broken"] == len(printed["evaluate"]["broken"])
+    assert printed["apply"]["n_rows"] == 900
+    assert "alternating normalization" in {row["method"] for row in printed["compare"]["methods"]}
 
 
 def test_rows_fixed_and_broken_are_the_right_ones(folder, model, capsys):
     assert run(["evaluate", model, "test.parquet", "--label", "y", "--json"]) == 0
-    told = json.loads(out(capsys).splitlines()[-1])
+    printed = json.loads(out(capsys).splitlines()[-1])
     data = pd.read_parquet("test.parquet")
     proba, truth = data[CLASSES].to_numpy(), data["y"].to_numpy()
     right = [
         CLASSES[p.argmax(axis=1)] == truth for p in (proba, load_model(model).transform(proba))
     ]
-    assert told["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
-    assert told["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
+    assert printed["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
+    assert printed["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
 
 
 def test_compare_shows_the_best_first(folder, capsys):

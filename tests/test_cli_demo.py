@@ -53,9 +53,9 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert load_model("altnorm-model.safetensors").verdict_.adopted
     assert "exists already" in refused(capsys, *both)
     assert run([*both, "--force", "--json"]) == 0
-    told = json.loads(out(capsys))
-    assert told["test"]["verdict"]["gain"] > 0
-    assert {row["method"] for row in told["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
+    printed = json.loads(out(capsys))
+    assert printed["test"]["verdict"]["gain"] > 0
+    assert {row["method"] for row in printed["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
 
 
 def test_check_without_test_data(folder, capsys, monkeypatch):
@@ -75,9 +75,9 @@ def test_check_on_logits_compares_the_model_itself(folder, capsys):
         proba, codes = draw(n, seed)
         np.savez(name, logits=np.log(proba), labels=codes)
     assert run(["check", "lv.npz", "lt.npz", "--jobs", "1", "--json"]) == 0
-    told = json.loads(out(capsys))
-    ours = next(row for row in told["comparison"] if row["method"] == "altnorm")
-    assert ours["score"] == told["test"]["verdict"]["after"]
+    printed = json.loads(out(capsys))
+    ours = next(row for row in printed["comparison"] if row["method"] == "altnorm")
+    assert ours["score"] == printed["test"]["verdict"]["after"]
 
 
 def test_check_on_sample_logs(folder, capsys):
@@ -86,11 +86,11 @@ def test_check_on_sample_logs(folder, capsys):
     both = ["check", "samples_val.jsonl", "samples_test.jsonl", "--jobs", "1"]
     assert "540 have 3 and 60 have another number" in refused(capsys, *both)
     assert run([*both, "--usual-options", "--text", "doc", "--json"]) == 0
-    told = json.loads(out(capsys))
+    printed = json.loads(out(capsys))
     proba, codes = draw(300, 1)
     kept = np.arange(300) % 10 > 0
     right = np.mean(proba[kept].argmax(axis=1) == codes[kept])
-    assert told["test"]["verdict"]["before"] == pytest.approx(right)
+    assert printed["test"]["verdict"]["before"] == pytest.approx(right)
     # The texts belong to the rows that were kept: the first question is left out.
     page = (folder / "altnorm-report.html").read_text(encoding="utf-8")
     assert "t11" in page
@@ -102,11 +102,11 @@ def test_check_from_the_standard_input(folder, capsys, monkeypatch):
     text = (folder / "samples.jsonl").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     _formats._copy_stdin.cache_clear()
-    told = []
+    printed = []
     for source in (["-", "--format", "lm-eval"], ["samples.jsonl"]):
         assert run(["check", *source, "--jobs", "1", "--json", "--force"]) == 0
-        told.append(json.loads(out(capsys))["validation"])
-    assert told[0] == told[1]
+        printed.append(json.loads(out(capsys))["validation"])
+    assert printed[0] == printed[1]
 
 
 def test_check_with_several_labels(folder, capsys):

@@ -24,15 +24,15 @@ def options(command):
 
 
 def test_commands_are_the_documented_ones():
-    told = {name.split()[1] for name in sections() if name.startswith("altnorm ")}
-    assert told == set(COMMANDS)
+    documented = {name.split()[1] for name in sections() if name.startswith("altnorm ")}
+    assert documented == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_option_is_in_its_section(name):
     section = sections()[f"altnorm {name}"]
-    told = sorted(set(re.findall(r"``(--[a-z-]+)", section)))
-    assert told == options(COMMANDS[name])
+    documented = sorted(set(re.findall(r"``(--[a-z-]+)", section)))
+    assert documented == options(COMMANDS[name])
 
 
 @pytest.mark.parametrize("name", COMMANDS)

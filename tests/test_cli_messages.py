@@ -59,14 +59,14 @@ def test_unknown_classes_are_named(folder, model, capsys):
     data = pd.read_parquet("test.parquet")
     data.drop(columns="bee").to_parquet("bad.parquet")
     for command in (["apply", "-o", "x.parquet"], ["evaluate", "--label", "y"]):
-        told = refused(capsys, command[0], model, "bad.parquet", *command[1:])
-        assert "1 of 3 are missing, the first is 'bee'" in told
+        printed = refused(capsys, command[0], model, "bad.parquet", *command[1:])
+        assert "1 of 3 are missing, the first is 'bee'" in printed
     data["dodo"], data["bee"] = data["bee"] / 2, data["bee"] / 2
     data.to_parquet("bad.parquet")
     for command in (["apply", "-o", "x.parquet"], ["evaluate", "--label", "y"]):
-        told = refused(capsys, command[0], model, "bad.parquet", *command[1:])
-        assert "row 0" in told
-        assert "does not know the class column 'dodo'" in told
+        printed = refused(capsys, command[0], model, "bad.parquet", *command[1:])
+        assert "row 0" in printed
+        assert "does not know the class column 'dodo'" in printed
 
 
 def test_gaps_name_the_row(folder, model, capsys):
@@ -74,9 +74,9 @@ def test_gaps_name_the_row(folder, model, capsys):
     data = pd.read_parquet("test.parquet")
     data.loc[7, "bee"] = None
     data.to_parquet("gap.parquet")
-    told = refused(capsys, "apply", model, "gap.parquet", "-o", "x.parquet")
-    assert "row 7" in told
-    assert "bee" in told
+    printed = refused(capsys, "apply", model, "gap.parquet", "-o", "x.parquet")
+    assert "row 7" in printed
+    assert "bee" in printed
 
 
 def test_bugs_are_not_passed_off_as_bad_input(folder, capsys, monkeypatch):
@@ -94,9 +94,9 @@ def test_warnings_are_one_line(folder, capsys):
     save_model(normalizer, "m")
     pd.DataFrame([[0.0, 0.5, 0.5]], columns=CLASSES).to_parquet("in.parquet")
     assert run(["apply", "m", "in.parquet", "-o", "out.parquet"]) == 0
-    told = capsys.readouterr().err
-    assert told.startswith("Warning: 1 of 1 rows have only classes with prior zero")
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("Warning: 1 of 1 rows have only classes with prior zero")
+    assert printed.count("\n") == 1
 
 
 def test_version(capsys):

@@ -69,11 +69,11 @@ def test_apply_counts_what_changes(folder, model, capsys):
     write_predictions(Predictions(data, CLASSES), "test.npz")
     for name in ("test.parquet", "test.npz"):
         assert run(["apply", model, name, "-o", f"o-{name}", "--json"]) == 0
-        told = json.loads(out(capsys).splitlines()[-1])
-        assert told["n_rows_changed"] == (data != after).any(axis=1).sum()
-        assert told["n_decisions_changed"] == (data.argmax(axis=1) != after.argmax(axis=1)).sum()
+        printed = json.loads(out(capsys).splitlines()[-1])
+        assert printed["n_rows_changed"] == (data != after).any(axis=1).sum()
+        assert printed["n_decisions_changed"] == (data.argmax(axis=1) != after.argmax(axis=1)).sum()
     assert run(["apply", model, "test.parquet", "-o", "o2.parquet"]) == 0
-    assert f"{told['n_decisions_changed']} decisions changed" in out(capsys)
+    assert f"{printed['n_decisions_changed']} decisions changed" in out(capsys)
 
 
 def test_apply_says_when_a_model_changes_nothing(folder, capsys):

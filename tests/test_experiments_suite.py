@@ -85,10 +85,10 @@ def test_priors_are_summed_up_over_single_label_classifiers():
         return {"classifier": name, "prior": prior, "allowed": allowed, "gain": gain, **interval}
 
     rows = [row("a", "uniform", True, 1.0), row("a", "counted", False, -1.0)]
-    told = priors_table([*rows, row("tags", "counted", True, 9.0)]).splitlines()[2:]
-    assert told[0] == told[2].replace("as the source allows", "uniform for all")
-    assert told[0] == "| uniform for all | +1.00 | +1.00 | 1 / 0 | 1 | 1 |"
-    assert told[1] == "| counted for all | -1.00 | -1.00 | 0 / 1 | 1 | 1 |"
+    lines = priors_table([*rows, row("tags", "counted", True, 9.0)]).splitlines()[2:]
+    assert lines[0] == lines[2].replace("as the source allows", "uniform for all")
+    assert lines[0] == "| uniform for all | +1.00 | +1.00 | 1 / 0 | 1 | 1 |"
+    assert lines[1] == "| counted for all | -1.00 | -1.00 | 0 / 1 | 1 | 1 |"
 
 
 @pytest.mark.parametrize("prior", [paper.UNIFORM, paper.COUNTED])

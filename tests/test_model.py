@@ -185,12 +185,12 @@ def test_peers(tmp_path, peer):
 
 def test_metadata_tells_what_it_is(tmp_path):
     save_model(AlternatingNormalizer(alpha=3.0).fit(draw(20, 3)), tmp_path / "m")
-    told = model_metadata(tmp_path / "m")
-    assert told["kind"] == "AlternatingNormalizer"
-    assert told["settings"]["alpha"] == 3.0
-    assert told["classes"] == [0, 1, 2]
-    assert told["versions"] == versions()
-    assert re.fullmatch("sha256:[0-9a-f]{64}", told["digest"])
+    said = model_metadata(tmp_path / "m")
+    assert said["kind"] == "AlternatingNormalizer"
+    assert said["settings"]["alpha"] == 3.0
+    assert said["classes"] == [0, 1, 2]
+    assert said["versions"] == versions()
+    assert re.fullmatch("sha256:[0-9a-f]{64}", said["digest"])
     with safe_open(tmp_path / "m", "numpy") as opened:
         assert json.loads(opened.metadata()["settings"])["depth"] == 1
 

@@ -20,8 +20,8 @@ def imported_by(statement):
     """Top-level modules that are there after `statement` in a new process."""
     tell = "print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
     code = f"import sys, json; {statement}; {tell}"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(json.loads(told.stdout))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
 
 
 def test_importing_altnorm_pulls_in_no_optional_library():
@@ -57,5 +57,5 @@ def test_the_wheel_runs_the_demo_in_an_empty_environment(tmp_path):
     python = tmp_path / "venv" / "bin" / "python"
     constraints = ROOT / "requirements" / "constraints.txt"
     run(python, "-m", "pip", "install", "-q", "-c", constraints, f"{wheel}[cli]")
-    told = run(python.parent / "altnorm", "demo", cwd=tmp_path)
-    assert "Adopted" in told
+    printed = run(python.parent / "altnorm", "demo", cwd=tmp_path)
+    assert "Adopted" in printed

@@ -142,5 +142,5 @@ def test_paper_is_light_and_bears_the_title(html):
     for at in dark:  # inside of a rule for screens
         assert style.rindex("@media screen", 0, at) > style.rfind("\n}", 0, at)
     title = re.search(r'@top-left \{ content: "(.*?)"', style)[1]
-    told = re.sub(r"\\([0-9a-f]{6})", lambda m: chr(int(m[1], 16)), title)
-    assert told == "<i>A title</i>"
+    decoded = re.sub(r"\\([0-9a-f]{6})", lambda m: chr(int(m[1], 16)), title)
+    assert decoded == "<i>A title</i>"

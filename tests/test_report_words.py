@@ -160,5 +160,5 @@ def test_losses_of_peers_are_told_as_losses(tuned, tested):
     peers = Page(render_report(tuned, tested, comparison=compared)).data["peers"]
     assert peers["name"] == "log loss"
     [row] = peers["rows"]
-    assert row["score"] < 0 < float(row["told"]["after"])
-    assert row["told"]["change"].startswith("−")
+    assert row["score"] < 0 < float(row["figures"]["after"])
+    assert row["figures"]["change"].startswith("−")

@@ -223,8 +223,8 @@ def test_verdict_as_a_dictionary_survives_json():
     verdict = compare_predictions(y, before, after, scoring="f1_macro", n_resamples=50)
     assert Verdict(**json.loads(json.dumps(verdict.to_dict()))) == verdict
     one_row = compare_predictions([0], [[0.4, 0.6]], [[0.6, 0.4]], scoring="neg_log_loss")
-    told = json.loads(json.dumps(one_row.to_dict(), allow_nan=False))
-    assert (told["ci_low"], told["ci_high"]) == (None, None)
+    record = json.loads(json.dumps(one_row.to_dict(), allow_nan=False))
+    assert (record["ci_low"], record["ci_high"]) == (None, None)
 
 
 @pytest.mark.parametrize("scoring", ["f1_macro", "neg_log_loss"])

@@ -29,8 +29,8 @@ def _errors(found: Sequence[Summary]) -> str:
     ):
         mean = sum(getattr(one, field) * one.runs for one in found) / runs
         edge = worst(found, key=lambda one: getattr(one, field))
-        told = f"{getattr(edge, field):.1f} % ({edge.classifier}, {edge.adjustment})"
-        rows.append([title, promised, f"{mean:.1f} %", told])
+        text = f"{getattr(edge, field):.1f} % ({edge.classifier}, {edge.adjustment})"
+        rows.append([title, promised, f"{mean:.1f} %", text])
     return markdown_table(["", "promised", f"of {runs:,} runs", "worst line"], rows)
 
 

@@ -83,8 +83,8 @@ def _halved_table(changes: dict[str, list[Change]]) -> str:
             clean, halved = (np.mean([getattr(c, x) for c in mine]) for x in ("clean", "halved"))
             biases = np.mean([c.biases for c in mine], axis=0)
             gains = [f"{clean:+.2f}", f"{halved:+.2f}"]
-            told = "{:.0f} %, {:.0f} %".format(*biases)
-            rows.append([f"{model}, {method}", *gains, *map(str, counts), told])
+            text = "{:.0f} %, {:.0f} %".format(*biases)
+            rows.append([f"{model}, {method}", *gains, *map(str, counts), text])
     header = ["classifier, method", "clean", "accuracy halved", "grows", "falls", "unclear"]
     return markdown_table([*header, "bias: clean, halved"], rows)
 
@@ -128,8 +128,8 @@ def _methods_table(records: list[dict[str, Any]]) -> str:
         chosen = [r for r in select(records, method=method) if r["rate"] > 0]
         gains = np.array([r["gain"] for r in chosen])
         adopted = f"{sum(r['adopted'] for r in chosen)} of {len(chosen)}"
-        told = "always" if method in (NAIVE, BEST) else adopted
-        rows.append([name, f"{gains.mean():+.2f}", f"{gains.min():+.2f}", told])
+        text = "always" if method in (NAIVE, BEST) else adopted
+        rows.append([name, f"{gains.mean():+.2f}", f"{gains.min():+.2f}", text])
     return markdown_table(["corrupted text, all rows", "mean", "worst", "adopted"], rows)
 
 

@@ -132,5 +132,9 @@ def _interval(value: float, low: float, high: float, digits: int) -> str:
 
 def _with_worst(record: Record) -> str:
     """Gain, interval, and the gain of the unluckiest draw."""
-    told = _interval(record["gain"], record["ci_low"], record["ci_high"], 1)
-    return told if record["draws"] == 1 or told == "0" else f"{told}, worst {record['worst']:+.1f}"
+    interval = _interval(record["gain"], record["ci_low"], record["ci_high"], 1)
+    return (
+        interval
+        if record["draws"] == 1 or interval == "0"
+        else f"{interval}, worst {record['worst']:+.1f}"
+    )

@@ -92,25 +92,10 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         self : AlternatingNormalizationClassifier
             The fitted classifier.
         """
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None",
-                remedy="Pass class labels.",
-                code="no_labels",
-            )
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        y = check_targets(y)
+        y = self._check_labels(y)
         fit_params, normalizer_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
-        if getattr(self.normalizer, "input", "proba") != "proba":
-            raise InputError(
-                "`normalizer` must take probabilities, which is what predict_proba gives",
-                f"its input is {self.normalizer.input!r}",
-                "Pass a normalizer with input='proba'.",
-                value=self.normalizer.input,
-                code="parameter",
-            )
+        _check_takes_proba(self.normalizer)
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
             proba = _predict_proba(self.estimator_, X)
@@ -187,6 +172,17 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
 
+    def _check_labels(self, y: Any) -> np.ndarray:
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None",
+                remedy="Pass class labels.",
+                code="no_labels",
+            )
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        return check_targets(labels)
+
     def _unfitted_normalizer(self) -> Any:
         if self.normalizer is not None:
             return self.normalizer
@@ -250,5 +246,16 @@ def _check_has_proba(estimator: Any) -> None:
             f"{type(estimator).__name__} has none",
             "Wrap it in scikit-learn's CalibratedClassifierCV to get probabilities.",
             value=type(estimator).__name__,
+            code="parameter",
+        )
+
+
+def _check_takes_proba(normalizer: Any) -> None:
+    if getattr(normalizer, "input", "proba") != "proba":
+        raise InputError(
+            "`normalizer` must take probabilities, which is what predict_proba gives",
+            f"its input is {normalizer.input!r}",
+            "Pass a normalizer with input='proba'.",
+            value=normalizer.input,
             code="parameter",
         )

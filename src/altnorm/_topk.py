@@ -79,22 +79,7 @@ def _read(indices: Any, values: Any, n_classes: int, input: str) -> tuple[np.nda
     columns, known = (
         to_numpy(v) if is_array_api_obj(v) else np.asarray(v) for v in (indices, values)
     )
-    if columns.ndim != 2 or columns.shape != known.shape:
-        raise InputError(
-            "`indices` and `values` must be two matrices of one shape",
-            f"their shapes are {columns.shape} and {known.shape}",
-            "Pass one row per example and one column per known class.",
-            value=(columns.shape, known.shape),
-            code="shape",
-        )
-    if columns.dtype.kind not in "iu" or known.dtype.kind != "f":
-        raise InputTypeError(
-            "`indices` must hold integers and `values` floating-point numbers",
-            f"their dtypes are {columns.dtype} and {known.dtype}",
-            "Convert them.",
-            value=(columns.dtype, known.dtype),
-            code="dtype",
-        )
+    _check_form(columns, known)
     columns = columns.astype(np.int64)
     _refuse(
         (columns < -1) | (columns >= n_classes), columns, f"from -1 to {n_classes - 1}", "indices"
@@ -113,6 +98,26 @@ def _read(indices: Any, values: Any, n_classes: int, input: str) -> tuple[np.nda
     else:
         _refuse(used & ~((known >= 0) & (known <= 1 + _ABOVE_ONE)), known, "from 0 to 1", "values")
     return columns, known.copy()
+
+
+def _check_form(columns: np.ndarray, known: np.ndarray) -> None:
+    """Raise unless these are a matrix of integers and one of numbers, of one shape."""
+    if columns.ndim != 2 or columns.shape != known.shape:
+        raise InputError(
+            "`indices` and `values` must be two matrices of one shape",
+            f"their shapes are {columns.shape} and {known.shape}",
+            "Pass one row per example and one column per known class.",
+            value=(columns.shape, known.shape),
+            code="shape",
+        )
+    if columns.dtype.kind not in "iu" or known.dtype.kind != "f":
+        raise InputTypeError(
+            "`indices` must hold integers and `values` floating-point numbers",
+            f"their dtypes are {columns.dtype} and {known.dtype}",
+            "Convert them.",
+            value=(columns.dtype, known.dtype),
+            code="dtype",
+        )
 
 
 def _refuse(wrong: np.ndarray, values: np.ndarray, rule: str, name: str) -> None:

@@ -132,17 +132,30 @@ def resolve_scoring(
         return scoring
     if scoring is None:
         scoring = kind_of_labels(multilabel).scores[0]
-    table, other = SCORES[multilabel], SCORES[not multilabel]
-    if isinstance(scoring, str) and scoring in table:
-        return table[scoring]
+    if isinstance(scoring, str) and scoring in SCORES[multilabel]:
+        return SCORES[multilabel][scoring]
     known = isinstance(scoring, str) and scoring in get_scorer_names()
+    _check_scoring(scoring, multilabel, known=known)
+    name = scoring if known else getattr(scoring, "__name__", repr(scoring))
+    scorer = get_scorer(scoring)
+    _check_classification(scorer, name)
+    if multilabel:
+        given = partial(_give_labels, decision=decision)
+    else:
+        given = partial(_give_classes, classes=classes)
+    function = partial(_score_with, scorer=scorer, name=name, given=given)
+    return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
+
+
+def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
+    """Raise unless scikit-learn has a score of this name, or it is a scorer."""
     # scikit-learn knows some of our names for the other kind, and would score it differently.
-    if isinstance(scoring, str) and (scoring in other or not known):
-        problem = kind_of_labels(multilabel).words.problem
+    if isinstance(scoring, str) and (scoring in SCORES[not multilabel] or not known):
+        names, problem = sorted(SCORES[multilabel]), kind_of_labels(multilabel).words.problem
         raise InputError(
             f"`scoring` must be a score for {problem} predictions",
             f"it is {scoring!r}",
-            f"Pass one of {sorted(table)}, a scikit-learn scorer, or a name scikit-learn knows.",
+            f"Pass one of {names}, a scikit-learn scorer, or a name scikit-learn knows.",
             value=scoring,
             code="parameter",
         )
@@ -154,15 +167,6 @@ def resolve_scoring(
             value=scoring,
             code="parameter",
         )
-    name = scoring if known else getattr(scoring, "__name__", repr(scoring))
-    scorer = get_scorer(scoring)
-    _check_classification(scorer, name)
-    if multilabel:
-        given = partial(_give_labels, decision=decision)
-    else:
-        given = partial(_give_classes, classes=classes)
-    function = partial(_score_with, scorer=scorer, name=name, given=given)
-    return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
 
 
 def _check_classification(scorer: Any, name: str) -> None:

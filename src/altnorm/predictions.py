@@ -252,11 +252,10 @@ def write_predictions(
 
 def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     text = [layout.label] if layout.label else []
-    expected = [] if classes is None else [layout.prefix + name for name in names_of(classes)]
+    expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
     table = read_table(source.path, text=text, numbers=expected, **layout.reading)
     said = said_by_file(table.schema)
-    if layout.label is None and layout.label_prefix is None:
-        layout = replace(layout, label=said.get("label"))
+    layout = _with_said_label(layout, said)
     columns = class_columns(table.schema, layout, classes)
     # Nobody has said which columns are classes: types decide, so more is checked below.
     guessed = classes is None and not layout.prefix and not said
@@ -265,20 +264,15 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     if classes is not None and (layout.logits or layout.label_prefix):
         check_no_spare(table.schema, layout, columns)
     found = np.array([name[len(layout.prefix) :] for name in columns])
-    names = found if classes is None else np.asarray(classes)
-    labels = None
+    names, labels = found if classes is None else np.asarray(classes), None
     if layout.label_prefix is not None:
-        wanted = [layout.label_prefix + name for name in found]
-        given = [name for name in table.schema.names if name.startswith(layout.label_prefix)]
-        check_same_names(wanted, given)
-        labels = check_zero_one(column_matrix(table, wanted), wanted)
+        labels = _read_label_columns(table, layout.label_prefix, found)
     elif layout.label is not None:
-        known = set(columns)
-        # An index as label means a column of the file, not of the model.
-        in_file = [name for name in table.schema.names if name in known]
         values = table.column(layout.label).to_pylist()
-        ordered = in_file == columns and said.get("ordered", True)
-        labels = read_labels(values, names, layout, reordered=not ordered)
+        # An index as label means a column of the file, not of the model.
+        places = [table.schema.get_field_index(name) for name in columns]
+        reordered = places != sorted(places) or not said.get("ordered", True)
+        labels = read_labels(values, names, layout, reordered=reordered)
     proba = column_matrix(table, columns)
     if classes is not None and not layout.logits and layout.label_prefix is None:
         _check_sums(proba, spare_columns(table.schema, layout, columns))
@@ -286,6 +280,19 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     if guessed and layout.logits and layout.label is not None:
         check_labelled(columns, predictions.labelled().codes)
     return predictions
+
+
+def _with_said_label(layout: Layout, said: dict[str, Any]) -> Layout:
+    """The layout, with the label column that the file itself names, unless people name one."""
+    named = layout.label is not None or layout.label_prefix is not None
+    return layout if named else replace(layout, label=said.get("label"))
+
+
+def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
+    """The 0/1 matrix of several labels, one column each."""
+    wanted = [prefix + name for name in names]
+    check_same_names(wanted, [name for name in table.schema.names if name.startswith(prefix)])
+    return check_zero_one(column_matrix(table, wanted), wanted)
 
 
 def _check_sums(proba: np.ndarray, spare: list[str]) -> None:

@@ -233,13 +233,10 @@ def compare_predictions(
     score = resolve_scoring(scoring, truth.ndim == 2, classes=classes, decision=rule)
     old = _check_predictions(before, "before", truth, score, rule)
     new = _check_predictions(after, "after", truth, score, rule)
-    weight = check_weight(sample_weight, np.empty((len(truth), 0)), "sample_weight")
-    # Equal weights say nothing; without them the exact tests for counts apply.
-    weight = None if weight is None or np.ptp(weight) == 0 else weight
+    weight = _check_weight(sample_weight, len(truth))
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
     gain = scores[1] - scores[0]
-    identical = np.array_equal(old.scored, new.scored)
-    evidence = Evidence(1.0, 0.0, 0.0, 0.0)
+    identical, evidence = np.array_equal(old.scored, new.scored), Evidence(1.0, 0.0, 0.0, 0.0)
     if not identical:
         sampler = Sampler(score, n_resamples, random_state, confidence)
         evidence = weigh(score, truth, old.scored, new.scored, weight, gain, sampler)
@@ -277,6 +274,12 @@ def _check_levels(**levels: float) -> None:
                 value=value,
                 code="parameter",
             )
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight")
+    # Equal weights say nothing; without them the exact tests for counts apply.
+    return None if weight is None or np.ptp(weight) == 0 else weight
 
 
 def _check_truth(y_true: Any) -> np.ndarray:

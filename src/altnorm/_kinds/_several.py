@@ -26,9 +26,14 @@ class _MultiLabel(LabelKind):
     is_multilabel: ClassVar[bool] = True
     scores = ("f1_micro", "f1_macro", "accuracy", "neg_log_loss")
     nouns = ("decision", "label", "labels")
-    # A yes/no decision that changes was wrong before or is wrong now: none is still wrong.
     words = KindWords(
-        "multi-label", "a 0/1 matrix", "label decision", "label decision", "decisions fixed", ""
+        problem="multi-label",
+        labels="a 0/1 matrix",
+        changed="label decision",
+        decision="label decision",
+        fixed="decisions fixed",
+        # A yes/no decision that changes was wrong before or is wrong now: none is still wrong.
+        still_wrong="",
     )
     decision_scores = ()
     sums_to_one = False

@@ -32,7 +32,12 @@ class SingleLabel(LabelKind):
     scores = ("accuracy", "f1_macro", "neg_log_loss", "neg_brier_score")
     nouns = ("row", "class", "classes")
     words = KindWords(
-        "single-label", "one class per row", "row", "decision", "fixed", ", {:,} still wrong"
+        problem="single-label",
+        labels="one class per row",
+        changed="row",
+        decision="decision",
+        fixed="fixed",
+        still_wrong=", {:,} still wrong",
     )
     decision_scores = ("accuracy",)
     sums_to_one = True

@@ -75,11 +75,15 @@ def apply(
     job = _Job(source, output, layout, prediction, force, watch, changes)
     is_stream = find_source(source, layout.format).is_table
     n_rows = _stream(job, jobs) if is_stream else _whole(job)
-    seconds = time.perf_counter() - start
-    drift = watch.result()
+    shift = normalizer.shift_ if adapt else None
+    _tell(job, n_rows, time.perf_counter() - start, shift, json=json)
+
+
+def _tell(job: _Job, n_rows: int, seconds: float, shift: Any, *, json: bool) -> None:
+    """Print what was done, and a warning where predictions no longer look like those at fit."""
+    drift, changes, output = job.watch.result(), job.changes, job.output
     if drift is not None and drift.advice != "nothing":
         errors.print(f"Warning: {drift}", markup=False, soft_wrap=True)
-    shift = normalizer.shift_ if adapt else None
     if json:
         record = {
             "output": str(output),
@@ -119,19 +123,20 @@ class _Job(NamedTuple):
     watch: DriftWatch
     changes: ChangeCount
 
+    def take_in(self, read: tuple[Any, Any], after: Any, columns: list[str]) -> None:
+        """Count what a batch holds: a sample and all of it as it was read, and all of it now."""
+        sample, before = read
+        self.watch.add(column_matrix(sample, columns))
+        if self.changes.active:
+            self.changes.add(column_matrix(before, columns), column_matrix(after, columns))
+
 
 def _stream(job: _Job, n_jobs: int) -> int:
     """Adjust a table batch by batch."""
     from altnorm.arrow import apply_batches, output_schema
 
-    layout, watch, changes = job.layout, job.watch, job.changes
-    if not is_table(job.output):
-        raise InputError(
-            f"A table cannot become '{job.output.suffix}' without losing columns",
-            remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
-            code="option",
-        )
-    normalizer, n_rows = watch.normalizer, 0
+    _check_is_table(job.output)
+    layout, normalizer, n_rows = job.layout, job.watch.normalizer, 0
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
     with open_table(job.source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
@@ -143,7 +148,7 @@ def _stream(job: _Job, n_jobs: int) -> int:
         # Threads work ahead of the writer, so what was read waits here for its result.
         seen: deque[Any] = deque()
         batches = apply_batches(
-            normalizer, _sampled(table.batches, columns, watch, seen), n_jobs=n_jobs, **names
+            normalizer, _sampled(table.batches, columns, job.watch, seen), n_jobs=n_jobs, **names
         )
         how: dict[str, Any] = {"numbers": columns, "codec": table.codec, "force": job.force}
         with (
@@ -153,13 +158,19 @@ def _stream(job: _Job, n_jobs: int) -> int:
             for batch in _with_spare(batches, spare_columns(table.schema, layout, columns)):
                 write(batch)
                 # Only now is the batch known to be sound, and may count.
-                sample, whole = seen.popleft()
-                watch.add(column_matrix(sample, columns))
-                if changes.active:
-                    changes.add(column_matrix(whole, columns), column_matrix(batch, columns))
+                job.take_in(seen.popleft(), batch, columns)
                 n_rows += batch.num_rows
                 advance(batch.num_rows)
     return n_rows
+
+
+def _check_is_table(output: Path) -> None:
+    if not is_table(output):
+        raise InputError(
+            f"A table cannot become '{output.suffix}' without losing columns",
+            remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
+            code="option",
+        )
 
 
 def _sampled(

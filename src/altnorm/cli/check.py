@@ -12,7 +12,7 @@ from altnorm import Adjuster
 from altnorm._files import check_output
 from altnorm.cli import _options as options
 from altnorm.cli._fit import read_groups
-from altnorm.cli._journey import Files, show_files, show_journey, travel
+from altnorm.cli._journey import Files, Journey, show_files, show_journey, travel
 from altnorm.cli._screen import out, print_json
 from altnorm.predictions import read_predictions, read_texts
 from altnorm.report import check_page
@@ -81,10 +81,14 @@ def check(
     if json:
         print_json({**journey.to_dict(), "model": str(model), "report": str(report)})
     else:
-        show_journey(journey)
-        show_files(journey, files)
-        if does(journey.tuned) != "changes nothing":
-            out.print(f"Next:   altnorm apply {model} NEW -o OUT", soft_wrap=True)
+        _show(journey, files)
     if open_page:
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not journey.tuned.verdict_.adopted)
+
+
+def _show(journey: Journey, files: Files) -> None:
+    show_journey(journey)
+    show_files(journey, files)
+    if does(journey.tuned) != "changes nothing":
+        out.print(f"Next:   altnorm apply {files.model} NEW -o OUT", soft_wrap=True)

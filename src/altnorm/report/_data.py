@@ -154,17 +154,17 @@ def _peers(comparison: Comparison | None, *, multilabel: bool) -> dict[str, Any]
     if comparison is None:
         return None
     rows = [
-        {**vars(row), "told": _told(typeset(comparison.figures(row)))}
+        {**vars(row), "figures": _texts(typeset(comparison.figures(row)))}
         for row in sorted(comparison, key=lambda row: -row.score)
     ]
     name = score_name(comparison.scoring, multilabel)
     return {"rows": rows, "points": comparison.in_points, "name": name}
 
 
-def _told(told: Figures) -> dict[str, str]:
+def _texts(of: Figures) -> dict[str, str]:
     """The texts of a line that the page shows."""
     names = ("after", "change", "change_and_unit", "low", "high", "p_value")
-    return {name: getattr(told, name) for name in names}
+    return {name: getattr(of, name) for name in names}
 
 
 def _reliability(case: Case) -> dict[str, Any] | None:

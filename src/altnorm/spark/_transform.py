@@ -118,7 +118,7 @@ def take_in(
     shared, where = _share(df, normalizer), {"columns": columns, "prefix": prefix}
 
     def sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _told_by_partition():
+        with _naming_partition():
             yield from sums_of(shared.value, batches, **where)
 
     type_ = sql.StructType([sql.StructField(COLUMN, sql.ArrayType(sql.DoubleType()))])
@@ -163,14 +163,14 @@ def _share(df: Any, normalizer: Any) -> Any:
 
 def _adjuster(shared: Any, options: dict[str, Any]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     def adjust(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _told_by_partition():
+        with _naming_partition():
             yield from apply_batches(shared.value, batches, **options)
 
     return adjust
 
 
 @contextmanager
-def _told_by_partition() -> Iterator[None]:
+def _naming_partition() -> Iterator[None]:
     """Let what an executor has to say name the partition and reach the driver."""
     try:
         yield

@@ -108,7 +108,6 @@ def make_verdict(
     """Put the test and the estimate into one record."""
     attribution: Any = ledger.attribute
     p_value = min(1.0, 2 * test.p_value)
-    # A score of probabilities can gain without a changed decision.
     identical = finding.n_changed == 0 and finding.gain == 0
     reason = reason_against(finding.gain, p_value, significance, identical=identical)
     if not reason:

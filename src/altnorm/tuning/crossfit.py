@@ -313,7 +313,7 @@ class BinaryCrossFit:
         p = self.proba.astype(np.float64, copy=False)
         powers = p**alpha, (1 - p) ** alpha
         q = self.priors[self.folds]
-        open_prior = (q > 0) & (q < 1)  # else nothing can be said, as in `adjust_yes`
+        open_prior = (q > 0) & (q < 1)  # else nothing can be said, as in `adjust_binary`
         for name, high in sets:
             serves = (self.ambiguity <= high) * self.weight[:, None]
             yes, no, mass = (self._outside(serves * power) for power in (*powers, 1.0))

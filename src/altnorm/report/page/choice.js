@@ -76,8 +76,8 @@ function tuningCurve(area, tuning, c, x, y) {
 }
 
 function peerLines(r) {
-  return [r.method, `${r.told.after}, ${r.told.change_and_unit}`,
-    `95% interval ${r.told.low} to ${r.told.high}, ${r.told.p_value}`,
+  return [r.method, `${r.figures.after}, ${r.figures.change_and_unit}`,
+    `95% interval ${r.figures.low} to ${r.figures.high}, ${r.figures.p_value}`,
     `${count(r.n_fixed)} fixed, ${count(r.n_broken)} broken`];
 }
 
@@ -101,8 +101,8 @@ function drawPeers(plot, width, figure) {
   plot.append(area.node);
   hover(area, marks, 4);
   alternative(figure, ['Method', name, 'change', 'low', 'high', 'p-value', 'fixed', 'broken'], () =>
-    rows.map((r) => [r.method, r.told.after, r.told.change, r.told.low, r.told.high,
-      r.told.p_value.replace(/^p (= )?/, ''), count(r.n_fixed), count(r.n_broken)]));
+    rows.map((r) => [r.method, r.figures.after, r.figures.change, r.figures.low, r.figures.high,
+      r.figures.p_value.replace(/^p (= )?/, ''), count(r.n_fixed), count(r.n_broken)]));
 }
 
 function peer(area, r, x, unit, y, side) {
@@ -111,7 +111,7 @@ function peer(area, r, x, unit, y, side) {
   area.node.append(nameAt(r.method, side - 14, side - 12, y + 4, words, 'end'),
     stroke(`line line-${kind}`, x(r.ci_low * unit), y, x(r.ci_high * unit), y),
     dot(`dot fill-${kind}`, x(r.gain * unit), y, 5.5),
-    write(r.told.after, area.width, y + 4, words, 'end'));
+    write(r.figures.after, area.width, y + 4, words, 'end'));
   const box = [0, y - 15, area.width, y + 15];
   return { x: x(r.gain * unit), y: y - 6, box, lines: peerLines(r) };
 }
