@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm import Adjuster
-from altnorm.label_shift import balance_of_counts, estimate_balance, profile_rows, take_in
+from altnorm.label_shift import Profile, balance_of_counts, profile_rows, take_in
 from altnorm.peers import LabelShiftEM, ShrunkBias
 from altnorm.shift import judge_shift
 from experiments.label_shift.informed import informed_balance
@@ -85,6 +85,9 @@ class Case(NamedTuple):
     bbse: float
     informed: float
     oracle: float
+    none_bias: float = np.nan  # not in the lines of earlier runs
+    adapt_bias: float = np.nan
+    oracle_bias: float = np.nan
 
 
 class Simulated(NamedTuple):
@@ -102,9 +105,9 @@ class Simulated(NamedTuple):
     oracle: float
 
 
-def adjuster() -> Adjuster:
-    """The family that is quick to fit for every number of classes."""
-    return Adjuster(("bias",), n_repeats=1)
+def adjuster(*families: str) -> Adjuster:
+    """The families that are quick to fit for every number of classes."""
+    return Adjuster(families, n_repeats=1)
 
 
 def run(classifier: Classifier, design: Design) -> Iterator[Case]:
@@ -163,31 +166,35 @@ class Fitted:
         self.data = data
         self.n_classes = data.val_proba.shape[1]
         self.before = np.bincount(data.val_y, minlength=self.n_classes) / data.val_y.size
-        self.adjuster = adjuster().fit(data.val_proba, data.val_y)
+        self.adjuster = adjuster("bias", "matrix").fit(data.val_proba, data.val_y)
+        self.biases = adjuster("bias").fit(data.val_proba, data.val_y)
         self.bare = LabelShiftEM(calibrate=False, tol=1e-4).fit(data.val_proba, data.val_y)
+        self.profile = Profile(*self.adjuster.shift_profile_)
         calibrated = self._calibrated(data.val_proba)
-        self.profile = profile_rows(calibrated, data.val_y)
         self.em = LabelShiftEM("predictions", calibrate=False, tol=1e-4).fit(calibrated)
 
     def _calibrated(self, proba: np.ndarray) -> np.ndarray:
-        return np.asarray(self.adjuster.shift_calibrator_.transform(proba))
+        """As `adapt` calibrates for its estimate."""
+        known = self.adjuster.shift_matrix_ or self.adjuster.shift_calibrator_
+        return np.asarray(known.transform(proba))
 
     def measure(self, shift: str, rows: np.ndarray, balance: np.ndarray) -> Case:
         """Apply all methods to some test rows; the oracle knows the balance they are drawn from."""
         proba, y = self.data.test_proba[rows], self.data.test_y[rows]
         calibrated, source = self._calibrated(proba), self.profile.balance
-        adapted = self.adjuster.adapt(proba)
-        intake = take_in(self.profile, calibrated)
+        window = self.adjuster.take_in(proba)
+        adapted = self.adjuster.adapt(window)
         known = informed_balance(calibrated / source, source, self.possible(shift))
         rated = {
             "none": self.adjuster.transform(proba),
             "adapt": adapted.transform(proba),
-            "always": calibrated * estimate_balance(self.profile, intake) / source,
+            "always": self.adjuster.adapt(window, only_balance=True).transform(proba),
             "em": self.em.transform(calibrated),
             "em_bare": self.bare.transform(proba),
-            "bbse": calibrated * balance_of_counts(self.profile, intake.counts) / source,
+            "bbse": calibrated * balance_of_counts(self.profile, window.intake.counts) / source,
             "informed": calibrated * known / source,
             "oracle": calibrated * balance / source,
+            **self._with_biases(proba, balance),
         }
         found: Any = adapted.shift_
         return Case(
@@ -203,6 +210,15 @@ class Fitted:
             float(np.abs(balance - self.before).sum() / 2),
             **{name: 100 * float((p.argmax(axis=1) == y).mean()) for name, p in rated.items()},
         )
+
+    def _with_biases(self, proba: np.ndarray, balance: np.ndarray) -> dict[str, np.ndarray]:
+        """The same if there were no matrix family."""
+        adapted, ratio = self.biases.adapt(proba), balance / self.biases.shift_profile_[2]
+        return {
+            "none_bias": self.biases.transform(proba),
+            "adapt_bias": adapted.transform(proba),
+            "oracle_bias": self.biases.shift_calibrator_.transform(proba) * ratio,
+        }
 
     def possible(self, shift: str) -> np.ndarray:
         """What the informed know: pseudo-rows (m,), or all balances that can be, (k, m)."""

@@ -10,10 +10,15 @@ import numpy as np
 from experiments._output import markdown_table
 from experiments.label_shift.study import METHODS, SHIFTS, Case, Simulated
 from experiments.label_shift.summary import (
+    SIZES,
+    WANTED,
+    biases_alone,
     gain,
+    knowable,
     other_people,
     resampled,
     share_of_oracle,
+    size,
     strong_cases,
     worst,
 )
@@ -21,7 +26,6 @@ from experiments.label_shift.worlds import WORLDS
 
 __all__ = ["make_tables"]
 
-_SIZES = {"up to 250": 250, "251 to 1,000": 1000, "more": np.inf}
 _REASONS = ("adapted", "no_shift", "small_shift", "not_label_shift")
 _MANY = 20  # new rows per class
 _PEOPLE = ("adapt", "always", "em", "em_bare", "bbse")
@@ -34,7 +38,8 @@ def make_tables(cases: Sequence[Case], simulated: Sequence[Simulated]) -> dict[s
         "targets": _targets(cases, simulated),
         "losses": _losses(strong),
         "by_shift": _gains(real, "shift", SHIFTS, lambda c: c.shift),
-        "by_size": _gains(strong, "rows", list(_SIZES), lambda c: _size(c.n_new)),
+        "lost": _lost(strong),
+        "by_size": _gains(strong, "rows", list(SIZES), size),
         "by_classifier": _gains(
             strong, "classifier", sorted({c.classifier for c in strong}), lambda c: c.classifier
         ),
@@ -49,8 +54,10 @@ def _targets(cases: Sequence[Case], simulated: Sequence[Simulated]) -> str:
     null = [one.p_value for one in simulated if one.world == WORLDS[0].name]
     shifted = [one.covered for one in simulated if one.world.endswith("label shift")]
     left = sum(case.reason != "adapted" for case in people)
+    alone = share_of_oracle(biases_alone(strong))
     rows = [
         ["share of the oracle's gain, strong shifts", "85 %", _percent(share_of_oracle(strong))],
+        *([] if np.isnan(alone) else [["the same, bias family alone", "", _percent(alone)]]),
         ["change without a shift, mean", "at least -0.2", f"{gain(still, 'adapt'):+.2f}"],
         ["change without a shift, worst set", "", f"{worst(still, 'adapt'):+.2f}"],
         ["adapted without a shift", "", _part([case.reason == "adapted" for case in still])],
@@ -73,18 +80,41 @@ def _losses(cases: Sequence[Case]) -> str:
     )
     many = [case for case in cases if case.n_new >= _MANY * case.n_classes]
     few = [case for case in cases if case.n_new < _MANY * case.n_classes]
-    groups = [group for group in (cases, many, few) if group]
+    known = knowable(cases)
+    groups = [group for group in (cases, many, few, known) if group]
     rows = [
         [name, f"{gain(cases, field):+.2f}", *(_percent(share_of_oracle(g, field)) for g in groups)]
         for name, field in steps
     ]
-    titles = [f"{len(many)} sets with {_MANY} new rows per class", f"{len(few)} with fewer"]
-    shown = [title for title, group in zip(titles, (many, few), strict=True) if group]
+    titles = [
+        f"{len(many)} sets with {_MANY} new rows per class",
+        f"{len(few)} with fewer",
+        f"{len(known)} in cells where the informed reach {_percent(WANTED)}",
+    ]
+    shown = [title for title, group in zip(titles, (many, few, known), strict=True) if group]
     return markdown_table(["", "gain", f"share, all {len(cases)} sets", *shown], rows)
 
 
-def _size(n: int) -> str:
-    return next(name for name, most in _SIZES.items() if n <= most)
+def _lost(cases: Sequence[Case]) -> str:
+    """Which part of the oracle's whole gain is lost, where, and why."""
+    whole = sum(case.oracle - case.none for case in cases)
+    rows = []
+    for name in sorted({case.classifier for case in cases}):
+        own = [case for case in cases if case.classifier == name]
+        parts = [
+            [case.oracle - case.adapt for case in own],
+            [case.oracle - case.informed for case in own],
+            [case.informed - case.always for case in own],
+            [(case.always - case.adapt) * (case.strength == 0) for case in own],
+            [(case.always - case.adapt) * (case.strength > 0) for case in own],
+        ]
+        gained = sum(case.oracle - case.none for case in own) / whole
+        rows.append([name, f"{100 * gained:.1f}", *(f"{100 * sum(p) / whole:.1f}" for p in parts)])
+    rows.sort(key=lambda row: -float(row[2]))
+    total = np.sum([[float(cell) for cell in row[1:]] for row in rows], axis=0)
+    rows.append(["all", *(f"{number:.1f}" for number in total)])
+    why = ["cannot be known", "estimate", "not adapted", "adapted in part"]
+    return markdown_table(["classifier", "oracle's gain", "lost", *why], rows)
 
 
 def _percent(value: Any) -> str:

@@ -18,6 +18,7 @@ class World(NamedTuple):
     signal: float = 1.0  # what classes still differ by, as a share of what they did
     slope: float = 1.0  # how sure the classifier is, compared with before
     moved: float = 0.0  # how far the classes have moved, as a share of what they differ by
+    leaning: float = 0.0  # how much more it favours some classes, in logits
 
 
 WORLDS = (
@@ -27,8 +28,16 @@ WORLDS = (
     World("weak label shift", 5.0),
     World("harder data", None, 0.7, 0.7),
     World("a surer classifier", None, 1.0, 1.5),
-    World("label shift and harder data", 0.3, 0.8, 0.8),
-    World("other people", None, 1.0, 1.0, 0.2),
+    World("strong label shift, harder data", 0.3, 0.8, 0.8),
+    World("strong label shift, surer classifier", 0.3, 1.0, 1.4),
+    World("strong label shift, other people", 0.3, moved=0.2),
+    World("other people", moved=0.2),
+    World("classes have moved", moved=0.4),
+    World("classes have moved far", moved=0.6),
+    World("classes have moved far, harder data", None, 0.7, 0.7, 0.6),
+    World("leans to some classes", leaning=0.5),
+    World("leans to some classes, harder data", None, 0.7, 0.7, leaning=0.5),
+    World("leans much to some classes", leaning=1.0),
 )
 
 
@@ -43,7 +52,9 @@ def draw_world(
     if world.concentration is not None:
         new = rng.dirichlet(np.full(m, world.concentration))
 
-    def draw(n: int, balance: np.ndarray, means: np.ndarray, slope: float) -> list[np.ndarray]:
+    def draw(
+        n: int, balance: np.ndarray, means: np.ndarray, slope: float, bias: np.ndarray
+    ) -> list[np.ndarray]:
         codes = rng.choice(m, n, p=balance)
         scores = rng.normal(size=(n, m)) + signal * means[codes]
         # Overconfident and biased, as classifiers are.
@@ -51,4 +62,6 @@ def draw_world(
 
     means = np.eye(m)
     changed = world.signal * means + world.moved * rng.normal(size=(m, m))
-    return *draw(n_val, old, means, 1.0), *draw(n_new, new, changed, world.slope), new
+    leaning = bias + world.leaning * rng.normal(size=m)
+    before = draw(n_val, old, means, 1.0, bias)
+    return *before, *draw(n_new, new, changed, world.slope, leaning), new

@@ -34,7 +34,9 @@ _BETTER_HALF, _WORSE_HALF = 0.5, 0.75
 # Part that may differ from class to class. In simulations, label shift leaves nothing, on harder
 # data 0.01 to 0.1; classes that have moved 0.05 to 0.2, and up to 0.3 on harder data.
 _EVEN, _UNEVEN = 0.03, 0.08
-_FIT_SIGNIFICANCE = 0.01  # a bad fit must also be more than the noise of few rows
+# A bad fit must also be more than the noise of few rows. Label shift hardly ever leaves so much, so
+# that a looser level costs nothing there, and fewer small samples of other people pass.
+_FIT_SIGNIFICANCE, _WITHIN_SIGNIFICANCE = 0.05, 0.01
 _RAKING_STEPS, _RAKED = 200, 1e-6
 _TAIL = 0.025
 
@@ -69,11 +71,11 @@ class Shift:
         on re-weighted validation data.
     unexplained : float
         Which part of the difference the new balance leaves unexplained, from 0 to 1. If
-        `fit_p_value` is below 0.01, less is adopted beyond 0.1, and nothing beyond 0.25 (at a
+        `fit_p_value` is below 0.05, less is adopted beyond 0.1, and nothing beyond 0.25 (at a
         distance of 0.7 or more: 0.5 and 0.75).
     uneven : float
         Which part is left even if confidences may have changed in the same way in all classes. If
-        `fit_p_value` is below 0.01, less is adopted beyond 0.03, and nothing beyond 0.08.
+        `fit_p_value` is below 0.05, less is adopted beyond 0.03, and nothing beyond 0.08.
     n_rows : int
         New rows.
     """
@@ -315,7 +317,7 @@ def uneven(
     old = profile.reweighted(balance)
     excess = compare_counts(old.sum(axis=1), counts.sum(axis=1)).excess
     within = compare_counts(_rake(profile.reweighted_within(balance), counts), counts)
-    if within.p_value < _FIT_SIGNIFICANCE:
+    if within.p_value < _WITHIN_SIGNIFICANCE:
         excess += within.excess
     return float(min(1.0, excess * (1 / old.sum() + 1 / counts.sum()) / difference))
 
