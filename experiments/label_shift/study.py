@@ -181,9 +181,8 @@ class Fitted:
     def measure(self, shift: str, rows: np.ndarray, balance: np.ndarray) -> Case:
         """Apply all methods to some test rows; the oracle knows the balance they are drawn from."""
         proba, y = self.data.test_proba[rows], self.data.test_y[rows]
-        calibrated, source = self._calibrated(proba), self.profile.balance
-        window = self.adjuster.take_in(proba)
-        adapted = self.adjuster.adapt(window)
+        calibrated, window = self._calibrated(proba), self.adjuster.take_in(proba)
+        adapted, source = self.adjuster.adapt(window), self.profile.balance
         known = informed_balance(calibrated / source, source, self.possible(shift))
         rated = {
             "none": self.adjuster.transform(proba),
