@@ -22,6 +22,7 @@ from altnorm import (
 )
 from altnorm._array import is_foreign, to_numpy
 from altnorm.peers import BiasCorrectedTemperature
+from altnorm.tuning.device import is_worth_a_device
 from tests.libraries import LIBRARIES
 
 ATOL = {"float64": 1e-13, "float32": 1e-6}
@@ -171,7 +172,9 @@ def tuned(library, name, *, some=False):
         y = np.where(np.arange(y.size) % 7 == 0, -1, y)
         more = (np.random.default_rng(1).random(y.size), np.arange(y.size) // 2)
     plain = clone(TUNED[name]).fit(values, y, *more)
-    there = clone(TUNED[name]).fit(*map(library.make, (values, y, *more)))
+    with pytest.MonkeyPatch.context() as patch:  # so few rows would be tuned in host memory
+        patch.setattr("altnorm.tuning.estimator.is_worth_a_device", is_foreign)
+        there = clone(TUNED[name]).fit(*map(library.make, (values, y, *more)))
     return plain, there, values
 
 
@@ -209,6 +212,43 @@ class TestTuned:
         assert_array_equal(again.transform(values), there.transform(values))
         for owner in (there, there.best_normalizer_, there.shift_calibrator_):
             assert not [key for key, value in vars(owner).items() if is_foreign(value)]
+
+
+class TestFewRows:
+    """They are tuned in host memory: the choice is NumPy's, also between near equals."""
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_everything_is_chosen_as_by_numpy(self, library, seed, dtype):
+        proba, y = biased(seed=seed)
+        proba = proba.astype(dtype)
+        plain = Adjuster(n_repeats=2).fit(proba, y)
+        there = Adjuster(n_repeats=2).fit(library.make(proba), library.make(y))
+        assert there.best_params_ == plain.best_params_
+        assert there.verdict_ == plain.verdict_
+        assert there.families_ == plain.families_
+        assert there.calibration_ == plain.calibration_
+
+    def test_only_many_rows_on_another_device_are_tuned_there(self, library):
+        few, many = (library.make(np.ones((n, 512))) for n in (511, 512))
+        in_host_memory = int(few.__dlpack_device__()[0]) == 1
+        assert not is_worth_a_device(few)
+        assert is_worth_a_device(many) != in_host_memory
+        assert not is_worth_a_device(np.ones((512, 512)))
+
+    def test_memory_of_another_device(self):
+        class Elsewhere:
+            """An array on a GPU, as far as can be seen without one."""
+
+            shape = (512, 512)
+
+            def __array_namespace__(self):
+                return np
+
+            def __dlpack_device__(self):
+                return 2, 0
+
+        assert is_worth_a_device(Elsewhere())
 
 
 class TestBadInput:

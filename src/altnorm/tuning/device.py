@@ -17,6 +17,7 @@ from altnorm._array import (
     as_array,
     block_slices,
     device,
+    is_foreign,
     move,
     quiet,
     take_rows,
@@ -29,7 +30,21 @@ from altnorm.tuning.crossfit import LOG_SAFE, ClassCrossFit, Predictions
 from altnorm.tuning.folds import Dealing
 from altnorm.tuning.settings import Setting
 
-__all__ = ["DeviceCrossFit"]
+__all__ = ["DeviceCrossFit", "is_worth_a_device"]
+
+LEAST_ENTRIES = 2**18  # fewer are tuned in host memory within seconds
+HOST = 1  # what DLPack calls the memory of the CPU
+
+
+def is_worth_a_device(rows: Array) -> bool:
+    """Whether to tune on the rows where they are, and not on their copy in host memory.
+
+    Libraries round differently. Of settings that are as good as equal another one may come out
+    then, so few rows, of which it takes no longer, are left to NumPy.
+    """
+    if not is_foreign(rows) or int(rows.__dlpack_device__()[0]) == HOST:
+        return False
+    return math.prod(rows.shape) >= LEAST_ENTRIES
 
 
 class DeviceCrossFit(ClassCrossFit):

@@ -14,7 +14,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from altnorm._array import (
     Array,
     array_namespace,
-    is_foreign,
     move,
     on_host,
     take_rows,
@@ -38,6 +37,7 @@ from altnorm.tuning.calibration import (
 )
 from altnorm.tuning.cautions import find_cautions
 from altnorm.tuning.competition import CONFIDENCE, Competition, compete, make_verdict, not_tried
+from altnorm.tuning.device import is_worth_a_device
 from altnorm.tuning.evidence import max_t, settle
 from altnorm.tuning.families import (
     AffineFamily,
@@ -164,7 +164,7 @@ class BaseAdjuster(Adaptable):
             self.k_max,
             self.prior,
             score,
-            rows if is_foreign(rows) else None,
+            rows if is_worth_a_device(rows) else None,
         )
 
     def _read_labels(self, y: Any, proba: Array) -> tuple[np.ndarray, np.ndarray]:
