@@ -195,8 +195,9 @@ def test_the_menu_is_what_the_grid_has_nearest():
     assert grid.menu() == Grid([0.3, 0.9, 4.0], (2,), (0.5,), ("confident",), [1.0])
 
 
+@pytest.mark.parametrize("depths", [PAPER_DEPTHS, (2, 3)])
 @pytest.mark.parametrize("strength", [0.0, 1.0, 2.0])
-def test_every_dealing_tries_the_whole_menu(strength):
+def test_every_dealing_tries_the_whole_menu(strength, depths):
     """Whatever the search finds promising: else what is tested would depend on the labels."""
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=200)
@@ -204,12 +205,15 @@ def test_every_dealing_tries_the_whole_menu(strength):
     data = Validation(
         softmax(z, axis=1), y, None, None, z[:0], resolve_kind(None), 10, "shrunk", SCORE
     )
-    family, kept = AlternatingFamily(PAPER_GRID), Ledger(Attribution(data))
-    kept.start_round()
-    family.explore(Dealing(data, np.arange(200) % 5), kept.record, full=True)
+    family, kept = AlternatingFamily(PAPER_GRID._replace(depths=depths)), Ledger(Attribution(data))
+    for full in (True, True, False):
+        kept.start_round(full=full)
+        family.explore(Dealing(data, np.arange(200) % 5), kept.record, full=full)
     menu = family.menu()
     assert [len(entry) for entry in menu] == [2, 2, 2]
-    assert {setting for entry in menu for setting in entry} <= kept.rounds[0].keys()
+    for tried in kept.rounds:
+        for setting in itertools.chain(*menu):
+            assert tried[setting].weighted is not tried[setting].units
 
 
 def test_a_strict_level_can_be_passed():

@@ -137,7 +137,7 @@ def test_how_sure_a_change_is_comes_from_the_two_probabilities():
     n_changed = 0
     for (_, all_p), (_, found) in zip(
         [*whole.first(2.0, GRID), *whole.deeper(setting, 3)],
-        [*codes.first(2.0, GRID), *codes.deeper(setting, 3)],
+        [*codes.first(2.0, GRID, sure=True), *codes.deeper(setting, 3, sure=True)],
         strict=True,
     ):
         assert all_p.sure is None

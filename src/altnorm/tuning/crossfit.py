@@ -9,72 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit, logit
 
-from altnorm._array import (
-    Array,
-    array_namespace,
-    block_slices,
-    column_of_max,
-    entries_at,
-    quiet,
-    to_numpy,
-)
+from altnorm._array import block_slices, quiet
 from altnorm._binary import log_sigmoids
 from altnorm._kinds import Pairs
 from altnorm._multilabel import binary_ambiguity
 from altnorm._one_step import ColumnSums, PowerRows, step_block, step_once
 from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path
-from altnorm.tuning.attribution import sureness
 from altnorm.tuning.folds import Dealing
+from altnorm.tuning.predicted import Predictions
 from altnorm.tuning.settings import Grid, Setting
 
-__all__ = ["BinaryCrossFit", "ClassCrossFit", "Predictions"]
+__all__ = ["BinaryCrossFit", "ClassCrossFit"]
 
 LOG_SAFE = -600.0  # a sum of exponentials above it has lost nothing to underflow
-
-
-class Predictions(NamedTuple):
-    """Predictions as the score needs them and, of class codes, how sure their changes are."""
-
-    values: np.ndarray  # class codes (n,), probabilities (n, m) or booleans (n, m)
-    sure: np.ndarray | None = None  # (n,)
-
-    @classmethod
-    def room(cls, size: int, base: np.ndarray) -> Self:
-        """Make room for predictions of the same kind as the untouched ones."""
-        values = np.empty((size, *base.shape[1:]), base.dtype)
-        return cls(values, np.zeros(size, np.float32) if base.ndim == 1 else None)
-
-    @classmethod
-    def of(cls, proba: Array, base: np.ndarray) -> Self:
-        """Read adjusted probabilities as `base`, their rows' untouched predictions, are read."""
-        if base.ndim == 2:
-            return cls(to_numpy(proba))
-        codes = column_of_max(proba)
-        return cls(codes, sureness(entries_at(proba, base) / entries_at(proba, codes)))
-
-    @classmethod
-    def of_logs(cls, log_p: Array, base: np.ndarray) -> Self:
-        """Read logarithms of adjusted probabilities."""
-        if base.ndim == 2:
-            return cls.of(array_namespace(log_p).exp(log_p), base)
-        codes = column_of_max(log_p)
-        ratio = np.exp(entries_at(log_p, base) - entries_at(log_p, codes))
-        return cls(codes, sureness(ratio))
-
-    def put(self, rows: np.ndarray, new: Predictions) -> None:
-        """Replace those of some rows."""
-        self.values[rows] = new.values
-        if self.sure is not None:
-            self.sure[rows] = new.sure
-
-    def head(self, size: int) -> Predictions:
-        """Those of the first rows."""
-        return Predictions(self.values[:size], None if self.sure is None else self.sure[:size])
 
 
 class ClassCrossFit:
@@ -109,7 +60,9 @@ class ClassCrossFit:
         """Which rows serve as reference, whatever their fold."""
         return self.ambiguity <= (threshold if reference == "confident" else math.inf)
 
-    def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, Predictions]]:
+    def first(
+        self, alpha: float, grid: Grid, *, sure: bool = False
+    ) -> Iterator[tuple[Setting, Predictions]]:
         """Yield each setting of depth 1 with its predictions."""
         thresholds, smoothings = grid.thresholds, grid.smoothings
         rows = self._in_doubt(min(thresholds))
@@ -120,7 +73,8 @@ class ClassCrossFit:
         ]
         # Class codes of all settings come from one pass; whole rows of all would not fit.
         for batch in [[part] for part in parts] if self.keep_proba else [parts]:
-            steps = self._steps(rows, [(low, log_s) for _, low, _, log_s in batch], alpha)
+            references = [(low, log_s) for _, low, _, log_s in batch]
+            steps = self._steps(rows, references, alpha, sure=sure)
             for (name, low, smoothing, _), new in zip(batch, steps, strict=True):
                 for threshold in thresholds if name == "all" else (low,):
                     setting = Setting(alpha, 1, threshold, name, smoothing)
@@ -128,7 +82,7 @@ class ClassCrossFit:
                     yield setting, self._among_all(rows[:size], new.head(size))
 
     def deeper(
-        self, setting: Setting, depth: int, *, start: int = 2
+        self, setting: Setting, depth: int, *, start: int = 2, sure: bool = False
     ) -> Iterator[tuple[Setting, Predictions]]:
         """Yield the setting at depths `start` to `depth`, as `first` does."""
         serves = self.serves(setting.threshold, setting.reference)
@@ -136,10 +90,11 @@ class ClassCrossFit:
             return  # some fold has no confident row outside of it
         rows = np.flatnonzero((self.ambiguity > setting.threshold) & (self.folds >= 0))
         steps = [
-            self._fold_path(setting, rows, k, depth)[start - 1 :] for k in range(len(self.priors))
+            self._fold_path(setting, rows, k, depth, sure=sure)[start - 1 :]
+            for k in range(len(self.priors))
         ]
         for d in range(start, depth + 1):
-            new = Predictions.room(rows.size, self.base)
+            new = Predictions.room(rows.size, self.base, sure=sure)
             for k, path in enumerate(steps):
                 new.put(self.folds[rows] == k, path.pop(0))
             yield setting._replace(depth=d), self._among_all(rows, new)
@@ -172,13 +127,13 @@ class ClassCrossFit:
 
     def _among_all(self, rows: np.ndarray, new: Predictions) -> Predictions:
         """Predictions of all rows, given those of the rows in doubt."""
-        predicted = Predictions.room(len(self.base), self.base)
+        predicted = Predictions.room(len(self.base), self.base, sure=new.sure is not None)
         predicted.values[:] = self.base
         predicted.put(rows, new)
         return predicted
 
     def _fold_path(
-        self, setting: Setting, rows: np.ndarray, fold: int, depth: int
+        self, setting: Setting, rows: np.ndarray, fold: int, depth: int, *, sure: bool
     ) -> list[Predictions]:
         """Predictions of one fold's rows after each iteration against the rows of the others."""
         serves = self.serves(setting.threshold, setting.reference)
@@ -201,7 +156,7 @@ class ClassCrossFit:
             steps = []
             for _ in range(depth):
                 b = step_once(b, next(path), self.priors[fold], alpha=setting.alpha)
-                steps.append(Predictions.of(b, base))
+                steps.append(Predictions.of(b, base, sure=sure))
         return steps
 
     def _log_reference(self, used: np.ndarray, missing: np.ndarray) -> np.ndarray:
@@ -214,14 +169,19 @@ class ClassCrossFit:
         return log_a
 
     def _steps(
-        self, rows: np.ndarray, references: Sequence[tuple[float, np.ndarray]], alpha: float
+        self,
+        rows: np.ndarray,
+        references: Sequence[tuple[float, np.ndarray]],
+        alpha: float,
+        *,
+        sure: bool,
     ) -> list[Predictions]:
         """One iteration against each reference, given by lowest threshold and log column sums.
 
         The powers of a block of rows are taken once, and all references meet it in the cache.
         """
         sizes = [self._count_doubtful(rows, low) for low, _ in references]
-        new = [Predictions.room(size, self.base) for size in sizes]
+        new = [Predictions.room(size, self.base, sure=sure) for size in sizes]
         with quiet(np):
             for k, q in enumerate(self.priors):
                 sums = [ColumnSums.of(log_s[k], self.proba) for _, log_s in references]
@@ -240,7 +200,7 @@ class ClassCrossFit:
                             # kinds of predictions agree.
                             step = step_block(powers.head(n), one)
                             step /= step.sum(axis=1, keepdims=True)
-                            out.put(at[:n], Predictions.of(step, base[:n]))
+                            out.put(at[:n], Predictions.of(step, base[:n], sure=sure))
         return new
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -305,8 +265,10 @@ class BinaryCrossFit:
         with quiet(np):
             self.logits = logit(self.proba.astype(np.float64, copy=False))
 
-    def first(self, alpha: float, grid: Grid) -> Iterator[tuple[Setting, Predictions]]:
-        """Yield each setting of depth 1 with its predictions."""
+    def first(
+        self, alpha: float, grid: Grid, *, sure: bool = False
+    ) -> Iterator[tuple[Setting, Predictions]]:
+        """Yield each setting of depth 1 with its predictions; `sure` has no meaning here."""
         _, _, thresholds, references, smoothings = grid
         sets = [("all", math.inf)] if "all" in references else []
         sets += [("confident", t) for t in thresholds if "confident" in references]
@@ -343,7 +305,7 @@ class BinaryCrossFit:
         return (outside @ inside.reshape(len(self.priors), -1) + always)[self.folds]
 
     def deeper(
-        self, setting: Setting, depth: int, *, start: int = 2
+        self, setting: Setting, depth: int, *, start: int = 2, sure: bool = False
     ) -> Iterator[tuple[Setting, Predictions]]:
         """Yield the setting at depths `start` to `depth`, as `first` does."""
         serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")

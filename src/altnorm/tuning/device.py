@@ -26,8 +26,9 @@ from altnorm._array import (
 )
 from altnorm._one_step import step_once
 from altnorm._scaling import LogReference, column_log_sums, log_add, reference_path
-from altnorm.tuning.crossfit import LOG_SAFE, ClassCrossFit, Predictions
+from altnorm.tuning.crossfit import LOG_SAFE, ClassCrossFit
 from altnorm.tuning.folds import Dealing
+from altnorm.tuning.predicted import Predictions
 from altnorm.tuning.settings import Setting
 
 __all__ = ["DeviceCrossFit", "is_worth_a_device"]
@@ -59,11 +60,16 @@ class DeviceCrossFit(ClassCrossFit):
             self.rows = xp.concat([data.work, as_array(data.unlabelled, data.work)])
 
     def _steps(
-        self, rows: np.ndarray, references: Sequence[tuple[float, np.ndarray]], alpha: float
+        self,
+        rows: np.ndarray,
+        references: Sequence[tuple[float, np.ndarray]],
+        alpha: float,
+        *,
+        sure: bool,
     ) -> list[Predictions]:
         """One iteration against each reference, given by lowest threshold and log column sums."""
         sizes = [self._count_doubtful(rows, low) for low, _ in references]
-        new = [Predictions.room(size, self.base) for size in sizes]
+        new = [Predictions.room(size, self.base, sure=sure) for size in sizes]
         for k, q in enumerate(self.priors):
             here, prior = np.flatnonzero(self.folds[rows] == k), self._wide(q)
             b = take_rows(self.rows, rows[here])
@@ -73,11 +79,12 @@ class DeviceCrossFit(ClassCrossFit):
                 n, sums = int(np.searchsorted(here, size)), self._wide(log_s[k])
                 if n:
                     step = step_once(b[:n, :], sums, prior, alpha=alpha)
-                    out.put(here[:n], Predictions.of(step, self.base[rows[here[:n]]]))
+                    base = self.base[rows[here[:n]]]
+                    out.put(here[:n], Predictions.of(step, base, sure=sure))
         return new
 
     def _fold_path(
-        self, setting: Setting, rows: np.ndarray, fold: int, depth: int
+        self, setting: Setting, rows: np.ndarray, fold: int, depth: int, *, sure: bool
     ) -> list[Predictions]:
         """Predictions of one fold's rows after each iteration against the rows of the others."""
         used = self.serves(setting.threshold, setting.reference) & (self.weight[fold] > 0)
@@ -102,7 +109,7 @@ class DeviceCrossFit(ClassCrossFit):
             )
             for _ in range(depth):
                 b = step_once(b, next(path), prior, alpha=setting.alpha)
-                steps.append(Predictions.of(b, self.base[inside]))
+                steps.append(Predictions.of(b, self.base[inside], sure=sure))
         return steps
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -27,9 +27,10 @@ from altnorm.peers import MatrixScaling, ShrunkBias
 from altnorm.peers._matrix import matrix_path
 from altnorm.peers.shrunk import MEMBERS, RIDGE_PATH, bias_path
 from altnorm.tuning.attribution import Contribution
-from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit, Predictions
+from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit
 from altnorm.tuning.device import DeviceCrossFit
 from altnorm.tuning.folds import Dealing, Sample, Validation, sample
+from altnorm.tuning.predicted import Predictions
 from altnorm.tuning.search import SearchPlan, Tried, plan_search
 from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
 
@@ -78,7 +79,8 @@ class AlternatingFamily:
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Try the settings that a search visits, or only those on the menu."""
         crossfit = _make_crossfit(dealing)
-        grid = self.grid if full else self.grid.menu()
+        menu = self.grid.menu()
+        grid, on_menu = self.grid if full else menu, set(menu.alphas)
 
         def keep(pairs: Iterable[tuple[Setting, Predictions]]) -> Tried:
             return [
@@ -88,19 +90,25 @@ class AlternatingFamily:
             ]
 
         def try_first(alphas: Sequence[float]) -> Tried:
-            return self._map(lambda alpha: keep(crossfit.first(alpha, grid)), alphas)
+            return self._map(
+                lambda alpha: keep(crossfit.first(alpha, grid, sure=alpha in on_menu)), alphas
+            )
 
         if not full:
-            tried = try_first(grid.alphas)
-            deeper = [] if grid.depths[0] == 1 else [setting for setting, _ in tried]
+            try_first(grid.alphas)
         elif self.plan is None:
             self.plan = plan_search(grid, try_first)
-            deeper = list(self.plan.deeper)
         else:
             try_first(self.plan.alphas)
-            deeper = list(self.plan.deeper)
+        deeper = list(self.plan.deeper) if full and self.plan is not None else []
+        if menu.depths[0] > 1:  # whatever the best turns out to be, the whole menu is tried
+            whole = [setting._replace(depth=1) for entry in self.menu() for setting in entry]
+            deeper = list(dict.fromkeys([*deeper, *whole]))
         depth = max(grid.depths)
-        self._map(lambda setting: keep(crossfit.deeper(setting, depth)), deeper)
+        self._map(
+            lambda setting: keep(crossfit.deeper(setting, depth, sure=setting.alpha in on_menu)),
+            deeper,
+        )
 
     def crossfit_proba(self, dealing: Dealing, setting: Setting) -> np.ndarray:
         """Cross-fitted probabilities of one setting."""
@@ -172,10 +180,11 @@ class AffineFamily:
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Fit the paths fold by fold, and try each penalty on the rows left out."""
         paths = list(self.settings()) if full else [self._menu_path()]
+        on_menu = {setting for entry in self.menu() for setting in entry}
         for path, path_fits in zip(paths, self._fold_fits(dealing, paths), strict=True):
             likelihoods: list[float] = []
             for setting, fits in zip(path, path_fits, strict=False):
-                likelihood, predicted = _try_fits(dealing, fits)
+                likelihood, predicted = _try_fits(dealing, fits, sure=setting in on_menu)
                 likelihoods.append(likelihood)
                 record(setting, *predicted)
                 if full:
@@ -303,17 +312,17 @@ def _crossfit_log_p(dealing: Dealing, fits: Sequence[Any]) -> Iterator[tuple[np.
             yield rows, log_softmax(fit.scores(dealing.log_p(rows)))
 
 
-def _try_fits(dealing: Dealing, fits: Sequence[Any]) -> tuple[float, Predictions]:
+def _try_fits(dealing: Dealing, fits: Sequence[Any], *, sure: bool) -> tuple[float, Predictions]:
     """Cross-fitted log-likelihood of the labels, and predictions as the score needs them."""
     data = dealing.data
     weight, lowest = data.row_weight, np.log(np.finfo(data.proba.dtype).eps)
     base = data.predicted(data.proba)
-    predicted = Predictions.room(len(base), base)
+    predicted = Predictions.room(len(base), base, sure=sure)
     likelihood = 0.0
     for rows, log_p in _crossfit_log_p(dealing, fits):
         own = entries_at(log_p, data.labels[rows])
         likelihood += float(weight[rows] @ np.maximum(own, lowest))
-        predicted.put(rows, Predictions.of_logs(log_p, base[rows]))
+        predicted.put(rows, Predictions.of_logs(log_p, base[rows], sure=sure))
     return likelihood, predicted
 
 
