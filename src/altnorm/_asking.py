@@ -154,10 +154,7 @@ def judge(
     changes = find_changes(normalizer, proba)
     position = _positions(changes, asked)
     before, after = changes.before[position], changes.after[position]
-    if changes.multilabel:
-        truth = _label_truth(y, before != after)
-    else:
-        truth = _class_truth(y, normalizer.classes_, position.size)
+    truth = _TRUTHS[changes.multilabel](y, normalizer.classes_, before != after)
     labelled = ~np.isnan(truth).any(axis=1)
     # Up to the first row without a label: skipping rows would let who labels choose them.
     n = int(np.append(labelled, False).argmin())
@@ -216,13 +213,13 @@ def _positions(changes: Changes, asked: Any) -> np.ndarray:
     return np.searchsorted(changes.rows, rows).astype(int)
 
 
-def _class_truth(y: Any, classes: np.ndarray, n_asked: int) -> np.ndarray:
+def _class_truth(y: Any, classes: np.ndarray, changed: np.ndarray) -> np.ndarray:
     """Class code of each label, NaN where it is missing, in one column."""
     labels = np.asarray(y, dtype=object)
-    if labels.ndim != 1 or labels.size > n_asked:
+    if labels.ndim != 1 or labels.size > len(changed):
         raise InputError(
-            f"`y` must hold one class label for each of the {n_asked} asked rows, or for the first "
-            "of them",
+            f"`y` must hold one class label for each of the {len(changed)} asked rows, or for the "
+            "first of them",
             f"it has shape {labels.shape}",
             "Pass the labels in the order of `asked`.",
             value=labels.shape,
@@ -235,7 +232,7 @@ def _class_truth(y: Any, classes: np.ndarray, n_asked: int) -> np.ndarray:
     return truth
 
 
-def _label_truth(y: Any, changed: np.ndarray) -> np.ndarray:
+def _label_truth(y: Any, classes: np.ndarray, changed: np.ndarray) -> np.ndarray:
     """The 0/1 matrix with NaN where a changed label is missing, and 0 where nothing changed."""
     labels = np.asarray(y.toarray() if issparse(y) else y, dtype=np.float64)
     if labels.size == 0:
@@ -260,6 +257,9 @@ def _label_truth(y: Any, changed: np.ndarray) -> np.ndarray:
             code="asked_rows",
         )
     return truth
+
+
+_TRUTHS = {False: _class_truth, True: _label_truth}
 
 
 def _is_missing(label: Any) -> bool:

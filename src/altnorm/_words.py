@@ -44,6 +44,9 @@ NAMES = {
     "roc_auc": "ROC AUC",
 }
 
+# Of several labels per row, accuracy counts those rows that have every label right.
+_NAMES = {False: NAMES, True: NAMES | {"accuracy": "exact-match accuracy"}}
+
 FAMILY_NAMES = {
     "alternating": "alternating normalization",
     "bias": "bias family",
@@ -200,9 +203,7 @@ def p_words(p_value: float) -> str:
 
 def score_name(scoring: str, multilabel: bool = False) -> str:
     """Name of a score for people; that of a loss without its sign."""
-    if multilabel and scoring == "accuracy":
-        return "exact-match accuracy"
-    return NAMES.get(scoring, scoring.removeprefix("neg_").replace("_", " "))
+    return _NAMES[multilabel].get(scoring, scoring.removeprefix("neg_").replace("_", " "))
 
 
 def setting_words(params: Mapping[str, Any]) -> str:

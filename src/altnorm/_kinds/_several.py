@@ -127,8 +127,8 @@ class _MultiLabel(LabelKind):
 
     def as_rows(self, part: np.ndarray) -> np.ndarray:
         """Return the probabilities of no and yes."""
-        yes = np.asarray(part, dtype=np.float64).reshape(-1)
-        return np.stack([1 - yes, yes], axis=1)
+        proba = np.asarray(part, dtype=np.float64).reshape(-1)
+        return np.stack([1 - proba, proba], axis=1)
 
     def part_prior(self, prior: np.ndarray, part: int) -> np.ndarray:
         """Return the prior of no and yes."""

@@ -27,7 +27,8 @@ class DriftWatch:
     def __init__(self, normalizer: Any) -> None:
         self.normalizer = normalizer
         self.chosen = getattr(normalizer, "best_normalizer_", normalizer)
-        self.sums = hasattr(normalizer, "take_in") and normalizer.multilabel is None
+        # What `take_in` compares with; only a model tuned on labels, one per row, keeps it.
+        self.sums = getattr(normalizer, "shift_profile_", None) is not None
         self.active = self.sums or hasattr(self.chosen, "reference_")
         self.usage: Usage | None = None
         self.window: Any = None

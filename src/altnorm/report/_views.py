@@ -134,7 +134,6 @@ class EntryView:
     def described(case: Case, chosen: np.ndarray, n_blocks: int, top: int) -> dict[str, Any]:
         """Each decision as a row of two classes, no and yes."""
         row, label = np.divmod(chosen, case.before.shape[1])
-        yes = case.before.reshape(-1)[chosen]
         # Where each label has a reference of its own, it has two columns of the sums of its own.
         first = 2 * (label if n_blocks > 1 else np.zeros_like(label))
         truth = np.full(chosen.size, -1)
@@ -143,7 +142,7 @@ class EntryView:
         return {
             "top": 2,
             "index": pack(np.stack([first, first + 1], axis=1), "<u2"),
-            "p": pack(np.stack([1 - yes, yes], axis=1)),
+            "p": pack(case.kind.as_rows(case.before.reshape(-1)[chosen])),
             "row": pack(row, "<u4"),
             "label": pack(label, "<u2"),
             "truth": pack(truth, "<i4"),
@@ -154,8 +153,8 @@ class EntryView:
         case: Case, chosen: np.ndarray, reference: Reference, setting: tuple[float, int, float]
     ) -> np.ndarray:
         """Probabilities of no and yes after the adjustment."""
-        ambiguity, yes = (v.reshape(-1)[chosen] for v in (case.ambiguity, case.before))
-        found = np.stack([1 - yes, yes], axis=1)
+        ambiguity, proba = (v.reshape(-1)[chosen] for v in (case.ambiguity, case.before))
+        found = case.kind.as_rows(proba)
         blocks, label = reference.blocks, chosen % case.before.shape[1]
         for j, block in enumerate(blocks):
             mine = label == j if len(blocks) > 1 else np.ones(label.size, dtype=bool)
