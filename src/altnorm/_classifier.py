@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from altnorm._estimator import require_labels
 from altnorm._labels import check_targets, class_codes
 from altnorm._validation import InputError
 from altnorm.tuning import Adjuster
@@ -173,12 +174,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         return tags
 
     def _check_labels(self, y: Any) -> np.ndarray:
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None",
-                remedy="Pass class labels.",
-                code="no_labels",
-            )
+        require_labels(self, y, "Pass class labels.")
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         return check_targets(labels)

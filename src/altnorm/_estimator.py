@@ -30,6 +30,7 @@ __all__ = [
     "read_before",
     "read_input",
     "read_weight",
+    "require_labels",
     "resolve_classes",
     "unnamed",
 ]
@@ -161,12 +162,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
 
     def _check_labelled(self, proba: Any, y: Any) -> tuple[Array, np.ndarray]:
         """As `_check_fit`, for methods that cannot do without labels."""
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None",
-                remedy="Call fit(proba, y) with validation labels.",
-                code="no_labels",
-            )
+        require_labels(self, y)
         checked, labels = self._check_fit(proba, y)
         return checked, np.asarray(labels)
 
@@ -219,6 +215,18 @@ def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         return None
     rows = np.empty((n_rows, 0))
     return np.asarray(_check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True))
+
+
+def require_labels(
+    estimator: Any, y: Any, remedy: str = "Call fit(proba, y) with validation labels."
+) -> None:
+    """Raise if there are no labels, in words that scikit-learn's checks look for."""
+    if y is None:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None",
+            remedy=remedy,
+            code="no_labels",
+        )
 
 
 def unnamed(estimator: Any) -> Any:

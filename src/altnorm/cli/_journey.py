@@ -11,12 +11,11 @@ from typing import Any
 from rich.text import Text
 from sklearn.frozen import FrozenEstimator
 
-from altnorm import compare
 from altnorm._sentences import calibration_words, change_words, family_words, rise_words
 from altnorm._words import setting_words
 from altnorm.cli._fit import fit_named
-from altnorm.cli._screen import errors, out, score_table, show_cautions, show_verdict
-from altnorm.cli.compare import comparison_table
+from altnorm.cli._screen import out, score_table, show_cautions, show_verdict
+from altnorm.cli.compare import compare_files, comparison_table
 from altnorm.comparison import Comparison, default_methods
 from altnorm.evaluation import Evaluation, evaluate, tuned_for
 from altnorm.model import save_model
@@ -136,14 +135,8 @@ def compare_tuned(
     ours = copy(tuned)
     ours.input = "proba"  # what all methods are given here
     methods[OURS] = FrozenEstimator(ours)
-    return compare(
-        validation.probabilities(),
-        validation.codes,
-        test.probabilities(),
-        test.codes,
-        methods=methods,
-        scoring=tuned_for(tuned) if scoring is None else scoring,
-        verbose=int(errors.is_terminal),
+    return compare_files(
+        validation, test, methods, tuned_for(tuned) if scoring is None else scoring
     )
 
 

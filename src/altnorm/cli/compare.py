@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -49,11 +52,18 @@ def compare(
 def compare_all(
     val: Predictions, test: Predictions, scoring: str | None, *, seed: int = 0, jobs: int = -1
 ) -> Comparison:
-    """Compare all methods, with a progress bar on a terminal."""
+    """Compare all methods."""
     methods = default_methods(val.multilabel, random_state=seed)
     for method in methods.values():
         if "n_jobs" in method.get_params():
             method.set_params(n_jobs=jobs)
+    return compare_files(val, test, methods, scoring)
+
+
+def compare_files(
+    val: Predictions, test: Predictions, methods: Mapping[str, Any], scoring: Any
+) -> Comparison:
+    """Compare methods on what two files hold, with a progress bar on a terminal."""
     return compare_methods(
         val.probabilities(),
         val.codes,

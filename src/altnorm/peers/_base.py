@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import Tags
@@ -28,7 +28,7 @@ from altnorm.reference import PRIORS, class_prior
 
 __all__ = [
     "FitData",
-    "LogProbabilityTransformer",
+    "Peer",
     "SingleLabelPeer",
     "labels_required",
     "mean_proba",
@@ -37,6 +37,8 @@ __all__ = [
     "source_prior",
     "tilt",
 ]
+
+Data = TypeVar("Data")  # what a peer reads of the validation data
 
 
 class FitData(NamedTuple):
@@ -58,8 +60,44 @@ class FitData(NamedTuple):
         return self.codes
 
 
-class LogProbabilityTransformer(ProbabilityTransformer):
-    """Base of what works on log-probabilities, which subclasses' `_transform` receives.
+class Peer(ProbabilityTransformer, Generic[Data]):
+    """Base of the peers: a subclass writes `_read_fit`, `_fit` and `_transform`."""
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the method to validation data.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Validation predictions.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
+            Validation labels, required by methods that learn from them; classes may be missing.
+            For the others they only name the classes. Methods for several labels per row take a
+            0/1 matrix, dense or sparse.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row; rows of weight 0 are as good as absent.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        self._check_params()
+        self._fit(self._read_fit(proba, y, sample_weight))
+        return self
+
+    def _check_params(self) -> None:
+        """Raise on bad settings, before any data are read."""
+
+    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> Data:
+        raise NotImplementedError
+
+    def _fit(self, data: Data) -> None:
+        raise NotImplementedError
+
+
+class SingleLabelPeer(Peer[FitData]):
+    """Base of the single-label peers: `_fit` and `_transform` receive log-probabilities.
 
     Logits are turned into log-probabilities directly, which keeps what a softmax would round to
     zero. A probability of zero is ``-inf`` and stays zero.
@@ -79,38 +117,6 @@ class LogProbabilityTransformer(ProbabilityTransformer):
         log = array_namespace(values).log
         with quiet(np):
             return _by_blocks(lambda p: log_softmax(log(p)), super()._read(values))
-
-
-class SingleLabelPeer(LogProbabilityTransformer):
-    """Base of the single-label peers: a subclass writes `_fit` and `_transform`."""
-
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the method to validation data.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,), optional
-            Validation labels, required by methods that learn from them; classes may be missing.
-            For the others they only name the classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row; rows of weight 0 are as good as absent.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer.
-        """
-        self._check_params()
-        self._fit(self._read_fit(proba, y, sample_weight))
-        return self
-
-    def _check_params(self) -> None:
-        """Raise on bad settings, before any data are read."""
-
-    def _fit(self, data: FitData) -> None:
-        raise NotImplementedError
 
 
 def labels_required(tags: Tags) -> Tags:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils import Tags
 
-from altnorm._estimator import ProbabilityTransformer
 from altnorm._validation import check_choice, check_positive
-from altnorm.peers._base import row_weight
+from altnorm.peers._base import Peer, row_weight
 from altnorm.peers._f1 import (
     best_threshold,
     f1_at,
@@ -29,31 +28,10 @@ class _MultilabelData(NamedTuple):
     weight: np.ndarray
 
 
-class _ThresholdTransformer(ProbabilityTransformer):
+class _ThresholdTransformer(Peer[_MultilabelData]):
     """Base of the two: independent probabilities in, decisions against thresholds out."""
 
     multilabel = "labelwise"
-
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the threshold, or thresholds, of highest F1.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_labels)
-            Validation predictions, independent probabilities in [0, 1].
-        y : array-like or sparse matrix of shape (n_samples, n_labels)
-            Validation labels, a 0/1 matrix.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row in the scores and in the number of positive rows.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer.
-        """
-        self._check_params()
-        self._fit(self._read_fit(proba, y, sample_weight))
-        return self
 
     def predict(self, proba: Any) -> np.ndarray:
         """Return the labels whose probability exceeds their threshold.
@@ -73,13 +51,6 @@ class _ThresholdTransformer(ProbabilityTransformer):
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:
         return shift_threshold(proba, self._cut(proba.dtype))
-
-    def _check_params(self) -> None:
-        """Raise on bad settings, before any data are read."""
-        raise NotImplementedError
-
-    def _fit(self, data: _MultilabelData) -> None:
-        raise NotImplementedError
 
     def _fitted_thresholds(self) -> Any:
         raise NotImplementedError

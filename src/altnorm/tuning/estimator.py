@@ -19,7 +19,7 @@ from altnorm._array import (
     take_rows,
     to_numpy,
 )
-from altnorm._estimator import read_weight, resolve_classes
+from altnorm._estimator import read_weight, require_labels, resolve_classes
 from altnorm._kinds import kind_of
 from altnorm._seen_rows import sketch_rows
 from altnorm._validation import InputError, check_integer, check_level
@@ -140,12 +140,7 @@ class BaseAdjuster(Adaptable):
         check_level(self.significance, "significance")
 
     def _read_validation(self, proba: Any, y: Any, sample_weight: Any, groups: Any) -> Validation:
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None",
-                remedy="Call fit(proba, y) with validation labels.",
-                code="no_labels",
-            )
+        require_labels(self, y)
         checked, _ = self._check_fit(proba)
         known, labels = self._read_labels(y, checked)
         weight = read_weight(sample_weight, checked.shape[0])
