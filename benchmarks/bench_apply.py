@@ -41,11 +41,11 @@ def command_apply() -> list[Row]:
             gigabytes < LIMIT_GIGABYTES,
         )
     ]
-    for name, told in (("copy", "PyArrow's copy"), ("plain_copy", "PyArrow without dictionaries")):
+    for name, other in (("copy", "PyArrow's copy"), ("plain_copy", "PyArrow without dictionaries")):
         ratio = times[name][0] / time
         measured = f"{ratio:.2f}x ({N_ROWS / time:,.0f} and {N_ROWS / times[name][0]:,.0f} rows/s)"
         target = f">= {LIMIT_RATE:g}x"
-        rows.append(Row("altnorm apply", f"{what}, {told}", measured, target, ratio >= LIMIT_RATE))
+        rows.append(Row("altnorm apply", f"{what}, {other}", measured, target, ratio >= LIMIT_RATE))
     return rows
 
 

@@ -85,8 +85,8 @@ def large_exponents() -> list[Row]:
         )
         per_row, loop_per_row = fast / N_FEW, slow / N_LOOP
         what = f"{N_FEW:,} rows, {N_REFERENCE:,} references, {N_CLASSES:,} classes, depth {DEPTH}"
-        told = f"{loop_per_row / per_row:,.0f}x ({1e3 * per_row:.1f} ms per row)"
-        rows.append(Row("loop", f"{what}, alpha {alpha:g}: faster per row than the loop", told))
+        measured = f"{loop_per_row / per_row:,.0f}x ({1e3 * per_row:.1f} ms per row)"
+        rows.append(Row("loop", f"{what}, alpha {alpha:g}: faster per row than the loop", measured))
     return rows
 
 

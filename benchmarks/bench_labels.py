@@ -20,8 +20,8 @@ def many_labels() -> list[Row]:
     rows = []
     for mode in ("pairs", "labelwise"):
         time, gigabytes = run_alone("bench_labels", mode)
-        told = f"{time:.1f} s, {gigabytes:.2f} GB resident"
-        rows.append(Row("many labels", f"{what}, {mode}", told))
+        measured = f"{time:.1f} s, {gigabytes:.2f} GB resident"
+        rows.append(Row("many labels", f"{what}, {mode}", measured))
     return rows
 
 

@@ -17,12 +17,12 @@ def importing() -> list[Row]:
     """Importing altnorm beside importing scikit-learn."""
     ours, theirs = alternate(lambda: _python("import altnorm"), lambda: _python("import sklearn"))
     more = ours - theirs
-    told = f"{more:.2f} s more ({ours:.2f} and {theirs:.2f} s)"
+    measured = f"{more:.2f} s more ({ours:.2f} and {theirs:.2f} s)"
     return [
         Row(
             "import altnorm",
             "beside import sklearn",
-            told,
+            measured,
             f"< {LIMIT_IMPORT:g} s more",
             more < LIMIT_IMPORT,
         )

@@ -32,11 +32,11 @@ def tuning_large() -> list[Row]:
 def _row(n: int, m: int, mode: str, limit: float, memory: float | None = None) -> Row:
     time, gigabytes, n_settings = run_alone("bench_tuning", n, m, mode)
     ok = time <= limit and (memory is None or gigabytes <= memory)
-    told = f"{time:.1f} s, {gigabytes:.1f} GB, {n_settings} settings"
+    measured = f"{time:.1f} s, {gigabytes:.1f} GB, {n_settings} settings"
     target = f"<= {limit:g} s" + ("" if memory is None else f", <= {memory:g} GB")
     kind = {"pairs": " pairs", "demo": ", the demo's predictions", "classes": ""}[mode]
     what = f"Adjuster, defaults, {n:,} x {m:,}{kind}"
-    return Row("tuning", what, told, target, ok)
+    return Row("tuning", what, measured, target, ok)
 
 
 def measure(n: int, m: int, mode: str) -> tuple[float, float, int]:

@@ -269,9 +269,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for sample in SAMPLES:
         if arguments.studies and sample.study not in arguments.studies:
             continue
-        told = _state(sample, folders)
-        silent += told.startswith("OUT OF DATE") and not is_marked(sample)
-        print(f"{sample.study}/{sample.table}: {told}", flush=True)
+        state = _state(sample, folders)
+        silent += state.startswith("OUT OF DATE") and not is_marked(sample)
+        print(f"{sample.study}/{sample.table}: {state}", flush=True)
     return int(silent > 0)
 
 

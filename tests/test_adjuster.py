@@ -187,8 +187,8 @@ def test_minus_one_that_could_be_either_is_refused():
 def test_minus_one_among_columns_with_names():
     proba, y = planted(300)
     labels = np.where(y == 3, -1, y)
-    told = pd.DataFrame(proba, columns=[0, 1, 2, -1])
-    assert Adjuster(("bias",)).fit(told, labels).verdict_.n_rows == 300
+    with_minus_one = pd.DataFrame(proba, columns=[0, 1, 2, -1])
+    assert Adjuster(("bias",)).fit(with_minus_one, labels).verdict_.n_rows == 300
     codes = pd.DataFrame(proba, columns=list("0123"))
     fitted = Adjuster(("bias",)).fit(codes, np.where(y == 3, -1, y))
     assert fitted.verdict_.n_rows == (y < 3).sum()
@@ -228,9 +228,9 @@ def test_frames_names_and_explanations():
     fitted = Adjuster().fit(frame, names[y])
     np.testing.assert_array_equal(fitted.classes_, names)
     assert set(fitted.predict(frame)) <= set(names)
-    told = fitted.explain(frame)
+    explained = fitted.explain(frame)
     changed = np.flatnonzero(fitted.predict(frame) != names[proba.argmax(axis=1)])
-    np.testing.assert_array_equal(told.row, changed)
+    np.testing.assert_array_equal(explained.row, changed)
     assert not fitted.check(frame).drifted
     assert fitted.check(frame[proba[:, 0] < 0.3]).drifted
 

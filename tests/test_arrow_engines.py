@@ -18,10 +18,13 @@ class TestExamples:
 
     def test_duckdb(self):
         pytest.importorskip("duckdb")
-        told = runpy.run_path(str(EXAMPLES / "duckdb_example.py"))
-        normalizer, given = told["normalizer"], told["predictions"].take(np.arange(0, 10_000, 2))
+        example = runpy.run_path(str(EXAMPLES / "duckdb_example.py"))
+        normalizer, given = (
+            example["normalizer"],
+            example["predictions"].take(np.arange(0, 10_000, 2)),
+        )
         proba = matrix(given, normalizer.classes_)
-        result = told["result"]
+        result = example["result"]
         assert result.column_names == ["id", "dog", "cat", "bird", "class"]
         assert result["id"].to_pylist() == given["id"].to_pylist()
         found = matrix(result, normalizer.classes_)
@@ -30,13 +33,13 @@ class TestExamples:
 
     def test_polars(self):
         pytest.importorskip("polars")
-        told = runpy.run_path(str(EXAMPLES / "polars_example.py"))
-        normalizer, proba = told["normalizer"], told["proba"]
+        example = runpy.run_path(str(EXAMPLES / "polars_example.py"))
+        normalizer, proba = example["normalizer"], example["proba"]
         expected = normalizer.transform(proba)
-        assert told["adjusted"].columns == ["id", "dog", "cat", "bird", "class"]
-        np.testing.assert_array_equal(told["adjusted"][normalizer.classes_].to_numpy(), expected)
-        np.testing.assert_array_equal(told["adjusted_arrays"]["scores"].to_numpy(), expected)
-        for frame in (told["adjusted"], told["adjusted_arrays"]):
+        assert example["adjusted"].columns == ["id", "dog", "cat", "bird", "class"]
+        np.testing.assert_array_equal(example["adjusted"][normalizer.classes_].to_numpy(), expected)
+        np.testing.assert_array_equal(example["adjusted_arrays"]["scores"].to_numpy(), expected)
+        for frame in (example["adjusted"], example["adjusted_arrays"]):
             assert frame["class"].to_list() == normalizer.predict(proba).tolist()
 
 

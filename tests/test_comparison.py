@@ -68,8 +68,8 @@ def test_what_is_given_stays_unfitted(data):
 
 def test_the_best_is_printed_first(data):
     methods = {"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()}
-    told = str(compare(*data, methods=methods))
-    assert told.index("BCTS") < told.index("do nothing")
+    table = str(compare(*data, methods=methods))
+    assert table.index("BCTS") < table.index("do nothing")
 
 
 def test_names_instead_of_codes(data):

@@ -138,9 +138,9 @@ def test_reliability_of_honest_probabilities_is_good():
     found = measures.reliability(proba, y)
     assert found.error < 0.02
     assert found.count.sum() == found.histogram.sum() == 20_000
-    yes = measures.reliability(proba, np.eye(3)[y])
-    assert yes.count.sum() == 60_000
-    assert yes.error < 0.02
+    label_by_label = measures.reliability(proba, np.eye(3)[y])
+    assert label_by_label.count.sum() == 60_000
+    assert label_by_label.error < 0.02
 
 
 def test_tuning_curves_hold_the_best_score_of_each_exponent():

@@ -159,8 +159,8 @@ def test_the_table_of_the_readme_is_that_of_the_suite():
     for name, cells in table:
         base, *gains, losses = (cell.strip("* ") for cell in cells.split("|"))
         assert base == f"{float(rows[name, 'untouched']['base']):.1f} %"
-        told = [f"{float(rows[name, method]['gain']):+.1f}" for method in methods]
-        assert gains == [text if float(text) else "0" for text in told], name
+        expected = [f"{float(rows[name, method]['gain']):+.1f}" for method in methods]
+        assert gains == [text if float(text) else "0" for text in expected], name
         before, after = (rows[name, m]["log_loss"] for m in ("untouched", "Adjuster"))
         assert losses == f"{float(before):.2f} → {float(after):.2f}"
 

@@ -16,13 +16,13 @@ from tests.pages import check_figures, read_page, read_table
 N_CLASSES = 4
 
 
-def single(n, seed):
+def single_label(n, seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(N_CLASSES, size=n)
     return 2 * np.eye(N_CLASSES)[y] + 1.5 * rng.normal(size=(n, N_CLASSES)) + [2, 0, 0, -1], y
 
 
-def several(n, seed):
+def multilabel(n, seed):
     rng = np.random.default_rng(seed)
     y = (rng.random((n, N_CLASSES)) < 0.4).astype(int)
     return 2 * y - 2 + rng.normal(size=y.shape), y
@@ -33,9 +33,13 @@ def classifier_of(part, to_proba):
     return Classifier("tiny", to_proba(val), val_y, to_proba(test), test_y)
 
 
-SINGLE = classifier_of(single, lambda z: softmax(z, axis=1))
-SEVERAL = classifier_of(several, expit)
-CASES = [(SINGLE, study.UNLABELLED), (SINGLE, study.BCTS), (SEVERAL, study.UNLABELLED)]
+SINGLE_LABEL = classifier_of(single_label, lambda z: softmax(z, axis=1))
+MULTILABEL = classifier_of(multilabel, expit)
+CASES = [
+    (SINGLE_LABEL, study.UNLABELLED),
+    (SINGLE_LABEL, study.BCTS),
+    (MULTILABEL, study.UNLABELLED),
+]
 
 
 @pytest.mark.parametrize(("classifier", "adjustment"), CASES)
@@ -68,7 +72,7 @@ def test_the_true_gain_is_that_over_all_rows(classifier, adjustment):
 
 
 def test_rows_at_random_take_longer_by_the_share_that_changes():
-    case = study.make_case(SINGLE, study.UNLABELLED)
+    case = study.make_case(SINGLE_LABEL, study.UNLABELLED)
     runs = [study.run_once(case, seed) for seed in range(200)]
     labels, at_random = (np.array(column) for column in list(zip(*runs, strict=True))[:2])
     # Of n rows of which k change, the j-th of these is on average at j (n + 1) / (k + 1).
@@ -79,7 +83,7 @@ def test_rows_at_random_take_longer_by_the_share_that_changes():
 def test_the_page_says_what_was_measured(tmp_path):
     data, output = tmp_path / "data", tmp_path / "out"
     data.mkdir()
-    for name, part in (("cifar10_tiny", single), ("dialogre_tiny", several)):
+    for name, part in (("cifar10_tiny", single_label), ("dialogre_tiny", multilabel)):
         (val, val_y), (test, test_y) = part(300, 0), part(200, 1)
         arrays = {"val_logits": val, "val_labels": val_y}
         np.savez(data / f"{name}.npz", test_logits=test, test_labels=test_y, **arrays)

@@ -287,9 +287,9 @@ def test_harm_is_that_of_the_adopted_ones():
 
 def test_worlds_with_something_to_gain_are_not_held_to_the_level():
     room = record(tables.ROOM[0], part="nothing", adopted=True)
-    untold = record("calibrated", part="groups", adopted=True, groups=False)
-    told = untold._replace(groups=True)
-    assert tables._sound([room, untold, told]) == [told]
+    without_groups = record("calibrated", part="groups", adopted=True, groups=False)
+    with_groups = without_groups._replace(groups=True)
+    assert tables._sound([room, without_groups, with_groups]) == [with_groups]
 
 
 # The runs.

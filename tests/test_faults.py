@@ -150,8 +150,8 @@ def test_signal_at_a_random_moment(inputs, output, expected, number, moment):
     wait_for_partial(output.parent, process)
     time.sleep(moment)
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
-    assert b"Traceback" not in told
+    _, errors = process.communicate(timeout=60)
+    assert b"Traceback" not in errors
     if process.returncode == 0:  # the signal came too late
         assert parquet.read_table(output).equals(expected)
     else:
@@ -173,10 +173,10 @@ def test_two_writers_of_one_output(inputs, tmp_path, expected, force):
         )
         for _ in range(2)
     ]
-    told = [writer.communicate(timeout=120)[1] for writer in writers]
+    errors = [writer.communicate(timeout=120)[1] for writer in writers]
     status = sorted(writer.returncode for writer in writers)
     assert status == ([0, 0] if force else [0, 2])
-    assert force or b"exists already" in b"".join(told)
+    assert force or b"exists already" in b"".join(errors)
     assert parquet.read_table(output).equals(expected)
     assert os.listdir(tmp_path) == ["out.parquet"]
 

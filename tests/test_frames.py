@@ -169,8 +169,8 @@ def test_predictions_that_need_no_adjustment_are_found_by_name_too(data):
     proba, labels, frame = data
     fitted = TemperatureScaling().fit(frame, labels)
     np.testing.assert_array_equal(fitted.predict(shuffled(frame)), NAMES[proba.argmax(axis=1)])
-    several = (proba > 0.3).astype(int)
-    thresholds = LabelThresholds().fit(frame, several)
+    label_matrix = (proba > 0.3).astype(int)
+    thresholds = LabelThresholds().fit(frame, label_matrix)
     expected = thresholds.predict(frame)
     np.testing.assert_array_equal(thresholds.predict(shuffled(frame)), expected)
 

@@ -156,9 +156,9 @@ def test_only_classes_are_stratified():
     labels = np.array([0, 0, 0, 1])
     strata = SingleLabel().stratify(labels, 2, "uniform", None)
     np.testing.assert_allclose(np.bincount(labels, strata.weight), [2, 2])
-    several = Pairs().stratify(np.eye(2, dtype=bool), 2, "uniform", np.array([1.0, 3.0]))
-    assert several.weight.tolist() == [1, 3]
-    assert several.absent.tolist() == [0, 0]
+    pairs = Pairs().stratify(np.eye(2, dtype=bool), 2, "uniform", np.array([1.0, 3.0]))
+    assert pairs.weight.tolist() == [1, 3]
+    assert pairs.absent.tolist() == [0, 0]
 
 
 def test_rounding_is_undone_where_rows_have_a_sum():

@@ -195,13 +195,13 @@ def test_adjust_binary_leaves_what_it_cannot_judge():
 
 def test_priors():
     validation, y = draw()
-    yes = y.mean(axis=0)
+    shares = y.mean(axis=0)
 
     def prior(value, mode, labels=y):
         fitted = AlternatingNormalizer(prior=value, multilabel=mode).fit(validation, labels)
         return fitted.prior_
 
-    np.testing.assert_allclose(prior(None, "labelwise"), yes)
+    np.testing.assert_allclose(prior(None, "labelwise"), shares)
     np.testing.assert_allclose(prior(None, "pairs"), [y.mean(), 1 - y.mean()])
     np.testing.assert_array_equal(prior(None, "labelwise", None), np.full(5, 0.5))
     np.testing.assert_array_equal(prior(None, "pairs", None), [0.5, 0.5])
@@ -210,7 +210,7 @@ def test_priors():
     pooled = shrink_frequencies(np.array([y.mean(), 1 - y.mean()]), y.size)
     np.testing.assert_allclose(prior("shrunk", "pairs"), pooled)
     np.testing.assert_allclose(prior([3, 1], "pairs"), [0.75, 0.25])
-    np.testing.assert_array_equal(prior(yes, "labelwise"), yes)
+    np.testing.assert_array_equal(prior(shares, "labelwise"), shares)
     y[:, 0] = 0
     shrunk = prior("shrunk", "labelwise", y)
     assert ((shrunk > 0) & (shrunk < 1)).all()

@@ -278,8 +278,8 @@ def test_explain_tells_what_predict_changes(peer):
         moved = np.flatnonzero(np.asarray(proba).argmax(axis=1) != after.argmax(axis=1))[:, None]
     assert found.row.tolist() == moved[:, 0].tolist()
     if len(found):
-        yes = found.proba_after[:, 1] if np.ndim(y) == 2 else found.proba_after
-        np.testing.assert_array_equal(yes, after[tuple(moved.T)])
+        proba_after = found.proba_after[:, 1] if np.ndim(y) == 2 else found.proba_after
+        np.testing.assert_array_equal(proba_after, after[tuple(moved.T)])
 
 
 @every

@@ -96,13 +96,13 @@ def test_harm_is_called_harm(tested):
 
     backwards = Upside().fit(tested.proba)
     backwards.classes_ = tested.classes
-    told = answer(read_case(backwards, tested))
-    assert told.tone == "no"
-    assert told.headline == "No. It does harm here."
+    harm = answer(read_case(backwards, tested))
+    assert harm.tone == "no"
+    assert harm.headline == "No. It does harm here."
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "text"),
     [
         (0.5, "0.5"),
         ((1, 2), "1, 2"),
@@ -111,19 +111,19 @@ def test_harm_is_called_harm(tested):
         (None, "None"),
     ],
 )
-def test_settings_are_short(value, told):
-    assert value_words(value) == told
+def test_settings_are_short(value, text):
+    assert value_words(value) == text
 
 
 @pytest.mark.parametrize(
-    ("favoured", "told"), [(0, "predictions look like those"), (3, "no longer look like")]
+    ("favoured", "words"), [(0, "predictions look like those"), (3, "no longer look like")]
 )
-def test_the_page_says_whether_the_reference_still_fits(favoured, told):
+def test_the_page_says_whether_the_reference_still_fits(favoured, words):
     rng = np.random.default_rng(0)
     normalizer = AlternatingNormalizer().fit(rng.dirichlet([0.3, 0.3, 0.3], size=2000))
     incoming = rng.dirichlet([0.3 + favoured, 0.3, 0.3], size=1000)
     page = render_report(normalizer, Predictions(incoming, normalizer.classes_))
-    assert told in page
+    assert words in page
 
 
 def test_a_no_names_the_method_that_helps():

@@ -99,14 +99,14 @@ def test_who_knows_that_only_the_balance_has_changed_is_believed(profile):
     """Small shifts, no shift and bad fits alike; the estimate is the same."""
     for distance, slope in ((0.0, 1.0), (0.12, 1.0), (0.3, 0.7)):
         asked = judged(profile, towards(distance), slope=slope)
-        told = judged(profile, towards(distance), slope=slope, only_balance=True)
+        assumed = judged(profile, towards(distance), slope=slope, only_balance=True)
         assert asked.strength == 0
-        assert told.reason == "assumed"
-        assert told.adapted
-        assert told.strength == 1
-        assert (told.p_value, told.distance) == (asked.p_value, asked.distance)
-        assert np.abs(np.subtract(told.after, towards(distance))).max() < 0.1
-        assert str(told).startswith("Adapted to another class balance, as asked, at a distance")
+        assert assumed.reason == "assumed"
+        assert assumed.adapted
+        assert assumed.strength == 1
+        assert (assumed.p_value, assumed.distance) == (asked.p_value, asked.distance)
+        assert np.abs(np.subtract(assumed.after, towards(distance))).max() < 0.1
+        assert str(assumed).startswith("Adapted to another class balance, as asked, at a distance")
 
 
 def test_what_is_said(profile):

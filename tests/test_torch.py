@@ -97,8 +97,8 @@ def test_identity_and_search():
     x = torch.tensor(p)
     assert torch.equal(AlternatingNorm.from_normalizer(Identity().fit(p))(x), x)
     labels = p > 0.4
-    yes = Identity(multilabel="labelwise").fit(p, labels)
-    assert torch.equal(AlternatingNorm.from_normalizer(yes)(x), x)
+    labelwise = Identity(multilabel="labelwise").fit(p, labels)
+    assert torch.equal(AlternatingNorm.from_normalizer(labelwise)(x), x)
     y = np.random.default_rng(6).integers(3, size=60)
     search = AlternatingNormalizerCV((1.0,), (1, 2), (0.5,), input="logits", random_state=0)
     search.fit(np.log(p), y)

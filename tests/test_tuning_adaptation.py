@@ -90,13 +90,13 @@ def test_who_knows_that_only_the_balance_has_changed_is_believed(fitted):
     little = OLD + 0.16 * np.array([1, -1 / 3, -1 / 3, -1 / 3])
     proba, codes = draw(8000, little, 9, bias=bias_of("bias"))
     asked = fitted["bias"].adapt(proba)
-    told = fitted["bias"].adapt(proba, only_balance=True)
-    assert (asked.shift_.reason, told.shift_.reason) == ("small_shift", "assumed")
-    np.testing.assert_allclose(told.shift_.after, little, atol=0.03)
-    assert accuracy(told, proba, codes) > accuracy(asked, proba, codes)
-    assert told.check(draw(1500, little, 4, bias=bias_of("bias"))[0]).advice == "nothing"
+    assumed = fitted["bias"].adapt(proba, only_balance=True)
+    assert (asked.shift_.reason, assumed.shift_.reason) == ("small_shift", "assumed")
+    np.testing.assert_allclose(assumed.shift_.after, little, atol=0.03)
+    assert accuracy(assumed, proba, codes) > accuracy(asked, proba, codes)
+    assert assumed.check(draw(1500, little, 4, bias=bias_of("bias"))[0]).advice == "nothing"
     with pytest.raises(InputError, match="adapted already"):
-        told.adapt(proba)
+        assumed.adapt(proba)
 
 
 def confused(n, balance, seed):
@@ -224,10 +224,12 @@ def test_refusals(fitted):
     adapted = fitted["bias"].adapt(proba)
     with pytest.raises(InputError, match=r"adapted already\. Call `adapt` of the original"):
         adapted.adapt(proba)
-    several = Adjuster(multilabel="labelwise", n_repeats=1).fit(proba, np.eye(4, dtype=int)[codes])
+    labelwise = Adjuster(multilabel="labelwise", n_repeats=1).fit(
+        proba, np.eye(4, dtype=int)[codes]
+    )
     with pytest.raises(InputError, match="for problems with one class per row"):
-        several.adapt(proba)
-    assert several.check(proba).advice == "nothing"
+        labelwise.adapt(proba)
+    assert labelwise.check(proba).advice == "nothing"
 
 
 def test_a_new_fit_forgets_the_shift(fitted):

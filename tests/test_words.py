@@ -77,15 +77,15 @@ def test_losses_are_losses():
 def test_rounded_differences_agree_with_rounded_numbers(seed):
     rng = np.random.default_rng(seed)
     before, gain = rng.uniform(0.1, 0.8), rng.normal(scale=0.1)
-    told = figures("accuracy", before, before + gain, (gain - 0.1, gain + 0.1), 1, in_points=True)
-    first, last = float(told.before[:-1]), float(told.after[:-1])
-    assert float(told.change) == pytest.approx(last - first, abs=1e-9)
-    assert told.change[:4] != "-0.0" or float(told.change) != 0
+    text = figures("accuracy", before, before + gain, (gain - 0.1, gain + 0.1), 1, in_points=True)
+    first, last = float(text.before[:-1]), float(text.after[:-1])
+    assert float(text.change) == pytest.approx(last - first, abs=1e-9)
+    assert text.change[:4] != "-0.0" or float(text.change) != 0
 
 
 def test_no_negative_zero_and_one_row():
-    told = figures("accuracy", 0.5, 0.49999999, (-0.02, 0.02), 1, in_points=True)
-    assert told.change == "0.0"
+    text = figures("accuracy", 0.5, 0.49999999, (-0.02, 0.02), 1, in_points=True)
+    assert text.change == "0.0"
     assert plural(1, "row") == "1 row"
     one = replace(TEST, n_changed=1, n_fixed=1, n_broken=0)
     assert "1 row changed: 1 fixed" in str(one)
@@ -108,10 +108,10 @@ def test_several_labels_count_label_decisions():
 
 
 def test_settings_in_words():
-    told = setting_words(
+    words = setting_words(
         {"alpha": 0.5, "depth": 1, "threshold": 0.25, "reference": "all", "smoothing": 0.1}
     )
-    assert told == (
+    assert words == (
         "alternating normalization, exponent 0.5, 1 iteration, rows with an ambiguity above 0.25, "
         "all rows as reference, smoothing 0.1"
     )

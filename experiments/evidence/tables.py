@@ -187,9 +187,9 @@ def _groups(records: Records) -> str:
     rows = []
     for group in _by(records, "world", "groups", "estimator"):
         r = group[0]
-        told = "passed" if r.groups else "not passed"
+        groups = "passed" if r.groups else "not passed"
         excess = str(honesty(group).excess)
-        rows.append([r.world, told, r.estimator, _adopted(group), _harm(group), excess])
+        rows.append([r.world, groups, r.estimator, _adopted(group), _harm(group), excess])
     header = ["world", "groups", "estimator", "adopted", "true gain of the adopted ones"]
     return markdown_table([*header, "reported - true"], rows)
 

@@ -120,7 +120,7 @@ def draw_data(
 ) -> Data:
     """Draw validation rows with labels, rows without, and fresh ones."""
     if world.multilabel is not None:
-        rows, fresh = (_draw_several(world, k, rng) for k in (n, n_fresh))
+        rows, fresh = (_draw_multilabel(world, k, rng) for k in (n, n_fresh))
         y = (rng.random(rows.truth.shape) < rows.truth).astype(int)
         return Data(rows.proba, y, np.arange(n), rows.proba[:0], fresh)
     counts = world.counts(n)
@@ -184,7 +184,7 @@ def _fault(world: World, logits: np.ndarray) -> np.ndarray:
     return world.sharpness * reported
 
 
-def _draw_several(world: World, n: int, rng: np.random.Generator) -> Rows:
+def _draw_multilabel(world: World, n: int, rng: np.random.Generator) -> Rows:
     """Rows of several independent labels each."""
     truth = expit(SPREAD * rng.normal(size=(n, world.n_classes)) + LABEL_OFFSET)
     return Rows(truth, truth, truth)

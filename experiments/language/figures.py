@@ -44,8 +44,8 @@ def _draw_set(panel: Axes, records: Sequence[Mapping[str, Any]], fields: Sequenc
     value, low, high, _ = fields
     panel.axhline(0, color=INK, linewidth=1)
     batch = next(r for r in records if r["method"] == "batch calibration")
-    told = "batch calibration, no labels"
-    panel.axhline(batch[value], color=GREY, linewidth=1.4, linestyle=(0, (4, 3)), label=told)
+    label = "batch calibration, no labels"
+    panel.axhline(batch[value], color=GREY, linewidth=1.4, linestyle=(0, (4, 3)), label=label)
     for i, (method, (colour, mark)) in enumerate(_CURVES.items()):
         line = [r for r in records if r["method"] == method]
         # Moved apart a little, so that no interval hides another.

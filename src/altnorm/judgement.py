@@ -197,16 +197,16 @@ def weigh_labels(
 def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
     """The decision, and the number of labels after which it fell."""
     # More is fixed than broken if the total is above 0; else it is below 1, as it is an integer.
-    yes = first_crossing(draws, 0, significance)
-    no = first_crossing(draws.mirrored(), -1, significance)
+    adopt_at = first_crossing(draws, 0, significance)
+    reject_at = first_crossing(draws.mirrored(), -1, significance)
     lowest, highest = (bound[-1] for bound in possible(draws))
     if lowest > 0:  # what is certain wins over what was likely
-        return ADOPT, yes
+        return ADOPT, adopt_at
     if highest <= 0:
-        return DO_NOT, no
-    if yes is not None and (no is None or yes < no):
-        return ADOPT, yes
-    return (GO_ON, None) if no is None else (DO_NOT, no)
+        return DO_NOT, reject_at
+    if adopt_at is not None and (reject_at is None or adopt_at < reject_at):
+        return ADOPT, adopt_at
+    return (GO_ON, None) if reject_at is None else (DO_NOT, reject_at)
 
 
 def _estimate(draws: DrawnUnits) -> float:

@@ -63,8 +63,8 @@ def best_threshold(p: np.ndarray, level: np.ndarray, score: np.ndarray) -> float
 
 def shift_threshold(p: np.ndarray, threshold: np.ndarray) -> np.ndarray:
     """Shift log-odds so that `threshold`, in (0, 1), lands on 0.5; decisions stay exactly."""
-    yes = p * (1 - threshold)
-    shifted = yes / (yes + (1 - p) * threshold)
+    raised = p * (1 - threshold)
+    shifted = raised / (raised + (1 - p) * threshold)
     half = p.dtype.type(0.5)
     above = np.maximum(shifted, np.nextafter(half, p.dtype.type(1)))
     return np.where(p > threshold, above, np.minimum(shifted, half))

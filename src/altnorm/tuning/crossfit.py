@@ -278,13 +278,13 @@ class BinaryCrossFit:
         open_prior = (q > 0) & (q < 1)  # else nothing can be said, as in `adjust_binary`
         for name, high in sets:
             serves = (self.ambiguity <= high) * self.weight[:, None]
-            yes, no, mass = (self._outside(serves * power) for power in (*powers, 1.0))
+            sum_yes, sum_no, mass = (self._outside(serves * power) for power in (*powers, 1.0))
             if not mass.any(axis=1).all():
                 continue  # some fold has no confident entry outside of it
             for smoothing in smoothings:
                 with quiet(np):
-                    a = q * powers[0] / (yes + smoothing * mass * q + powers[0])
-                    b = (1 - q) * powers[1] / (no + smoothing * mass * (1 - q) + powers[1])
+                    a = q * powers[0] / (sum_yes + smoothing * mass * q + powers[0])
+                    b = (1 - q) * powers[1] / (sum_no + smoothing * mass * (1 - q) + powers[1])
                     new = a / (a + b)
                 new = np.where((mass > 0) & open_prior & np.isfinite(new), new, self.proba)
                 for threshold in thresholds if name == "all" else (high,):
