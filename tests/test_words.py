@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizerCV, compare
-from altnorm._words import figures, model_words, plural, setting_words
+from altnorm._words import figures, model_words, plural, score_name, setting_words
 from altnorm.drift import Drift
 from altnorm.peers import Identity
 from altnorm.verdict import Caution, Verdict, compare_predictions
@@ -146,3 +146,10 @@ def test_fitted_estimators_in_notebooks():
         assert "alternating normalization" in shown
         assert (">calibration<" in shown) == estimator.calibrate
         assert estimator._repr_mimebundle_()["text/plain"] == repr(estimator)
+
+
+def test_accuracy_of_several_labels_is_called_exact_match():
+    assert score_name("accuracy") == "accuracy"
+    assert score_name("accuracy", multilabel=True) == "exact-match accuracy"
+    assert score_name("f1_micro", multilabel=True) == score_name("f1_micro") == "micro-F1"
+    assert score_name("neg_log_loss", multilabel=True) == "log loss"
