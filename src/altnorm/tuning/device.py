@@ -95,12 +95,12 @@ class DeviceCrossFit(ClassCrossFit):
         b = take_rows(self.rows, inside)
         reference = xp.astype(take_rows(self.rows, used), prior.dtype, copy=False)
         # A class without labels stands in the reference with a sure row of its own.
-        sure = self._wide(np.eye(prior.shape[0])[missing])
+        one_hot = self._wide(np.eye(prior.shape[0])[missing])
         steps = []
         with quiet(np):
             path = reference_path(
                 LogReference(
-                    xp.log(xp.concat([reference, sure])),
+                    xp.log(xp.concat([reference, one_hot])),
                     xp.log(self._wide(weight)),
                     xp.log(prior),
                     setting.alpha,
