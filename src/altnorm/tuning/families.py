@@ -100,15 +100,20 @@ class AlternatingFamily:
             self.plan = plan_search(grid, try_first)
         else:
             try_first(self.plan.alphas)
-        deeper = list(self.plan.deeper) if full and self.plan is not None else []
-        if menu.depths[0] > 1:  # whatever the best turns out to be, the whole menu is tried
-            whole = [setting._replace(depth=1) for entry in self.menu() for setting in entry]
-            deeper = list(dict.fromkeys([*deeper, *whole]))
         depth = max(grid.depths)
         self._map(
             lambda setting: keep(crossfit.deeper(setting, depth, sure=setting.alpha in on_menu)),
-            deeper,
+            self._to_deepen(full=full),
         )
+
+    def _to_deepen(self, *, full: bool) -> list[Setting]:
+        """Settings of depth 1 from which to go on: those of the plan, and all of the menu."""
+        deeper = list(self.plan.deeper) if full and self.plan is not None else []
+        if self.grid.menu().depths[0] == 1:
+            return deeper
+        # Whatever the best turns out to be, the whole menu is tried.
+        whole = [setting._replace(depth=1) for entry in self.menu() for setting in entry]
+        return list(dict.fromkeys([*deeper, *whole]))
 
     def crossfit_proba(self, dealing: Dealing, setting: Setting) -> np.ndarray:
         """Cross-fitted probabilities of one setting."""
