@@ -88,6 +88,7 @@ API = (
         "Another class balance",
         (
             "shift.judge_shift",
+            "label_shift.Profile",
             "label_shift.profile_rows",
             "label_shift.take_in",
             "label_shift.estimate_balance",

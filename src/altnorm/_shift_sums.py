@@ -25,6 +25,23 @@ class Profile(NamedTuple):
         Class balance, as the calibrated probabilities have it.
     products : ndarray of shape (m, m)
         Mean product of the probabilities of two classes.
+
+    See Also
+    --------
+    altnorm.label_shift.profile_rows : Sums rows up.
+
+    Examples
+    --------
+    A fitted estimator keeps them as plain arrays:
+
+    >>> import numpy as np
+    >>> from altnorm import Adjuster
+    >>> from altnorm.label_shift import Profile
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=100)
+    >>> proba = np.where(y[:, None] == [0, 1], 0.8, 0.2)
+    >>> Profile(*Adjuster(("bias",)).fit(proba, y).shift_profile_).n_rows
+    100.0
     """
 
     table: np.ndarray
