@@ -106,10 +106,8 @@ def held_out(density: np.ndarray, source: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    density : ndarray of shape (n, m)
-        Density of each row under each class, scaled so that ``density @ source`` is 1.
-    source : ndarray of shape (m,)
-        The old proportions.
+    density, source
+        As for `one_class_likelihood`.
 
     Returns
     -------

@@ -296,14 +296,8 @@ def uneven(
 
     Parameters
     ----------
-    profile : Profile
-        Sums over the validation rows.
-    counts : ndarray of shape (m, b)
-        New rows of each predicted class and confidence bin.
-    balance : ndarray of shape (m,)
-        Balance of the new rows.
-    before : ndarray of shape (m,), optional
-        Balance that the new rows differ from; None is that of the validation data.
+    profile, counts, balance, before
+        As for `unexplained`.
 
     Returns
     -------

@@ -73,8 +73,9 @@ class ClassCrossFit:
         ]
         # Class codes of all settings come from one pass; whole rows of all would not fit.
         for batch in [[part] for part in parts] if self.keep_proba else [parts]:
-            references = [(low, log_s) for _, low, _, log_s in batch]
-            steps = self._steps(rows, references, alpha, sure=sure)
+            sizes = [self._count_doubtful(rows, low) for _, low, _, _ in batch]
+            steps = [Predictions.room(size, self.base, sure=sure) for size in sizes]
+            self._step(rows, [log_s for *_, log_s in batch], alpha, steps)
             for (name, low, smoothing, _), new in zip(batch, steps, strict=True):
                 for threshold in thresholds if name == "all" else (low,):
                     setting = Setting(alpha, 1, threshold, name, smoothing)
@@ -168,32 +169,25 @@ class ClassCrossFit:
             np.log(self.proba[used[rows]], out=log_a[rows], dtype=np.float64)
         return log_a
 
-    def _steps(
-        self,
-        rows: np.ndarray,
-        references: Sequence[tuple[float, np.ndarray]],
-        alpha: float,
-        *,
-        sure: bool,
-    ) -> list[Predictions]:
-        """One iteration against each reference, given by lowest threshold and log column sums.
+    def _step(
+        self, rows: np.ndarray, log_sums: Sequence[np.ndarray], alpha: float, new: list[Predictions]
+    ) -> None:
+        """Make one iteration against each reference: of as many of the first rows as have room.
 
-        The powers of a block of rows are taken once, and all references meet it in the cache.
+        The most doubtful rows come first, so these are the ones above a threshold. The powers of a
+        block of rows are taken once, and all references meet it in the cache.
         """
-        sizes = [self._count_doubtful(rows, low) for low, _ in references]
-        new = [Predictions.room(size, self.base, sure=sure) for size in sizes]
+        sure = any(out.sure is not None for out in new)
         with quiet(np):
             for k, q in enumerate(self.priors):
-                sums = [ColumnSums.of(log_s[k], self.proba) for _, log_s in references]
+                sums = [ColumnSums.of(log_s[k], self.proba) for log_s in log_sums]
                 here = np.flatnonzero(self.folds[rows] == k)
                 for block in block_slices(here.size, 40 * q.size, self.proba, cached=True):
                     at = here[block]
                     powers = PowerRows.of(self.proba[rows[at]], q, alpha)
                     base = self.base[rows[at]]
-                    for one, size, out in zip(sums, sizes, new, strict=True):
-                        # The most doubtful rows come first, so those above a threshold are the
-                        # first `size`.
-                        n = int(np.searchsorted(at, size))
+                    for one, out in zip(sums, new, strict=True):
+                        n = int(np.searchsorted(at, len(out.values)))
                         if n:
                             # Decisions are read after the division, too: it rounds, and among
                             # classes that the reference hardly has rounding decides. So both
@@ -201,7 +195,6 @@ class ClassCrossFit:
                             step = step_block(powers.head(n), one)
                             step /= step.sum(axis=1, keepdims=True)
                             out.put(at[:n], Predictions.of(step, base[:n], sure=sure))
-        return new
 
     def _outside_sums(self, alpha: float, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Log column sums and total weight outside each fold, for each set of reference rows.

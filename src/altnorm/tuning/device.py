@@ -59,29 +59,19 @@ class DeviceCrossFit(ClassCrossFit):
             xp = array_namespace(data.work)
             self.rows = xp.concat([data.work, as_array(data.unlabelled, data.work)])
 
-    def _steps(
-        self,
-        rows: np.ndarray,
-        references: Sequence[tuple[float, np.ndarray]],
-        alpha: float,
-        *,
-        sure: bool,
-    ) -> list[Predictions]:
-        """One iteration against each reference, given by lowest threshold and log column sums."""
-        sizes = [self._count_doubtful(rows, low) for low, _ in references]
-        new = [Predictions.room(size, self.base, sure=sure) for size in sizes]
+    def _step(
+        self, rows: np.ndarray, log_sums: Sequence[np.ndarray], alpha: float, new: list[Predictions]
+    ) -> None:
+        """Make one iteration against each reference: of as many of the first rows as have room."""
+        sure = any(out.sure is not None for out in new)
         for k, q in enumerate(self.priors):
             here, prior = np.flatnonzero(self.folds[rows] == k), self._wide(q)
-            b = take_rows(self.rows, rows[here])
-            for (_, log_s), size, out in zip(references, sizes, new, strict=True):
-                # The most doubtful rows come first, so those above a threshold are the first
-                # `size`.
-                n, sums = int(np.searchsorted(here, size)), self._wide(log_s[k])
+            b, base = take_rows(self.rows, rows[here]), self.base[rows[here]]
+            for log_s, out in zip(log_sums, new, strict=True):
+                n, sums = int(np.searchsorted(here, len(out.values))), self._wide(log_s[k])
                 if n:
                     step = step_once(b[:n, :], sums, prior, alpha=alpha)
-                    base = self.base[rows[here[:n]]]
-                    out.put(here[:n], Predictions.of(step, base, sure=sure))
-        return new
+                    out.put(here[:n], Predictions.of(step, base[:n], sure=sure))
 
     def _fold_path(
         self, setting: Setting, rows: np.ndarray, fold: int, depth: int, *, sure: bool
