@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,6 +16,15 @@ AlternatingNorm = importlib.import_module("altnorm.torch").AlternatingNorm
 TOLERANCE = 1e-12
 # (classes, alpha, depth): one iteration, the scaling form, and two classes.
 SETTINGS = [(5, 2.0, 1), (5, 0.7, 2), (5, 2.0, 3), (2, 3.0, 1), (2, 1.5, 3)]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """More threads would fight with those of the other tests."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
 
 
 def draw(seed: int, n: int, m: int, scale: float) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -23,13 +22,7 @@ AlternatingNorm = modules.AlternatingNorm
 
 pytestmark = pytest.mark.heavy
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n_threads)
+one_thread = layers.one_thread  # a fixture
 
 
 @pytest.mark.parametrize("m", [2, 10, 60])

@@ -6,7 +6,6 @@ import copy
 import importlib
 import io
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -24,13 +23,7 @@ pytestmark = pytest.mark.heavy
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    n_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n_threads)
+one_thread = layers.one_thread  # a fixture
 
 
 @pytest.mark.parametrize(("m", "alpha", "depth"), layers.SETTINGS)
