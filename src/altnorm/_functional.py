@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from altnorm import _binary, _one_step, _scaling
+from altnorm import _binary, _linear, _one_step, _scaling
 from altnorm._array import Array, array_namespace, concat_blocks, may_keep, quiet, scatter
 from altnorm._errors import InputWarning, warn
 from altnorm._validation import (
@@ -213,16 +213,36 @@ def follow_reference(problem: Problem) -> Problem | None:
     None where that is not worth it: what is kept would be large, and products of that size take
     long themselves; or where another kernel is used, or classes are left out.
     """
-    reduced, left_out = _reduce(problem._replace(p=problem.p[:0, :]))
-    n, m = reduced.reference.shape
-    too_large = not may_keep(3 * problem.depth * n * m)
-    if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
+    reduced = _followable(problem, 3 * problem.depth)
+    if reduced is None:
         return None
     with quiet(array_namespace(problem.p)):
-        if m == 2:
+        if reduced.q.shape[0] == 2:
             return reduced._replace(path=tuple(islice(_logit_path(reduced), problem.depth)))
         path = _scaling.anchor_path(reduced.logs())
         return reduced._replace(path=_scaling.keep_anchors(path, problem.depth))
+
+
+def follow_linearly(problem: Problem) -> _linear.LinearPath | None:
+    """As `follow_reference`, without logarithms; for rows that are NumPy arrays.
+
+    None also where numbers may get too large or too small for it.
+    """
+    reduced = _followable(problem, 1 if problem.alpha == 1 else problem.depth)
+    if reduced is None:
+        return None
+    with quiet(array_namespace(problem.p)):
+        return _linear.linear_path(reduced.logs(), problem.depth)
+
+
+def _followable(problem: Problem, n_kept: int) -> Problem | None:
+    """Problem without rows, if so many arrays of the reference's size may be kept for it."""
+    reduced, left_out = _reduce(problem._replace(p=problem.p[:0, :]))
+    n, m = reduced.reference.shape
+    too_large = not may_keep(n_kept * n * m)
+    if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
+        return None
+    return reduced
 
 
 def solve(problem: Problem) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from altnorm._array import (
 )
 from altnorm._estimator import ProbabilityTransformer, read_weight
 from altnorm._kinds import kind_of
-from altnorm._multilabel import BinaryReference, adjust_binary, label_slices
+from altnorm._multilabel import BinaryReference, LinearLabels, adjust_binary, label_slices
 from altnorm._one_step import step_once
 from altnorm._validation import (
     check_amplification,
@@ -35,9 +35,10 @@ from altnorm.reference import REFERENCES, merge_rows, reference_mask
 
 __all__ = ["AlternatingNormalizer"]
 
-_REFERENCES, _PATHS = KeptResults(), KeptResults()
+_REFERENCES, _PATHS, _LINEAR = KeptResults(), KeptResults(), KeptResults()
 
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
+_FEW_ENTRIES = 16  # of one label; more are interpolated faster than each is worked out
 
 
 class AlternatingNormalizer(ProbabilityTransformer):
@@ -219,22 +220,33 @@ class AlternatingNormalizer(ProbabilityTransformer):
         fresh = self._log_s_of == self._sums_settings()
         log_s = self._log_s if fresh else self._column_sums()
         if log_s is None:
-            return _functional.solve(self._followed(rows) or self._problem(rows))
+            found = self._adjust_linearly(rows)
+            return _functional.solve(self._followed(rows)) if found is None else found
         # All that one iteration needs of the reference.
         return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
 
-    def _followed(self, rows: Array) -> _functional.Problem | None:
-        """Problem with the reference's own iterations, which are kept for rows one by one."""
-        if rows.shape[0] > _FEW_ROWS:
-            return None
+    def _kept(self, results: KeptResults, key: Any, make: Callable[[], Any]) -> Any:
+        """What is made of this fit and its settings, once for rows that come one by one."""
         arrays = self.reference_, self.reference_weight_, self.prior_
-        followed = _PATHS.get(
-            self,
-            arrays,
-            [*self._sums_settings(), *place_of(rows)],
-            lambda: _functional.follow_reference(self._problem(rows)),
-        )
-        return None if followed is None else followed._replace(p=rows)
+        return results.get(self, arrays, [*self._sums_settings(), *key], make)
+
+    def _adjust_linearly(self, rows: Array) -> Array | None:
+        """Rows after several iterations, if they are few and do without logarithms."""
+        if rows.shape[0] > _FEW_ROWS or is_foreign(rows):
+            return None
+        path = self._kept(_LINEAR, (), lambda: _functional.follow_linearly(self._problem(rows)))
+        return None if path is None else path.adjust(rows)
+
+    def _followed(self, rows: Array) -> _functional.Problem:
+        """Problem, with the reference's own iterations if they are worth keeping."""
+        followed = None
+        if rows.shape[0] <= _FEW_ROWS:
+            followed = self._kept(
+                _PATHS,
+                place_of(rows),
+                lambda: _functional.follow_reference(self._problem(rows)),
+            )
+        return self._problem(rows) if followed is None else followed._replace(p=rows)
 
     def _keep_entries(
         self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
@@ -261,6 +273,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
             return out
         if not kind.is_multilabel:
             return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
+        found = self._adjust_labels(proba, doubt)
+        if found is not None:
+            return found
         parts = kind.parts(out.shape[1])
         for j, reference in enumerate(self._binary_references(proba)):
             at = doubt[parts[j]]
@@ -268,25 +283,30 @@ class AlternatingNormalizer(ProbabilityTransformer):
             out[parts[j]][at] = adjust_binary(values, reference)
         return out
 
-    def _binary_references(self, rows: np.ndarray) -> Sequence[BinaryReference | None]:
+    def _adjust_labels(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray | None:
+        """Doubts about all labels at once, if they are few and do without logarithms."""
+        if proba.size > _FEW_ENTRIES * (self.offsets_.size - 1):
+            return None
+        labels = self._kept(_LINEAR, (), lambda: LinearLabels.of(list(self._label_references())))
+        return None if labels is None else labels.adjust(proba, doubt)
+
+    def _label_references(self) -> Iterator[BinaryReference | None]:
+        for j, span in label_slices(self.offsets_):
+            yield BinaryReference.of(
+                self.reference_[span],
+                None if self.reference_weight_ is None else self.reference_weight_[span],
+                float(self.prior_[j]),
+                alpha=self.alpha,
+                depth=self.depth,
+                smoothing=self.smoothing,
+            )
+
+    def _binary_references(self, rows: np.ndarray) -> Iterable[BinaryReference | None]:
         """Reference of each label, its own iterations worked out and kept for few rows."""
-
-        def make() -> Iterator[BinaryReference | None]:
-            for j, span in label_slices(self.offsets_):
-                yield BinaryReference.of(
-                    self.reference_[span],
-                    None if self.reference_weight_ is None else self.reference_weight_[span],
-                    float(self.prior_[j]),
-                    alpha=self.alpha,
-                    depth=self.depth,
-                    smoothing=self.smoothing,
-                )
-
         if rows.shape[0] > _FEW_ROWS or not may_keep(self.depth * self.reference_.size):
-            return list(make())
-        return _PATHS.get(
-            self,
-            (self.reference_, self.reference_weight_, self.prior_),
-            self._sums_settings(),
-            lambda: [None if one is None else one.kept() for one in make()],
+            return self._label_references()
+        return self._kept(
+            _PATHS,
+            (),
+            lambda: [None if one is None else one.kept() for one in self._label_references()],
         )
