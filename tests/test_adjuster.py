@@ -10,13 +10,14 @@ from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._kinds import resolve_kind
+from altnorm._kinds import _single, resolve_kind
 from altnorm._validation import InputError
 from altnorm.metrics import resolve_scoring
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
 from altnorm.tuning.families import AlternatingFamily
 from altnorm.tuning.folds import Dealing, Validation
 from altnorm.tuning.settings import Grid, Setting
+from tests.fitted import FORMS, assemble
 from tests.problems import planted
 
 GRID = Grid((1.0,), (1,), (0.5,), ("all",), (0.0,))
@@ -281,3 +282,41 @@ def test_the_rows_given_are_only_read(bias):
     fitted = Adjuster(n_repeats=2).fit(proba, y)
     assert fitted.verdict_.adopted == (bias > 0)
     fitted.transform(proba)
+
+
+# Its stages are estimators, too.
+
+
+@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+def test_frames_as_output_change_no_number(decider, calibration):
+    """Not even where every estimator is told to return them."""
+    proba, y = planted(200)
+    fitted = assemble(decider, calibration, proba, y)
+    expected = fitted.transform(proba)
+    with config_context(transform_output="pandas"):
+        found = fitted.transform(proba)
+        assert isinstance(found, pd.DataFrame)
+        np.testing.assert_array_equal(found.to_numpy(), expected)
+        np.testing.assert_array_equal(
+            fitted.predict(proba), fitted.classes_[expected.argmax(axis=1)]
+        )
+
+
+def test_fit_and_adapt_where_frames_are_the_output():
+    proba, y = planted(400)
+    plain = Adjuster(("bias",), n_repeats=1).fit(proba, y)
+    with config_context(transform_output="pandas"):
+        framed = Adjuster(("bias",), n_repeats=1).fit(proba, y)
+        adapted = framed.adapt(proba[y > 1])
+    assert framed.verdict_ == plain.verdict_
+    assert adapted.shift_ == plain.adapt(proba[y > 1]).shift_
+
+
+@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+def test_a_row_is_checked_once(decider, calibration, monkeypatch):
+    proba, y = planted(200)
+    fitted, calls = assemble(decider, calibration, proba, y), []
+    check = _single.check_proba
+    monkeypatch.setattr(_single, "check_proba", lambda *a, **k: calls.append(1) or check(*a, **k))
+    fitted.transform(proba[:1])
+    assert len(calls) == 1

@@ -25,7 +25,6 @@ from array_api_compat import (
     is_numpy_namespace,
     is_torch_namespace,
 )
-from scipy import special
 from sklearn import get_config
 
 __all__ = [
@@ -37,6 +36,7 @@ __all__ = [
     "column_of_max",
     "concat_blocks",
     "device",
+    "dtype_name",
     "entries_at",
     "exp_in_place",
     "fused",
@@ -80,9 +80,10 @@ _NUMPY = _array_namespace(np.empty(0))
 def array_namespace(*arrays: Array) -> Any:
     """Return the one library of some arrays, in the form of the array API standard."""
     # NumPy's is asked for dozens of times for a single row, and looking it up takes a while.
-    if all(type(array) is np.ndarray for array in arrays):
-        return _NUMPY
-    return _array_namespace(*arrays)
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return _array_namespace(*arrays)
+    return _NUMPY
 
 
 def is_foreign(values: Any) -> bool:
@@ -124,6 +125,15 @@ def to_numpy(array: Array) -> np.ndarray:
     if is_numpy_namespace(xp) or is_jax_namespace(xp):
         return np.asarray(array)
     return np.from_dlpack(array)
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype of any library."""
+    # NumPy puts it together anew each time, which takes a while.
+    return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
+
+
+_cached_name = cache(str)
 
 
 def widest_float(like: Array) -> Any:
@@ -169,8 +179,6 @@ def entries_at(array: Array, columns: np.ndarray) -> np.ndarray:
 def softmax(scores: Array) -> Array:
     """Return ``exp(scores)`` with each row divided by its sum."""
     xp = array_namespace(scores)
-    if is_numpy_namespace(xp):
-        return special.softmax(scores, axis=1)
     top = xp.max(scores, axis=1, keepdims=True)
     p = xp.exp(scores - top)
     return p / xp.sum(p, axis=1, keepdims=True)
@@ -179,8 +187,6 @@ def softmax(scores: Array) -> Array:
 def log_softmax(scores: Array) -> Array:
     """Return the logarithm of the softmax of each row."""
     xp = array_namespace(scores)
-    if is_numpy_namespace(xp):
-        return special.log_softmax(scores, axis=1)
     shifted = scores - xp.max(scores, axis=1, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=1, keepdims=True))
 
@@ -208,9 +214,11 @@ def top_k(array: Array, k: int) -> Array:
         from jax.lax import top_k as jax_top_k
 
         return jax_top_k(array, k)[0]
-    # Partition first: the ten largest of many classes need no full sort.
-    if is_numpy_namespace(xp) and k < array.shape[1]:
-        array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
+    if is_numpy_namespace(xp):
+        # Partition first: the ten largest of many classes need no full sort.
+        if k < array.shape[1]:
+            array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
+        return np.sort(array, axis=1)[:, ::-1]
     return xp.sort(array, axis=1, descending=True)[:, :k]
 
 

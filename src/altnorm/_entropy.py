@@ -101,12 +101,13 @@ def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
     cost no more than finding their maximum.
     """
     xp = array_namespace(proba)
-    bound = _largest_doubtful(threshold, min(k_max, proba.shape[1]))
+    k_max = min(k_max, proba.shape[1])
+    bound = _largest_doubtful(threshold, k_max)
     rows = np.flatnonzero(to_numpy(xp.max(proba, axis=1) <= bound))
     doubt = np.zeros(proba.shape[0], dtype=bool)
     for block in block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
         some = rows[block]
-        found = row_ambiguity(take_rows(proba, some), k_max=k_max)
+        found = _largest_entropy(take_rows(proba, some), 2, k_max)
         doubt[some] = to_numpy(found) > threshold
     return doubt
 
@@ -144,6 +145,11 @@ def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
     mass = xp.cumulative_sum(top, axis=1)[:, k_min - 1 :]
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
     nats = xp.log(mass) - xp.cumulative_sum(plogp, axis=1)[:, k_min - 1 :] / mass
-    base = as_array([math.log(k) for k in range(k_min, k_max + 1)], top)
+    found = xp.max(nats / as_array(_log_sizes(k_min, k_max), top), axis=1)
     # Rounding may leave the unit interval by some units in the last place.
-    return xp.clip(xp.max(nats / base, axis=1), 0.0, 1.0)
+    return xp.minimum(xp.maximum(found, xp.zeros_like(found)), xp.ones_like(found))
+
+
+@cache
+def _log_sizes(k_min: int, k_max: int) -> np.ndarray:
+    return np.array([math.log(k) for k in range(k_min, k_max + 1)])

@@ -65,6 +65,21 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         """
         return move(self._transform(self._check_transform(proba)), proba)
 
+    def transform_clean(self, proba: Array) -> Array:
+        """Adjust probabilities that were checked already: for estimators that are made of others.
+
+        Parameters
+        ----------
+        proba : array of shape (n_samples, n_classes)
+            Class probabilities, whatever `input` says, where this estimator can work.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Adjusted class probabilities; an array, whatever output scikit-learn is set to.
+        """
+        return self._transform(self._from_proba(proba))
+
     def predict(self, proba: Any) -> Any:
         """Return the most probable class of each row after the adjustment.
 
@@ -170,13 +185,17 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         return self._read(read_input(self, proba))
 
     def _read(self, values: Array) -> Array:
+        """What `_transform` works on, from what the user gave."""
+        return self._from_proba(kind_of(self).read(values, self.input))
+
+    def _from_proba(self, proba: Array) -> Array:
         """What `_transform` works on: probabilities, unless a subclass wants another form."""
-        return kind_of(self).read(values, self.input)
+        return proba
 
     def _read_once(self, values: Array) -> tuple[Array, Array]:
         """Probabilities, and what `_transform` works on, with one warning if they are rounded."""
         proba = kind_of(self).read(values, self.input)
-        return proba, self._read(proba if self.input == "proba" else values)
+        return proba, self._from_proba(proba) if self.input == "proba" else self._read(values)
 
 
 def read_before(normalizer: Any, proba: Any) -> np.ndarray:

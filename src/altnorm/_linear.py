@@ -84,7 +84,7 @@ class LinearPath(NamedTuple):
         factor = self.q / (others + total)
         new = own * factor
         sums = new.sum(axis=-1, keepdims=True)
-        lost = self.alpha < 1 and (own[b > 0] < _TINY).any()
+        lost = self.alpha < 1 and own.min() < _TINY and (own[b > 0] < _TINY).any()
         return (new / sums if sums.min() > _OWN and not lost else None), factor
 
 

@@ -15,6 +15,7 @@ from altnorm._array import (
     Array,
     array_namespace,
     as_array,
+    dtype_name,
     is_array_api_obj,
     quiet,
     sum_rows,
@@ -66,7 +67,7 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
     xp = array_namespace(array)
     with quiet(xp):
         sums, lowest = sum_rows(array) if array.shape[0] else (xp.sum(array, axis=1), 0.0)
-        given = str(getattr(proba, "dtype", array.dtype))  # half precision was widened above
+        given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
         wrong = ~(xp.abs(sums - 1) <= sum_tolerance(given))
     if bool(xp.any(wrong)) or not lowest >= 0:
         array = check_entries(array, name)
@@ -126,7 +127,7 @@ def check_matrix(values: Any, name: str) -> Array:
             value=array.dtype,
             code="dtype",
         )
-    if "16" in str(array.dtype):  # half precision is a storage format, not one to compute in
+    if "16" in dtype_name(array.dtype):  # half precision is a storage format, not one to compute in
         array = xp.astype(array, xp.float32)
     return array
 
@@ -356,7 +357,9 @@ def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
 
 
 def _is_real_floating(xp: Any, dtype: Any) -> bool:
-    if "float16" in str(dtype):  # array-api-strict knows no half precision, NumPy and PyTorch do
+    if "float16" in dtype_name(
+        dtype
+    ):  # array-api-strict knows no half precision, NumPy and PyTorch do
         return True
     return bool(xp.isdtype(dtype, "real floating"))
 

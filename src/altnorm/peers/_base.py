@@ -114,9 +114,12 @@ class SingleLabelPeer(Peer[FitData]):
         check_choice(self.input, "input", ("proba", "logits"))
         if self.input == "logits" and values.shape[1] > 1:
             return _by_blocks(log_softmax, values)
-        log = array_namespace(values).log
+        return super()._read(values)
+
+    def _from_proba(self, proba: Array) -> Array:
+        log = array_namespace(proba).log
         with quiet(np):
-            return _by_blocks(lambda p: log_softmax(log(p)), super()._read(values))
+            return _by_blocks(lambda p: log_softmax(log(p)), proba)
 
 
 def labels_required(tags: Tags) -> Tags:

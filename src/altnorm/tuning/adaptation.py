@@ -201,8 +201,9 @@ class Adaptable(ProbabilityTransformer):
         """
         checked = self._check_transform(on_host(proba))
         earlier = None if so_far is None else so_far.intake
-        calibrated = self.shift_calibrator_.transform(checked)
-        sharper = None if self.shift_matrix_ is None else self.shift_matrix_.transform(checked)
+        calibrated, sharper = self.shift_calibrator_.transform_clean(checked), None
+        if self.shift_matrix_ is not None:
+            sharper = self.shift_matrix_.transform_clean(checked)
         intake = take_in(self._profile(), calibrated, earlier, sharper=sharper)
         usage = count_usage(self, checked)
         return Window(intake, usage if so_far is None else so_far.usage.plus(usage))
@@ -236,7 +237,7 @@ class Adaptable(ProbabilityTransformer):
         if self.multilabel is not None:
             return
         self.shift_calibrator_ = fit_calibrator(data.work, data.labels, data.row_weight)
-        calibrated = to_numpy(self.shift_calibrator_.transform(data.work))
+        calibrated = to_numpy(self.shift_calibrator_.transform_clean(data.work))
         matrix, sharper = better_matrix(families), None
         if matrix is not None:
             self.shift_matrix_ = self._fit_matrix(matrix, data)

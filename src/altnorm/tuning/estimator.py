@@ -262,14 +262,14 @@ class BaseAdjuster(Adaptable):
             touched = kind.touched(proba, adjusted)
             final = cool(adjusted, touched, Temperatures(*self.temperatures_))
         elif self.calibrator_ is not None:
-            final = xp.astype(self.calibrator_.transform(proba), proba.dtype, copy=False)
+            final = xp.astype(self.calibrator_.transform_clean(proba), proba.dtype, copy=False)
         else:
             return adjusted
         return settle_decisions(kind, final, kind.decide(adjusted))
 
     def _decided(self, proba: Array) -> Array:
         """Probabilities after the decisions' family alone."""
-        return self.best_normalizer_.transform(proba)
+        return self.best_normalizer_.transform_clean(proba)
 
 
 def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
