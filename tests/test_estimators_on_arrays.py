@@ -17,8 +17,6 @@ from altnorm import (
     AlternatingNormalizer,
     AlternatingNormalizerCV,
     InputError,
-    _array,
-    alternating_normalization,
 )
 from altnorm._array import is_foreign, to_numpy
 from altnorm.peers import BiasCorrectedTemperature
@@ -294,51 +292,6 @@ def test_tensors_that_require_gradients():
     assert not found.requires_grad
     expected = AlternatingNormalizer().fit(proba).transform(proba)
     assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)
-
-
-@pytest.mark.device
-class TestKernels:
-    """What Triton computes is what PyTorch does; needs a GPU."""
-
-    @pytest.fixture
-    def rows(self):
-        torch = pytest.importorskip("torch")
-        if not torch.cuda.is_available():
-            pytest.skip("PyTorch sees no CUDA device")
-        return lambda n, m, dtype: torch.tensor(
-            np.random.default_rng(n).dirichlet(np.full(m, 0.3), n),
-            dtype=getattr(torch, dtype),
-            device="cuda",
-        )
-
-    def test_they_are_in_use(self, rows):
-        assert _array.fused(rows(3, 4, "float64")) is not None
-        assert _array.fused(rows(3, 4, "float64").T) is None
-
-    @pytest.mark.parametrize("dtype", ["float64", "float32"])
-    @pytest.mark.parametrize("m", [2, 3, 100, 1000, 5000])
-    @pytest.mark.parametrize("alpha", [0.7, 1.0, 3.0])
-    @pytest.mark.parametrize("depth", [1, 3])
-    def test_same_values(self, monkeypatch, rows, dtype, m, alpha, depth):
-        p, reference = rows(77, m, dtype), rows(50, m, dtype)
-        p[0, 0] = 0.0
-        p[0] /= p[0].sum()
-        fast = alternating_normalization(p, reference, alpha=alpha, depth=depth)
-        monkeypatch.setattr(_array, "_cuda_kernels", lambda: None)
-        plain = alternating_normalization(p, reference, alpha=alpha, depth=depth)
-        assert (fast - plain).abs().max() < {"float64": 1e-12, "float32": 1e-4}[dtype]
-
-    def test_power(self, rows):
-        x = 0.5 + rows(40, 3000, "float64")
-        expected = x**-0.7
-        assert (_array.power_in_place(x, -0.7) - expected).abs().max() < 1e-14
-
-    def test_bad_rows_are_found(self, rows):
-        for change, message in ((-0.5, "negative"), (float("nan"), "finite"), (0.9, "sum to 1")):
-            p = rows(500, 30, "float32")
-            p[499, 29] = change
-            with pytest.raises(InputError, match=message):
-                alternating_normalization(p, p)
 
 
 DISPATCH = """

@@ -23,6 +23,7 @@ from array_api_compat import (
     is_jax_namespace,
     is_numpy_array,
     is_numpy_namespace,
+    is_torch_array,
     is_torch_namespace,
 )
 from sklearn import get_config
@@ -30,6 +31,7 @@ from sklearn import get_config
 __all__ = [
     "Array",
     "KeptResults",
+    "are_distributions",
     "array_namespace",
     "as_array",
     "block_slices",
@@ -52,7 +54,6 @@ __all__ = [
     "quiet",
     "scatter",
     "softmax",
-    "sum_rows",
     "take_entries",
     "take_rows",
     "to_numpy",
@@ -69,6 +70,8 @@ _CACHE_BYTES = 2**21
 
 # What may be kept for the next call is this share of scikit-learn's `working_memory`.
 _KEPT_SHARE = 0.125
+
+_FUSED = ("torch.float32", "torch.float64")  # what kernels compute in
 
 # Products of small blocks leave most of a GPU idle, so a block takes this share of its free memory.
 _DEVICE_SHARE = 0.25
@@ -264,14 +267,16 @@ def power_in_place(array: Array, exponent: float) -> Array:
     return array
 
 
-def sum_rows(array: Array) -> tuple[Array, float]:
-    """Return the sum of each row and the smallest entry of all, or 0 where none is negative."""
-    xp = array_namespace(array)
+def are_distributions(array: Array, tolerance: float) -> bool:
+    """Whether each row sums to 1, about, and no entry is negative; NaN is neither."""
+    if not array.shape[0]:
+        return True
     kernels = fused(array)
     if kernels is not None:
-        sums, lowest = kernels.sum_rows(array)
-        return sums, float(xp.min(lowest))
-    return xp.sum(array, axis=1), float(xp.min(array))
+        return bool(kernels.are_distributions(array, tolerance))
+    xp = array_namespace(array)
+    close = xp.abs(xp.sum(array, axis=1) - 1) <= tolerance
+    return bool(xp.all(close) & (xp.min(array) >= 0))
 
 
 def fused(*arrays: Array, by_row: bool = True) -> Any:
@@ -281,7 +286,7 @@ def fused(*arrays: Array, by_row: bool = True) -> Any:
     With `by_row`, it holds whole rows of the first of the arrays.
     """
     first = arrays[0]
-    if not is_torch_namespace(array_namespace(first)) or first.device.type != "cuda":
+    if not is_torch_array(first) or first.device.type != "cuda" or str(first.dtype) not in _FUSED:
         return None
     alike = all(a.dtype == first.dtype and a.is_contiguous() and a.numel() for a in arrays)
     kernels = _cuda_kernels() if alike and not any(a.requires_grad for a in arrays) else None

@@ -15,6 +15,7 @@ from altnorm._array import (
     as_array,
     block_slices,
     concat_blocks,
+    fused,
     quiet,
     take_rows,
     to_numpy,
@@ -130,6 +131,9 @@ def _largest_doubtful(threshold: float, k_max: int) -> float:
 
 
 def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:
+    kernels = fused(proba)
+    if kernels is not None and k_max <= kernels.FEW:
+        return kernels.largest_entropy(proba, k_min, k_max)
     blocks = block_slices(proba.shape[0], 16 * proba.shape[1], proba, cached=True)
     return concat_blocks(
         (_largest_entropy(proba[rows, :], k_min, k_max) for rows in blocks), proba[:, 0]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from altnorm._array import Array, array_namespace, block_slices, concat_blocks, fused, quiet
 from altnorm._scaling import log_add, smallest_safe
 
-__all__ = ["ColumnSums", "PowerRows", "step_block", "step_once"]
+__all__ = ["ColumnSums", "PowerRows", "step_block", "step_in_kernel", "step_once"]
 
 
 def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
@@ -21,17 +21,32 @@ def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
     ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
     product is needed: rows only meet the reference through its column sums.
     """
-    xp = array_namespace(p)
-    sums = ColumnSums.of(log_s, p)
-    kernels = fused(p, sums.s, q) if sums.linear else None
-    if kernels is not None:
-        new, total = kernels.step_rows(p, sums.s, q, alpha)
-        if bool(xp.all(total > smallest_safe(xp, p))):
-            return new
+    at_once = step_in_kernel(p, log_s, q, alpha=alpha)
+    if at_once is not None:
+        return at_once
+    xp, sums = array_namespace(p), ColumnSums.of(log_s, p)
     blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
     steps = (step_block(PowerRows.of(p[rows, :], q, alpha), sums) for rows in blocks)
     with quiet(xp):
         return concat_blocks((new / xp.sum(new, axis=1, keepdims=True) for new in steps), p)
+
+
+def step_in_kernel(
+    p: Array, log_s: Array, q: Array, *, alpha: float, tolerance: float = math.inf
+) -> Array | None:
+    """As `step_once`, by one kernel that reads the rows once and looks for faults on the way.
+
+    None without such a kernel, and where it finds one: a negative entry, a row whose sum is further
+    from 1 than `tolerance`, NaN, or numbers so small that they may have lost terms to underflow.
+    """
+    kernels = fused(p, log_s, q)
+    if kernels is None:
+        return None
+    xp = array_namespace(p)
+    # NaN goes through to the rows, so that a single question to the device finds every fault.
+    s = xp.where(_is_low(log_s, p), math.nan, xp.exp(log_s))
+    new, is_fine = kernels.step_rows(p, s, q, alpha, tolerance, smallest_safe(xp, p))
+    return new if is_fine else None
 
 
 class ColumnSums(NamedTuple):
@@ -46,10 +61,15 @@ class ColumnSums(NamedTuple):
     def of(cls, log_s: Array, like: Array) -> ColumnSums:
         """Prepare the log of column sums for rows of the dtype of `like`."""
         xp = array_namespace(log_s)
-        low = (log_s > -math.inf) & (log_s < 0.5 * math.log(smallest_safe(xp, like)))
         s = xp.exp(log_s)
-        unused = s == 0
+        unused, low = s == 0, _is_low(log_s, like)
         return cls(log_s, s, unused if bool(xp.any(unused)) else None, not bool(xp.any(low)))
+
+
+def _is_low(log_s: Array, like: Array) -> Array:
+    """Which sums are so small that a power beside them may underflow."""
+    xp = array_namespace(log_s)
+    return (log_s > -math.inf) & (log_s < 0.5 * math.log(smallest_safe(xp, like)))
 
 
 class PowerRows(NamedTuple):

@@ -118,7 +118,7 @@ def column_log_sums(log_a: Array, log_w: Array | None, alpha: float) -> Array:
     for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
         x = alpha * log_a[rows, :]
         parts.append(logsumexp(x if log_w is None else x + log_w[rows, None], axis=0))
-    return logsumexp(xp.concat(parts, axis=0), axis=0)[0, :]
+    return (parts[0] if len(parts) == 1 else logsumexp(xp.concat(parts), axis=0))[0, :]
 
 
 def log_sums(reference: LogReference) -> Array:

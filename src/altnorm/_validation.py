@@ -13,12 +13,12 @@ import numpy as np
 
 from altnorm._array import (
     Array,
+    are_distributions,
     array_namespace,
     as_array,
     dtype_name,
     is_array_api_obj,
     quiet,
-    sum_rows,
     to_numpy,
     widest_float,
 )
@@ -65,24 +65,29 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
             code="shape",
         )
     xp = array_namespace(array)
+    given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
     with quiet(xp):
-        sums, lowest = sum_rows(array) if array.shape[0] else (xp.sum(array, axis=1), 0.0)
-        given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
-        wrong = ~(xp.abs(sums - 1) <= sum_tolerance(given))
-    if bool(xp.any(wrong)) or not lowest >= 0:
-        array = check_entries(array, name)
-        wrong, array = _undo_rounding(wrong, sums, array, name)
-        _raise_first(
-            wrong,
-            sums,
-            f"Each row of `{name}` must sum to 1",
-            "rows do not",
-            remedy,
-            code="row_sum",
-            note="sum {:.6g}",
-        )
+        if not are_distributions(array, sum_tolerance(given)):
+            array = _repair_rows(check_entries(array, name), sum_tolerance(given), name, remedy)
     if "16" in given:  # the type itself says how the rows were rounded
-        array = array / sums[:, None]
+        array = array / xp.sum(array, axis=1, keepdims=True)
+    return array
+
+
+def _repair_rows(array: Array, tolerance: float, name: str, remedy: str) -> Array:
+    """Divide rows by their sums where rounding explains these; raise where it does not."""
+    xp = array_namespace(array)
+    sums = xp.sum(array, axis=1)
+    wrong, array = _undo_rounding(xp.abs(sums - 1) > tolerance, sums, array, name)
+    _raise_first(
+        wrong,
+        sums,
+        f"Each row of `{name}` must sum to 1",
+        "rows do not",
+        remedy,
+        code="row_sum",
+        note="sum {:.6g}",
+    )
     return array
 
 
