@@ -8,8 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from altnorm import AlternatingNormalizer
-from altnorm._functional import follow_linearly, problem
+from altnorm._functional import follow_linearly
 from altnorm._linear import stack_paths
+from altnorm._problem import problem
 from tests.oracle import draw_cases, oracle
 
 ATOL = 1e-12  # from the defining equations, with exponents that magnify no rounding error

@@ -11,7 +11,8 @@ from sklearn import config_context
 
 from altnorm import AlternatingNormalizer, _binary, _normalizer, _scaling
 from altnorm._array import to_numpy
-from altnorm._functional import follow_reference, problem, solve
+from altnorm._functional import follow_reference, solve
+from altnorm._problem import problem
 from tests.libraries import LIBRARIES
 from tests.oracle import draw_cases, oracle
 from tests.problems import draw

@@ -6,48 +6,18 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from altnorm import _binary, _linear, _one_step, _scaling
-from altnorm._array import Array, array_namespace, concat_blocks, fused, may_keep, quiet, scatter
-from altnorm._errors import InputWarning, warn
-from altnorm._validation import (
-    check_amplification,
-    check_integer,
-    check_positive,
-    check_prior,
-    check_proba,
-    check_same_classes,
-    check_weight,
-    sum_tolerance,
-)
+from altnorm._array import Array, array_namespace, concat_blocks, fused, may_keep, quiet
+from altnorm._problem import Problem, problem, reduce_problem, restore
+from altnorm._validation import check_proba, sum_tolerance
 
 __all__ = ["alternating_normalization", "trajectory"]
 
 # Where one rounding error could grow this much, small references are iterated literally.
 _LOG_AMPLIFICATION = math.log(1e4)
 _SMALL_REFERENCE = 2**13
-
-
-class Problem(NamedTuple):
-    """Clean inputs, reduced to the classes with a positive prior."""
-
-    p: Array  # (t, m) rows to adjust
-    reference: Array  # (n, m)
-    weight: Array | None  # (n,)
-    q: Array  # (m,)
-    log_mass: float | None
-    alpha: float
-    depth: int
-    whole: bool = True  # no class was left out, so rows sum to 1
-    path: Any = None  # the reference's own iterations, where `follow_reference` has kept them
-
-    def logs(self) -> _scaling.LogReference:
-        """Reference and prior as the kernels take them."""
-        xp = array_namespace(self.p)
-        log_w = None if self.weight is None else xp.log(self.weight)
-        log_a, log_q = xp.log(self.reference), xp.log(self.q)
-        return _scaling.LogReference(log_a, log_w, log_q, self.alpha, self.log_mass)
 
 
 def alternating_normalization(
@@ -173,39 +143,9 @@ def trajectory(
         reference_weight=reference_weight,
         smoothing=smoothing,
     )
-    reduced, kept = _reduce(whole)
-    steps = [_restore(whole.p, kept, step) for step in _steps(reduced)]
+    reduced, kept = reduce_problem(whole)
+    steps = [restore(whole.p, kept, step) for step in _steps(reduced)]
     return array_namespace(whole.p).stack([whole.p, *steps])
-
-
-def problem(
-    p: Array,
-    reference: Array,
-    *,
-    prior: Any,
-    alpha: float,
-    depth: int,
-    reference_weight: Any,
-    smoothing: float,
-) -> Problem:
-    """Check everything but the rows themselves, which are known to be probabilities."""
-    check_same_classes(p, reference)
-    weight = check_weight(reference_weight, reference)
-    smoothing = check_positive(smoothing, "smoothing", zero=True)
-    alpha, depth = check_positive(alpha, "alpha"), check_integer(depth, "depth", low=1)
-    check_amplification(alpha, depth, float(array_namespace(p).finfo(p.dtype).max))
-    total = reference.shape[0]
-    if weight is not None:
-        total = float(array_namespace(weight).sum(weight))
-    return Problem(
-        p,
-        reference,
-        weight,
-        check_prior(prior, p),
-        math.log(smoothing * total) if smoothing else None,
-        alpha,
-        depth,
-    )
 
 
 def follow_reference(problem: Problem) -> Problem | None:
@@ -238,7 +178,7 @@ def follow_linearly(problem: Problem) -> _linear.LinearPath | None:
 
 def _followable(problem: Problem, n_kept: int) -> Problem | None:
     """Problem without rows, if so many arrays of the reference's size may be kept for it."""
-    reduced, left_out = _reduce(problem._replace(p=problem.p[:0, :]))
+    reduced, left_out = reduce_problem(problem._replace(p=problem.p[:0, :]))
     n, m = reduced.reference.shape
     too_large = not may_keep(n_kept * n * m)
     if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
@@ -250,65 +190,8 @@ def solve(problem: Problem) -> Array:
     """Rows after the last iteration, among all rows and classes of the problem."""
     if problem.path is not None:
         return _final(problem)
-    reduced, kept = _reduce(problem)
-    return _restore(problem.p, kept, _final(reduced))
-
-
-class Kept(NamedTuple):
-    """Which rows and classes take part; None where all do."""
-
-    rows: Array
-    classes: Array
-
-
-def _reduce(problem: Problem) -> tuple[Problem, Kept | None]:
-    """Leave out classes with prior zero, and rows and reference rows that have no other class.
-
-    Nothing changes for the rest: a class with prior zero is zero after the first iteration and
-    touches no other class's column.
-    """
-    p, reference, weight, q = problem.p, problem.reference, problem.weight, problem.q
-    xp = array_namespace(p)
-    kept = None
-    if not bool(xp.all(q > 0)):
-        classes = xp.nonzero(q > 0)[0]
-        p, reference = xp.take(p, classes, axis=1), xp.take(reference, classes, axis=1)
-        kept = Kept(rows=xp.any(p > 0, axis=1), classes=q > 0)
-        rows = xp.nonzero(kept.rows)[0]
-        _warn_left(p.shape[0] - rows.shape[0], p.shape[0])
-        p, q = xp.take(p, rows, axis=0), xp.take(q, classes)
-    if weight is None and kept is None:  # and reference rows that sum to 1 have some class
-        return problem, None
-    counts = xp.any(reference > 0, axis=1) if weight is None else weight > 0
-    if weight is not None and kept is not None:
-        counts = counts & xp.any(reference > 0, axis=1)
-    if not bool(xp.all(counts)):
-        used = xp.nonzero(counts)[0]
-        reference = xp.take(reference, used, axis=0)
-        weight = None if weight is None else xp.take(weight, used)
-    reduced = problem._replace(
-        p=p, reference=reference, weight=weight, q=q, whole=problem.whole and kept is None
-    )
-    return reduced, kept
-
-
-def _warn_left(n_left: int, n_rows: int) -> None:
-    if n_left:
-        message = (
-            f"{n_left} of {n_rows} rows have only classes with prior zero; they were left as they "
-            "were. Give these classes a positive prior if they can occur."
-        )
-        warn(InputWarning(message, "prior_zero"))
-
-
-def _restore(proba: Array, kept: Kept | None, adjusted: Array) -> Array:
-    """Put adjusted rows back among the rows and classes that took no part."""
-    if kept is None:
-        return adjusted
-    xp = array_namespace(proba)
-    rows = kept.rows[:, None]
-    empty = xp.where(rows, xp.zeros_like(proba), proba)
-    return scatter(empty, rows & kept.classes[None, :], xp.reshape(adjusted, (-1,)))
+    reduced, kept = reduce_problem(problem)
+    return restore(problem.p, kept, _final(reduced))
 
 
 def _final(problem: Problem) -> Array:
@@ -406,7 +289,7 @@ def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> 
         return None
     # Whether classes are left out does not depend on the rows.
     given = problem(proba, reference, **settings)
-    reduced, left_out = _reduce(given._replace(p=proba[:0, :]))
+    reduced, left_out = reduce_problem(given._replace(p=proba[:0, :]))
     if left_out is not None:
         return None
     log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))

@@ -25,6 +25,7 @@ from altnorm._estimator import ProbabilityTransformer, read_weight
 from altnorm._kinds import kind_of
 from altnorm._multilabel import BinaryReference, LinearLabels, adjust_binary, label_slices
 from altnorm._one_step import step_once
+from altnorm._problem import Problem, problem
 from altnorm._validation import (
     check_amplification,
     check_choice,
@@ -192,8 +193,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
             self, (self.reference_,), place_of(p), lambda: as_array(self.reference_, p)
         )
 
-    def _problem(self, p: Array) -> _functional.Problem:
-        return _functional.problem(
+    def _problem(self, p: Array) -> Problem:
+        return problem(
             p,
             self._reference_like(p),
             prior=self.prior_,
@@ -237,7 +238,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         path = self._kept(_LINEAR, (), lambda: _functional.follow_linearly(self._problem(rows)))
         return None if path is None else path.adjust(rows)
 
-    def _followed(self, rows: Array) -> _functional.Problem:
+    def _followed(self, rows: Array) -> Problem:
         """Problem, with the reference's own iterations if they are worth keeping."""
         followed = None
         if rows.shape[0] <= _FEW_ROWS:

@@ -27,6 +27,7 @@ from altnorm._array import quiet
 from altnorm._binary import chebyshev_nodes, chebyshev_series, iterate_logits, log_sigmoids
 from altnorm._multilabel import label_slices
 from altnorm._normalizer import AlternatingNormalizer
+from altnorm._problem import Problem, problem
 from altnorm._scaling import Anchor, LogReference, log_sums, next_anchor
 
 __all__ = ["BinaryPlan", "Curve", "PlanSettings", "RowPlan", "make_plan", "plan_of"]
@@ -155,8 +156,8 @@ def make_plan(
 
 def _problem(
     reference: np.ndarray, weight: np.ndarray | None, prior: Any, settings: PlanSettings
-) -> _functional.Problem:
-    return _functional.problem(
+) -> Problem:
+    return problem(
         reference[:0],
         reference,
         prior=prior,
@@ -167,7 +168,7 @@ def _problem(
     )
 
 
-def _plan_rows(problem: _functional.Problem) -> RowPlan:
+def _plan_rows(problem: Problem) -> RowPlan:
     n_classes = problem.q.size
     kept, problem = _positive_prior(problem)
     alone = problem.depth == 1 or not problem.reference.shape[0]
@@ -183,7 +184,7 @@ def _plan_rows(problem: _functional.Problem) -> RowPlan:
     )
 
 
-def _positive_prior(problem: _functional.Problem) -> tuple[np.ndarray | None, _functional.Problem]:
+def _positive_prior(problem: Problem) -> tuple[np.ndarray | None, Problem]:
     """Leave out classes with prior zero and reference rows that then have none or do not count."""
     classes = np.flatnonzero(problem.q > 0)
     kept = None if classes.size == problem.q.size else classes
@@ -198,7 +199,7 @@ def _positive_prior(problem: _functional.Problem) -> tuple[np.ndarray | None, _f
     )
 
 
-def _anchors(problem: _functional.Problem) -> Iterator[Anchor]:
+def _anchors(problem: Problem) -> Iterator[Anchor]:
     """Yield the reference after each iteration on its own."""
     reference = problem.logs()
     for _ in range(problem.depth):
