@@ -76,7 +76,6 @@ _FUSED = ("torch.float32", "torch.float64")  # what kernels compute in
 # Products of small blocks leave most of a GPU idle, so a block takes this share of its free memory.
 _DEVICE_SHARE = 0.25
 
-
 _NUMPY = _array_namespace(np.empty(0))
 
 
