@@ -14,7 +14,7 @@ N_KEPT = 256
 _DISTINCT = 0.95  # share of rows that must differ, or equal rows prove nothing
 _SURE = 1 - 1e-6  # rows that are surer look alike without being the same
 _FEWEST = 5
-_BLOCK = 2**22  # entries that are hashed at a time
+_BLOCK = 2**17  # entries that are hashed at a time, so that they stay in the cache
 
 
 def sketch_rows(proba: np.ndarray) -> np.ndarray:
