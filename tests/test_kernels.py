@@ -116,6 +116,7 @@ class PlainKernels:
     def largest_entropy(self, p, k_min, k_max):
         import torch
 
+        self.n_entropies = getattr(self, "n_entropies", 0) + len(p)
         tops = [p.topk(k, dim=1).values for k in range(k_min, k_max + 1)]
         shares = [top / top.sum(1, keepdim=True) for top in tops]
         entropies = [torch.special.entr(x).sum(1) / np.log(x.shape[1]) for x in shares]
@@ -204,7 +205,12 @@ class TestHowTheyAreCalled:
     def test_estimator(self, kernels):
         import torch
 
-        p = draw(60, 5)
-        found = AlternatingNormalizer().fit(torch.tensor(p)).transform(torch.tensor(p))
-        expected = AlternatingNormalizer().fit(p).transform(p)
+        p, reference = draw(60, 5), draw(40, 5, 1)
+        normalizer = AlternatingNormalizer(threshold=0.0, reference="all").fit(
+            torch.tensor(reference)
+        )
+        kernels.n_entropies = 0
+        found = normalizer.transform(torch.tensor(p))
+        assert kernels.n_entropies == len(p)  # no row goes another way
+        expected = AlternatingNormalizer(threshold=0.0, reference="all").fit(reference).transform(p)
         assert_allclose(found.numpy(), expected, rtol=0, atol=1e-13)

@@ -131,9 +131,6 @@ def _largest_doubtful(threshold: float, k_max: int) -> float:
 
 
 def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:
-    kernels = fused(proba)
-    if kernels is not None and k_max <= kernels.FEW:
-        return kernels.largest_entropy(proba, k_min, k_max)
     blocks = block_slices(proba.shape[0], 16 * proba.shape[1], proba, cached=True)
     return concat_blocks(
         (_largest_entropy(proba[rows, :], k_min, k_max) for rows in blocks), proba[:, 0]
@@ -142,6 +139,9 @@ def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:
 
 def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
     """Largest of the top-k entropies for ``k_min <= k <= k_max``, from running sums over k."""
+    kernels = fused(proba)
+    if kernels is not None and k_max <= kernels.FEW:
+        return kernels.largest_entropy(proba, k_min, k_max)
     xp = array_namespace(proba)
     top = top_k(proba, k_max)
     with quiet(xp):
