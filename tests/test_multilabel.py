@@ -1,5 +1,7 @@
 """Several labels per row: "pairs" and "labelwise" are nothing but two-class problems."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,15 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
-from altnorm._multilabel import BinaryReference, adjust_binary, binary_ambiguity
+from altnorm._multilabel import (
+    BinaryReference,
+    LabelReferences,
+    adjust_binary,
+    binary_ambiguity,
+)
 from altnorm._validation import InputError
 from altnorm.reference import shrink_frequencies
+from tests.oracle import oracle
 
 EXACT = 1e-12
 MODES = ("pairs", "labelwise")
@@ -193,6 +201,48 @@ def test_adjust_binary_leaves_what_it_cannot_judge():
         np.testing.assert_array_equal(adjust_binary(p, idle), p)
 
 
+def exactly(p, reference, q, **settings):
+    """Yes-probabilities after the defining equations."""
+    prior = np.array([q, 1 - q])
+    return oracle(two_classes(p), two_classes(reference), prior=prior, **settings)[-1][:, 0]
+
+
+def draw_reference(rng):
+    """Few entries or many, some of them sure, now and then with weights."""
+    p = rng.beta(*rng.uniform(0.1, 2, 2), size=int(rng.choice([1, 2, 7, 60])))
+    weight = rng.choice([0.3, 1.0, 40.0], p.size) if rng.random() < 0.5 else None
+    return p, weight, float(rng.uniform(0.01, 0.99))
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 1.7, 4.0])
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_what_is_tabulated_once_is_exact_for_every_doubt(alpha, smoothing):
+    """Against the defining equations: also for sure rows, which shift a small reference far."""
+    rng, n_tables = np.random.default_rng(int(10 * alpha)), 0
+    p = np.array([1e-9, 0.01, 0.3, 0.5, 0.62, 0.97, 1 - 1e-9])
+    for depth in (2, 3, 5):
+        for _ in range(4):
+            reference, weight, prior = draw_reference(rng)
+            settings = {"alpha": alpha, "depth": depth, "smoothing": smoothing}
+            kept = BinaryReference.of(reference, weight, prior, **settings).kept()
+            n_tables += sum(stage.table is not None for stage in kept.stages)
+            expected = exactly(p, reference, prior, reference_weight=weight, **settings)
+            atol = EXACT * max(1.0, alpha ** (depth - 1))
+            np.testing.assert_allclose(adjust_binary(p, kept), expected, rtol=0, atol=atol)
+    assert n_tables >= 12
+
+
+def test_a_table_needs_the_reference_no_more():
+    reference = BinaryReference.of(
+        draw(2000, 1)[0][:, 0], None, 0.3, alpha=0.8, depth=4, smoothing=0.0
+    )
+    p = np.linspace(0.2, 0.8, 40)
+    expected, kept = adjust_binary(p, reference), reference.kept()
+    without = [stage._replace(column_sums=None) for stage in kept.stages]
+    found = adjust_binary(p, kept._replace(stages=tuple(without)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=EXACT)
+
+
 def test_priors():
     validation, y = draw()
     shares = y.mean(axis=0)
@@ -279,3 +329,80 @@ def test_the_scale_of_ultra_fine_entity_typing(mode):
     assert adjusted.dtype == np.float32
     assert (adjusted != proba).any()
     assert np.isfinite(adjusted).all()
+
+
+# Rows that come one by one.
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("alpha", [0.7, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_row_against_the_defining_equations(depth, alpha, dtype):
+    """Labels with references of several sizes, some of weight 0; one with a prior of 0."""
+    rng = np.random.default_rng(0)
+    proba = rng.beta(0.2, 0.4, size=(30, 4))
+    proba[:, 1] = rng.beta(5, 5, size=30)  # few sure ones
+    proba[:3, 1] = 0.02, 0.02, 0.99  # equal entries are merged
+    weight = np.tile([0.0, 1.0, 2.0], 10)
+    prior = np.array([0.3, 0.5, 0.0, 0.6])
+    normalizer = AlternatingNormalizer(alpha, depth, 0.6, prior=prior, multilabel="labelwise")
+    normalizer.fit(proba, sample_weight=weight)
+    row = np.array([[0.4, 0.6, 0.45, 0.001]], dtype=dtype)
+    found = normalizer.transform(row)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found[0, 2:], row[0, 2:])
+    for j in (0, 1):
+        p = proba[:, j]
+        entropy = -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
+        sure = entropy <= 0.6
+        expected = exactly(
+            row[:, j].astype(float), p[sure], prior[j],
+            alpha=alpha, depth=depth, reference_weight=weight[sure],
+        )  # fmt: skip
+        atol = EXACT if dtype == np.float64 else 1e-7
+        np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "labelwise"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_few_doubts_are_as_many(kind, depth):
+    """Some entries in doubt come with others that are not, in one row and in several."""
+    rng = np.random.default_rng(2)
+    proba, rows = rng.beta(0.3, 0.6, (200, 5)), rng.beta(0.6, 0.6, (120, 5))
+    normalizer = AlternatingNormalizer(1.3, depth, 0.5, multilabel=kind)
+    normalizer.fit(proba, rng.random((200, 5)) < proba)
+    together = normalizer.transform(rows)
+    for few in (1, 3):
+        parts = [normalizer.transform(rows[i : i + few]) for i in range(0, 120, few)]
+        np.testing.assert_allclose(np.concatenate(parts), together, rtol=0, atol=1e-13)
+    same = together == rows
+    assert same.any()
+    assert not same.all()
+
+
+def test_a_label_that_nobody_has():
+    proba = np.array([[0.0, 0.9], [0.0, 0.1], [0.0, 0.05]])
+    normalizer = AlternatingNormalizer(1.0, 2, 0.9, prior=[0.4, 0.5], multilabel="labelwise")
+    normalizer.fit(proba)
+    found = normalizer.transform(np.array([[0.5, 0.6]]))
+    for j, prior in enumerate((0.4, 0.5)):
+        expected = exactly(np.array([[0.5, 0.6][j]]), proba[:, j], prior, depth=2)
+        assert math.isclose(found[0, j], expected[0], abs_tol=EXACT)
+
+
+def test_a_label_with_hardly_any_reference_does_not_hold_up_the_others():
+    """One row shifts its reference so far that no short table holds all shifts."""
+    rng = np.random.default_rng(3)
+    proba = rng.beta(0.2, 0.4, size=(100, 3))
+    proba[:, 1] = np.append(1e-9, np.full(99, 0.5))
+    normalizer = AlternatingNormalizer(1.5, 3, 0.5, prior=[0.3, 0.4, 0.5], multilabel="labelwise")
+    normalizer.fit(proba)
+    labels = LabelReferences.of(normalizer._label_references())
+    assert labels.which == [0, 2]
+    assert [label for label, _ in labels.others] == [1]
+    row = np.array([[0.4, 0.7, 0.55]])
+    found = normalizer.transform(row)
+    for j, prior in enumerate(normalizer.prior_):
+        sure = proba[binary_ambiguity(proba[:, j]) <= 0.5, j]
+        expected = exactly(row[:, j], sure, prior, alpha=1.5, depth=3)
+        np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=EXACT)

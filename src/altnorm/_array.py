@@ -90,6 +90,8 @@ def array_namespace(*arrays: Array) -> Any:
 
 def is_foreign(values: Any) -> bool:
     """Whether `values` is an array of a library other than NumPy, perhaps on another device."""
+    if type(values) is np.ndarray:
+        return False
     return is_array_api_obj(values) and not (is_numpy_array(values) or is_dask_array(values))
 
 

@@ -14,11 +14,12 @@ the cost does not grow with the number of rows in doubt.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import chebyshev
 
 from altnorm._array import Array, array_namespace, as_array, block_slices, to_numpy
 from altnorm._scaling import log_add
@@ -30,6 +31,8 @@ __all__ = [
     "iterate_logits_along",
     "log_sigmoids",
     "logit_path",
+    "stack_stages",
+    "tabulate",
 ]
 
 _NEG_INF = -math.inf
@@ -44,12 +47,34 @@ def log_sigmoids(z: Array) -> tuple[Array, Array]:
     return xp.minimum(z, zero) - bend, xp.minimum(-z, zero) - bend
 
 
+class SumsTable(NamedTuple):
+    """The two column sums as polynomials on an interval, for NumPy arrays."""
+
+    coefficients: np.ndarray  # (degree + 1, 2, 1) of Chebyshev series
+    low: np.ndarray  # (1,)
+    high: np.ndarray  # (1,)
+
+    def at(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both at shifts inside the interval."""
+        t = _on_unit(shift, self.low, self.high)
+        first, second = chebyshev.chebval(t, self.coefficients, tensor=False)
+        return first, second
+
+
 class LogitStage(NamedTuple):
     """One iteration of the reference on its own, which no row in doubt changes."""
 
-    column_sums: Callable[[Array], tuple[Array, Array]]  # at a shift, without smoothing
+    column_sums: Callable[[Array], tuple[Array, Array]] | None  # at a shift, without smoothing
     sums: list[Array]  # the two column sums at shift 0, with smoothing; (1,) each
     step: Array  # (1,) what is added to all logits
+    table: SumsTable | None = None  # of `column_sums`, for every shift that a row can cause
+
+    def sums_at(self, shift: Array) -> tuple[Array, Array]:
+        """Column sums at the shifts of many rows, without smoothing."""
+        if self.table is not None:
+            return self.table.at(shift)
+        assert self.column_sums is not None
+        return interpolate(self.column_sums, shift)
 
 
 def iterate_logits(
@@ -99,7 +124,7 @@ def iterate_logits_along(
             shift = xp.zeros_like(logit_b)
             others = [s + shift for s in stage.sums]
         else:
-            others = _smoothed(interpolate(stage.column_sums, shift), log_q, log_mass)
+            others = _smoothed(stage.sums_at(shift), log_q, log_mass)
         kept = [_softplus(_gap(s, o)) for s, o in zip(others, own, strict=True)]
         logit_b = (log_q[0] - kept[0]) - (log_q[1] - kept[1])
         step = _prior_over_sums(log_q, [log_add(s, o) for s, o in zip(others, own, strict=True)])
@@ -126,6 +151,62 @@ def logit_path(
         logit_a = alpha * logit_a + step
 
 
+def tabulate(
+    path: Iterable[LogitStage], log_q: tuple[float, float], *, alpha: float, log_mass: float | None
+) -> Iterator[LogitStage]:
+    """Work the column sums out once for all rows, so that a row needs the reference no more.
+
+    One row among many hardly moves the reference: its own share of a column sum is between 0 and
+    1, which bounds the shifts that it can cause. On so short an interval few terms are exact.
+    """
+    low = high = 0.0
+    for stage in path:
+        assert stage.column_sums is not None
+        stage = stage._replace(table=_table(stage.column_sums, low, high))
+        yield stage
+        ends = stage.sums
+        if low < high:
+            ends = _smoothed(stage.sums_at(np.array([low, high])), log_q, log_mass)
+        with_row = [np.logaddexp(end, 0.0) for end in ends]
+        # The first sum grows with the shift and the second falls.
+        least = _prior_over_sums(log_q, [with_row[0][-1:], ends[1][-1:]]) - stage.step
+        most = _prior_over_sums(log_q, [ends[0][:1], with_row[1][:1]]) - stage.step
+        low, high = alpha * low + float(least[0]), alpha * high + float(most[0])
+
+
+def stack_stages(stages: Sequence[LogitStage]) -> LogitStage:
+    """Make one stage of those of several problems, along an axis in front."""
+    tables = [stage.table for stage in stages if stage.table is not None]
+    return LogitStage(
+        None,
+        [np.stack([stage.sums[i] for stage in stages]) for i in (0, 1)],
+        np.stack([stage.step for stage in stages]),
+        _stack_tables(tables) if tables else None,
+    )
+
+
+def _stack_tables(tables: Sequence[SumsTable]) -> SumsTable:
+    """Make one table of several; the shorter series end in zeros."""
+    length = max(len(table.coefficients) for table in tables)
+    padded = np.zeros((length, 2, len(tables), 1))
+    for i, table in enumerate(tables):
+        padded[: len(table.coefficients), :, i, :] = table.coefficients
+    low, high = (np.stack([table[i] for table in tables]) for i in (1, 2))
+    return SumsTable(padded, low, high)
+
+
+def _table(
+    function: Callable[[Array], tuple[Array, Array]], low: float, high: float
+) -> SumsTable | None:
+    """Column sums as polynomials; None where they are not resolved, or nothing shifts."""
+    if not low < high:
+        return None
+    coefficients = _chebyshev(function, np.linspace(low, high, _DEGREES[-1] + 2))
+    if coefficients is None:
+        return None
+    return SumsTable(coefficients[:, :, None], np.array([low]), np.array([high]))
+
+
 def _smoothed(
     log_sums: tuple[Array, Array], log_q: tuple[float, float], log_mass: float | None
 ) -> list[Array]:
@@ -133,7 +214,8 @@ def _smoothed(
     if log_mass is None:
         return list(log_sums)
     xp = array_namespace(log_sums[0])
-    return [log_add(s, xp.full_like(s, log_mass + q)) for s, q in zip(log_sums, log_q, strict=True)]
+    pairs = zip(log_sums, log_q, strict=True)
+    return [log_add(s, xp.zeros_like(s) + (log_mass + q)) for s, q in pairs]
 
 
 def interpolate(function: Callable[[Array], tuple[Array, Array]], x: Array) -> tuple[Array, Array]:
@@ -154,7 +236,7 @@ def interpolate(function: Callable[[Array], tuple[Array, Array]], x: Array) -> t
             continue
         coefficients = _chebyshev(function, part)
         if coefficients is not None:
-            done.append(_clenshaw(coefficients, part))
+            done.append(_clenshaw(coefficients, _on_unit(part, part[0], part[-1])))
         elif part.shape[0] <= _DEGREES[-1] + 1:
             done.append(function(part))
         else:
@@ -243,10 +325,14 @@ def chebyshev_series(values: np.ndarray) -> np.ndarray:
     return (2.0 / degree) * (transform @ values)
 
 
-def _clenshaw(coefficients: np.ndarray, part: Array) -> tuple[Array, Array]:
-    """Evaluate both Chebyshev series at sorted points that span their interval."""
-    xp = array_namespace(part)
-    t = (2 * part - (part[0] + part[-1])) / (part[-1] - part[0])
+def _on_unit(x: Array, low: Array | float, high: Array | float) -> Array:
+    """Points of an interval as points between -1 and 1."""
+    return (2 * x - (low + high)) / (high - low)
+
+
+def _clenshaw(coefficients: np.ndarray, t: Array) -> tuple[Array, Array]:
+    """Evaluate both Chebyshev series."""
+    xp = array_namespace(t)
     values = []
     for series in coefficients.T:
         last = before = xp.zeros_like(t)

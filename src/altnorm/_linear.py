@@ -14,13 +14,13 @@ rescale rows and columns. Sums of positive terms lose no digits. What may get lo
 the smallest number, and that only matters where factors are extreme: then the answer is None, and
 the caller takes logarithms.
 
-All arrays are NumPy's. An axis in front stands for several problems of one size.
+All arrays are NumPy's.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ import numpy as np
 from altnorm._array import quiet
 from altnorm._scaling import Anchor, LogReference, anchor_path
 
-__all__ = ["LinearPath", "linear_path", "stack_paths"]
+__all__ = ["LinearPath", "linear_path"]
 
 # Within these limits a term that underflows is below rounding in every sum, and stays there.
 _FACTOR = 1e50  # of factor^alpha and its inverse
@@ -70,7 +70,7 @@ class LinearPath(NamedTuple):
                 if rows is None or not _within(factor, limit):
                     return None
                 weight = stage.row_sums / _power(factor @ stage.before, alpha)
-                others = weight @ stage.after.swapaxes(-1, -2)
+                others = weight @ stage.after.T
                 unit = stage.factor / _power(factor, alpha)
                 rows, factor = self._next_rows(rows, unit, others)
         return rows
@@ -83,7 +83,7 @@ class LinearPath(NamedTuple):
         total = own if self.extra is None else own + self.extra * unit
         factor = self.q / (others + total)
         new = own * factor
-        sums = new.sum(axis=-1, keepdims=True)
+        sums = new.sum(axis=1, keepdims=True)
         lost = self.alpha < 1 and own.min() < _TINY and (own[b > 0] < _TINY).any()
         return (new / sums if sums.min() > _OWN and not lost else None), factor
 
@@ -154,37 +154,3 @@ def _within(values: np.ndarray, limit: float) -> bool:
 
 def _power(values: np.ndarray, alpha: float) -> np.ndarray:
     return values if alpha == 1 else values**alpha
-
-
-def stack_paths(paths: Sequence[LinearPath]) -> LinearPath:
-    """Make one path of those of several problems that have the same settings.
-
-    References with fewer rows than the largest get rows of weight 0.
-    """
-    first, stages = paths[0], list[LinearStage]()
-    extra = [path.extra for path in paths if path.extra is not None]
-    for same in zip(*(path.stages for path in paths), strict=True):
-        before, after, row_sums, factors = zip(*same, strict=True)
-        kernel = stages[-1].after if stages else _stack(before, fill=1.0)
-        stages.append(
-            LinearStage(
-                kernel,
-                kernel if first.alpha == 1 else _stack(after, fill=1.0),
-                _stack(row_sums, fill=0.0),
-                np.stack(factors),
-            )
-        )
-    return LinearPath(
-        np.stack([path.unit for path in paths]),
-        np.stack([path.others for path in paths]),
-        tuple(stages),
-        np.stack([path.q for path in paths]),
-        np.stack(extra) if extra else None,
-        first.alpha,
-    )
-
-
-def _stack(parts: Sequence[np.ndarray], *, fill: float) -> np.ndarray:
-    length = max(part.shape[1] for part in parts)
-    pad = (np.pad(p, ((0, 0), (0, length - p.shape[1])), constant_values=fill) for p in parts)
-    return np.stack(list(pad))

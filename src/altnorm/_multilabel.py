@@ -9,17 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import entr, expit, logit
 
-from altnorm._array import may_keep, quiet
-from altnorm._binary import LogitStage, iterate_logits_along, log_sigmoids, logit_path
-from altnorm._linear import LinearPath, linear_path, stack_paths
-from altnorm._scaling import LogReference
+from altnorm._array import quiet
+from altnorm._binary import LogitStage, iterate_logits_along, logit_path, stack_stages, tabulate
 
-__all__ = ["BinaryReference", "LinearLabels", "adjust_binary", "binary_ambiguity", "label_slices"]
+__all__ = [
+    "BinaryReference",
+    "LabelReferences",
+    "adjust_binary",
+    "binary_ambiguity",
+    "label_slices",
+]
+
+_SHORT = 17  # terms; labels with few share their operations, and would wait for one with many
 
 
 def binary_ambiguity(p: np.ndarray) -> np.ndarray:
@@ -32,10 +38,10 @@ class BinaryReference(NamedTuple):
 
     logit: np.ndarray  # (n,)
     weight: np.ndarray | None  # (n,)
-    log_q: tuple[float, float]  # of yes and no
+    log_q: tuple[Any, Any]  # of yes and no
     alpha: float
     depth: int
-    log_mass: float | None
+    log_mass: Any
     stages: tuple[LogitStage, ...] = ()  # its own iterations, where they are kept
 
     @classmethod
@@ -68,18 +74,16 @@ class BinaryReference(NamedTuple):
         )
         return self.stages or islice(path, self.depth)
 
+    def has_short_tables(self) -> bool:
+        """Whether few terms per iteration stand for the reference, which is kept."""
+        tables = [stage.table for stage in self.stages[1:]]
+        return all(table is not None and len(table.coefficients) <= _SHORT for table in tables)
+
     def kept(self) -> BinaryReference:
         """Work the iterations out once, for doubts that come one by one."""
         with quiet(np):
-            return self._replace(stages=tuple(self.follow()))
-
-    def follow_linearly(self) -> LinearPath | None:
-        """Return its own iterations as for two classes, without logarithms, where that works."""
-        with quiet(np):
-            log_a = np.stack(log_sigmoids(self.logit), axis=1)
-            log_w = None if self.weight is None else np.log(self.weight)
-            logs = LogReference(log_a, log_w, np.array(self.log_q), self.alpha, self.log_mass)
-            return linear_path(logs, self.depth)
+            stages = tabulate(self.follow(), self.log_q, alpha=self.alpha, log_mass=self.log_mass)
+            return self._replace(stages=tuple(stages))
 
 
 def adjust_binary(p: np.ndarray, reference: BinaryReference | None) -> np.ndarray:
@@ -97,34 +101,47 @@ def adjust_binary(p: np.ndarray, reference: BinaryReference | None) -> np.ndarra
         return expit(logits)
 
 
-class LinearLabels(NamedTuple):
-    """The references of all labels, for a few doubts about each."""
+class LabelReferences(NamedTuple):
+    """The references of all labels, worked out once for a few doubts about each."""
 
-    says: np.ndarray  # (f,) which references say anything
-    path: LinearPath  # those of them, side by side
+    n_labels: int
+    stacked: BinaryReference | None  # of labels with short tables, side by side
+    which: list[int]  # these labels
+    others: list[tuple[int, BinaryReference]]  # of which each is a problem of its own
 
     @classmethod
-    def of(cls, references: Sequence[BinaryReference | None]) -> LinearLabels | None:
-        """Return None where logarithms are needed, or what is kept would be large."""
-        known = [one for one in references if one is not None]
-        longest = max((one.logit.size for one in known), default=0)
-        if not known or not may_keep(2 * known[0].depth * len(known) * longest):
-            return None
-        paths = [one.follow_linearly() for one in known]
-        usable = [path for path in paths if path is not None]
-        says = np.array([one is not None for one in references])
-        return cls(says, stack_paths(usable)) if len(usable) == len(paths) else None
+    def of(cls, references: Iterable[BinaryReference | None]) -> LabelReferences:
+        """Follow all of them. A label whose reference says nothing is left out."""
+        kept = [None if one is None else one.kept() for one in references]
+        known = [(label, one) for label, one in enumerate(kept) if one is not None]
+        short = [(label, one) for label, one in known if one.has_short_tables()]
+        others = [(label, one) for label, one in known if not one.has_short_tables()]
+        stacked = _stack([one for _, one in short]) if short else None
+        return cls(len(kept), stacked, [label for label, _ in short], others)
 
-    def adjust(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray | None:
-        """Return `proba` with its doubts resolved; None where logarithms are needed."""
-        p = np.where(doubt, proba, 0.5).astype(np.float64, copy=False)
-        by_label = p.T.reshape(self.says.size, -1)
-        yes = by_label[self.says]
-        found = self.path.adjust(np.stack([yes, 1 - yes], axis=-1))
-        if found is None:
-            return None
-        by_label[self.says] = found[..., 0]
-        return np.where(doubt, by_label.reshape(p.T.shape).T, proba).astype(proba.dtype, copy=False)
+    def adjust(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
+        """Return `proba` with its doubts resolved."""
+        p = np.where(doubt, proba, 0.5).astype(np.float64, copy=False).T
+        by_label = p.reshape(self.n_labels, -1)
+        if self.stacked is not None:
+            by_label[self.which] = adjust_binary(by_label[self.which], self.stacked)
+        for label, reference in self.others:
+            by_label[label] = adjust_binary(by_label[label], reference)
+        found = by_label.reshape(p.shape).T
+        return np.where(doubt, found, proba).astype(proba.dtype, copy=False)
+
+
+def _stack(references: Sequence[BinaryReference]) -> BinaryReference:
+    """Make one reference of several that are kept, along an axis in front."""
+    first = references[0]
+    yes, no = np.array([one.log_q for one in references]).T[:, :, None]
+    log_mass = None
+    if first.log_mass is not None:
+        log_mass = np.array([one.log_mass for one in references])[:, None]
+    stages = zip(*(one.stages for one in references), strict=True)
+    return first._replace(
+        log_q=(yes, no), log_mass=log_mass, stages=tuple(map(stack_stages, stages))
+    )
 
 
 def label_slices(offsets: np.ndarray) -> Iterator[tuple[int, slice]]:

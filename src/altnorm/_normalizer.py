@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from altnorm._array import (
 )
 from altnorm._estimator import ProbabilityTransformer, read_weight
 from altnorm._kinds import kind_of
-from altnorm._multilabel import BinaryReference, LinearLabels, adjust_binary, label_slices
+from altnorm._multilabel import BinaryReference, LabelReferences, adjust_binary, label_slices
 from altnorm._one_step import step_once
 from altnorm._problem import Problem, problem
 from altnorm._validation import (
@@ -39,7 +39,6 @@ __all__ = ["AlternatingNormalizer"]
 _REFERENCES, _PATHS, _LINEAR = KeptResults(), KeptResults(), KeptResults()
 
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
-_FEW_ENTRIES = 16  # of one label; more are interpolated faster than each is worked out
 
 
 class AlternatingNormalizer(ProbabilityTransformer):
@@ -181,10 +180,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_positive(self.smoothing, "smoothing", zero=True)
         check_choice(self.reference, "reference", REFERENCES)
 
-    def _in_doubt(self, proba: Array) -> np.ndarray:
-        """Which rows are in doubt, or which entries in multi-label problems."""
-        return kind_of(self).in_doubt(proba, self.threshold, k_max=self.k_max)
-
     def _reference_like(self, p: Array) -> Array:
         """Reference where the rows are, in their precision."""
         if not is_foreign(p):
@@ -268,28 +263,22 @@ class AlternatingNormalizer(ProbabilityTransformer):
             )
 
     def _transform(self, proba: Array) -> Array:
-        kind, doubt = kind_of(self), self._in_doubt(proba)
+        kind = kind_of(self)
+        doubt = kind.in_doubt(proba, self.threshold, k_max=self.k_max)
         out = array_namespace(proba).asarray(proba, copy=True)
         if not doubt.any():
             return out
         if not kind.is_multilabel:
             return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
-        found = self._adjust_labels(proba, doubt)
-        if found is not None:
-            return found
+        if proba.shape[0] <= _FEW_ROWS and may_keep(self.depth * self.reference_.size):
+            labels = self._kept(_PATHS, (), lambda: LabelReferences.of(self._label_references()))
+            return labels.adjust(proba, doubt)
         parts = kind.parts(out.shape[1])
-        for j, reference in enumerate(self._binary_references(proba)):
+        for j, reference in enumerate(self._label_references()):
             at = doubt[parts[j]]
             values = proba[parts[j]][at].astype(np.float64, copy=False)
             out[parts[j]][at] = adjust_binary(values, reference)
         return out
-
-    def _adjust_labels(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray | None:
-        """Doubts about all labels at once, if they are few and do without logarithms."""
-        if proba.size > _FEW_ENTRIES * (self.offsets_.size - 1):
-            return None
-        labels = self._kept(_LINEAR, (), lambda: LinearLabels.of(list(self._label_references())))
-        return None if labels is None else labels.adjust(proba, doubt)
 
     def _label_references(self) -> Iterator[BinaryReference | None]:
         for j, span in label_slices(self.offsets_):
@@ -301,13 +290,3 @@ class AlternatingNormalizer(ProbabilityTransformer):
                 depth=self.depth,
                 smoothing=self.smoothing,
             )
-
-    def _binary_references(self, rows: np.ndarray) -> Iterable[BinaryReference | None]:
-        """Reference of each label, its own iterations worked out and kept for few rows."""
-        if rows.shape[0] > _FEW_ROWS or not may_keep(self.depth * self.reference_.size):
-            return self._label_references()
-        return self._kept(
-            _PATHS,
-            (),
-            lambda: [None if one is None else one.kept() for one in self._label_references()],
-        )
