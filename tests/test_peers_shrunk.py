@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
@@ -15,7 +15,7 @@ from altnorm.peers import (
     TemperatureScaling,
 )
 from altnorm.peers._likelihood import stratified_folds
-from altnorm.peers._matrix import log_floor
+from altnorm.peers._matrix import cauchy_penalty, log_floor
 from altnorm.peers.shrunk import RIDGE_PATH
 from tests.problems import planted
 
@@ -29,7 +29,11 @@ def draw(n=300, m=3, seed=0):
     return softmax(z, axis=1), y
 
 
-def matrix_loss(theta, proba, y, weight, ridge):
+def few_confusions(ridge):
+    return MatrixScaling(ridge, penalty="cauchy")
+
+
+def matrix_loss(theta, proba, y, weight, ridge, penalty):
     """The penalised loss as the docstring has it, from scratch."""
     m = proba.shape[1]
     x = np.log(proba)
@@ -38,17 +42,23 @@ def matrix_loss(theta, proba, y, weight, ridge):
     slope, bias, matrix = theta[0], theta[1 : m + 1], theta[m + 1 :].reshape(m, m)
     log_p = log_softmax(slope * x + centred @ matrix.T + bias, axis=1)
     loss = -weight @ log_p[np.arange(len(y)), y]
-    return loss + 0.5 * ridge * (bias @ bias + (matrix**2).sum())
+    loss += 0.5 * ridge * bias @ bias
+    if penalty == "ridge":
+        return loss + 0.5 * ridge * (matrix**2).sum()
+    penalised = np.append(matrix[~np.eye(m, dtype=bool)], matrix.sum(axis=1))
+    return loss + np.log(1 + 0.5 * ridge * penalised**2).sum()
 
 
 @pytest.mark.parametrize("ridge", [64.0, 4.0, 0.25])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_matrix_is_the_penalised_optimum(ridge, weighted):
+@pytest.mark.parametrize("penalty", ["ridge", "cauchy"])
+def test_the_matrix_is_the_penalised_optimum(ridge, weighted, penalty):
     proba, y = draw()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
     start = np.concatenate([[1.0], np.zeros(3 + 9)])
-    best = minimize(matrix_loss, start, (proba, y, weight, ridge), method="BFGS")
-    fitted = MatrixScaling(ridge).fit(proba, y, sample_weight=weight if weighted else None)
+    best = minimize(matrix_loss, start, (proba, y, weight, ridge, penalty), method="BFGS")
+    fitted = MatrixScaling(ridge, penalty=penalty)
+    fitted.fit(proba, y, sample_weight=weight if weighted else None)
     slope, bias, matrix = best.x[0], best.x[1:4], best.x[4:].reshape(3, 3)
     x = np.log(proba)
     centred = x - np.average(x, axis=0, weights=weight)
@@ -62,7 +72,8 @@ def test_the_matrix_is_the_penalised_optimum(ridge, weighted):
 def test_a_strong_penalty_leaves_the_temperature():
     proba, y = draw()
     temperature = TemperatureScaling().fit(proba, y)
-    for strong in (MatrixScaling(1e9), ShrunkBias("labels", np.inf)):
+    matrices = (MatrixScaling(1e9, penalty=penalty) for penalty in ("ridge", "cauchy"))
+    for strong in (*matrices, ShrunkBias("labels", np.inf)):
         np.testing.assert_allclose(
             strong.fit(proba, y).transform(proba), temperature.transform(proba), atol=1e-3
         )
@@ -95,7 +106,7 @@ def test_a_class_without_labels_is_not_favoured():
     assert weights[3] - weights[:3].mean() < own[3] - own[:3].mean()
 
 
-@pytest.mark.parametrize("kind", [ShrunkBias, MatrixScaling])
+@pytest.mark.parametrize("kind", [ShrunkBias, MatrixScaling, few_confusions])
 def test_classes_in_another_order(kind):
     proba, y = draw(m=4)
     order = np.array([2, 0, 3, 1])
@@ -124,6 +135,52 @@ def test_a_matrix_repairs_what_no_factor_can():
     assert (BiasCorrectedTemperature().fit(proba, y).predict(proba) == y).mean() < 0.6
 
 
+def leaking(n, m=10, share=0.6, seed=0):
+    """Labels, fair log-odds, and reports in which every second class leaks into the one before."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    z = 2 * rng.normal(size=(n, m)) + 3 * np.eye(m)[y]
+    reported = z.copy()
+    first = np.arange(0, m, 2)
+    reported[:, first] += share * (z[:, first + 1] - z[:, first])
+    return y, z, softmax(reported, axis=1)
+
+
+def test_few_labels_find_the_pairs_that_are_confused():
+    """Of 90 entries off the diagonal 5 are needed; a ridge would spread them over all others."""
+    y, _, proba = leaking(300)
+    off_diagonal = few_confusions(64.0).fit(proba, y).matrix_ * (1 - np.eye(10))
+    first = np.arange(0, 10, 2)
+    assert set(np.argsort(off_diagonal, axis=None)[:5]) == set(10 * first + first + 1)
+    largest = np.abs(off_diagonal).ravel()
+    largest[10 * first + first + 1] = 0
+    assert off_diagonal[first, first + 1].max() < -3 * largest.max()
+
+
+def test_confused_pairs_are_repaired_with_few_labels():
+    y, _, proba = leaking(300)
+    few = few_confusions(64.0).fit(proba, y)
+    ridges = [MatrixScaling(ridge).fit(proba, y) for ridge in RIDGE_PATH]
+    y, z, proba = leaking(5000, seed=1)
+    reported, fair, repaired = (
+        (p.argmax(axis=1) == y).mean() for p in (proba, z, few.transform(proba))
+    )
+    assert repaired - reported > 0.7 * (fair - reported)
+    by_ridge = max((ridge.predict(proba) == y).mean() for ridge in ridges)
+    assert by_ridge - reported < 0.6 * (fair - reported)
+
+
+def test_the_derivative_of_the_penalty():
+    matrix = np.random.default_rng(0).normal(size=(4, 4))
+
+    def value(flat):
+        return cauchy_penalty(flat.reshape(4, 4), 3.0)[0]
+
+    _, gradient = cauchy_penalty(matrix, 3.0)
+    numeric = approx_fprime(matrix.ravel(), value)
+    np.testing.assert_allclose(gradient.ravel(), numeric, rtol=1e-5, atol=1e-5)
+
+
 def test_zeros_are_less_than_the_smallest_share():
     with np.errstate(divide="ignore"):
         assert log_floor(np.log(np.array([[0.01, 0.99], [0.0, 1.0]]))) == pytest.approx(
@@ -141,11 +198,14 @@ def test_wrong_settings():
     proba, y = draw(30)
     with pytest.raises(InputError, match="`ridge` must be a finite number greater than 0"):
         MatrixScaling(0.0).fit(proba, y)
+    with pytest.raises(InputError, match=r"`penalty` must be .* it is 'lasso'"):
+        MatrixScaling(1.0, penalty="lasso").fit(proba, y)
     with pytest.raises(InputError, match=r"`member` must be .* it is 'can'"):
         ShrunkBias("can").fit(proba, y)
 
 
-def test_the_ridge_is_the_best_by_cross_validation():
+@pytest.mark.parametrize("penalty", ["ridge", "cauchy"])
+def test_the_ridge_is_the_best_by_cross_validation(penalty):
     """Against a loop that fits every penalty on its own."""
     proba, y = draw(200, m=4)
     folds = stratified_folds(y, 3)
@@ -153,9 +213,9 @@ def test_the_ridge_is_the_best_by_cross_validation():
     for ridge in RIDGE_PATH:
         after = np.empty_like(proba)
         for k in range(3):
-            known = MatrixScaling(ridge).fit(proba[folds != k], y[folds != k])
+            known = MatrixScaling(ridge, penalty=penalty).fit(proba[folds != k], y[folds != k])
             after[folds == k] = known.transform(proba[folds == k])
         losses[ridge] = log_loss(y, after)
-    found = MatrixScaling(cv=3).fit(proba, y).ridge_
+    found = MatrixScaling(cv=3, penalty=penalty).fit(proba, y).ridge_
     assert losses[found] == pytest.approx(min(losses.values()), abs=1e-3)
     assert max(losses.values()) > min(losses.values()) + 0.01

@@ -24,6 +24,7 @@ FITS = [
     (BiasFamily, BiasSetting("labels", 4.0)),
     (BiasFamily, BiasSetting("prior", 64.0)),
     (MatrixFamily, MatrixSetting(16.0)),
+    (MatrixFamily, MatrixSetting(16.0, "cauchy")),
 ]
 
 
@@ -66,7 +67,7 @@ def one_by_one(dealing, setting):
         if isinstance(setting, BiasSetting):
             peer = ShrunkBias(setting.member, setting.ridge, prior=outside.prior)
         else:
-            peer = MatrixScaling(setting.ridge)
+            peer = MatrixScaling(**setting._asdict())
         peer.fit(data.proba[rows], data.labels[rows], sample_weight=outside.weight[rows])
         out[inside] = peer.transform(data.proba[inside])
     return out
@@ -91,6 +92,18 @@ def test_crossfitted_probabilities_are_those_of_a_fit_without_the_fold(
     np.testing.assert_array_equal(decided, expected.argmax(axis=1))
     likelihood = dealing.data.row_weight @ np.log(expected[np.arange(150), y])
     assert family.log_likelihood[setting] == pytest.approx(likelihood, rel=SAME)
+
+
+def test_later_dealings_try_the_menu_of_both_penalties():
+    proba, y = planted(150)
+    family, found = MatrixFamily(), {}
+    family.explore(deal(proba, y), lambda s, pred, _: found.update({s: pred}), full=False)
+    assert {MatrixSetting(r) for r in (256.0, 64.0, 16.0, 4.0)} <= found.keys()
+    assert {s.ridge for s in found if s.penalty == "cauchy"} == {256.0, 64.0, 16.0}
+    assert all(setting in found for entry in family.menu() for setting in entry)
+    in_full = explored(MatrixFamily(), deal(proba, y))
+    for setting, pred in found.items():
+        np.testing.assert_array_equal(pred, in_full[setting])
 
 
 def test_threads_change_nothing():

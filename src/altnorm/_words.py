@@ -233,7 +233,8 @@ def setting_words(params: Mapping[str, Any]) -> str:
         towards = ", shrunk towards the class prior" if params["member"] == "prior" else ""
         return f"{FAMILY_NAMES['bias']}, {strength} penalty{towards}"
     if "ridge" in params:
-        return f"{FAMILY_NAMES['matrix']}, {strength} penalty"
+        few = ", few confusions" if params.get("penalty") == "cauchy" else ""
+        return f"{FAMILY_NAMES['matrix']}, {strength} penalty{few}"
     return ", ".join(f"{name} {value}" for name, value in params.items())
 
 

@@ -30,9 +30,10 @@ class Adjuster(BaseAdjuster):
     - "bias": a temperature and one bias for each class [2]_, shrunk towards zero or towards what
       the class prior suggests.
     - "matrix": the score of a class may depend on the probabilities of all others [3]_, held back
-      by a penalty. It repairs confusions of pairs of classes, which the other two cannot. It
-      competes where there are at least 5 labels per class, and rows times classes squared do not
-      exceed 10^9: beyond that its fits would take longer than all else.
+      by a penalty that expects many small confusions, or few large ones. It repairs confusions of
+      pairs of classes, which the other two cannot. It competes where there are at least 5 labels
+      per class, and rows times classes squared do not exceed 10^9: beyond that its fits would take
+      longer than all else.
 
     One test at the full level decides whether anything is adopted (`verdict_`); if not, decisions
     stay as they are. Then probabilities are calibrated without changing a decision, if that lowers

@@ -37,6 +37,9 @@ from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
 __all__ = ["AffineFamily", "AlternatingFamily", "BiasFamily", "Family", "MatrixFamily"]
 
 MENU_RIDGES = (64.0, 4.0)
+# Where confusions are few, weaker penalties are of no use; a ridge is there for the other cases.
+FEW_RIDGES = (256.0, 64.0, 16.0)
+MENU_FEW_RIDGES = (64.0, 16.0)
 LABELS_PER_CLASS = 5  # with fewer, a matrix only learns noise
 LARGEST_WORK = 1e9  # rows times classes squared, beyond which a matrix takes too long
 
@@ -184,7 +187,7 @@ class AffineFamily:
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Fit the paths fold by fold, and try each penalty on the rows left out."""
-        paths = list(self.settings()) if full else [self._menu_path()]
+        paths = list(self.settings()) if full else self._menu_paths()
         on_menu = {setting for entry in self.menu() for setting in entry}
         for path, path_fits in zip(paths, self._fold_fits(dealing, paths), strict=True):
             likelihoods: list[float] = []
@@ -211,8 +214,12 @@ class AffineFamily:
         tried = set.intersection(*(set(fits) for fits in self.fits.values()))
         return max(sorted(tried, reverse=True), key=lambda setting: self.log_likelihood[setting])
 
-    def _menu_path(self) -> list[Any]:
-        return [s for s in next(self.settings()) if s.ridge >= min(MENU_RIDGES)]
+    def _menu_paths(self) -> list[list[Any]]:
+        """Paths as far as their last setting on the menu."""
+        return [
+            [s for s in path if s.ridge >= min(one.ridge for one in entry)]
+            for path, entry in zip(self.settings(), self.menu(), strict=False)
+        ]
 
     def _fold_fits(
         self, dealing: Dealing, paths: Sequence[list[Any]]
@@ -275,21 +282,25 @@ class MatrixFamily(AffineFamily):
     name = "matrix"
 
     def settings(self) -> Iterator[list[MatrixSetting]]:
-        """Yield the one path."""
+        """Yield one path for each penalty: all confusions alike, and few of them."""
         yield [MatrixSetting(ridge) for ridge in RIDGE_PATH]
+        yield [MatrixSetting(ridge, "cauchy") for ridge in FEW_RIDGES]
+
+    def menu(self) -> list[list[MatrixSetting]]:
+        """Settings on which the evidence rests: an entry for each penalty."""
+        return [*super().menu(), [MatrixSetting(ridge, "cauchy") for ridge in MENU_FEW_RIDGES]]
 
     def path(
         self, path: list[MatrixSetting], log_p: np.ndarray, codes: np.ndarray, known: Sample
     ) -> Iterator[Any]:
         """Yield the fits along the path."""
-        return matrix_path(
-            to_numpy(log_p), codes, known.weight[known.rows], [s.ridge for s in path]
-        )
+        ridges, weight = [s.ridge for s in path], known.weight[known.rows]
+        return matrix_path(to_numpy(log_p), codes, weight, ridges, path[0].penalty)
 
     def fit(self, data: Validation, setting: MatrixSetting) -> MatrixScaling:
         """Fit a setting on all rows."""
         known = sample(data, np.ones(len(data.proba), dtype=bool))
-        fitted = MatrixScaling(setting.ridge)
+        fitted = MatrixScaling(**setting._asdict())
         return fitted.fit(data.proba, data.labels, sample_weight=known.weight)
 
     @staticmethod

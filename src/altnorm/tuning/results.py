@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from altnorm.tuning.evidence import Ledger
-from altnorm.tuning.settings import BiasSetting, Setting
+from altnorm.tuning.settings import BiasSetting, MatrixSetting, Setting
 
 __all__ = ["as_table"]
 
-_FIELDS = dict.fromkeys(("family", *Setting._fields, *BiasSetting._fields))
-_EMPTY: dict[str, Any] = {"reference": "", "member": "", "depth": 0}
+_FIELDS = dict.fromkeys(("family", *Setting._fields, *BiasSetting._fields, *MatrixSetting._fields))
+_EMPTY: dict[str, Any] = {"reference": "", "member": "", "penalty": "", "depth": 0}
 
 
 def as_table(ledger: Ledger) -> dict[str, np.ndarray]:

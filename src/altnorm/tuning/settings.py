@@ -68,9 +68,10 @@ class BiasSetting(NamedTuple):
 
 
 class MatrixSetting(NamedTuple):
-    """The strength of the penalty on the matrix."""
+    """The strength of the penalty on the matrix, and its kind."""
 
     ridge: float
+    penalty: str = "ridge"
 
     @property
     def family(self) -> str:
@@ -79,7 +80,7 @@ class MatrixSetting(NamedTuple):
 
     def severity(self) -> tuple[float, ...]:
         """Order among settings that score and change the same: the mildest first."""
-        return (2, -self.ridge)
+        return (2, -self.ridge, self.penalty == "cauchy")
 
 
 class Grid(NamedTuple):
