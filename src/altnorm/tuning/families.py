@@ -39,7 +39,6 @@ __all__ = ["AffineFamily", "AlternatingFamily", "BiasFamily", "Family", "MatrixF
 MENU_RIDGES = (64.0, 4.0)
 # Where confusions are few, weaker penalties are of no use; a ridge is there for the other cases.
 FEW_RIDGES = (256.0, 64.0, 16.0)
-MENU_FEW_RIDGES = (64.0, 16.0)
 LABELS_PER_CLASS = 5  # with fewer, a matrix only learns noise
 LARGEST_WORK = 1e9  # rows times classes squared, beyond which a matrix takes too long
 
@@ -165,6 +164,7 @@ class AffineFamily:
     """What families fitted to labels along a path of penalties share."""
 
     name = ""
+    menu_ridges = MENU_RIDGES
 
     def __init__(self, *, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
@@ -183,11 +183,11 @@ class AffineFamily:
 
     def menu(self) -> list[list[Any]]:
         """Settings on which the evidence rests: one entry."""
-        return [[s for s in next(self.settings()) if s.ridge in MENU_RIDGES]]
+        return [[s for s in next(self.settings()) if s.ridge in self.menu_ridges]]
 
     def explore(self, dealing: Dealing, record: Record, *, full: bool) -> None:
         """Fit the paths fold by fold, and try each penalty on the rows left out."""
-        paths = list(self.settings()) if full else self._menu_paths()
+        paths = list(self.settings()) if full else [self._menu_path()]
         on_menu = {setting for entry in self.menu() for setting in entry}
         for path, path_fits in zip(paths, self._fold_fits(dealing, paths), strict=True):
             likelihoods: list[float] = []
@@ -199,7 +199,7 @@ class AffineFamily:
                     self.fits.setdefault(id(dealing), {})[setting] = fits
                     so_far = self.log_likelihood.get(setting, 0.0)
                     self.log_likelihood[setting] = so_far + likelihoods[-1]
-                if _is_past_best(likelihoods) and setting.ridge <= min(MENU_RIDGES):
+                if _is_past_best(likelihoods) and setting.ridge <= min(self.menu_ridges):
                     break
 
     def crossfit_proba(self, dealing: Dealing, setting: Any) -> np.ndarray:
@@ -214,12 +214,8 @@ class AffineFamily:
         tried = set.intersection(*(set(fits) for fits in self.fits.values()))
         return max(sorted(tried, reverse=True), key=lambda setting: self.log_likelihood[setting])
 
-    def _menu_paths(self) -> list[list[Any]]:
-        """Paths as far as their last setting on the menu."""
-        return [
-            [s for s in path if s.ridge >= min(one.ridge for one in entry)]
-            for path, entry in zip(self.settings(), self.menu(), strict=False)
-        ]
+    def _menu_path(self) -> list[Any]:
+        return [s for s in next(self.settings()) if s.ridge >= min(self.menu_ridges)]
 
     def _fold_fits(
         self, dealing: Dealing, paths: Sequence[list[Any]]
@@ -280,15 +276,16 @@ class MatrixFamily(AffineFamily):
     """A penalised matrix on the log-probabilities."""
 
     name = "matrix"
+    menu_ridges = (64.0, 16.0)
 
     def settings(self) -> Iterator[list[MatrixSetting]]:
-        """Yield one path for each penalty: all confusions alike, and few of them."""
-        yield [MatrixSetting(ridge) for ridge in RIDGE_PATH]
-        yield [MatrixSetting(ridge, "cauchy") for ridge in FEW_RIDGES]
+        """Yield one path for each penalty: few confusions, on which the evidence rests, and many.
 
-    def menu(self) -> list[list[MatrixSetting]]:
-        """Settings on which the evidence rests: an entry for each penalty."""
-        return [*super().menu(), [MatrixSetting(ridge, "cauchy") for ridge in MENU_FEW_RIDGES]]
+        Where there is something for a ridge to find, the other finds most of it, too. So an entry
+        of its own would raise the bar for all and bring little.
+        """
+        yield [MatrixSetting(ridge, "cauchy") for ridge in FEW_RIDGES]
+        yield [MatrixSetting(ridge) for ridge in RIDGE_PATH]
 
     def path(
         self, path: list[MatrixSetting], log_p: np.ndarray, codes: np.ndarray, known: Sample
