@@ -23,6 +23,7 @@ from tests.commands import draw, refused, run
 PROBA, CODES = draw(200, 0)
 MATRIX = np.eye(3, dtype=int)[CODES]
 THIRDS = np.full(3, 1 / 3)
+PROFILE = (np.ones((3, 1, 3)), np.ones((3, 0)), THIRDS, np.eye(3), np.eye(3))
 
 
 def fitted(kind, **settings):
@@ -183,16 +184,19 @@ def test_inner_models_are_checked(tmp_path):
         ("shift_calibrator_", fitted("MatrixScaling")),
         ("shift_matrix_", fitted("ShrunkBias")),
         ("shift_profile_", (np.ones((3, 2, 3)), np.ones((3, 1)), THIRDS)),
-        ("shift_profile_", (np.ones((3, 2, 3)), np.ones((3, 2)), THIRDS, np.eye(3))),
-        ("shift_profile_", (np.full((3, 1, 3), np.nan), np.ones((3, 0)), THIRDS, np.eye(3))),
-        ("shift_profile_", (np.zeros((3, 1, 3)), np.ones((3, 0)), THIRDS, np.eye(3))),
-        ("shift_profile_", (np.ones((3, 1, 3)), np.ones((3, 0)), np.eye(3)[0], np.eye(3))),
-        ("shift_profile_", (np.ones((3, 1, 3)), np.ones((3, 0)), THIRDS, 2 * np.eye(3))),
-        ("shift_profile_", (np.ones((3, 1, 3)), np.ones((3, 0)), THIRDS, np.ones(3))),
+        ("shift_profile_", (*PROFILE[:1], np.ones((3, 2)), *PROFILE[2:])),
+        ("shift_profile_", (np.full((3, 1, 3), np.nan), *PROFILE[1:])),
+        ("shift_profile_", (np.zeros((3, 1, 3)), *PROFILE[1:])),
+        ("shift_profile_", (*PROFILE[:2], np.eye(3)[0], *PROFILE[3:])),
+        ("shift_profile_", (*PROFILE[:3], 2 * np.eye(3), PROFILE[4])),
+        ("shift_profile_", (*PROFILE[:3], np.ones(3), PROFILE[4])),
+        ("shift_profile_", PROFILE[:4]),
+        ("shift_profile_", (*PROFILE[:4], np.ones((3, 3)))),
+        ("shift_profile_", (*PROFILE[:4], np.eye(3)[:0])),
         ("shift_", "adapted"),
-        ("shift_", Shift("adapted", 0.5, 0.0, 1.0, *[(1.0,)] * 6, 0.5, 0.5, 0.0, 9)),
-        ("shift_", Shift("adapted", 0.5, 0.0, 1.5, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 0.0, 9)),
-        ("shift_", Shift("because", 0.5, 0.0, 1.0, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 0.0, 9)),
+        ("shift_", Shift("adapted", 0.5, 0.0, 1.0, *[(1.0,)] * 6, 0.5, 0.5, 0.0, 0.0, 9)),
+        ("shift_", Shift("adapted", 0.5, 0.0, 1.5, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 0.0, 0.0, 9)),
+        ("shift_", Shift("because", 0.5, 0.0, 1.0, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 0.0, 0.0, 9)),
     ],
     ids=str,
 )

@@ -34,16 +34,51 @@ def judged(profile, drawn, *, n=8000, slope=1.0, **options):
 
 @pytest.mark.parametrize(
     ("distance", "reason", "strength"),
-    [(0.0, "no_shift", 0), (0.12, "small_shift", 0), (0.26, "adapted", 0.5), (0.6, "adapted", 1)],
+    [(0.0, "no_shift", 0), (0.12, "small_shift", 0), (0.28, "adapted", 0.5), (0.6, "adapted", 1)],
 )
 def test_the_distance_decides_how_much_is_adopted(profile, distance, reason, strength):
-    shift = judged(profile, towards(distance))
+    """Of so few rows that they cannot tell a small shift from a classifier that leans."""
+    shift = judged(profile, towards(distance), n=400)
+    assert abs(shift.over_leaning) < 1 or strength == 1
     assert shift.reason == reason
     assert shift.strength == pytest.approx(strength, abs=0.2)
-    assert shift.distance == pytest.approx(distance, abs=0.03)
+    assert shift.distance == pytest.approx(distance, abs=0.05)
     if 0 < strength < 1:  # on the line between the balances
         middle = np.divide(np.subtract(shift.after, shift.before), shift.strength)
         assert np.abs(middle).sum() / 2 == pytest.approx(shift.distance, abs=0.03)
+
+
+def leaning(n, amount, seed):
+    """Rows of the old balance, from a classifier that has begun to favour the first class."""
+    tilted = draw(n, OLD, seed)[0] * np.exp(amount * np.array([1, 0, 0, -1]))
+    return tilted / tilted.sum(axis=1, keepdims=True)
+
+
+def test_many_rows_tell_a_small_shift_from_a_classifier_that_leans(profile):
+    """At the same distance, one is adopted and the other is not."""
+    shifted = judged(profile, towards(0.22))
+    leans = judge_shift(profile, take_in(profile, leaning(8000, 0.6, 1)))
+    assert shifted.distance == pytest.approx(leans.distance, abs=0.03)
+    assert shifted.over_leaning > 1.5
+    assert shifted.strength == 1
+    assert leans.over_leaning < 0
+    assert leans.reason == "small_shift"
+
+
+def test_a_classifier_that_leans_much_is_no_label_shift(profile):
+    shift = judge_shift(profile, take_in(profile, leaning(8000, 1.0, 1)))
+    assert shift.distance > 0.3
+    assert shift.fit_p_value > 0.05
+    assert shift.over_leaning < -3
+    assert shift.reason == "not_label_shift"
+    assert "explains it worse than a classifier that leans to some classes" in str(shift)
+
+
+def test_few_rows_cannot_tell_them_apart():
+    """Without a change neither is better: on average zero, in units of chance."""
+    profile = profile_rows(*draw(1000, OLD, 7))
+    found = [judged(profile, OLD, n=n) for n in (150, 200, 250, 300, 350, 400)]
+    assert np.abs([shift.over_leaning for shift in found]).max() < 1
 
 
 def test_a_bad_fit_is_adapted_to_less_and_less(profile):
@@ -114,7 +149,7 @@ def test_what_is_said(profile):
     small = str(judged(profile, towards(0.12)))
     assert small.startswith("Not adapted: the class balance seems to have changed")
     assert small.endswith("that something else may have.")
-    part = judged(profile, towards(0.26))
+    part = judged(profile, towards(0.28), n=400)
     assert "of the change is adopted: so small a distance may have other reasons." in str(part)
     whole = str(judged(profile, towards(0.6)))
     assert whole.startswith("Adapted to another class balance, at a distance of 0.58")

@@ -153,7 +153,14 @@ def _is_reference(value: Any, estimator: Any) -> bool:
         return False
     if not kind_of(estimator).sums_to_one:
         return value.ndim == 1 and hasattr(estimator, "offsets_")
-    if value.ndim != 2 or value.shape[1] != estimator.classes_.size or not len(value):
+    return _are_rows(value, estimator)
+
+
+def _are_rows(value: Any, estimator: Any) -> bool:
+    """Whether these are rows of probabilities of the classes, one at least."""
+    if not _is_array(value, "f") or value.ndim != 2 or not len(value):
+        return False
+    if value.shape[1] != estimator.classes_.size or not _within(value, 0, 1):
         return False
     return bool((abs(value.sum(axis=1) - 1) <= sum_tolerance("float16")).all())
 
@@ -247,16 +254,17 @@ def _is_sketch(value: Any, _: Any) -> bool:
 
 
 def _is_profile(value: Any, estimator: Any) -> bool:
-    """Whether these are the four arrays of a label_shift.Profile."""
+    """Whether these are the five arrays of a label_shift.Profile."""
     m = estimator.classes_.size
-    if not isinstance(value, tuple) or len(value) != 4 or not _is_array(value[0], "f"):
+    if not isinstance(value, tuple) or len(value) != 5 or not _is_array(value[0], "f"):
         return False
-    table, edges, balance, products = value
+    table, edges, balance, products, rows = value
     n_bins = table.shape[1] if table.ndim == 3 else 0
     shapes = n_bins > 0 and table.shape == (m, n_bins, m) and _within(table, 0, 1e300)
     sound = shapes and math.isfinite(table.sum()) and table.sum() > 0
     sound = sound and _is_array(edges, "f", (m, n_bins - 1)) and _within(edges, 0, 1)
     sound = sound and _is_array(products, "f", (m, m)) and _within(products, 0, 1 + 1e-9)
+    sound = sound and _are_rows(rows, estimator)
     return sound and bool(_POSITIVE_PRIOR.holds(balance, estimator))
 
 
@@ -272,6 +280,8 @@ def _is_shift(value: Any, estimator: Any) -> bool:
         value.uneven,
     )
     if not all(number(0, 1).holds(v, estimator) for v in numbers):
+        return False
+    if not number(-1e300, 1e300).holds(value.over_leaning, estimator):
         return False
     shares = [v for k, v in vars(value).items() if k.startswith(("before", "after"))]
     return type(value.n_rows) is int and all(

@@ -1,4 +1,4 @@
-"""All that is kept of validation rows and of new ones to find out about a class balance: sums."""
+"""What is kept of validation rows and of new ones to find out about a class balance."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from altnorm._mean_tests import Sums
 
-__all__ = ["Intake", "Profile"]
+__all__ = ["Intake", "Profile", "find_bins"]
 
 
 class Profile(NamedTuple):
-    """Sums over calibrated validation rows.
+    """Sums over calibrated validation rows, and some of these.
 
     Attributes
     ----------
@@ -25,6 +25,8 @@ class Profile(NamedTuple):
         Class balance, as the calibrated probabilities have it.
     products : ndarray of shape (m, m)
         Mean product of the probabilities of two classes.
+    rows : ndarray of float32 of shape (k, m)
+        Rows that stand for all of them, each for as many.
 
     See Also
     --------
@@ -48,6 +50,7 @@ class Profile(NamedTuple):
     edges: np.ndarray
     balance: np.ndarray
     products: np.ndarray
+    rows: np.ndarray
 
     @property
     def counts(self) -> np.ndarray:
@@ -139,3 +142,10 @@ class Intake(NamedTuple):
         """Return mean and variance of the probabilities."""
         mean = self.mass / max(self.n_rows, 1)
         return Sums(self.n_rows, mean, self.squares / max(self.n_rows, 1) - mean**2)
+
+
+def find_bins(proba: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Number of each row's bin, by predicted class and confidence."""
+    decided = proba.argmax(axis=1)
+    above = proba.max(axis=1)[:, None] > edges[decided]
+    return np.asarray(decided * (edges.shape[1] + 1) + above.sum(axis=1))

@@ -11,8 +11,8 @@ are calibrated probabilities under the new balance :math:`\pi`. Three questions,
 2. Which balance explains the new rows best (:func:`take_in`, :func:`estimate_balance`)?
 3. Do the old rows, re-weighted by class, look like the new ones (`shift.unexplained`)?
 
-All that is kept of data are sums: a :class:`Profile` of the validation rows and an
-:class:`Intake` of the new ones, which adds up over batches, files and machines.
+All that is kept of data are a :class:`Profile`, sums over the validation rows and some of these,
+and an :class:`Intake`, sums over the new rows, which add up over batches, files and machines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from altnorm._mixtures import (
     share_rows,
 )
 from altnorm._one_class import N_SHARES, one_class_likelihood
-from altnorm._shift_sums import Intake, Profile
+from altnorm._shift_sums import Intake, Profile, find_bins
 
 __all__ = [
     "Intake",
@@ -48,7 +48,7 @@ __all__ = [
 
 _FEWEST_BINS, _MOST_BINS = 2, 5  # of confidence
 _ROWS_PER_BIN = 5
-_LARGEST_PROFILE = 2**20  # numbers
+_LARGEST_PROFILE, _LARGEST_SAMPLE = 2**20, 2**18  # numbers
 _BLOCK = 4096  # rows
 _INFORMATION_ROWS = 20_000  # enough for standard errors
 
@@ -95,10 +95,19 @@ def profile_rows(
     n_bins = int(np.clip(n // (_ROWS_PER_BIN * m), _FEWEST_BINS, _MOST_BINS))
     n_bins = max(1, min(n_bins, _LARGEST_PROFILE // m**2))
     edges = _quantiles(proba.argmax(axis=1), proba.max(axis=1), m, n_bins)
-    cells = _bins(proba, edges) * m + codes
+    cells = find_bins(proba, edges) * m + codes
     table = np.bincount(cells, weight, minlength=m * n_bins * m).reshape(m, n_bins, m)
     mean = _mean_balance(proba if sharper is None else sharper, weight)
-    return Profile(table, edges, mean, _products(proba, weight / weight.sum()))
+    rows = _some_rows(proba, weight).astype(np.float32)
+    return Profile(table, edges, mean, _products(proba, weight / weight.sum()), rows)
+
+
+def _some_rows(proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Rows at equal steps along the weights, as many as these are worth and as may be kept."""
+    total = weight.sum()
+    k = max(1, min(round(total), _LARGEST_SAMPLE // proba.shape[1]))
+    steps = (np.arange(k) + 0.5) * (total / k)
+    return np.asarray(proba[np.searchsorted(weight.cumsum(), steps)])
 
 
 def _mean_balance(proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -130,13 +139,7 @@ def _quantiles(decided: np.ndarray, confidence: np.ndarray, m: int, n_bins: int)
 def count_bins(proba: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Count calibrated rows by predicted class and bin of confidence, (m, b)."""
     m, n_bins = edges.shape[0], edges.shape[1] + 1
-    return np.bincount(_bins(proba, edges), minlength=m * n_bins).reshape(m, n_bins)
-
-
-def _bins(proba: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    decided = proba.argmax(axis=1)
-    above = proba.max(axis=1)[:, None] > edges[decided]
-    return np.asarray(decided * (edges.shape[1] + 1) + above.sum(axis=1))
+    return np.bincount(find_bins(proba, edges), minlength=m * n_bins).reshape(m, n_bins)
 
 
 def empty_intake(profile: Profile) -> Intake:

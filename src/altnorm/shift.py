@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import beta
 
 from altnorm._count_tests import compare_counts
+from altnorm._leaning import shift_over_leaning
 from altnorm._mean_tests import compare_means
 from altnorm.label_shift import Intake, Profile, balance_errors, estimate_balance
 
@@ -15,13 +16,19 @@ __all__ = ["REASONS", "SIGNIFICANCE", "Shift", "judge_shift", "no_change", "unev
 
 REASONS = ("adapted", "assumed", "no_shift", "small_shift", "not_label_shift")
 
-SIGNIFICANCE = 0.01
+SIGNIFICANCE = 0.05
 """Level of the test for a shift."""
 
 # Total variation distance of the balances. Other people with the same balance look like a shift of
 # 0.1 to 0.25 in simulations, and adapting to so small a shift gains little where it is one: nothing
-# is done up to the first, and everything beyond the second.
+# is done up to the first, and everything beyond the second. Both are lower by as much as `_CLOSER`
+# where the rows say that it is no classifier that leans to some classes, which is what looks most
+# like a small shift.
 _SMALL, _CLEAR = 0.2, 0.3
+_CLOSER, _NO_BETTER, _BETTER = 0.1, 0.5, 1.5
+# Where the rows say that it is one: everything is still adopted at the second, nothing at the
+# first. If both explain them badly, it is the fit that decides.
+_LEANS, _MAY_LEAN = -3.0, -1.5
 # Part of the change that another balance may leave unexplained. In simulations, data that are
 # harder or of other people leave at least 0.22 where the bad fit is significant; label shift is
 # hardly ever significant, and label shift of harder data leaves 0.1 to 0.9.
@@ -60,8 +67,9 @@ class Shift:
         count of validation rows alone would give.
     strength : float
         Which part of the estimated change is adopted, from 0 to 1: all of it if the distance is at
-        least 0.3 and the fit good, and nothing if it is below 0.2 or the fit bad. From a distance
-        of 0.5 on the fit may be worse, if it is so alike in all classes.
+        least 0.3 and the fit good, and nothing if it is below 0.2 or the fit bad; 0.2 and 0.1 where
+        `over_leaning` is 1.5 or more. From a distance of 0.5 on the fit may be worse, if it is so
+        alike in all classes.
     before, before_low, before_high : tuple of float
         Class balance of the validation data, with a 95 % interval for each class.
     after, after_low, after_high : tuple of float
@@ -76,6 +84,11 @@ class Shift:
     uneven : float
         Which part is left even if confidences may have changed in the same way in all classes. If
         `fit_p_value` is below 0.05, less is adopted beyond 0.03, and nothing beyond 0.08.
+    over_leaning : float
+        How much better another balance explains the new rows than a classifier does that leans to
+        some classes, in standard deviations; near 0 the rows cannot tell. Beyond 0.5, smaller
+        distances are adopted. If `fit_p_value` is 0.05 or more, less is adopted below -1.5, and
+        nothing below -3.
     n_rows : int
         New rows.
     """
@@ -93,6 +106,7 @@ class Shift:
     fit_p_value: float
     unexplained: float
     uneven: float
+    over_leaning: float
     n_rows: int
 
     @property
@@ -105,6 +119,11 @@ class Shift:
         """Whether another class balance leaves too much unexplained."""
         bad = self.unexplained > _GOOD_FIT or self.uneven > _EVEN
         return bad and self.fit_p_value < _FIT_SIGNIFICANCE
+
+    @property
+    def leans(self) -> bool:
+        """Whether a classifier that leans to some classes explains the new rows better."""
+        return self.over_leaning < _MAY_LEAN and self.fit_p_value >= _FIT_SIGNIFICANCE
 
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
@@ -134,10 +153,12 @@ class Shift:
         if self.strength == 1:
             return ""
         small = "so small a distance may have other reasons"
-        why = f"it {self._what_is_left()}" if self.fits_badly else small
+        why = f"it {self._what_is_left()}" if self.fits_badly or self.leans else small
         return f" Only {self.strength:.0%} of the change is adopted: {why}."
 
     def _what_is_left(self) -> str:
+        if self.leans:
+            return "explains it worse than a classifier that leans to some classes"
         unlike = ", not alike in all classes" if self.uneven > _EVEN else ""
         return f"leaves {self.unexplained:.0%} of the difference unexplained{unlike}"
 
@@ -158,7 +179,7 @@ def judge_shift(
         Sums over the calibrated validation rows.
     intake : Intake
         Sums over the calibrated new rows.
-    significance : float, default=0.01
+    significance : float, default=0.05
         Level of the test for a shift.
     balance : ndarray of shape (m,), optional
         The balance that holds so far; None is that of the validation data.
@@ -190,9 +211,10 @@ def judge_shift(
     fit_p_value, rest = unexplained(profile, intake.counts, found, current)
     unlike = uneven(profile, intake.counts, found, current)
     distance = _distance_beyond_chance(profile, current, found)
+    over_leaning = shift_over_leaning(profile, intake, found)
     reason, strength = "assumed", 1.0
     if not only_balance:
-        reason, strength = _decide(distance, fit_p_value, rest, unlike)
+        reason, strength = _decide(distance, fit_p_value, rest, unlike, over_leaning)
     if not only_balance and p_value >= significance:
         reason, strength = "no_shift", 0.0
     errors = balance_errors(profile, intake)
@@ -207,18 +229,24 @@ def judge_shift(
         fit_p_value,
         rest,
         unlike,
+        over_leaning,
         intake.n_rows,
     )
 
 
-def _decide(distance: float, fit_p_value: float, rest: float, unlike: float) -> tuple[str, float]:
+def _decide(
+    distance: float, fit_p_value: float, rest: float, unlike: float, over_leaning: float
+) -> tuple[str, float]:
     """Reason and strength, if there is a change."""
-    strength = _ramp(distance, _SMALL, _CLEAR)
+    closer = _CLOSER * _ramp(over_leaning, _NO_BETTER, _BETTER)
+    strength = _ramp(distance, _SMALL - closer, _CLEAR - closer)
     if not strength:
         return "small_shift", 0.0
     if fit_p_value < _FIT_SIGNIFICANCE:
         far = _ramp(distance, _FAR, _VERY_FAR) * _ramp(rest, _WORSE_HALF, _BETTER_HALF)
         strength *= max(_ramp(rest, _BAD_FIT, _GOOD_FIT), far) * _ramp(unlike, _UNEVEN, _EVEN)
+    else:
+        strength *= _ramp(over_leaning, _LEANS, _MAY_LEAN)
     return "adapted" if strength else "not_label_shift", strength
 
 

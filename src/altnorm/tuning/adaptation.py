@@ -160,7 +160,7 @@ class Adaptable(ProbabilityTransformer):
         proba : array-like of shape (n_samples, n_classes) or Window
             New predictions, columns as in `fit`, some hundred rows at least; or what `take_in`
             returned for them.
-        significance : float, default=0.01
+        significance : float, default=0.05
             Level of the test for a shift.
         only_balance : bool, default=False
             Whether you know that nothing but the class balance can have changed. Then the copy is
