@@ -1,4 +1,4 @@
-r"""Another class balance, or a classifier that leans to some classes?
+r"""Another class balance, or a classifier that leans to some classes: which explains new rows.
 
 Both make some classes more probable, by the same amount if one likes. Under another balance there
 are more rows like those that a class had before. A classifier that leans multiplies the

@@ -98,7 +98,7 @@ class Adjuster(BaseAdjuster):
     shift_matrix_ : MatrixScaling or None
         What calibrates them for the estimate of the balance, where it is better at that.
     shift_profile_ : tuple of ndarray or None
-        Sums over the validation rows, for `adapt`.
+        Sums over the validation rows and some of these, calibrated, for `adapt`.
     classes_ : ndarray of shape (n_classes,)
         The class each column stands for.
     n_features_in_ : int
