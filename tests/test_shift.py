@@ -59,19 +59,10 @@ def test_many_rows_tell_a_small_shift_from_a_classifier_that_leans(profile):
     shifted = judged(profile, towards(0.22))
     leans = judge_shift(profile, take_in(profile, leaning(8000, 0.6, 1)))
     assert shifted.distance == pytest.approx(leans.distance, abs=0.03)
-    assert shifted.over_leaning > 1.5
+    assert shifted.over_leaning > 2
     assert shifted.strength == 1
     assert leans.over_leaning < 0
     assert leans.reason == "small_shift"
-
-
-def test_a_classifier_that_leans_much_is_no_label_shift(profile):
-    shift = judge_shift(profile, take_in(profile, leaning(8000, 1.0, 1)))
-    assert shift.distance > 0.3
-    assert shift.fit_p_value > 0.05
-    assert shift.over_leaning < -3
-    assert shift.reason == "not_label_shift"
-    assert "explains it worse than a classifier that leans to some classes" in str(shift)
 
 
 def test_few_rows_cannot_tell_them_apart():

@@ -125,6 +125,13 @@ def test_a_matrix_calibrates_where_it_makes_labels_more_probable(tmp_path):
     assert load_model(tmp_path / "model").adapt(proba).shift_ == adjuster.adapt(proba).shift_
 
 
+def test_a_matrix_for_the_balance_has_a_ridge():
+    """Also where one that expects few confusions calibrates."""
+    adjuster = Adjuster(("bias", "matrix"), n_repeats=1).fit(*confused(300, OLD, 11))
+    assert adjuster.calibrator_.penalty == "cauchy"
+    assert adjuster.shift_matrix_.penalty == "ridge"
+
+
 def test_a_matrix_leaves_the_tests_as_they_are():
     """Many numbers are fitted, but rows of the same kind still look so, and label shift too."""
     adjuster = Adjuster(("bias", "matrix"), n_repeats=1).fit(*confused(600, OLD, 13))

@@ -30,13 +30,13 @@ def measure_all(arguments: Namespace) -> None:
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator")
     rows: list[dict[str, Any]] = []
     tasks = (delayed(measure)(path, arguments.seed, arguments.method) for path in paths)
-    for part in parallel(tasks):
-        print(f"done: {part[0]['classifier']}", flush=True)
+    for path, part in zip(paths, parallel(tasks), strict=True):
+        print(f"done: {path.stem}", flush=True)
         rows += part
-    path = arguments.output / "suite.csv"
+    table = arguments.output / "suite.csv"
     if arguments.method:
-        rows = replaced(read_records(path), rows)
-    write_csv(path, {name: [row[name] for row in rows] for name in FIELDS})
+        rows = replaced(read_records(table), rows)
+    write_csv(table, {name: [row[name] for row in rows] for name in FIELDS})
 
 
 def replaced(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -23,12 +23,10 @@ SIGNIFICANCE = 0.05
 # 0.1 to 0.25 in simulations, and adapting to so small a shift gains little where it is one: nothing
 # is done up to the first, and everything beyond the second. Both are lower by as much as `_CLOSER`
 # where the rows say that it is no classifier that leans to some classes, which is what looks most
-# like a small shift.
+# like a small shift. They can only say so if there are enough of them for each class.
 _SMALL, _CLEAR = 0.2, 0.3
-_CLOSER, _NO_BETTER, _BETTER = 0.1, 0.5, 1.5
-# Where the rows say that it is one: everything is still adopted at the second, nothing at the
-# first. If both explain them badly, it is the fit that decides.
-_LEANS, _MAY_LEAN = -3.0, -1.5
+_CLOSER, _NO_BETTER, _BETTER = 0.1, 1.0, 2.0
+_FEW_ROWS, _ENOUGH_ROWS = 20, 50
 # Part of the change that another balance may leave unexplained. In simulations, data that are
 # harder or of other people leave at least 0.22 where the bad fit is significant; label shift is
 # hardly ever significant, and label shift of harder data leaves 0.1 to 0.9.
@@ -68,7 +66,7 @@ class Shift:
     strength : float
         Which part of the estimated change is adopted, from 0 to 1: all of it if the distance is at
         least 0.3 and the fit good, and nothing if it is below 0.2 or the fit bad; 0.2 and 0.1 where
-        `over_leaning` is 1.5 or more. From a distance of 0.5 on the fit may be worse, if it is so
+        `over_leaning` is 2 or more. From a distance of 0.5 on the fit may be worse, if it is so
         alike in all classes.
     before, before_low, before_high : tuple of float
         Class balance of the validation data, with a 95 % interval for each class.
@@ -86,9 +84,8 @@ class Shift:
         `fit_p_value` is below 0.05, less is adopted beyond 0.03, and nothing beyond 0.08.
     over_leaning : float
         How much better another balance explains the new rows than a classifier does that leans to
-        some classes, in standard deviations; near 0 the rows cannot tell. Beyond 0.5, smaller
-        distances are adopted. If `fit_p_value` is 0.05 or more, less is adopted below -1.5, and
-        nothing below -3.
+        some classes, in standard deviations; near 0 the rows cannot tell. Beyond 1, smaller
+        distances are adopted if there are at least 20 new rows per class.
     n_rows : int
         New rows.
     """
@@ -120,11 +117,6 @@ class Shift:
         bad = self.unexplained > _GOOD_FIT or self.uneven > _EVEN
         return bad and self.fit_p_value < _FIT_SIGNIFICANCE
 
-    @property
-    def leans(self) -> bool:
-        """Whether a classifier that leans to some classes explains the new rows better."""
-        return self.over_leaning < _MAY_LEAN and self.fit_p_value >= _FIT_SIGNIFICANCE
-
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
         rows = f"{self.n_rows:,} rows, {p}"
@@ -153,12 +145,10 @@ class Shift:
         if self.strength == 1:
             return ""
         small = "so small a distance may have other reasons"
-        why = f"it {self._what_is_left()}" if self.fits_badly or self.leans else small
+        why = f"it {self._what_is_left()}" if self.fits_badly else small
         return f" Only {self.strength:.0%} of the change is adopted: {why}."
 
     def _what_is_left(self) -> str:
-        if self.leans:
-            return "explains it worse than a classifier that leans to some classes"
         unlike = ", not alike in all classes" if self.uneven > _EVEN else ""
         return f"leaves {self.unexplained:.0%} of the difference unexplained{unlike}"
 
@@ -214,7 +204,8 @@ def judge_shift(
     over_leaning = shift_over_leaning(profile, intake, found)
     reason, strength = "assumed", 1.0
     if not only_balance:
-        reason, strength = _decide(distance, fit_p_value, rest, unlike, over_leaning)
+        closer = _closer(over_leaning, intake.n_rows / source.size)
+        reason, strength = _decide(distance, closer, fit_p_value, rest, unlike)
     if not only_balance and p_value >= significance:
         reason, strength = "no_shift", 0.0
     errors = balance_errors(profile, intake)
@@ -235,19 +226,22 @@ def judge_shift(
 
 
 def _decide(
-    distance: float, fit_p_value: float, rest: float, unlike: float, over_leaning: float
+    distance: float, closer: float, fit_p_value: float, rest: float, unlike: float
 ) -> tuple[str, float]:
     """Reason and strength, if there is a change."""
-    closer = _CLOSER * _ramp(over_leaning, _NO_BETTER, _BETTER)
     strength = _ramp(distance, _SMALL - closer, _CLEAR - closer)
     if not strength:
         return "small_shift", 0.0
     if fit_p_value < _FIT_SIGNIFICANCE:
         far = _ramp(distance, _FAR, _VERY_FAR) * _ramp(rest, _WORSE_HALF, _BETTER_HALF)
         strength *= max(_ramp(rest, _BAD_FIT, _GOOD_FIT), far) * _ramp(unlike, _UNEVEN, _EVEN)
-    else:
-        strength *= _ramp(over_leaning, _LEANS, _MAY_LEAN)
     return "adapted" if strength else "not_label_shift", strength
+
+
+def _closer(over_leaning: float, rows_per_class: float) -> float:
+    """How much smaller distances may be, because it is no classifier that leans."""
+    surely = _ramp(rows_per_class, _FEW_ROWS, _ENOUGH_ROWS)
+    return _CLOSER * surely * _ramp(over_leaning, _NO_BETTER, _BETTER)
 
 
 def _distance_beyond_chance(profile: Profile, old: np.ndarray, new: np.ndarray) -> float:

@@ -20,8 +20,9 @@ from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 from altnorm.label_shift import Intake, Profile, profile_rows, take_in
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
 from altnorm.shift import SIGNIFICANCE, Shift, judge_shift
-from altnorm.tuning.families import AffineFamily, Family
+from altnorm.tuning.families import BiasFamily, Family, MatrixFamily
 from altnorm.tuning.folds import Dealing, Validation
+from altnorm.tuning.settings import MatrixSetting
 
 __all__ = ["RIDGE", "Adaptable", "Window", "better_matrix", "fit_calibrator", "retarget", "tilted"]
 
@@ -113,18 +114,27 @@ def fit_calibrator(proba: Array, labels: np.ndarray, weight: np.ndarray) -> Shru
     return ShrunkBias("labels", RIDGE).fit(proba, labels, sample_weight=weight)
 
 
-def better_matrix(families: Sequence[Family]) -> AffineFamily | None:
-    """Return the matrix family if it makes labels more probable than biases do, cross-fitted.
+def better_matrix(families: Sequence[Family]) -> tuple[MatrixFamily, MatrixSetting] | None:
+    """Return a matrix if it makes labels more probable than biases do, cross-fitted.
 
     Then the balance is estimated with it: on re-sampled validation rows of real classifiers that
     gains more, most of all where classes are confused in pairs. The tests stay with the biases. A
     matrix has so many numbers that validation rows, even cross-fitted, do not look like new ones.
+    Only a ridge will do: a penalty that expects few confusions lets some entries become large, and
+    under another balance much depends on these.
+
+    Returns
+    -------
+    tuple of MatrixFamily and MatrixSetting, or None
+        The family, and the setting.
     """
-    affine = {family.name: family for family in families if isinstance(family, AffineFamily)}
-    if not {"bias", "matrix"} <= affine.keys():
+    bias = next((family for family in families if isinstance(family, BiasFamily)), None)
+    matrix = next((family for family in families if isinstance(family, MatrixFamily)), None)
+    if bias is None or matrix is None:
         return None
-    best = {name: one.log_likelihood[one.likeliest()] for name, one in affine.items()}
-    return affine["matrix"] if best["matrix"] > best["bias"] else None
+    setting = matrix.likeliest(penalty="ridge")
+    better = matrix.log_likelihood[setting] > bias.log_likelihood[bias.likeliest()]
+    return (matrix, setting) if better else None
 
 
 def _advice(shift: Shift, drift: Drift) -> str:
@@ -238,18 +248,20 @@ class Adaptable(ProbabilityTransformer):
             return
         self.shift_calibrator_ = fit_calibrator(data.work, data.labels, data.row_weight)
         calibrated = to_numpy(self.shift_calibrator_.transform_clean(data.work))
-        matrix, sharper = better_matrix(families), None
-        if matrix is not None:
-            self.shift_matrix_ = self._fit_matrix(matrix, data)
-            sharper = matrix.crossfit_proba(dealing, matrix.likeliest())
+        better, sharper = better_matrix(families), None
+        if better is not None:
+            matrix, setting = better
+            self.shift_matrix_ = self._fit_matrix(matrix, setting, data)
+            sharper = matrix.crossfit_proba(dealing, setting)
         profile = profile_rows(calibrated, data.labels, data.weight, sharper=sharper)
         self.shift_profile_ = tuple(profile)
 
-    def _fit_matrix(self, matrix: Any, data: Validation) -> Any:
-        """Fit the likeliest matrix on all rows, unless that is what calibrates anyway."""
-        if isinstance(self.calibrator_, MatrixScaling):
-            return self.calibrator_
-        return matrix.fit(data, matrix.likeliest())
+    def _fit_matrix(self, matrix: MatrixFamily, setting: MatrixSetting, data: Validation) -> Any:
+        """Fit a setting on all rows, unless that is what calibrates anyway."""
+        known = self.calibrator_
+        if isinstance(known, MatrixScaling) and known.penalty == setting.penalty:
+            return known
+        return matrix.fit(data, setting)
 
     def _profile(self) -> Profile:
         return Profile(*self.shift_profile_)

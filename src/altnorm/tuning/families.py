@@ -209,10 +209,14 @@ class AffineFamily:
             proba[rows] = to_numpy(array_namespace(log_p).exp(log_p))
         return proba
 
-    def likeliest(self) -> Any:
-        """Return the setting under which the labels are most probable, cross-fitted."""
+    def likeliest(self, **wanted: Any) -> Any:
+        """Return the setting under which the labels are most probable, cross-fitted.
+
+        If some values are `wanted`, only settings that have them count.
+        """
         tried = set.intersection(*(set(fits) for fits in self.fits.values()))
-        return max(sorted(tried, reverse=True), key=lambda setting: self.log_likelihood[setting])
+        allowed = [s for s in tried if wanted.items() <= s._asdict().items()]
+        return max(sorted(allowed, reverse=True), key=lambda setting: self.log_likelihood[setting])
 
     def _menu_path(self) -> list[Any]:
         return [s for s in next(self.settings()) if s.ridge >= min(self.menu_ridges)]
