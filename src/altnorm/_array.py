@@ -77,6 +77,7 @@ _FUSED = ("torch.float32", "torch.float64")  # what kernels compute in
 _DEVICE_SHARE = 0.25
 
 _NUMPY = _array_namespace(np.empty(0))
+_cached_name = cache(str)
 
 
 def array_namespace(*arrays: Array) -> Any:
@@ -135,9 +136,6 @@ def dtype_name(dtype: Any) -> str:
     """Return the name of a dtype of any library."""
     # NumPy puts it together anew each time, which takes a while.
     return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
-
-
-_cached_name = cache(str)
 
 
 def widest_float(like: Array) -> Any:
