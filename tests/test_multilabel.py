@@ -363,23 +363,6 @@ def test_one_row_against_the_defining_equations(depth, alpha, dtype):
         np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "labelwise"])
-@pytest.mark.parametrize("depth", [1, 3])
-def test_few_doubts_are_as_many(kind, depth):
-    """Some entries in doubt come with others that are not, in one row and in several."""
-    rng = np.random.default_rng(2)
-    proba, rows = rng.beta(0.3, 0.6, (200, 5)), rng.beta(0.6, 0.6, (120, 5))
-    normalizer = AlternatingNormalizer(1.3, depth, 0.5, multilabel=kind)
-    normalizer.fit(proba, rng.random((200, 5)) < proba)
-    together = normalizer.transform(rows)
-    for few in (1, 3):
-        parts = [normalizer.transform(rows[i : i + few]) for i in range(0, 120, few)]
-        np.testing.assert_allclose(np.concatenate(parts), together, rtol=0, atol=1e-13)
-    same = together == rows
-    assert same.any()
-    assert not same.all()
-
-
 def test_a_label_that_nobody_has():
     proba = np.array([[0.0, 0.9], [0.0, 0.1], [0.0, 0.05]])
     normalizer = AlternatingNormalizer(1.0, 2, 0.9, prior=[0.4, 0.5], multilabel="labelwise")
