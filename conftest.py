@@ -14,25 +14,34 @@ REQUIRE_ALL = os.environ.get("ALTNORM_REQUIRE_ALL") == "1"
 # Modules of src/altnorm that can be imported only with an extra. Under ALTNORM_REQUIRE_ALL they are
 # collected regardless, so that a missing extra is an error and not a silence.
 NEEDS = {
-    "_batch_layout.py": "pyarrow",
     "arrow.py": "pyarrow",
     "cli": "typer",
-    "display": "matplotlib",
-    "onnx": "onnx",
+    "deploy/arrow.py": "pyarrow",
+    "deploy/batch_layout.py": "pyarrow",
+    "deploy/onnx": "onnx",
+    "deploy/ray.py": "ray",
+    "deploy/spark": "pyspark",
+    "deploy/torch": "torch",
+    "onnx.py": "onnx",
     "ray.py": "ray",
     "report": "jinja2",
-    "spark": "pyspark",
-    "torch": "torch",
+    "report/display": "matplotlib",
+    "spark.py": "pyspark",
+    "torch.py": "torch",
 }
 
-HEAVY = tuple(f"src/altnorm/{path}" for path in ("ray.py", "spark", "torch"))
+HEAVY = tuple(
+    f"src/altnorm/{folder}{name}"
+    for folder in ("", "deploy/")
+    for name in ("ray.py", "spark", "torch")
+)
 
 collect_ignore = [
     f"src/altnorm/{path}"
     for path, library in NEEDS.items()
     if find_spec(library) is None and not REQUIRE_ALL
 ]
-collect_ignore.append("src/altnorm/_cuda.py")  # has no examples, and needs a device to import
+collect_ignore.append("src/altnorm/_base/cuda.py")  # has no examples, and needs a device to import
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -54,7 +54,7 @@ def _prepare(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from altnorm.model import save_model
+    from altnorm.io.model import save_model
 
     rng = np.random.default_rng(0)
     both = [classifier_rows(rng, 1000, N_CLASSES, margin) for margin in (SURE, IN_DOUBT)]

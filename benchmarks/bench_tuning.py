@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from altnorm import Adjuster
-from altnorm.datasets import load_demo
+from altnorm.io.datasets import load_demo
 from benchmarks.harness import Row, benchmark, peak_gigabytes, run_alone, seconds
 
 

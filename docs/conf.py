@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sphinx_gallery.sorting import FileNameSortKey
 
-from altnorm._api import page
+from altnorm._base.api import page
 
 HERE = Path(__file__).parent
 

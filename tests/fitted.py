@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import clone
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._kinds import kind_of
+from altnorm.io.predictions import Predictions
+from altnorm.method.kinds import kind_of
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
-from altnorm.predictions import Predictions
 from tests.oracle import Case
 
 

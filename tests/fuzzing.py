@@ -20,12 +20,12 @@ import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
 from altnorm import AlternatingNormalizer, alternating_normalization
-from altnorm import _tensor_file as tensor_file
-from altnorm import model as model_files
-from altnorm._validation import InputError
+from altnorm._base import tensor_file
+from altnorm._base.validation import InputError
 from altnorm.cli._run import run
-from altnorm.model import load_model, save_model
-from altnorm.predictions import read_predictions
+from altnorm.io import model as model_files
+from altnorm.io.model import load_model, save_model
+from altnorm.io.predictions import read_predictions
 
 NAMES = ["ant", "bee, or wasp", '"cow"']
 SECONDS = 20  # after which a case counts as hanging

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit, softmax
 
-from altnorm.predictions import Predictions
+from altnorm.io.predictions import Predictions
 
 MODES = ("pairs", "labelwise")
 # A grid for the search that is done in a moment.

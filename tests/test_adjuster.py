@@ -10,13 +10,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._kinds import _single, resolve_kind
-from altnorm._validation import InputError
-from altnorm.metrics import resolve_scoring
+from altnorm._base.validation import InputError
+from altnorm.adjuster.families import AlternatingFamily
+from altnorm.adjuster.folds import Dealing, Validation
+from altnorm.adjuster.settings import Grid, Setting
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.method.kinds import _single, resolve_kind
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
-from altnorm.tuning.families import AlternatingFamily
-from altnorm.tuning.folds import Dealing, Validation
-from altnorm.tuning.settings import Grid, Setting
 from tests.fitted import FORMS, assemble
 from tests.problems import planted
 

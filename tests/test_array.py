@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
-from altnorm import _array, alternating_normalization, ambiguity, topk_entropy, trajectory
+from altnorm import alternating_normalization, ambiguity, topk_entropy, trajectory
+from altnorm._base import arrays as _array
 from tests.libraries import LIBRARIES
 from tests.oracle import draw_rows
 

@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 
 import altnorm
-from altnorm._asking import find_changes
-from altnorm.judgement import Pool, weigh_labels
+from altnorm.asking.asking import find_changes
+from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.peers import GlobalThreshold, Identity
 from tests.problems import MODES, planted, planted_labels
 
@@ -176,7 +176,7 @@ def test_the_decision_rule_of_the_normalizer_counts():
         (1.0, 2.0), (1,), multilabel="labelwise", decision="argmax_or_threshold", random_state=0
     ).fit(proba, y)
     changes = find_changes(tuned, MULTI_POOL)
-    untouched = altnorm.metrics.decide(MULTI_POOL, decision="argmax_or_threshold") > 0
+    untouched = altnorm.evidence.metrics.decide(MULTI_POOL, decision="argmax_or_threshold") > 0
     np.testing.assert_array_equal(changes.before, untouched[changes.rows])
     np.testing.assert_array_equal(changes.after, tuned.predict(MULTI_POOL)[changes.rows] > 0)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altnorm._betting import (
+from altnorm.asking.betting import (
     DrawnUnits,
     expected_labels,
     first_crossing,

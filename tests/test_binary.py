@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_expit, logsumexp
 from sklearn import config_context
 
-from altnorm import _binary as binary
-from altnorm import _scaling as scaling
+from altnorm.method import scaling
+from altnorm.method import two_classes as binary
 
 ATOL_KERNELS = 1e-12  # probabilities from the two-class and the general kernel
 RTOL_INTERPOLATION = 1e-13  # interpolated and direct column sums, relative to their size

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import altnorm
-from altnorm import _formats
 from altnorm.cli._run import run
-from altnorm.model import load_model
+from altnorm.io import formats as _formats
+from altnorm.io.model import load_model
 from tests.commands import CLASSES, out, refused, table, write_log
 
 

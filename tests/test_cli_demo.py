@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from altnorm import _formats
 from altnorm.cli import check as command
 from altnorm.cli._run import run
-from altnorm.model import load_model
+from altnorm.io import formats as _formats
+from altnorm.io.model import load_model
 from tests.commands import draw, out, refused, table, write_log
 
 

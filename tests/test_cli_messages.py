@@ -9,7 +9,7 @@ import pytest
 
 from altnorm import AlternatingNormalizer
 from altnorm.cli._run import run
-from altnorm.model import save_model
+from altnorm.io.model import save_model
 from tests.commands import CLASSES, QUICK, draw, out, refused
 
 

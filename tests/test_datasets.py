@@ -9,9 +9,9 @@ import pytest
 from scipy.special import softmax
 
 from altnorm import ambiguity
-from altnorm.datasets import DEMO_FILE, decode_log_proba, load_demo
+from altnorm.io.datasets import DEMO_FILE, decode_log_proba, load_demo
+from altnorm.io.predictions import Predictions
 from altnorm.peers import ShrunkBias
-from altnorm.predictions import Predictions
 from experiments.demo_data.__main__ import DOWNLOAD, encode_log_proba, load_clinc150
 from experiments.demo_data.transfer import measure
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
-from altnorm._kinds import resolve_kind
-from altnorm._validation import InputError
-from altnorm.display import _measures as measures
+from altnorm._base.validation import InputError
+from altnorm.method.kinds import resolve_kind
+from altnorm.report.display import _measures as measures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from altnorm.display import (  # noqa: E402
+from altnorm.report.display import (  # noqa: E402
     AmbiguityDisplay,
     ClassUseDisplay,
     FixedBrokenDisplay,

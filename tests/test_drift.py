@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer
-from altnorm.drift import Usage, measure_drift
+from altnorm.method.drift import Usage, measure_drift
 
 
 def rows(rng, n, weights):

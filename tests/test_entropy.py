@@ -11,7 +11,7 @@ from scipy.stats import entropy
 from sklearn import config_context
 
 from altnorm import ambiguity, topk_entropy
-from altnorm._entropy import in_doubt
+from altnorm.method.ambiguity import in_doubt
 from tests.oracle import draw_rows
 
 ATOL = 1e-13

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import altnorm
-from altnorm._errors import InputTypeError, Place
-from altnorm._worker_errors import portable, worker_errors
+from altnorm._base.errors import InputTypeError, Place
 from altnorm.cli._run import one_sentence
+from altnorm.deploy.worker_errors import portable, worker_errors
 
 WHOLE = altnorm.InputError(
     "Each row must sum to 1",

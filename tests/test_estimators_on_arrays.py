@@ -18,9 +18,9 @@ from altnorm import (
     AlternatingNormalizerCV,
     InputError,
 )
-from altnorm._array import is_foreign, to_numpy
+from altnorm._base.arrays import is_foreign, to_numpy
+from altnorm.adjuster.device import is_worth_a_device
 from altnorm.peers import BiasCorrectedTemperature
-from altnorm.tuning.device import is_worth_a_device
 from tests.libraries import LIBRARIES
 
 ATOL = {"float64": 1e-13, "float32": 1e-6}
@@ -171,7 +171,7 @@ def tuned(library, name, *, some=False):
         more = (np.random.default_rng(1).random(y.size), np.arange(y.size) // 2)
     plain = clone(TUNED[name]).fit(values, y, *more)
     with pytest.MonkeyPatch.context() as patch:  # so few rows would be tuned in host memory
-        patch.setattr("altnorm.tuning.estimator.is_worth_a_device", is_foreign)
+        patch.setattr("altnorm.adjuster.estimator.is_worth_a_device", is_foreign)
         there = clone(TUNED[name]).fit(*map(library.make, (values, y, *more)))
     return plain, there, values
 

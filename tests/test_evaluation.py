@@ -5,11 +5,11 @@ import pytest
 from sklearn.metrics import log_loss
 
 from altnorm import AlternatingNormalizer, ambiguity
-from altnorm._validation import InputError
-from altnorm.datasets import load_demo
-from altnorm.evaluation import evaluate, tuned_for
+from altnorm._base.validation import InputError
+from altnorm.io.datasets import load_demo
+from altnorm.io.predictions import Predictions
 from altnorm.peers import Identity, PriorReweighting
-from altnorm.predictions import Predictions
+from altnorm.report.evaluation import evaluate, tuned_for
 from tests.fitted import CALIBRATIONS, assemble
 
 CLASSES = np.array(["a", "b", "c"])

@@ -101,7 +101,9 @@ def test_conversational_score_without_prefixes_is_loose_macro_f1():
     rng = np.random.default_rng(0)
     labels, proba = rng.integers(2, size=(20, 36)), rng.uniform(size=(20, 36))
     none = evaluation.Prefixes(np.empty((0, 36)), np.empty(0, int), np.empty((0, 36), bool))
-    expected = altnorm.metrics.loose_macro_f1(labels, altnorm.metrics.decide(proba))
+    expected = altnorm.evidence.metrics.loose_macro_f1(
+        labels, altnorm.evidence.metrics.decide(proba)
+    )
     assert evaluation.conversational_f1(labels, proba, none, 0.5) == pytest.approx(expected)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
-from altnorm.explanation import Explanation
+from altnorm.method.explanation import Explanation
 from tests.problems import planted_labels
 
 

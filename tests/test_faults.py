@@ -13,7 +13,7 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 from altnorm import AlternatingNormalizer
-from altnorm.model import save_model
+from altnorm.io.model import save_model
 
 N_ROWS, N_CLASSES = 60_000, 20
 OLD = b"what was there before"

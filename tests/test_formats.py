@@ -13,9 +13,9 @@ import pytest
 from scipy.special import softmax
 
 from altnorm import InputError, from_topk
-from altnorm import _formats as formats
-from altnorm._tables import read_table
-from altnorm.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm.io import formats
+from altnorm.io.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm.io.tables import read_table
 from tests.commands import CLASSES, QUICK, refused, run, table
 from tests.test_predictions import CLASSES as PETS
 from tests.test_predictions import LABELS, PROBA, check_same, frame

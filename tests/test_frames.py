@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError, ask
-from altnorm._frames import column_names
+from altnorm._base.frames import column_names
 from altnorm.peers import LabelThresholds, TemperatureScaling
 from tests.problems import planted
 

@@ -9,15 +9,15 @@ from numpy.testing import assert_allclose
 from altnorm import (
     AlternatingNormalizer,
     InputError,
-    _array,
-    _entropy,
-    _functional,
-    _one_step,
     alternating_normalization,
     ambiguity,
     topk_entropy,
 )
-from altnorm._one_step import step_once
+from altnorm._base import arrays as _array
+from altnorm.method import ambiguity as _entropy
+from altnorm.method import functional as _functional
+from altnorm.method import one_step as _one_step
+from altnorm.method.one_step import step_once
 
 BAD = ((-0.5, "negative"), (float("nan"), "finite"), (0.9, "sum to 1"))
 WHOLE_ROWS = pytest.mark.parametrize("m", [2, 3, 100, 1000, 5000])

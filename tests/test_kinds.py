@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import InputError, ambiguity
-from altnorm._kinds import (
+from altnorm.method.kinds import (
     Labelwise,
     Pairs,
     SingleLabel,

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chi2_contingency
 
-from altnorm._count_tests import compare_counts
-from altnorm.label_shift import (
+from altnorm.balance.count_tests import compare_counts
+from altnorm.balance.label_shift import (
     balance_of_counts,
     count_bins,
     empty_intake,
@@ -14,7 +14,7 @@ from altnorm.label_shift import (
     profile_rows,
     take_in,
 )
-from altnorm.shift import judge_shift, no_change, unexplained
+from altnorm.balance.shift import judge_shift, no_change, unexplained
 
 OLD, NEW = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from altnorm._functional import follow_linearly
-from altnorm._problem import problem
+from altnorm.method.functional import follow_linearly
+from altnorm.method.problem import problem
 from tests.oracle import draw_cases, oracle
 
 ATOL = 1e-12  # from the defining equations, with exponents that magnify no rounding error

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from altnorm._mean_tests import Sums, compare_means
+from altnorm.balance.mean_tests import Sums, compare_means
 
 
 def sums(rows):

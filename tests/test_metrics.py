@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
 from sklearn import metrics as sk
 
-from altnorm._validation import InputError
-from altnorm.metrics import (
+from altnorm._base.validation import InputError
+from altnorm.evidence.metrics import (
     Score,
     decide,
     loose_macro_f1,

@@ -5,8 +5,15 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from altnorm._mixtures import CONCENTRATIONS, candidates, held_out, mix, pseudo_rows, share_rows
-from altnorm._one_class import one_class_balance, one_class_likelihood
+from altnorm.balance.mixtures import (
+    CONCENTRATIONS,
+    candidates,
+    held_out,
+    mix,
+    pseudo_rows,
+    share_rows,
+)
+from altnorm.balance.one_class import one_class_balance, one_class_likelihood
 
 SOURCE = np.array([0.5, 0.3, 0.2])
 OPTIMISER = 1e-4

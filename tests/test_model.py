@@ -10,8 +10,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._validation import InputError, InputTypeError
-from altnorm.model import KINDS, load_model, model_metadata, save_model, versions
+from altnorm._base.validation import InputError, InputTypeError
+from altnorm.io.model import KINDS, load_model, model_metadata, save_model, versions
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.fitted import FORMS, LABEL_FORMS, assemble
 from tests.problems import planted, planted_labels
@@ -262,7 +262,7 @@ def test_other_safetensors_files_are_refused(tmp_path):
 
 def forge(model, **changes):
     """Change metadata and make the digest fit, as an attacker would."""
-    from altnorm import model as module
+    from altnorm.io import model as module
 
     with safe_open(model, "numpy") as opened:
         metadata = opened.metadata() | changes

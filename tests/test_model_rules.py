@@ -11,13 +11,13 @@ import pytest
 from safetensors.numpy import load_file
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm import _model_rules as rules
-from altnorm import _tensor_file as tensor_file
-from altnorm import model as model_files
-from altnorm._validation import InputError
-from altnorm.model import KINDS, load_model, model_metadata, save_model
+from altnorm._base import tensor_file
+from altnorm._base.validation import InputError
+from altnorm.balance.shift import Shift
+from altnorm.io import model as model_files
+from altnorm.io import model_rules as rules
+from altnorm.io.model import KINDS, load_model, model_metadata, save_model
 from altnorm.peers import GlobalThreshold, LabelThresholds, TemperatureScaling
-from altnorm.shift import Shift
 from tests.commands import draw, refused, run
 
 PROBA, CODES = draw(200, 0)

@@ -9,14 +9,14 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
-from altnorm._multilabel import (
+from altnorm._base.validation import InputError
+from altnorm.method.reference import shrink_frequencies
+from altnorm.method.several_labels import (
     BinaryReference,
     LabelReferences,
     adjust_binary,
     binary_ambiguity,
 )
-from altnorm._validation import InputError
-from altnorm.reference import shrink_frequencies
 from tests.oracle import oracle
 
 EXACT = 1e-12

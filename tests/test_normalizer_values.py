@@ -8,7 +8,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from altnorm import AlternatingNormalizer, ambiguity
-from altnorm.reference import shrink_frequencies
+from altnorm.method.reference import shrink_frequencies
 from tests.problems import draw
 
 EXACT = 1e-12  # float64 against a float64 loop

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from altnorm import _one_class
-from altnorm._mixtures import held_out
-from altnorm._one_class import N_SHARES, one_class_balance, one_class_likelihood
+from altnorm.balance import one_class as _one_class
+from altnorm.balance.mixtures import held_out
+from altnorm.balance.one_class import N_SHARES, one_class_balance, one_class_likelihood
 
 SOURCE = np.array([0.4, 0.3, 0.2, 0.1])
 INTEGRATION = 2e-3

@@ -9,10 +9,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 
-from altnorm import AlternatingNormalizer, _binary, _normalizer, _scaling
-from altnorm._array import to_numpy
-from altnorm._functional import follow_reference, solve
-from altnorm._problem import problem
+from altnorm import AlternatingNormalizer
+from altnorm._base.arrays import to_numpy
+from altnorm.method import normalizer as _normalizer
+from altnorm.method import scaling as _scaling
+from altnorm.method import two_classes as _binary
+from altnorm.method.functional import follow_reference, solve
+from altnorm.method.problem import problem
 from tests.libraries import LIBRARIES
 from tests.oracle import draw_cases, oracle
 from tests.problems import draw

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from sklearn import config_context
 
-from altnorm._one_step import ColumnSums, PowerRows, step_block, step_once
+from altnorm.method.one_step import ColumnSums, PowerRows, step_block, step_once
 from tests.oracle import draw_rows
 
 

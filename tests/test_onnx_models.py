@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import altnorm.onnx
+import altnorm.deploy.onnx
 from altnorm import AlternatingNormalizer
 from altnorm.onnx import export
 from altnorm.peers import (
@@ -182,7 +182,7 @@ def test_bad_normalizers(path, fitted):
 def test_a_failed_export_leaves_the_old_file(path, fitted, monkeypatch):
     export(fitted, path)
     before = path.read_bytes()
-    monkeypatch.setattr(altnorm.onnx, "_LARGEST_FILE", 10)
+    monkeypatch.setattr(altnorm.deploy.onnx, "_LARGEST_FILE", 10)
     with pytest.raises(ValueError, match="below 2 GB"):
         export(fitted, path)
     with pytest.raises(ValueError, match="exists already"):
@@ -193,6 +193,6 @@ def test_a_failed_export_leaves_the_old_file(path, fitted, monkeypatch):
 
 def test_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.delitem(sys.modules, "altnorm.onnx")
+    monkeypatch.delitem(sys.modules, "altnorm.deploy.onnx")
     with pytest.raises(ImportError, match=r"pip install 'altnorm\[onnx\]'"):
-        importlib.import_module("altnorm.onnx")
+        importlib.import_module("altnorm.deploy.onnx")

@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn import config_context
 
-from altnorm.peers._likelihood import SLOPES, Likelihood, fit_slope
+from altnorm.families.likelihood import SLOPES, Likelihood, fit_slope
 
 EXACT = 1e-12
 MEGABYTES = [1024, 1e-6]  # one block, and one row at a time

@@ -6,7 +6,10 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
+from altnorm.families.likelihood import stratified_folds
+from altnorm.families.matrix import cauchy_penalty, log_floor
+from altnorm.families.shrunk import RIDGE_PATH
 from altnorm.peers import (
     BiasCorrectedTemperature,
     MatrixScaling,
@@ -14,9 +17,6 @@ from altnorm.peers import (
     ShrunkBias,
     TemperatureScaling,
 )
-from altnorm.peers._likelihood import stratified_folds
-from altnorm.peers._matrix import cauchy_penalty, log_floor
-from altnorm.peers.shrunk import RIDGE_PATH
 from tests.problems import planted
 
 NEAR = 1e-4  # of the penalised loss per row: optimisers stop

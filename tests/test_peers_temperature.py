@@ -7,9 +7,9 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
+from altnorm.families.likelihood import RIDGES, Likelihood, stratified_folds
 from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
-from altnorm.peers._likelihood import RIDGES, Likelihood, stratified_folds
 
 FITTED = 1e-5  # a fitted number against that of another optimiser
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from altnorm._frames import check_same_names
-from altnorm._validation import InputError
-from altnorm.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm._base.frames import check_same_names
+from altnorm._base.validation import InputError
+from altnorm.io.predictions import Layout, Predictions, read_predictions, write_predictions
 from tests.test_predictions import CLASSES, LABELS, PROBA, frame, write_frame
 
 

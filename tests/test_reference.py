@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from altnorm import AlternatingNormalizer, alternating_normalization
-from altnorm._validation import InputError
-from altnorm.peers import PriorReweighting, ShrunkBias
-from altnorm.reference import (
+from altnorm._base.validation import InputError
+from altnorm.method.reference import (
     class_frequencies,
     class_prior,
     merge_rows,
     reference_mask,
     shrink_frequencies,
 )
+from altnorm.peers import PriorReweighting, ShrunkBias
 from tests.oracle import draw_rows
 
 EXACT = 1e-12

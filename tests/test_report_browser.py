@@ -9,9 +9,9 @@ import time
 import pytest
 
 from altnorm import AlternatingNormalizer, compare
-from altnorm.datasets import load_demo
+from altnorm.io.datasets import load_demo
+from altnorm.io.predictions import Predictions
 from altnorm.peers import Identity, PriorReweighting
-from altnorm.predictions import Predictions
 from tests.fitted import tune
 from tests.problems import multilabel, predictions
 

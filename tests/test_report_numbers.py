@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer
-from altnorm.metrics import decide
+from altnorm.evidence.metrics import decide
+from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
-from altnorm.predictions import Predictions
 from tests.fitted import tune
 from tests.problems import multilabel, predictions
 from tests.report_pages import Page, unpack

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, compare
+from altnorm.evidence.verdict import compare_predictions
+from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, GlobalThreshold, Identity
-from altnorm.predictions import Predictions
-from altnorm.verdict import compare_predictions
 from tests.fitted import tune
 from tests.problems import multilabel, predictions
 from tests.report_pages import Page

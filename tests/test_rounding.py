@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
-from altnorm._labels import check_label_proba
-from altnorm._rounding import find_rounding
-from altnorm._validation import check_proba
+from altnorm._base.labels import check_label_proba
+from altnorm._base.rounding import find_rounding
+from altnorm._base.validation import check_proba
+from altnorm.io.predictions import Layout, read_predictions
 from altnorm.peers import Identity, ShrunkBias
-from altnorm.predictions import Layout, read_predictions
 from tests.commands import CLASSES, QUICK, draw, out, run, table
 from tests.libraries import LIBRARIES
 

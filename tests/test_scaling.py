@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp as scipy_logsumexp
 from sklearn import config_context
 
-from altnorm import _scaling as scaling
+from altnorm.method import scaling
 from tests.oracle import draw_rows
 
 ATOL_KERNELS = 1e-11  # the two kernels, as probabilities

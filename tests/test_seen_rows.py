@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster
-from altnorm._seen_rows import N_KEPT, share_seen, sketch_rows
-from altnorm.evaluation import evaluate
-from altnorm.model import load_model, save_model
-from altnorm.predictions import Predictions
+from altnorm._base.seen_rows import N_KEPT, share_seen, sketch_rows
+from altnorm.io.model import load_model, save_model
+from altnorm.io.predictions import Predictions
+from altnorm.report.evaluation import evaluate
 
 
 def draw(n, m=5, seed=0):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from altnorm.label_shift import profile_rows, take_in
-from altnorm.shift import REASONS, _rake, judge_shift
+from altnorm.balance.label_shift import profile_rows, take_in
+from altnorm.balance.shift import REASONS, _rake, judge_shift
 
 OLD = np.full(4, 0.25)
 

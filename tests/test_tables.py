@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather, parquet
 
-from altnorm._tables import open_table, read_table, write_table
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
+from altnorm.io.tables import open_table, read_table, write_table
 
 TABLE = pa.table(
     {
@@ -43,8 +43,8 @@ def test_values_types_order_and_metadata_survive(tmp_path, name):
 
 
 def test_parquet_keeps_the_compression_and_cuts_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr("altnorm._tables._GROUP_BYTES", 8 * 1000)
-    monkeypatch.setattr("altnorm._tables._BATCH_VALUES", 300)
+    monkeypatch.setattr("altnorm.io.tables._GROUP_BYTES", 8 * 1000)
+    monkeypatch.setattr("altnorm.io.tables._BATCH_VALUES", 300)
     table = pa.table({"p": [i / 10_000 for i in range(10_000)]})
     parquet.write_table(table, tmp_path / "in.parquet", compression="zstd", row_group_size=10_000)
     with open_table(tmp_path / "in.parquet") as source:
@@ -66,7 +66,7 @@ def test_ipc_stream_is_read_too(tmp_path):
 
 
 def test_large_ipc_batches_are_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr("altnorm._tables._BATCH_VALUES", 12)
+    monkeypatch.setattr("altnorm.io.tables._BATCH_VALUES", 12)
     feather.write_feather(TABLE, tmp_path / "t.feather")
     with open_table(tmp_path / "t.feather") as table:
         assert [batch.num_rows for batch in table.batches] == [2, 1]

@@ -6,9 +6,9 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
-from altnorm.model import load_model, save_model
+from altnorm.adjuster import Window
+from altnorm.io.model import load_model, save_model
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
-from altnorm.tuning import Window
 
 OLD, NEW = np.full(4, 0.25), np.array([0.04, 0.1, 0.16, 0.7])
 GRID = {"alphas": (0.5, 1.0, 2.0), "depths": (1,), "n_repeats": 2}
@@ -193,7 +193,7 @@ def test_what_each_family_becomes(fitted):
 
 def test_the_report_tells_it(fitted):
     pytest.importorskip("jinja2")
-    from altnorm.predictions import Predictions
+    from altnorm.io.predictions import Predictions
     from altnorm.report import render_report
 
     proba, codes = draw(600, NEW, 1, bias=bias_of("CV"))

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from sklearn.metrics import fbeta_score, make_scorer
 
-from altnorm._kinds import resolve_kind
-from altnorm.metrics import resolve_scoring
-from altnorm.tuning.attribution import Attribution, derivative, sureness
-from altnorm.tuning.folds import Validation
+from altnorm.adjuster.attribution import Attribution, derivative, sureness
+from altnorm.adjuster.folds import Validation
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.method.kinds import resolve_kind
 
 SINGLE = 1e-6  # contributions are kept in single precision
 

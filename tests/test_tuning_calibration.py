@@ -10,14 +10,14 @@ from sklearn import config_context
 from sklearn.metrics import log_loss
 
 from altnorm import Adjuster
-from altnorm.peers import BiasCorrectedTemperature, TemperatureScaling
-from altnorm.tuning.calibration import (
+from altnorm.adjuster.calibration import (
     FEWEST,
     Temperatures,
     cool,
     fit_temperatures,
     keep_decisions,
 )
+from altnorm.peers import BiasCorrectedTemperature, TemperatureScaling
 from tests.problems import planted, planted_labels
 
 

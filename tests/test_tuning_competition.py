@@ -7,10 +7,8 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import binom, norm
 
-from altnorm._kinds import resolve_kind
-from altnorm._scores import SINGLE_LABEL
-from altnorm.tuning.attribution import Attribution, Contribution
-from altnorm.tuning.evidence import (
+from altnorm.adjuster.attribution import Attribution, Contribution
+from altnorm.adjuster.evidence import (
     ExchangeTest,
     Finding,
     Ledger,
@@ -20,9 +18,9 @@ from altnorm.tuning.evidence import (
     settle,
     without_luck,
 )
-from altnorm.tuning.families import AlternatingFamily
-from altnorm.tuning.folds import Dealing, Validation
-from altnorm.tuning.settings import (
+from altnorm.adjuster.families import AlternatingFamily
+from altnorm.adjuster.folds import Dealing, Validation
+from altnorm.adjuster.settings import (
     PAPER_ALPHAS,
     PAPER_DEPTHS,
     PAPER_THRESHOLDS,
@@ -31,6 +29,8 @@ from altnorm.tuning.settings import (
     MatrixSetting,
     Setting,
 )
+from altnorm.evidence.scores import SINGLE_LABEL
+from altnorm.method.kinds import resolve_kind
 
 A, B = BiasSetting("labels", 64.0), MatrixSetting(4.0)
 MILD = Setting(1.0, 1, 0.75, "all", 0.1)

@@ -8,11 +8,11 @@ from scipy.special import expit, softmax
 from sklearn import config_context
 
 from altnorm import AlternatingNormalizer
-from altnorm._kinds import resolve_kind
-from altnorm._scores import SINGLE_LABEL
-from altnorm.tuning.crossfit import BinaryCrossFit, ClassCrossFit
-from altnorm.tuning.folds import Sample, Validation
-from altnorm.tuning.settings import Grid, Setting
+from altnorm.adjuster.crossfit import BinaryCrossFit, ClassCrossFit
+from altnorm.adjuster.folds import Sample, Validation
+from altnorm.adjuster.settings import Grid, Setting
+from altnorm.evidence.scores import SINGLE_LABEL
+from altnorm.method.kinds import resolve_kind
 
 EXACT = 1e-12
 SINGLE = 2e-5

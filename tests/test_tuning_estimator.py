@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from altnorm import AlternatingNormalizerCV
-from altnorm._validation import InputError
-from altnorm.tuning.folds import assign_folds
+from altnorm._base.validation import InputError
+from altnorm.adjuster.folds import assign_folds
 from tests.problems import MODES, SMALL, planted, planted_labels
 
 # Reproducible, in threads or not.

@@ -7,13 +7,13 @@ import pytest
 from scipy.special import softmax
 from sklearn import config_context
 
-from altnorm._kinds import resolve_kind
-from altnorm._scores import SINGLE_LABEL
+from altnorm.adjuster.calibration import try_calibrations
+from altnorm.adjuster.families import AlternatingFamily, BiasFamily, MatrixFamily
+from altnorm.adjuster.folds import Dealing, Validation
+from altnorm.adjuster.settings import BiasSetting, Grid, MatrixSetting, Setting
+from altnorm.evidence.scores import SINGLE_LABEL
+from altnorm.method.kinds import resolve_kind
 from altnorm.peers import MatrixScaling, ShrunkBias
-from altnorm.tuning.calibration import try_calibrations
-from altnorm.tuning.families import AlternatingFamily, BiasFamily, MatrixFamily
-from altnorm.tuning.folds import Dealing, Validation
-from altnorm.tuning.settings import BiasSetting, Grid, MatrixSetting, Setting
 from tests.problems import planted
 from tests.versions import present_versions
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold
 
-from altnorm._kinds import resolve_kind
-from altnorm._validation import InputError
-from altnorm.metrics import resolve_scoring
-from altnorm.tuning.folds import Dealing, Validation, assign_folds
+from altnorm._base.validation import InputError
+from altnorm.adjuster.folds import Dealing, Validation, assign_folds
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.method.kinds import resolve_kind
 
 
 def draw(n=120, m=4, seed=0):

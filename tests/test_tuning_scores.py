@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import f1_score, fbeta_score, log_loss, make_scorer
 
 from altnorm import AlternatingNormalizerCV
-from altnorm._validation import InputError
-from altnorm.metrics import decide, loose_macro_f1
+from altnorm._base.validation import InputError
+from altnorm.evidence.metrics import decide, loose_macro_f1
 from tests.problems import MODES, SMALL, planted, planted_labels
 
 # Scores.

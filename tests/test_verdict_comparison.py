@@ -8,9 +8,9 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn import metrics as sk
 
-from altnorm._validation import InputError
-from altnorm.metrics import decide, loose_macro_f1, resolve_scoring
-from altnorm.verdict import Verdict, compare_predictions, paired_interval
+from altnorm._base.validation import InputError
+from altnorm.evidence.metrics import decide, loose_macro_f1, resolve_scoring
+from altnorm.evidence.verdict import Verdict, compare_predictions, paired_interval
 from tests.problems import SCORES, label_problem, problem
 
 

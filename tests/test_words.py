@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizerCV, compare
-from altnorm._words import figures, model_words, plural, score_name, setting_words
-from altnorm.drift import Drift
+from altnorm._base.words import figures, model_words, plural, score_name, setting_words
+from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
+from altnorm.method.drift import Drift
 from altnorm.peers import Identity
-from altnorm.verdict import Caution, Verdict, compare_predictions
 from tests.test_verdict_comparison import RECORD
 
 TEST = Verdict(**RECORD)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from altnorm import Adjuster
-from altnorm.model import save_model
+from altnorm.io.model import save_model
 
 CLASSES = np.array(["ant", "bee", "cow"])
 CODE = Path(__file__).parent / "mlflow_model.py"

@@ -9,7 +9,7 @@ after the adjustment out. It needs altnorm, and the model file as an artifact na
 import mlflow
 import pandas as pd
 
-from altnorm.model import load_model
+from altnorm.io.model import load_model
 
 
 class Adjustment(mlflow.pyfunc.PythonModel):

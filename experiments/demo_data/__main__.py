@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
-from altnorm.datasets import DEMO_FILE, RESOLUTION, decode_log_proba
+from altnorm.io.datasets import DEMO_FILE, RESOLUTION, decode_log_proba
 
 DOWNLOAD = "https://raw.githubusercontent.com/clinc/oos-eval/master/data/data_imbalanced.json"
 """Where the data set is published by its authors (CC BY 3.0)."""

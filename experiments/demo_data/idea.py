@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from altnorm import Adjuster
-from altnorm.datasets import Demo, load_demo
+from altnorm.io.datasets import Demo, load_demo
 from experiments._figures import BLUE, GREY, INK, ORANGE, figure, save
 
 QUERY = "how do i report that i lost my card"

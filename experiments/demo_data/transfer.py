@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from altnorm.datasets import load_demo
+from altnorm.io.datasets import load_demo
+from altnorm.io.predictions import Predictions
 from altnorm.peers import MatrixScaling, ShrunkBias
-from altnorm.predictions import Predictions
 from experiments._output import markdown_table
 
 __all__ = ["main", "measure"]

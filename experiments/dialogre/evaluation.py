@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import f1_score
 
-from altnorm.metrics import decide, loose_micro_f1, tune_none_threshold
+from altnorm.evidence.metrics import decide, loose_micro_f1, tune_none_threshold
 from experiments._multilabel.files import read_seed
 
 __all__ = [

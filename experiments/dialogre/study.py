@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm.metrics import Score, tune_none_threshold
+from altnorm.evidence.metrics import Score, tune_none_threshold
 from experiments._multilabel.grid import GridPoint, scan
 from experiments._multilabel.methods import Fitted, fit_methods
 from experiments.dialogre.evaluation import (

@@ -12,8 +12,8 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm.method.reference import class_prior, post_stratify
 from altnorm.peers import MatrixScaling, ShrunkBias
-from altnorm.reference import class_prior, post_stratify
 from experiments.evidence.worlds import (
     Data,
     Rows,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
-from altnorm.metrics import decide
+from altnorm.evidence.metrics import decide
 
 __all__ = [
     "AGAINST",

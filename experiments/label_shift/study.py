@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm import Adjuster
-from altnorm.label_shift import Profile, balance_of_counts, profile_rows, take_in
+from altnorm.balance.label_shift import Profile, balance_of_counts, profile_rows, take_in
+from altnorm.balance.shift import judge_shift
 from altnorm.peers import LabelShiftEM, ShrunkBias
-from altnorm.shift import judge_shift
 from experiments.label_shift.informed import informed_balance
 from experiments.label_shift.worlds import WORLDS, draw_world
 from experiments.suite.files import Classifier

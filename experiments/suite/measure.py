@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import altnorm
 from altnorm import peers
-from altnorm.verdict import compare_predictions
+from altnorm.evidence.verdict import compare_predictions
 from experiments.suite.files import Classifier, read_classifier
 from experiments.suite.paper import published
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from altnorm.verdict import compare_predictions
+from altnorm.evidence.verdict import compare_predictions
 from experiments._output import parse_arguments, write_records
 from experiments.suite.files import read_classifier, suite_paths
 from experiments.suite.paper import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from altnorm.metrics import decide, loose_macro_f1, loose_micro_f1
+from altnorm.evidence.metrics import decide, loose_macro_f1, loose_micro_f1
 from experiments._multilabel.files import read_seed
 from experiments.ufet.data import LEVELS, level_of
 

@@ -3,16 +3,16 @@
 from importlib import import_module, metadata
 from typing import Any
 
-from altnorm._api import SUBMODULES
-from altnorm._asking import ask, judge
-from altnorm._classifier import AlternatingNormalizationClassifier
-from altnorm._entropy import ambiguity, topk_entropy
-from altnorm._errors import InputError
-from altnorm._functional import alternating_normalization, trajectory
-from altnorm._normalizer import AlternatingNormalizer
-from altnorm._topk import from_topk
-from altnorm.comparison import compare
-from altnorm.tuning import Adjuster, AlternatingNormalizerCV
+from altnorm._base.api import SUBMODULES
+from altnorm._base.errors import InputError
+from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
+from altnorm.adjuster.classifier import AlternatingNormalizationClassifier
+from altnorm.adjuster.comparison import compare
+from altnorm.asking.asking import ask, judge
+from altnorm.method.ambiguity import ambiguity, topk_entropy
+from altnorm.method.functional import alternating_normalization, trajectory
+from altnorm.method.normalizer import AlternatingNormalizer
+from altnorm.method.topk import from_topk
 
 __all__ = [
     "Adjuster",

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._kinds import kind_of
-from altnorm._words import plural
-from altnorm.peers import Identity
+from altnorm._base.words import plural
+from altnorm.families import Identity
+from altnorm.method.kinds import kind_of
 
 __all__ = ["ChangeCount"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._estimator import unnamed
-from altnorm._kinds import kind_of
-from altnorm.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
+from altnorm.method.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
+from altnorm.method.estimator import unnamed
+from altnorm.method.kinds import kind_of
 
 __all__ = ["DriftWatch"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._columns import listed, names_of
-from altnorm._formats import find_source
-from altnorm._kinds import kind_of
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
 from altnorm.cli._remedies import REMEDIES
-from altnorm.predictions import Layout, Predictions, read_texts
+from altnorm.io.columns import listed, names_of
+from altnorm.io.formats import find_source
+from altnorm.io.predictions import Layout, Predictions, read_texts
+from altnorm.method.kinds import kind_of
 
 __all__ = ["fit_named", "read_groups"]
 

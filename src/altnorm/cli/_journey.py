@@ -11,18 +11,18 @@ from typing import Any
 from rich.text import Text
 from sklearn.frozen import FrozenEstimator
 
-from altnorm._sentences import calibration_words, change_words, family_words, rise_words
-from altnorm._words import setting_words
+from altnorm._base.words import setting_words
+from altnorm.adjuster.comparison import Comparison, default_methods
+from altnorm.adjuster.estimator import BaseAdjuster
+from altnorm.adjuster.summary import does
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, score_table, show_cautions, show_verdict
 from altnorm.cli.compare import compare_files, comparison_table
-from altnorm.comparison import Comparison, default_methods
-from altnorm.evaluation import Evaluation, evaluate, tuned_for
-from altnorm.model import save_model
-from altnorm.predictions import Predictions
+from altnorm.evidence.sentences import calibration_words, change_words, family_words, rise_words
+from altnorm.io.model import save_model
+from altnorm.io.predictions import Predictions
 from altnorm.report import write_report
-from altnorm.tuning.estimator import BaseAdjuster
-from altnorm.tuning.summary import does
+from altnorm.report.evaluation import Evaluation, evaluate, tuned_for
 
 __all__ = ["Files", "Journey", "compare_tuned", "head", "show_files", "show_journey", "travel"]
 

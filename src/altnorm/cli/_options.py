@@ -11,10 +11,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from altnorm._formats import FORMATS
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
 from altnorm.cli._screen import errors
-from altnorm.predictions import Layout
+from altnorm.io.formats import FORMATS
+from altnorm.io.predictions import Layout
 
 __all__ = [
     "ClassColumns",

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
 from altnorm.cli._app import app
 from altnorm.cli._remedies import REMEDIES
 from altnorm.cli._screen import errors

@@ -14,10 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from altnorm._sentences import outcome, score_figures
-from altnorm._words import Figures
-from altnorm.explanation import ChangedRow
-from altnorm.verdict import Caution, Verdict
+from altnorm._base.words import Figures
+from altnorm.evidence.sentences import outcome, score_figures
+from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.method.explanation import ChangedRow
 
 __all__ = [
     "changed_table",

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from altnorm import AlternatingNormalizer
-from altnorm._balance import read_balance
-from altnorm._columns import names_of
-from altnorm._kinds import resolve_kind
-from altnorm._validation import InputError
+from altnorm._base.validation import InputError
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, print_json
-from altnorm.model import save_model
-from altnorm.predictions import Predictions
-from altnorm.reference import PRIORS
+from altnorm.io.balance_file import read_balance
+from altnorm.io.columns import names_of
+from altnorm.io.model import save_model
+from altnorm.io.predictions import Predictions
+from altnorm.method.kinds import resolve_kind
+from altnorm.method.reference import PRIORS
 
 __all__ = ["fit_unlabelled", "resolve_prior", "save_unlabelled"]
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from joblib import cpu_count
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-from altnorm.model import FORMAT_VERSION, versions
+from altnorm.io.model import FORMAT_VERSION, versions
 
 __all__ = ["short_version", "version_lines"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from altnorm._columns import (
+from altnorm._base.validation import InputError
+from altnorm.io.columns import (
     check_no_spare,
     class_columns,
     names_of,
     spare_columns,
     with_spare_hint,
 )
-from altnorm._estimator import unnamed
-from altnorm._formats import find_source
-from altnorm._tables import open_table
-from altnorm._validation import InputError
-from altnorm.evaluation import check_kind
-from altnorm.predictions import Layout, read_predictions
+from altnorm.io.formats import find_source
+from altnorm.io.predictions import Layout, read_predictions
+from altnorm.io.tables import open_table
+from altnorm.method.estimator import unnamed
+from altnorm.report.evaluation import check_kind
 
 __all__ = ["adapt_to_file"]
 
@@ -50,7 +50,7 @@ def adapt_to_file(
 
 
 def _window_of_table(normalizer: Any, source: Path, layout: Layout) -> Any:
-    from altnorm.arrow import take_in_batches
+    from altnorm.deploy.arrow import take_in_batches
 
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
     with open_table(source, numbers=columns, **layout.reading) as table:

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from altnorm._columns import names_of
-from altnorm._files import check_output
+from altnorm._base.files import check_output
+from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.cli._window import adapt_to_file
-from altnorm.model import load_model, save_model
-from altnorm.shift import Shift
+from altnorm.io.columns import names_of
+from altnorm.io.model import load_model, save_model
 
 EXAMPLE = "altnorm adapt model.safetensors new.parquet -o model2.safetensors"
 

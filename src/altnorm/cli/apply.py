@@ -11,7 +11,14 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from altnorm._columns import (
+from altnorm._base.validation import InputError
+from altnorm._base.words import plural
+from altnorm.cli import _options as options
+from altnorm.cli._changes import ChangeCount
+from altnorm.cli._drift import DriftWatch
+from altnorm.cli._screen import errors, out, print_json, progress
+from altnorm.cli._window import adapt_to_file
+from altnorm.io.columns import (
     check_adjusted,
     check_no_spare,
     class_columns,
@@ -20,19 +27,12 @@ from altnorm._columns import (
     spare_columns,
     with_spare_hint,
 )
-from altnorm._formats import find_source
-from altnorm._kinds import kind_of
-from altnorm._tables import is_table, open_table, write_table
-from altnorm._validation import InputError
-from altnorm._words import plural
-from altnorm.cli import _options as options
-from altnorm.cli._changes import ChangeCount
-from altnorm.cli._drift import DriftWatch
-from altnorm.cli._screen import errors, out, print_json, progress
-from altnorm.cli._window import adapt_to_file
-from altnorm.evaluation import check_kind
-from altnorm.model import load_model
-from altnorm.predictions import Layout, read_predictions, write_predictions
+from altnorm.io.formats import find_source
+from altnorm.io.model import load_model
+from altnorm.io.predictions import Layout, read_predictions, write_predictions
+from altnorm.io.tables import is_table, open_table, write_table
+from altnorm.method.kinds import kind_of
+from altnorm.report.evaluation import check_kind
 
 EXAMPLE = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
 
@@ -133,7 +133,7 @@ class _Job(NamedTuple):
 
 def _stream(job: _Job, n_jobs: int) -> int:
     """Adjust a table batch by batch."""
-    from altnorm.arrow import apply_batches, output_schema
+    from altnorm.deploy.arrow import apply_batches, output_schema
 
     _check_is_table(job.output)
     layout, normalizer, n_rows = job.layout, job.watch.normalizer, 0

@@ -8,10 +8,14 @@ from typing import Annotated
 
 import typer
 
-from altnorm._asking import find_changes
-from altnorm._columns import names_of
-from altnorm._files import check_output
-from altnorm._questions import (
+from altnorm._base.files import check_output
+from altnorm.asking.asking import find_changes
+from altnorm.cli import _options as options
+from altnorm.cli._screen import out, print_json
+from altnorm.io.columns import names_of
+from altnorm.io.model import load_model, model_metadata
+from altnorm.io.predictions import Layout, read_predictions
+from altnorm.io.questions import (
     Origin,
     Questions,
     make_questions,
@@ -19,11 +23,7 @@ from altnorm._questions import (
     read_questions,
     short_digest,
 )
-from altnorm.cli import _options as options
-from altnorm.cli._screen import out, print_json
-from altnorm.evaluation import check_kind
-from altnorm.model import load_model, model_metadata
-from altnorm.predictions import Layout, read_predictions
+from altnorm.report.evaluation import check_kind
 
 EXAMPLE = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"
 

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from altnorm import Adjuster
-from altnorm._files import check_output
+from altnorm._base.files import check_output
+from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
 from altnorm.cli._fit import read_groups
 from altnorm.cli._journey import Files, Journey, show_files, show_journey, travel
 from altnorm.cli._screen import out, print_json
-from altnorm.predictions import read_predictions, read_texts
+from altnorm.io.predictions import read_predictions, read_texts
 from altnorm.report import check_page
-from altnorm.tuning.summary import does
 
 EXAMPLE = "altnorm check val.parquet test.parquet --label intent"
 

@@ -14,10 +14,10 @@ from altnorm import Adjuster
 from altnorm.cli import _options as options
 from altnorm.cli._journey import Files, head, show_files, show_journey, travel
 from altnorm.cli._screen import errors, out, print_json
-from altnorm.datasets import Demo, load_demo
-from altnorm.evaluation import Evaluation
-from altnorm.explanation import ChangedRow
+from altnorm.io.datasets import Demo, load_demo
+from altnorm.method.explanation import ChangedRow
 from altnorm.report import check_page
+from altnorm.report.evaluation import Evaluation
 
 EXAMPLE = "altnorm demo"
 

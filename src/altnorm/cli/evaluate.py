@@ -16,10 +16,10 @@ from altnorm.cli._screen import (
     show_cautions,
     show_verdict,
 )
-from altnorm.evaluation import Evaluation
-from altnorm.evaluation import evaluate as evaluate_normalizer
-from altnorm.model import load_model
-from altnorm.predictions import Predictions, read_predictions
+from altnorm.io.model import load_model
+from altnorm.io.predictions import Predictions, read_predictions
+from altnorm.report.evaluation import Evaluation
+from altnorm.report.evaluation import evaluate as evaluate_normalizer
 
 EXAMPLE = "altnorm evaluate model.safetensors test.parquet --label intent"
 

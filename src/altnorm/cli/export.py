@@ -9,7 +9,7 @@ import typer
 
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.model import load_model
+from altnorm.io.model import load_model
 
 EXAMPLE = "altnorm export model.safetensors -o model.onnx"
 
@@ -40,7 +40,7 @@ def export(
     json: options.Json = False,
 ) -> None:
     """Write the model as an ONNX graph on standard operators, or append it to a classifier's."""
-    from altnorm.onnx import export as export_onnx
+    from altnorm.deploy.onnx import export as export_onnx
 
     export_onnx(
         load_model(model),

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from altnorm._questions import Questions, read_questions
+from altnorm.asking.judgement import GO_ON, Judgement
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.cli.ask import pool_questions
-from altnorm.judgement import GO_ON, Judgement
-from altnorm.model import load_model, model_metadata
+from altnorm.io.model import load_model, model_metadata
+from altnorm.io.questions import Questions, read_questions
 
 EXAMPLE = "altnorm judge model.safetensors ask.csv"
 _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}

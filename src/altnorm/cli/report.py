@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from altnorm._files import check_output
+from altnorm._base.files import check_output
 from altnorm.cli import _options as options
 from altnorm.cli._journey import compare_tuned
 from altnorm.cli._screen import out, print_json
-from altnorm.model import load_model
-from altnorm.predictions import read_predictions, read_texts
+from altnorm.io.model import load_model
+from altnorm.io.predictions import read_predictions, read_texts
 
 EXAMPLE = "altnorm report model.safetensors test.parquet --label intent -o report.html"
 

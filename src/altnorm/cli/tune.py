@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from altnorm import Adjuster, AlternatingNormalizerCV
-from altnorm._columns import listed, names_of
-from altnorm._files import check_output
-from altnorm._sentences import calibration_words
-from altnorm._words import plural, setting_words
+from altnorm._base.files import check_output
+from altnorm._base.words import plural, setting_words
+from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
 from altnorm.cli._fit import fit_named, read_groups
 from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
-from altnorm.model import save_model
-from altnorm.predictions import Predictions, read_predictions
-from altnorm.tuning.summary import does
+from altnorm.evidence.sentences import calibration_words
+from altnorm.io.columns import listed, names_of
+from altnorm.io.model import save_model
+from altnorm.io.predictions import Predictions, read_predictions
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
 DEPTHS, THRESHOLDS = "1,2,3,4,5", "0.25,0.5,0.75"

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from altnorm._files import check_output, replacing
-from altnorm._validation import InputError
-from altnorm.comparison import Comparison
-from altnorm.predictions import Predictions
+from altnorm._base.files import check_output, replacing
+from altnorm._base.validation import InputError
+from altnorm.adjuster.comparison import Comparison
+from altnorm.io.predictions import Predictions
 
 __all__ = ["check_page", "render_report", "write_report"]
 
@@ -61,7 +61,7 @@ def write_report(
     title : str, optional
         Title of the page.
     scoring : str, callable or Score, optional
-        As for :func:`altnorm.evaluation.evaluate`.
+        As for :func:`altnorm.report.evaluation.evaluate`.
     seen : bool, default=False
         Whether the predictions are those that the normalizer was fitted on. Their labels are not
         looked at again: the verdict of the fit is all that they can say.
@@ -73,7 +73,7 @@ def write_report(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from altnorm import AlternatingNormalizer
-    >>> from altnorm.datasets import load_demo
+    >>> from altnorm.io.datasets import load_demo
     >>> from altnorm.report import write_report
     >>> demo = load_demo()
     >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)

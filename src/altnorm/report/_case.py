@@ -8,15 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._kinds import LabelKind, kind_of
-from altnorm._normalizer import AlternatingNormalizer
-from altnorm.drift import Drift, count_usage, fitted_usage, measure_drift
-from altnorm.evaluation import Evaluation, before_and_after, check_kind, evaluate, explain_change
-from altnorm.explanation import Explanation
-from altnorm.peers import Identity
-from altnorm.predictions import Predictions
-from altnorm.tuning.summary import calibrates
-from altnorm.verdict import Verdict
+from altnorm.adjuster.summary import calibrates
+from altnorm.evidence.verdict import Verdict
+from altnorm.families import Identity
+from altnorm.io.predictions import Predictions
+from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.method.explanation import Explanation
+from altnorm.method.kinds import LabelKind, kind_of
+from altnorm.method.normalizer import AlternatingNormalizer
+from altnorm.report.evaluation import (
+    Evaluation,
+    before_and_after,
+    check_kind,
+    evaluate,
+    explain_change,
+)
 
 __all__ = ["Case", "read_case"]
 

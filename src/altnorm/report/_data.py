@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._words import Figures, score_name
-from altnorm.comparison import Comparison
-from altnorm.display import _measures as measures
-from altnorm.display._records import Flows
-from altnorm.predictions import Predictions
+from altnorm._base.words import Figures, score_name
+from altnorm.adjuster.comparison import Comparison
+from altnorm.io.predictions import Predictions
 from altnorm.report._case import Case
 from altnorm.report._live import live_data
 from altnorm.report._reference import Reference, find_reference
 from altnorm.report._rows import changed_rows
 from altnorm.report._views import view_of
 from altnorm.report._words import typeset
+from altnorm.report.display import _measures as measures
+from altnorm.report.display._records import Flows
 
 __all__ = ["chart_data"]
 

@@ -10,8 +10,8 @@ import warnings
 
 import numpy as np
 
-from altnorm._errors import InputWarning
-from altnorm._functional import alternating_normalization
+from altnorm._base.errors import InputWarning
+from altnorm.method.functional import alternating_normalization
 from altnorm.report._reference import Block, Reference
 
 __all__ = ["ALPHAS", "THRESHOLDS", "TOP", "adjusted", "affordable_rows", "quantized"]

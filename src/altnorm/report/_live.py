@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._array import quiet
+from altnorm._base.arrays import quiet
 from altnorm.report import _deep as _deeper
 from altnorm.report._case import Case
 from altnorm.report._packing import pack

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._array import quiet
-from altnorm._kinds import SingleLabel
-from altnorm._scaling import column_log_sums, log_add
-from altnorm.predictions import Predictions
+from altnorm._base.arrays import quiet
+from altnorm.io.predictions import Predictions
+from altnorm.method.kinds import SingleLabel
+from altnorm.method.scaling import column_log_sums, log_add
 from altnorm.report._case import Case
 
 __all__ = ["Block", "Reference", "find_reference", "log_sums"]

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._kinds import LabelKind
-from altnorm.display import _measures as measures
-from altnorm.display._records import ClassUse, Flows
+from altnorm.method.kinds import LabelKind
 from altnorm.report import _deep
 from altnorm.report._case import Case
 from altnorm.report._packing import pack
 from altnorm.report._reference import Block, Reference
+from altnorm.report.display import _measures as measures
+from altnorm.report.display._records import ClassUse, Flows
 
 __all__ = ["View", "view_of"]
 

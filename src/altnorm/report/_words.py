@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from altnorm._sentences import remarks, rise_words, score_figures
-from altnorm._words import Figures, plural
-from altnorm.comparison import Comparison
+from altnorm._base.words import Figures, plural
+from altnorm.adjuster.comparison import Comparison
+from altnorm.evidence.sentences import remarks, rise_words, score_figures
+from altnorm.evidence.verdict import Verdict
 from altnorm.report._case import Case
-from altnorm.verdict import Verdict
 
 __all__ = ["Answer", "answer", "cautions", "score_line", "typeset", "value_words"]
 

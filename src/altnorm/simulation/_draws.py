@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Cell = tuple[int, int, int]
 
 _SIZES = (*range(2, 11), *range(20, 101, 10))
-# Those of the paper's simulation; its tuning tries more, see `altnorm.tuning.settings`.
+# Those of the paper's simulation; its tuning tries more, see `altnorm.adjuster.settings`.
 _ALPHAS = (*(k / 10 for k in range(1, 10)), *(float(k) for k in range(1, 10)))
 PAPER_EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 

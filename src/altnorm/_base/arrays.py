@@ -1,0 +1,399 @@
+"""Namespace, device and dtype: everything altnorm knows about array libraries.
+
+The numerical modules are written against the array API standard. The few things the standard
+lacks (top-k, scattering into an array that may be immutable) are resolved here, once.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from array_api_compat import array_namespace as _array_namespace
+from array_api_compat import (
+    device,
+    is_array_api_obj,
+    is_cupy_namespace,
+    is_dask_array,
+    is_jax_namespace,
+    is_numpy_array,
+    is_numpy_namespace,
+    is_torch_array,
+    is_torch_namespace,
+)
+from sklearn import get_config
+
+__all__ = [
+    "Array",
+    "KeptResults",
+    "are_distributions",
+    "array_namespace",
+    "as_array",
+    "block_slices",
+    "column_of_max",
+    "concat_blocks",
+    "device",
+    "dtype_name",
+    "entries_at",
+    "exp_in_place",
+    "fused",
+    "is_array_api_obj",
+    "is_foreign",
+    "log_softmax",
+    "may_keep",
+    "move",
+    "on_host",
+    "place_of",
+    "power_in_place",
+    "put_rows",
+    "quiet",
+    "scatter",
+    "softmax",
+    "take_entries",
+    "take_rows",
+    "to_numpy",
+    "top_columns",
+    "top_k",
+    "widest_float",
+]
+
+Array = Any
+"""An array of any supported library; the standard has no common base class to name."""
+
+# A block of this many bytes stays in a core's cache, where elementwise passes are cheapest.
+_CACHE_BYTES = 2**21
+
+# What may be kept for the next call is this share of scikit-learn's `working_memory`.
+_KEPT_SHARE = 0.125
+
+_FUSED = ("torch.float32", "torch.float64")  # what kernels compute in
+
+# Products of small blocks leave most of a GPU idle, so a block takes this share of its free memory.
+_DEVICE_SHARE = 0.25
+
+_NUMPY = _array_namespace(np.empty(0))
+_cached_name = cache(str)
+
+
+def array_namespace(*arrays: Array) -> Any:
+    """Return the one library of some arrays, in the form of the array API standard."""
+    # NumPy's is asked for dozens of times for a single row, and looking it up takes a while.
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return _array_namespace(*arrays)
+    return _NUMPY
+
+
+def is_foreign(values: Any) -> bool:
+    """Whether `values` is an array of a library other than NumPy, perhaps on another device."""
+    if type(values) is np.ndarray:
+        return False
+    return is_array_api_obj(values) and not (is_numpy_array(values) or is_dask_array(values))
+
+
+def on_host(values: Any) -> Any:
+    """Return arrays of other libraries as NumPy arrays, and all else as it is."""
+    return to_numpy(values) if is_foreign(values) else values
+
+
+def move(values: Any, like: Any) -> Any:
+    """Return `values` where `like` is, if that is an array of another library than NumPy."""
+    if not is_foreign(like):
+        return values
+    xp = array_namespace(like)
+    if is_array_api_obj(values) and array_namespace(values) is xp:
+        return values
+    return xp.asarray(np.ascontiguousarray(values), device=device(like))
+
+
+def as_array(values: Any, like: Array) -> Array:
+    """Return `values` as an array of the library, device and dtype of `like`."""
+    xp = array_namespace(like)
+    # No two libraries take each other's arrays reliably; the way through NumPy always exists.
+    if is_array_api_obj(values) and array_namespace(values) is not xp:
+        values = to_numpy(values)
+    return xp.asarray(values, dtype=like.dtype, device=device(like))
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """Copy `array` to host memory as a NumPy array."""
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return np.asarray(array.detach().cpu())
+    if is_cupy_namespace(xp):
+        return array.get()
+    if is_numpy_namespace(xp) or is_jax_namespace(xp):
+        return np.asarray(array)
+    return np.from_dlpack(array)
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype of any library."""
+    # NumPy puts it together anew each time, which takes a while.
+    return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
+
+
+def widest_float(like: Array) -> Any:
+    """Return the most precise real dtype that the library has on the device of `like`."""
+    xp = array_namespace(like)
+    if is_numpy_namespace(xp):
+        return np.float64
+    kinds = xp.__array_namespace_info__().dtypes(kind="real floating", device=device(like))
+    return kinds.get("float64", like.dtype)
+
+
+def take_rows(array: Array, rows: np.ndarray) -> Array:
+    """Return the rows that `rows`, a mask or numbers in host memory, stands for."""
+    if is_numpy_array(array):
+        return array[rows]
+    xp = array_namespace(array)
+    numbers = np.flatnonzero(rows) if rows.dtype == bool else rows
+    return xp.take(array, xp.asarray(numbers, device=device(array)), axis=0)
+
+
+def put_rows(array: Array, rows: np.ndarray, values: Array) -> Array:
+    """Return `array` with other values in some rows, a mask in host memory; in place if it can."""
+    xp = array_namespace(array)
+    values = xp.astype(move(values, array), array.dtype, copy=False)
+    return scatter(array, xp.asarray(rows, device=device(array)), values)
+
+
+def column_of_max(array: Any) -> np.ndarray:
+    """Return the column of the largest entry of each row, the first of equal ones, as NumPy."""
+    if not is_foreign(array):
+        return np.asarray(array).argmax(axis=1)
+    return to_numpy(array_namespace(array).argmax(array, axis=1))
+
+
+def entries_at(array: Array, columns: np.ndarray) -> np.ndarray:
+    """Return the entry of each row in its column, as NumPy."""
+    if is_numpy_array(array):
+        return array[np.arange(columns.size), columns]
+    rows = array_namespace(array).arange(columns.size, device=device(array))
+    return to_numpy(take_entries(array, rows, move(columns, array)[:, None]))[:, 0]
+
+
+def softmax(scores: Array) -> Array:
+    """Return ``exp(scores)`` with each row divided by its sum."""
+    xp = array_namespace(scores)
+    top = xp.max(scores, axis=1, keepdims=True)
+    p = xp.exp(scores - top)
+    return p / xp.sum(p, axis=1, keepdims=True)
+
+
+def log_softmax(scores: Array) -> Array:
+    """Return the logarithm of the softmax of each row."""
+    xp = array_namespace(scores)
+    shifted = scores - xp.max(scores, axis=1, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=1, keepdims=True))
+
+
+def quiet(xp: Any) -> AbstractContextManager[Any]:
+    """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant.
+
+    JAX, which is silent, is told not to round the factors of a product in single precision.
+    """
+    if is_jax_namespace(xp):
+        from jax import default_matmul_precision
+
+        return default_matmul_precision("highest")
+    if is_torch_namespace(xp) or is_cupy_namespace(xp):
+        return nullcontext()
+    return np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore")
+
+
+def top_k(array: Array, k: int) -> Array:
+    """Return the `k` largest values of each row, largest first."""
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return xp.topk(array, k, dim=1).values
+    if is_jax_namespace(xp):
+        from jax.lax import top_k as jax_top_k
+
+        return jax_top_k(array, k)[0]
+    if is_numpy_namespace(xp):
+        # Partition first: the ten largest of many classes need no full sort.
+        if k < array.shape[1]:
+            array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
+        return np.sort(array, axis=1)[:, ::-1]
+    return xp.sort(array, axis=1, descending=True)[:, :k]
+
+
+def top_columns(array: Array, k: int) -> Array:
+    """Return the columns of the `k` largest values of each row, the smallest of them last."""
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return xp.topk(array, k, dim=1).indices
+    if is_jax_namespace(xp):
+        from jax.lax import top_k as jax_top_k
+
+        return jax_top_k(array, k)[1]
+    if is_numpy_namespace(xp):
+        first = array.shape[1] - k
+        return np.argpartition(array, first, axis=1)[:, first:][:, ::-1]
+    return xp.argsort(array, axis=1, descending=True)[:, :k]
+
+
+def take_entries(array: Array, rows: Array, columns: Array) -> Array:
+    """Return ``array[rows[:, None], columns]``, without a copy of whole rows."""
+    xp = array_namespace(array)
+    # The standard has no indexing by two arrays; positions in the flat array do.
+    flat = xp.reshape(rows[:, None] * array.shape[1] + columns, (-1,))
+    return xp.reshape(xp.take(xp.reshape(array, (-1,)), flat), columns.shape)
+
+
+def exp_in_place(array: Array) -> Array:
+    """Return ``exp(array)``, in the memory of `array` where the library allows it."""
+    xp = array_namespace(array)
+    if is_numpy_namespace(xp):
+        return np.exp(array, out=array)
+    if is_torch_namespace(xp) and not array.requires_grad:
+        return array.exp_()
+    return xp.exp(array)
+
+
+def power_in_place(array: Array, exponent: float) -> Array:
+    """Return ``array ** exponent`` of positive numbers, in the memory of `array` where possible."""
+    kernels = fused(array, by_row=False)
+    if kernels is not None and exponent != -1:  # which is a mere division
+        return kernels.power(array, exponent)
+    array **= exponent
+    return array
+
+
+def are_distributions(array: Array, tolerance: float) -> bool:
+    """Whether each row sums to 1, about, and no entry is negative; NaN is neither."""
+    if not array.shape[0]:
+        return True
+    kernels = fused(array)
+    if kernels is not None:
+        return bool(kernels.are_distributions(array, tolerance))
+    xp = array_namespace(array)
+    close = xp.abs(xp.sum(array, axis=1) - 1) <= tolerance
+    return bool(xp.all(close) & (xp.min(array) >= 0))
+
+
+def fused(*arrays: Array, by_row: bool = True) -> Any:
+    """Return the module of kernels written for such arrays, or None.
+
+    Each operation of a library on a GPU reads and writes the whole array; a kernel does so once.
+    With `by_row`, it holds whole rows of the first of the arrays.
+    """
+    first = arrays[0]
+    if not is_torch_array(first) or first.device.type != "cuda" or str(first.dtype) not in _FUSED:
+        return None
+    alike = all(a.dtype == first.dtype and a.is_contiguous() and a.numel() for a in arrays)
+    kernels = _cuda_kernels() if alike and not any(a.requires_grad for a in arrays) else None
+    too_wide = kernels is not None and by_row and first.shape[-1] > kernels.WIDEST
+    return None if too_wide else kernels
+
+
+@cache
+def _cuda_kernels() -> Any:
+    try:
+        from altnorm._base import cuda as _cuda
+
+        _cuda.try_out()
+    except Exception:  # no Triton, or none of what it needs to compile: all works without it
+        return None
+    return _cuda
+
+
+def scatter(array: Array, where: Any, values: Array) -> Array:
+    """Return `array` with ``array[where] = values``; in place where the library allows it."""
+    # JAX arrays cannot be written to.
+    if is_jax_namespace(array_namespace(array)):
+        return array.at[where].set(values)
+    array[where] = values
+    return array
+
+
+def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) -> Iterator[slice]:
+    """Cut `n_rows` into slices whose temporaries fit scikit-learn's ``working_memory``.
+
+    On a GPU the budget is a quarter of its free memory, where that is more.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows to cut.
+    bytes_per_row : int
+        Size of the temporaries that one row needs.
+    like : array
+        An array of the library and device the work runs on.
+    cached : bool
+        Whether the work is elementwise, so that blocks on the CPU should also fit its cache.
+    """
+    budget = get_config()["working_memory"] * 2**20
+    if cached and is_numpy_namespace(array_namespace(like)):
+        budget = min(budget, _CACHE_BYTES)
+    if n_rows * bytes_per_row > budget:  # else there is no need to ask, which takes a while
+        budget = max(budget, _DEVICE_SHARE * _free_bytes(like))
+    step = max(1, int(budget // max(1, bytes_per_row)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def _free_bytes(like: Array) -> int:
+    """Memory that is free on the GPU that holds `like`; 0 elsewhere, or where nobody knows."""
+    xp = array_namespace(like)
+    if is_torch_namespace(xp) and like.device.type == "cuda":
+        from torch import cuda
+
+        pool = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
+        return int(cuda.mem_get_info(like.device)[0] + pool)
+    if is_cupy_namespace(xp):
+        import cupy
+
+        with like.device:
+            return int(like.device.mem_info[0] + cupy.get_default_memory_pool().free_bytes())
+    if is_jax_namespace(xp):
+        known = next(iter(like.devices())).memory_stats() or {}
+        return int(known.get("bytes_limit", 0) - known.get("bytes_in_use", 0))
+    return 0
+
+
+def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
+    """Stack row blocks into one array shaped like `like`, holding one block at a time."""
+    xp = array_namespace(like)
+    if is_jax_namespace(xp):
+        return xp.concat([*blocks, xp.zeros_like(like)[:0]], axis=0)
+    out = xp.empty_like(like)
+    start = 0
+    for block in blocks:
+        out[start : start + block.shape[0], ...] = block
+        start += block.shape[0]
+    return out
+
+
+class KeptResults:
+    """Results that owners need again, each as long as what it was made from is the same.
+
+    They live as long as their owners, and neither pickles nor files hold them.
+    """
+
+    def __init__(self) -> None:
+        self._held: WeakKeyDictionary[Any, tuple[Any, Any, Any]] = WeakKeyDictionary()
+
+    def get(self, owner: Any, arrays: tuple[Any, ...], key: Any, make: Callable[[], Any]) -> Any:
+        """Return what `make` made of the very `arrays` and of an equal `key`."""
+        held = self._held.get(owner)
+        same = held is not None and all(map(operator.is_, held[0], arrays))
+        if held is None or not same or held[1] != key:
+            held = self._held[owner] = arrays, key, make()
+        return held[2]
+
+
+def may_keep(size: int) -> bool:
+    """Whether so many numbers in double precision may be kept for the next call."""
+    return 8 * size <= _KEPT_SHARE * get_config()["working_memory"] * 2**20
+
+
+def place_of(array: Array) -> tuple[Any, ...]:
+    """Library, dtype and device: arrays that agree in them can be used together."""
+    return array_namespace(array), array.dtype, device(array)

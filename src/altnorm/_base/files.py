@@ -1,0 +1,133 @@
+"""Files that are either complete or not there: written under a temporary name, moved into place."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from altnorm._base.validation import InputError
+
+__all__ = ["check_input", "check_output", "file_error", "replacing"]
+
+
+def file_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
+    """Return an error about a file as such: its name, its form, what it must hold."""
+    return InputError(rule, offender, remedy, code="file", **fields)
+
+
+def check_input(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that can be read."""
+    source = Path(path)
+    if source.is_dir():
+        raise file_error(
+            "The input must be a file",
+            f"'{source}' is a folder",
+            "Name a file in it.",
+            value=source,
+        )
+    if not source.exists():
+        raise file_error(
+            f"The input '{source}' does not exist", remedy="Check its name and folder."
+        )
+    return source
+
+
+def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
+    """Return the path that a file may be written to, links resolved."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise file_error(
+            f"The output's folder '{target.parent}' does not exist", remedy="Create it first."
+        )
+    if target.exists() and not target.is_file():
+        raise file_error(
+            "The output must be a file",
+            f"'{path}' is not a regular file",
+            "Choose another name.",
+            value=path,
+        )
+    if target.exists() and not force:
+        raise _exists(target)
+    return target
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
+    """Give a temporary name to write to, and move what was written to `path` at the end.
+
+    Nothing incomplete ever stands under `path`, and what stood there before stays until the new
+    file is complete and on disk. On an error or an interrupt the temporary file is removed.
+    Of two writers without `force` the first to finish wins and the second fails; with `force` the
+    last one wins, whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The final name.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+
+    Yields
+    ------
+    pathlib.Path
+        An empty file in the folder of `path`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from altnorm._base.files import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "result.txt") as temporary:
+    ...         _ = temporary.write_text("complete")
+    ...     (Path(folder) / "result.txt").read_text()
+    'complete'
+    """
+    target = check_output(path, force=force)
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
+    try:
+        # The mode is the one an ordinary `open` would give; the random name is ours alone.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        mode = (target if target.exists() else temporary).stat().st_mode
+        yield temporary
+        temporary.chmod(mode & 0o7777)  # the writer may have put a file of its own there
+        _to_disk(temporary)
+        _move(temporary, target, force)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _move(temporary: Path, target: Path, force: bool) -> None:
+    if force:
+        os.replace(temporary, target)
+    else:
+        try:
+            os.link(temporary, target)  # unlike a rename, fails if another writer was faster
+        except FileExistsError:
+            raise _exists(target) from None
+        except OSError:  # a file system without hard links
+            check_output(target)
+            os.replace(temporary, target)
+    with suppress(OSError):  # some systems cannot open or sync a folder
+        _to_disk(target.parent)
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _exists(target: Path) -> InputError:
+    return InputError(
+        f"The output '{target}' exists already",
+        remedy="Choose another name, or pass force=True (on the command line --force) to replace "
+        "it.",
+        code="exists",
+    )

@@ -1,0 +1,150 @@
+"""Data frames of any kind: the names of their columns, and these in order as one array.
+
+Frames are told apart by what they can do, so that no library has to be imported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.errors import InputError
+
+__all__ = ["check_once", "check_same_names", "collected", "column_names", "named_columns"]
+
+
+def column_names(values: Any) -> list[Any] | None:
+    """Names of the columns, None if `values` is not a data frame.
+
+    Parameters
+    ----------
+    values : object
+        A frame of pandas, Polars (lazy or not), PyArrow or DuckDB, or anything else.
+
+    Returns
+    -------
+    list or None
+        The names, in the order of the columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from altnorm._base.frames import column_names
+    >>> column_names(pd.DataFrame({"cat": [0.2], "dog": [0.8]}))
+    ['cat', 'dog']
+    """
+    if _is_lazy(values):
+        return list(values.collect_schema().names())
+    if hasattr(values, "column_names") and hasattr(values, "schema"):  # PyArrow
+        return list(values.column_names)
+    columns = getattr(values, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)
+
+
+def collected(values: Any) -> Any:
+    """Return an array in place of a frame that scikit-learn cannot read; all else as it is."""
+    if not _is_foreign(values):
+        return values
+    return _read(values, column_names(values) or [])
+
+
+def named_columns(values: Any, wanted: Sequence[Any], *, by_position: bool) -> Any:
+    """Return the wanted columns of a frame in their order; None if columns count by position.
+
+    Parameters
+    ----------
+    values : object
+        A frame, or anything else, which has no names.
+    wanted : sequence
+        Names of the columns, compared as text. Others are left out.
+    by_position : bool
+        Whether columns without any wanted name may be taken as they come. Only frames that
+        scikit-learn reads itself, and warns of, are.
+
+    Returns
+    -------
+    array, frame or None
+        What scikit-learn's ``check_array`` takes.
+    """
+    names = column_names(values)
+    if names is None:
+        return None
+    if names == list(range(len(names))) and not _is_foreign(values):
+        return None  # pandas numbers the columns of an array
+    texts, wanted = [str(name) for name in names], [str(name) for name in wanted]
+    if by_position and not _is_foreign(values) and not set(wanted).intersection(texts):
+        return None
+    check_same_names(wanted, texts, extra=False)
+    check_once(wanted, texts)
+    named = dict(zip(texts, names, strict=True))
+    return _read(values, [named[name] for name in wanted])
+
+
+def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool = True) -> None:
+    """Raise unless `found` has every wanted name and, if `extra` names are an error, no other."""
+    known, present = set(wanted), set(found)
+    missing = [name for name in wanted if name not in present]
+    others = [name for name in found if name not in known]
+    if missing:
+        message = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
+        near = get_close_matches(missing[0], others[:1000], 1) or (others[:1] if extra else [])
+        if near:
+            message += f"; unknown column '{near[0]}': did you mean '{missing[0]}'"
+        raise InputError(
+            "There must be one column for each class",
+            message,
+            "Rename the columns.",
+            value=missing[0],
+            code="columns",
+        )
+    if others and extra:
+        raise InputError(
+            "There must be one column for each class and no other",
+            f"{len(others)} of {len(found)} are no known class, the first is '{others[0]}'",
+            "Drop or rename them.",
+            code="columns",
+        )
+
+
+def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:
+    """Raise unless each wanted name is among `found` exactly once."""
+    count = Counter(found)
+    for name in wanted:
+        if count[name] != 1:
+            raise InputError(
+                f"Column {name!r} must be there once",
+                f"it is there {count[name]} times among the {len(found)} columns",
+                "Rename the columns, or pass another name.",
+                code="columns",
+            )
+
+
+def _is_lazy(values: Any) -> bool:
+    return hasattr(values, "collect_schema") and hasattr(values, "collect")
+
+
+def _is_relation(values: Any) -> bool:
+    """Whether `values` is a relation of DuckDB."""
+    return hasattr(values, "fetchnumpy") and hasattr(values, "project")
+
+
+def _is_foreign(values: Any) -> bool:
+    is_arrow = hasattr(values, "column_names") and hasattr(values, "schema")
+    return is_arrow or _is_lazy(values) or _is_relation(values)
+
+
+def _read(values: Any, names: list[Any]) -> Any:
+    """The columns `names` of a frame, in this order and with nothing else read."""
+    if _is_relation(values):
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        found = values.project(quoted).fetchnumpy()
+        return np.column_stack([np.ma.filled(found[name], np.nan) for name in names])
+    if hasattr(values, "lazy"):  # Polars; scikit-learn would widen single precision
+        return values.lazy().select(names).collect().to_numpy()
+    if _is_foreign(values):
+        return np.column_stack([np.asarray(values.column(name)) for name in names])
+    return values[names]

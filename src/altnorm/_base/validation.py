@@ -1,0 +1,389 @@
+"""Raise on bad input, return clean arrays.
+
+Every message gives the rule, the offender, its value and the remedy, in one sentence or two.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.arrays import (
+    Array,
+    are_distributions,
+    array_namespace,
+    as_array,
+    dtype_name,
+    is_array_api_obj,
+    quiet,
+    to_numpy,
+    widest_float,
+)
+from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, warn
+from altnorm._base.rounding import find_rounding
+
+__all__ = [
+    "InputError",
+    "InputTypeError",
+    "Place",
+    "check_amplification",
+    "check_choice",
+    "check_device_array",
+    "check_integer",
+    "check_level",
+    "check_positive",
+    "check_prior",
+    "check_proba",
+    "check_same_classes",
+    "check_weight",
+]
+
+_AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
+_PROBA_REMEDY = (
+    "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
+    "divide each row by its sum."
+)
+
+
+def sum_tolerance(dtype_name: str) -> float:
+    """How far the sum of a row of probabilities may be from 1."""
+    return 1e-2 if "16" in dtype_name else 1e-4
+
+
+def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY) -> Array:
+    """Return `proba` as a floating (n, m) array whose rows are probability distributions."""
+    array = check_matrix(proba, name)
+    if array.shape[1] < 2:
+        raise InputError(
+            f"`{name}` must have one column per class and at least 2 classes",
+            f"it has shape {tuple(array.shape)}",
+            "For one probability per row, pass the columns [1 - p, p].",
+            value=tuple(array.shape),
+            code="shape",
+        )
+    xp = array_namespace(array)
+    given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
+    with quiet(xp):
+        if not are_distributions(array, sum_tolerance(given)):
+            array = _repair_rows(check_entries(array, name), sum_tolerance(given), name, remedy)
+    if "16" in given:  # the type itself says how the rows were rounded
+        array = array / xp.sum(array, axis=1, keepdims=True)
+    return array
+
+
+def _repair_rows(array: Array, tolerance: float, name: str, remedy: str) -> Array:
+    """Divide rows by their sums where rounding explains these; raise where it does not."""
+    xp = array_namespace(array)
+    sums = xp.sum(array, axis=1)
+    wrong, array = _undo_rounding(xp.abs(sums - 1) > tolerance, sums, array, name)
+    _raise_first(
+        wrong,
+        sums,
+        f"Each row of `{name}` must sum to 1",
+        "rows do not",
+        remedy,
+        code="row_sum",
+        note="sum {:.6g}",
+    )
+    return array
+
+
+def _undo_rounding(wrong: Array, sums: Array, array: Array, name: str) -> tuple[Array, Array]:
+    """Divide rows by their sums where rounding explains these; return what it does not explain."""
+    xp = array_namespace(array)
+    rounding = find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
+    if rounding is None:
+        return wrong, array
+    explained = wrong & (xp.abs(sums - 1) <= rounding.tolerance * (1 + 1e-6))
+    left = wrong & ~explained
+    if bool(xp.any(left)):
+        return left, array
+    off = to_numpy(sums)[to_numpy(explained)]
+    message = (
+        f"{off.size} of {array.shape[0]} rows of `{name}` sum to {off.min():.4f} .. "
+        f"{off.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
+        "sums."
+    )
+    warn(InputWarning(message, "rounded_rows"))
+    return left, array / xp.where(explained, sums, xp.ones_like(sums))[:, None]
+
+
+def check_matrix(values: Any, name: str) -> Array:
+    """Return `values` as a two-dimensional array of real floating dtype."""
+    array = values if is_array_api_obj(values) else np.asarray(values)
+    if array.ndim != 2:
+        raise InputError(
+            f"`{name}` must be two-dimensional, one row per example and one column per class",
+            f"it has shape {tuple(array.shape)}",
+            f"Reshape a single row with `{name}[None, :]`.",
+            value=tuple(array.shape),
+            code="shape",
+        )
+    xp = array_namespace(array)
+    if not _is_real_floating(xp, array.dtype):
+        raise InputTypeError(
+            f"`{name}` must hold floating-point numbers",
+            f"its dtype is {array.dtype}",
+            f"Convert it, for example with `{name}.astype(float)`, if its values really are "
+            "probabilities.",
+            value=array.dtype,
+            code="dtype",
+        )
+    if "16" in dtype_name(array.dtype):  # half precision is a storage format, not one to compute in
+        array = xp.astype(array, xp.float32)
+    return array
+
+
+def check_device_array(values: Array, name: str = "proba") -> Array:
+    """Return an array of another library as scikit-learn would one of NumPy: (n, m) and finite.
+
+    Numbers that are not floating become so, and half precision becomes single.
+    """
+    xp = array_namespace(values)
+    if not xp.isdtype(values.dtype, ("bool", "complex floating", "real floating")):
+        values = xp.astype(values, widest_float(values))
+    array = check_matrix(values.detach() if hasattr(values, "detach") else values, name)
+    if not array.shape[0]:
+        raise InputError(
+            f"`{name}` must have at least one row",
+            "Found array with 0 sample(s)",
+            "Pass predictions.",
+            value=tuple(array.shape),
+            code="shape",
+        )
+    if not bool(xp.all(xp.isfinite(array))):
+        check_entries(array, name)
+    return array
+
+
+def check_entries(array: Array, name: str) -> Array:
+    """Return `array` with 0 for what rounding made negative; raise if other entries are.
+
+    Raises also if an entry is not finite.
+    """
+    xp = array_namespace(array)
+    _raise_first(
+        ~xp.isfinite(array),
+        array,
+        f"`{name}` must be finite",
+        "entries are not",
+        "Drop or repair those rows.",
+        code="not_finite",
+        note="{}",
+    )
+    _raise_first(
+        array < -_rounding_error(xp, array),
+        array,
+        f"`{name}` must not be negative",
+        "entries are",
+        "If these are logits, turn them into probabilities first (softmax).",
+        code="negative",
+        note="{:.6g}",
+    )
+    return xp.where(array < 0, xp.zeros_like(array), array)
+
+
+def _rounding_error(xp: Any, array: Array) -> float:
+    """How far below 0 a difference of probabilities may come out."""
+    return 4 * float(xp.finfo(array.dtype).eps)
+
+
+def check_same_classes(proba: Array, reference: Array) -> None:
+    """Raise unless both arrays come from one library and have the same classes."""
+    try:
+        array_namespace(proba, reference)
+    except TypeError:
+        raise InputTypeError(
+            "`proba` and `reference` must come from one array library",
+            f"they are {type(proba).__name__} and {type(reference).__name__}",
+            "Convert one of them.",
+            code="array_library",
+        ) from None
+    if proba.shape[1] != reference.shape[1]:
+        raise InputError(
+            "`proba` and `reference` must have the same classes",
+            f"`proba` has {proba.shape[1]} columns and `reference` has {reference.shape[1]}",
+            "Pass the same classes in the same order.",
+            value=reference.shape[1],
+            code="classes",
+        )
+    if reference.shape[0] == 0:
+        raise InputError(
+            "`reference` must have at least one row",
+            "it has none",
+            "Pass confident predictions, or raise the ambiguity threshold so that some rows "
+            "count as confident.",
+            value=0,
+            code="no_reference",
+        )
+
+
+def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
+    """Return class weights summing to 1, in the library and dtype of `like`; None is uniform."""
+    n_classes = like.shape[1]
+    if prior is None:
+        return as_array(np.full(n_classes, 1.0 / n_classes), like)
+    host = _check_vector(prior, n_classes, name, "class")
+    if host.sum() <= 0:
+        raise InputError(
+            f"`{name}` must give some class a positive weight",
+            f"all {n_classes} entries are 0",
+            "Pass class frequencies, or None for a uniform prior.",
+            value=0.0,
+            code="no_weight",
+        )
+    return as_array(host / host.sum(), like)
+
+
+def check_weight(
+    weight: Any, rows: Array, name: str = "reference_weight", unit: str = "reference row"
+) -> Array | None:
+    """Return one non-negative weight per row, or None where every row counts once."""
+    if weight is None:
+        return None
+    host = _check_vector(weight, rows.shape[0], name, unit)
+    if host.sum() <= 0:
+        raise InputError(
+            f"`{name}` must give some row a positive weight",
+            f"all {host.size} entries are 0",
+            "Pass None to count every row once.",
+            value=0.0,
+            code="no_weight",
+        )
+    _check_range(host, array_namespace(rows).finfo(rows.dtype), name)
+    return as_array(host, rows)
+
+
+def _check_range(weight: np.ndarray, limits: Any, name: str) -> None:
+    """Raise if a weight would become 0 or infinite in the precision that it is used in."""
+    low, high = float(limits.smallest_normal), math.sqrt(float(limits.max))
+    wrong = np.flatnonzero((weight > high) | ((weight > 0) & (weight < low)))
+    if wrong.size:
+        raise InputError(
+            f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision",
+            f"{wrong.size} of {weight.size} entries are not",
+            "Leave out rows that hardly count, or pass float64.",
+            value=float(weight[wrong[0]]),
+            code="weight_range",
+            place=Place(int(wrong[0]), note=f"{weight[wrong[0]]:.6g}"),
+        )
+
+
+def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
+    """Return a finite number that is positive (or zero, if allowed)."""
+    rule = "a finite number, 0 or greater" if zero else "a finite number greater than 0"
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0 or (value == 0 and not zero):
+        raise _parameter_error(name, rule, value, 1.0)
+    return float(value)
+
+
+def check_level(value: Any, name: str) -> float:
+    """Return a number between 0 and 1, both excluded, such as a significance level."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise _parameter_error(name, "a number between 0 and 1", value, 0.05)
+    return float(value)
+
+
+def check_amplification(alpha: float, depth: int, largest: float) -> None:
+    """Raise if ``alpha ** depth``, by which logarithms grow, could leave the range of numbers."""
+    limit = min(_AMPLIFICATION, largest**0.25)
+    if depth * math.log(alpha) > math.log(limit) or alpha < 1 / limit:
+        raise InputError(
+            f"`alpha` ** `depth` must be at most {limit:.0e}, and `alpha` at least {1 / limit:.0e}",
+            f"alpha is {alpha:g} and depth is {depth}",
+            "Pass a smaller `depth`, or an `alpha` closer to 1.",
+            value=(alpha, depth),
+            code="amplification",
+        )
+
+
+def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+    """Return an integer between `low` and `high`."""
+    rule = f"an integer, {low} or greater" if high is None else f"an integer from {low} to {high}"
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < low or (high is not None and int(value) > high):
+        raise _parameter_error(name, rule, value, low)
+    return int(value)
+
+
+def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+    """Raise unless `value` is one of `choices`."""
+    if not any(
+        value is choice or (isinstance(value, str) and value == choice) for choice in choices
+    ):
+        rule = " or ".join(repr(choice) for choice in choices)
+        raise _parameter_error(name, rule, value, choices[0])
+
+
+def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputError:
+    return InputError(
+        f"`{name}` must be {rule}",
+        f"it is {value!r}",
+        f"Pass for example {name}={example!r}.",
+        value=value,
+        code="parameter",
+    )
+
+
+def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
+    host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    if host.shape != (length,):
+        raise InputError(
+            f"`{name}` must have one entry per {unit}, shape ({length},)",
+            f"it has shape {host.shape}",
+            f"Pass {length} numbers.",
+            value=host.shape,
+            code="shape",
+        )
+    if host.dtype.kind not in "fiu":
+        raise InputTypeError(
+            f"`{name}` must hold numbers",
+            f"its dtype is {host.dtype}",
+            f"Pass {length} numbers.",
+            value=host.dtype,
+            code="dtype",
+        )
+    host = host.astype(np.float64)
+    bad = np.flatnonzero(~(np.isfinite(host) & (host >= 0)))
+    if bad.size:
+        raise InputError(
+            f"`{name}` must be finite and not negative",
+            f"{bad.size} of {length} entries are not, the first is entry {bad[0]} "
+            f"({host[bad[0]]:.6g})",
+            "Pass frequencies or counts.",
+            value=float(host[bad[0]]),
+            code="weight",
+        )
+    return host
+
+
+def _is_real_floating(xp: Any, dtype: Any) -> bool:
+    if "float16" in dtype_name(
+        dtype
+    ):  # array-api-strict knows no half precision, NumPy and PyTorch do
+        return True
+    return bool(xp.isdtype(dtype, "real floating"))
+
+
+def _raise_first(
+    wrong: Array, values: Array, rule: str, offender: str, remedy: str, *, code: str, note: str
+) -> None:
+    """Raise an error that counts the offenders in `wrong` and names the first; none, no error."""
+    mask = to_numpy(wrong)
+    found = np.flatnonzero(mask)
+    if not found.size:
+        return
+    first = np.unravel_index(found[0], mask.shape)
+    value = float(to_numpy(values)[first])
+    raise InputError(
+        rule,
+        f"{found.size} of {mask.size} {offender}",
+        remedy,
+        value=value,
+        code=code,
+        place=Place(int(first[0]), int(first[1]) if len(first) > 1 else None, note.format(value)),
+    )

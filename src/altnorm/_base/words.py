@@ -1,0 +1,303 @@
+"""Numbers, names and settings as people read them, made in one place.
+
+Shares are told in per cent and their differences in points; losses are told as losses, lower is
+better; a difference is that of the rounded numbers beside it; and there is no negative zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+__all__ = [
+    "DO_NOTHING",
+    "FAMILY_NAMES",
+    "Figures",
+    "figures",
+    "html_card",
+    "html_table",
+    "model_words",
+    "p_words",
+    "percent",
+    "plural",
+    "score_name",
+    "setting_words",
+]
+
+DO_NOTHING = "do nothing"
+"""What leaving the predictions alone is called among methods."""
+
+NAMES = {
+    "f1_macro": "macro-F1",
+    "f1_micro": "micro-F1",
+    "f1_weighted": "weighted F1",
+    "f1_samples": "F1 of a row",
+    "loose_macro_f1": "loose macro-F1",
+    "loose_micro_f1": "loose micro-F1",
+    "subset_accuracy": "exact-match accuracy",
+    "top_k_accuracy": "top-2 accuracy",
+    "matthews_corrcoef": "Matthews correlation",
+    "neg_brier_score": "Brier score",
+    "roc_auc": "ROC AUC",
+}
+
+# Of several labels per row, accuracy counts those rows that have every label right.
+_NAMES = {False: NAMES, True: NAMES | {"accuracy": "exact-match accuracy"}}
+
+FAMILY_NAMES = {
+    "alternating": "alternating normalization",
+    "bias": "bias family",
+    "matrix": "matrix family",
+    "temperature": "temperature",
+}
+
+_DOES = {
+    "alternating": "adjusts rows in doubt",
+    "bias": "multiplies each class by a factor",
+    "matrix": "repairs confusions of pairs of classes",
+}
+
+_STRONG, _WEAK = 16.0, 1.0  # penalties on the paths of `altnorm.families.shrunk`
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A comparison of two scores as text.
+
+    Attributes
+    ----------
+    name : str
+        Name of the score.
+    before, after : str
+        The scores, shares in per cent.
+    change, low, high : str
+        Their difference and its interval, with a sign.
+    unit : str
+        "points" or "".
+    p_value : str
+        "p < 0.001" or "p = 0.03".
+    lower : bool
+        Whether lower is better.
+    better : {"better", "worse", "unclear"}
+        What the interval says.
+    numbers : tuple of float
+        Change, low and high as numbers, in `unit`.
+    """
+
+    name: str
+    before: str
+    after: str
+    change: str
+    low: str
+    high: str
+    unit: str
+    p_value: str
+    lower: bool
+    better: str
+    numbers: tuple[float, float, float]
+
+    @property
+    def change_and_unit(self) -> str:
+        """The difference with its unit."""
+        return f"{self.change} {self.unit}".rstrip()
+
+    @property
+    def changed(self) -> bool:
+        """Whether the rounded scores differ."""
+        return self.before != self.after
+
+
+def figures(
+    scoring: str,
+    before: float,
+    after: float,
+    interval: tuple[float, float],
+    p_value: float,
+    *,
+    in_points: bool,
+    multilabel: bool = False,
+) -> Figures:
+    """Turn scores, of which larger is better, into text.
+
+    Parameters
+    ----------
+    scoring : str
+        Name of the score; one that starts with "neg_" is the negative of a loss.
+    before, after : float
+        The scores.
+    interval : tuple of float
+        Interval of their difference.
+    p_value : float
+        Of the difference.
+    in_points : bool
+        Whether the score is a share.
+    multilabel : bool, default=False
+        Whether there are several labels per row.
+
+    Returns
+    -------
+    Figures
+        The texts.
+
+    Examples
+    --------
+    >>> from altnorm._base.words import figures
+    >>> found = figures("neg_log_loss", -1.27, -1.0523, (0.2, 0.24), 1e-5, in_points=False)
+    >>> found.name, found.before, found.after, found.change, found.low
+    ('log loss', '1.270', '1.052', '-0.218', '-0.240')
+    """
+    lower = scoring.startswith("neg_")
+    scale = (-1.0 if lower else 1.0) * (100.0 if in_points else 1.0)
+    bounds = sorted(scale * bound for bound in interval)
+    gain = scale * (after - before)
+    largest = max(abs(v) for v in (gain, *bounds) if not math.isnan(v))
+    digits = (2 if 0 < largest < 1 else 1) if in_points else 3
+    first, last = (round(scale * v, digits) for v in (before, after))
+    unit = "%" if in_points else ""
+    return Figures(
+        name=score_name(scoring, multilabel),
+        before=_fixed(first, digits) + unit,
+        after=_fixed(last, digits) + unit,
+        change=_fixed(last - first, digits, sign=True),
+        low=_fixed(bounds[0], digits, sign=True),
+        high=_fixed(bounds[1], digits, sign=True),
+        unit="points" if in_points else "",
+        p_value=p_words(p_value),
+        lower=lower,
+        better="better" if interval[0] > 0 else "worse" if interval[1] < 0 else "unclear",
+        numbers=(gain, bounds[0], bounds[1]),
+    )
+
+
+def _fixed(value: float, digits: int, *, sign: bool = False) -> str:
+    if not math.isfinite(value):
+        return "unknown"
+    rounded = round(value, digits) + 0.0  # no negative zero
+    return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """A count with its noun.
+
+    Examples
+    --------
+    >>> from altnorm._base.words import plural
+    >>> plural(1, "row"), plural(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in per cent."""
+    return _fixed(100 * share, digits) + "%"
+
+
+def p_words(p_value: float) -> str:
+    """A p-value with its sign of relation."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def score_name(scoring: str, multilabel: bool = False) -> str:
+    """Name of a score for people; that of a loss without its sign."""
+    return _NAMES[multilabel].get(scoring, scoring.removeprefix("neg_").replace("_", " "))
+
+
+def setting_words(params: Mapping[str, Any]) -> str:
+    """Tell the setting of a family in words.
+
+    Parameters
+    ----------
+    params : mapping
+        As `best_params_` holds them.
+
+    Returns
+    -------
+    str
+        The family and what its parameters mean.
+
+    Examples
+    --------
+    >>> from altnorm._base.words import setting_words
+    >>> setting_words({"member": "labels", "ridge": 64.0})
+    'bias family, strong penalty'
+    """
+    if "alpha" in params:
+        return _alternating_words(params)
+    ridge = float(params.get("ridge", math.nan))
+    strength = "strong" if ridge >= _STRONG else "weak" if ridge <= _WEAK else "medium"
+    if "member" in params:
+        towards = ", shrunk towards the class prior" if params["member"] == "prior" else ""
+        return f"{FAMILY_NAMES['bias']}, {strength} penalty{towards}"
+    if "ridge" in params:
+        few = ", few confusions" if params.get("penalty") == "cauchy" else ""
+        return f"{FAMILY_NAMES['matrix']}, {strength} penalty{few}"
+    return ", ".join(f"{name} {value}" for name, value in params.items())
+
+
+def model_words(family: str | None, *, calibrates: bool) -> str:
+    """Say in a few words what a tuned model does.
+
+    Parameters
+    ----------
+    family : str or None
+        As `family_` holds it.
+    calibrates : bool
+        Whether it calibrates probabilities.
+
+    Examples
+    --------
+    >>> from altnorm._base.words import model_words
+    >>> model_words(None, calibrates=True)
+    'changes no decision, calibrates probabilities'
+    """
+    if family is None and not calibrates:
+        return "changes nothing"
+    does = "changes no decision" if family is None else _DOES.get(family, family)
+    return f"{does}, calibrates probabilities" if calibrates else does
+
+
+def _alternating_words(params: Mapping[str, Any]) -> str:
+    words = [
+        FAMILY_NAMES["alternating"],
+        f"exponent {params['alpha']:g}",
+        plural(params.get("depth", 1), "iteration"),
+        f"rows with an ambiguity above {params.get('threshold', 0.75):g}",
+        "all rows as reference"
+        if params.get("reference") == "all"
+        else "confident rows as reference",
+    ]
+    if params.get("smoothing"):
+        words.append(f"smoothing {params['smoothing']:g}")
+    return ", ".join(words)
+
+
+# Notebooks.
+
+_CELL = "text-align:{};padding:.15em .8em .15em 0"
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, the first column to the left and the others to the right."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        styled = (
+            f'<{tag} style="{_CELL.format("right" if j else "left")}">{escape(cell)}</{tag}>'
+            for j, cell in enumerate(cells)
+        )
+        return f"<tr>{''.join(styled)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def html_card(sentence: str, cautions: Sequence[str] = (), *parts: str) -> str:
+    """Return a sentence, bold up to its colon, more HTML, and cautions."""
+    start, colon, rest = sentence.partition(":")
+    opening = f"<b>{escape(start)}{colon}</b>{escape(rest)}" if colon else escape(sentence)
+    listed = "".join(f"<li>Caution: {escape(text)}</li>" for text in cautions)
+    listed = f"<ul>{listed}</ul>" if listed else ""
+    return f'<div class="altnorm"><p>{opening}</p>{"".join(parts)}{listed}</div>'

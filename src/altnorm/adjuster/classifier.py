@@ -1,0 +1,257 @@
+"""AlternatingNormalizationClassifier: a classifier and its normalizer as one estimator."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
+from sklearn.utils import Tags, assert_all_finite, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import (
+    _num_features,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
+
+from altnorm._base.labels import check_targets, class_codes
+from altnorm._base.validation import InputError
+from altnorm.adjuster import Adjuster
+from altnorm.method.estimator import require_labels
+
+__all__ = ["AlternatingNormalizationClassifier"]
+
+
+class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose doubtful predictions are re-adjusted by alternating normalization.
+
+    The normalizer must see predictions for rows that the classifier was not trained on. With a
+    :class:`~sklearn.frozen.FrozenEstimator` the data given to `fit` are validation data and the
+    classifier stays as it is. Otherwise such predictions come from
+    :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
+    data.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with ``predict_proba``.
+    normalizer : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer, optional
+        What adjusts the predictions; None is ``Adjuster()``.
+    cv : int or splitter, optional
+        How to get predictions for the training data; as in `cross_val_predict`. Not used with a
+        `FrozenEstimator`.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    normalizer_ : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer
+        The fitted normalizer; its `verdict_` says whether the adjustment helps.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    n_features_in_ : int
+        Number of features the classifier was fitted on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from altnorm import AlternatingNormalizationClassifier
+    >>> X, y = make_classification(500, 10, n_informative=4, n_classes=3, random_state=0)
+    >>> model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (500, 3)
+    """
+
+    def __init__(self, estimator: Any, normalizer: Any = None, *, cv: Any = None) -> None:
+        self.estimator = estimator
+        self.normalizer = normalizer
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, **params: Any) -> AlternatingNormalizationClassifier:
+        """Fit the classifier, unless it is frozen, and the normalizer.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data, or validation data for a frozen classifier.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        **params : dict
+            Metadata such as `sample_weight` and `groups`, routed to the classifier, the normalizer
+            and the splitter if metadata routing is enabled (a default normalizer asks for both),
+            else passed to each that accepts it. With `groups` whole groups are dealt into folds,
+            by :class:`~sklearn.model_selection.StratifiedGroupKFold` unless `cv` is a splitter.
+
+        Returns
+        -------
+        self : AlternatingNormalizationClassifier
+            The fitted classifier.
+        """
+        y = self._check_labels(y)
+        fit_params, normalizer_params, split_params = self._route(params)
+        _check_has_proba(self.estimator)
+        _check_takes_proba(self.normalizer)
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_ = self.estimator
+            proba = _predict_proba(self.estimator_, X)
+        else:
+            proba = cross_val_predict(
+                self.estimator,
+                X,
+                y,
+                # Splits, not the splitter: groups reach it with and without metadata routing.
+                cv=list(self._splitter(y, **split_params).split(X, y, **split_params)),
+                method="predict_proba",
+                params=fit_params,
+            )
+            self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        self._copy_fitted(X)
+        codes = class_codes(y, self.classes_)
+        self.normalizer_ = clone(self._unfitted_normalizer()).fit(proba, codes, **normalizer_params)
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the adjusted class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Adjusted class probabilities.
+        """
+        check_is_fitted(self)
+        proba = self.normalizer_.transform(_predict_proba(self.estimator_, X))
+        return np.asarray(proba)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class after the adjustment.
+
+        Parameters
+        ----------
+        X : array-like
+            As for :meth:`predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        check_is_fitted(self)
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return how metadata is routed to the classifier and the normalizer.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing.
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        router = (
+            MetadataRouter(owner=type(self).__name__)
+            .add(estimator=self.estimator, method_mapping=to_fit)
+            .add(normalizer=self._unfitted_normalizer(), method_mapping=to_fit)
+        )
+        if isinstance(self.estimator, FrozenEstimator):
+            return router
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        return router.add(splitter=self._splitter(None, groups=True), method_mapping=to_split)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        return tags
+
+    def _check_labels(self, y: Any) -> np.ndarray:
+        require_labels(self, y, "Pass class labels.")
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        return check_targets(labels)
+
+    def _unfitted_normalizer(self) -> Any:
+        if self.normalizer is not None:
+            return self.normalizer
+        if not get_config()["enable_metadata_routing"]:
+            return Adjuster()
+        # Nobody could ask on its behalf, and it makes use of both.
+        return Adjuster().set_fit_request(sample_weight=True, groups=True)
+
+    def _splitter(self, y: Any, groups: Any = None) -> Any:
+        """What deals the rows into folds for `cross_val_predict`, groups whole."""
+        if groups is None or not (self.cv is None or isinstance(self.cv, Integral)):
+            return check_cv(self.cv, y, classifier=True)
+        return StratifiedGroupKFold(5 if self.cv is None else self.cv)
+
+    def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Metadata for the classifier, the normalizer and the splitter."""
+        if not params:
+            return {}, {}, {}
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", **params)
+            split = {} if frozen else routed.splitter.split
+            return routed.estimator.fit, routed.normalizer.fit, split
+        # Without routing each gets what the signature of its `fit` names.
+        takers = [self.estimator, self._unfitted_normalizer()]
+        parts = [
+            {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
+            for taker in takers
+        ]
+        parts.append({"groups": params["groups"]} if "groups" in params and not frozen else {})
+        unknown = sorted(params.keys() - set().union(*parts))
+        if unknown:
+            raise InputError(
+                "`fit` takes metadata that the classifier or the normalizer accepts",
+                f"neither accepts {', '.join(unknown)}",
+                "Leave it out.",
+                value=", ".join(unknown),
+                code="parameter",
+            )
+        return tuple(parts)
+
+    def _copy_fitted(self, X: Any) -> None:
+        """Take over what the fitted classifier knows of its input and its classes."""
+        self.classes_ = self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        # Classifiers outside scikit-learn need not count their features.
+        if not hasattr(self, "n_features_in_"):
+            self.n_features_in_ = _num_features(X)
+
+
+def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
+    return np.asarray(estimator.predict_proba(X))
+
+
+def _check_has_proba(estimator: Any) -> None:
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            "`estimator` must have predict_proba",
+            f"{type(estimator).__name__} has none",
+            "Wrap it in scikit-learn's CalibratedClassifierCV to get probabilities.",
+            value=type(estimator).__name__,
+            code="parameter",
+        )
+
+
+def _check_takes_proba(normalizer: Any) -> None:
+    if getattr(normalizer, "input", "proba") != "proba":
+        raise InputError(
+            "`normalizer` must take probabilities, which is what predict_proba gives",
+            f"its input is {normalizer.input!r}",
+            "Pass a normalizer with input='proba'.",
+            value=normalizer.input,
+            code="parameter",
+        )

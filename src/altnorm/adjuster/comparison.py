@@ -1,0 +1,248 @@
+"""Alternating normalization next to the methods a careful user compares it with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from altnorm._base.progress import track
+from altnorm._base.validation import InputError
+from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
+from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.verdict import Verdict, compare_predictions
+from altnorm.families import (
+    BatchCalibration,
+    BiasCorrectedTemperature,
+    GlobalThreshold,
+    Identity,
+    LabelShiftEM,
+    LabelThresholds,
+    PriorReweighting,
+    TemperatureScaling,
+)
+from altnorm.method.kinds import kind_of, kind_of_labels
+
+__all__ = ["Comparison", "MethodResult", "compare", "default_methods"]
+
+ALTERNATING = FAMILY_NAMES["alternating"]
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method on the test data, next to the untouched predictions."""
+
+    method: str
+    score: float
+    gain: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    n_fixed: int
+    n_broken: int
+
+    @classmethod
+    def from_verdict(cls, method: str, verdict: Verdict) -> MethodResult:
+        """Take over what a comparison of predictions found."""
+        return cls(
+            method,
+            verdict.after,
+            verdict.gain,
+            verdict.ci_low,
+            verdict.ci_high,
+            verdict.p_value,
+            verdict.n_fixed,
+            verdict.n_broken,
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row per method, best first where printed.
+
+    Attributes
+    ----------
+    scoring : str
+        Name of the score.
+    base : float
+        Score of the untouched predictions.
+    rows : tuple of MethodResult
+        One for each method, in the order given.
+    in_points : bool
+        Whether differences are told in points (hundredths).
+    """
+
+    scoring: str
+    base: float
+    rows: tuple[MethodResult, ...]
+    in_points: bool = True
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[MethodResult]:
+        return iter(self.rows)
+
+    def __getitem__(self, i: int) -> MethodResult:
+        return self.rows[i]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries, for a data frame or JSON."""
+        return [dict(vars(row)) for row in self.rows]
+
+    def figures(self, row: MethodResult) -> Figures:
+        """Return the numbers of a row as text."""
+        interval = row.ci_low, row.ci_high
+        return figures(
+            self.scoring, self.base, row.score, interval, row.p_value, in_points=self.in_points
+        )
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return the table as text, with its header, best first."""
+        name = score_name(self.scoring)
+        name += " (lower is better)" if self.scoring.startswith("neg_") else ""
+        change = "points" if self.in_points else "change"
+        header = ("method", name, change, "95% interval", "p-value", "fixed", "broken")
+        lines: list[tuple[str, ...]] = [header]
+        for row in sorted(self.rows, key=lambda row: -row.score):
+            figures = self.figures(row)
+            interval = f"{figures.low} to {figures.high}"
+            p_value = figures.p_value.removeprefix("p ").removeprefix("= ")
+            counts = f"{row.n_fixed:,}", f"{row.n_broken:,}"
+            lines.append((row.method, figures.after, figures.change, interval, p_value, *counts))
+        return lines
+
+    def alternative(self) -> str:
+        """Name the method that helps most on these rows; empty where none clearly does.
+
+        Said where the model in question does not help, so that its "no" is not read as "nothing
+        does".
+        """
+        best = max(self.rows, key=lambda row: row.score)
+        if not best.ci_low > 0:
+            return ""
+        figures = self.figures(best)
+        change = f"{figures.change_and_unit}, 95% interval {figures.low} to {figures.high}"
+        return (
+            f"Another method helps on these rows: {best.method}, {figures.name} {figures.before} "
+            f"-> {figures.after} ({change}). It was picked among {len(self.rows)} by the labels of "
+            "these rows: expect a little less."
+        )
+
+    def __str__(self) -> str:
+        lines = self.cells()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(f"{cell:{'>' if j else '<'}{widths[j]}}" for j, cell in enumerate(line))
+            for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        header, *rows = self.cells()
+        return html_table(header, rows)
+
+
+def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[str, Any]:
+    """Return the methods that :func:`compare` tries, by name."""
+    if multilabel:
+        modes = ("pairs", "labelwise")
+        return {
+            DO_NOTHING: Identity(multilabel="pairs"),
+            "global threshold": GlobalThreshold(),
+            "label thresholds": LabelThresholds(),
+            **{
+                f"{ALTERNATING}, {mode}": AlternatingNormalizerCV(
+                    multilabel=mode, random_state=random_state
+                )
+                for mode in modes
+            },
+        }
+    return {
+        DO_NOTHING: Identity(),
+        "temperature scaling": TemperatureScaling(),
+        "BCTS": BiasCorrectedTemperature(),
+        "prior re-weighting": PriorReweighting(),
+        "label-shift EM": LabelShiftEM(),
+        "label-shift EM, bare": LabelShiftEM(calibrate=False),
+        "batch calibration": BatchCalibration(),
+        ALTERNATING: AlternatingNormalizerCV(random_state=random_state),
+        "altnorm": Adjuster(random_state=random_state),
+    }
+
+
+def compare(
+    val_proba: Any,
+    val_y: Any,
+    test_proba: Any,
+    test_y: Any,
+    *,
+    methods: Mapping[str, Any] | None = None,
+    scoring: Any = None,
+    verbose: int = 0,
+) -> Comparison:
+    """Fit each method on validation data and compare it with doing nothing on test data.
+
+    Parameters
+    ----------
+    val_proba : array-like of shape (n_validation, n_classes)
+        Validation predictions.
+    val_y : array-like of shape (n_validation,) or (n_validation, n_classes)
+        Validation labels; a 0/1 matrix for multi-label problems.
+    test_proba, test_y : array-like
+        The same for test data, which serve for the comparison only.
+    methods : mapping of str to estimator, optional
+        Estimators with fit(proba, y) and transform(proba). None takes the peers in
+        :mod:`altnorm.families`, :class:`AlternatingNormalizerCV` and :class:`Adjuster`.
+    scoring : str or callable, optional
+        As for :func:`altnorm.evidence.metrics.resolve_scoring`; None is the accuracy, or micro-F1
+        for multi-label problems.
+    verbose : int, default=0
+        Whether to show a progress bar (needs Rich).
+
+    Returns
+    -------
+    Comparison
+        One row per method: score, gain with its interval and p-value, rows fixed and broken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import compare
+    >>> from altnorm.families import BiasCorrectedTemperature, Identity
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=800)
+    >>> proba = np.exp(rng.normal(size=(800, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0])
+    >>> proba /= proba.sum(axis=1, keepdims=True)
+    >>> methods = {"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()}
+    >>> result = compare(proba[:400], y[:400], proba[400:], y[400:], methods=methods)
+    >>> [row.method for row in result if row.gain > 0]
+    ['BCTS']
+    """
+    multilabel = np.ndim(val_y) == 2
+    methods = default_methods(multilabel) if methods is None else methods
+    if not methods:
+        raise InputError(
+            "`methods` must name at least one estimator",
+            "it is empty",
+            "Pass for example {'BCTS': BiasCorrectedTemperature()}, or None for all of them.",
+            code="parameter",
+        )
+    # Reads probabilities as every method does, so that "before" is what they start from.
+    identity = Identity(multilabel=kind_of_labels(multilabel).multilabel)
+    before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
+    kind = kind_of(identity)
+    truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
+    score = resolve_scoring(scoring, multilabel)
+    rows = []
+    items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
+    for name, method in items:
+        after = np.asarray(clone(method).fit(val_proba, val_y).transform(test_proba))
+        verdict = compare_predictions(truth, before, after, scoring=score)
+        rows.append(MethodResult.from_verdict(name, verdict))
+    # Every method starts from the same score; the first will do.
+    base = rows[0].score - rows[0].gain
+    return Comparison(score.name, base, tuple(rows), score.in_points)

@@ -1,0 +1,381 @@
+"""Record batches in, record batches out: the way to every engine that speaks Arrow."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils.validation import check_is_fitted
+
+from altnorm._base.validation import InputError, Place
+from altnorm.io.columns import check_adjusted, names_of
+from altnorm.method.estimator import ProbabilityTransformer, unnamed
+from altnorm.method.kinds import kind_of
+
+try:
+    import pyarrow as pa
+except ImportError as error:
+    raise ImportError(
+        "altnorm.arrow needs the `arrow` extra; install it with pip install 'altnorm[arrow]'"
+    ) from error
+
+from altnorm.deploy.batch_layout import BatchLayout, find_layout, read_matrix, write_matrix
+
+__all__ = ["apply_batches", "output_schema", "take_in_batches"]
+
+
+def apply_batches(
+    normalizer: Any,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    columns: str | Sequence[str] | None = None,
+    prefix: str = "",
+    output: str | None = None,
+    prediction: str | None = None,
+    n_jobs: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Adjust a stream of record batches; memory does not grow with its length.
+
+    Probabilities come one column per class, matched to ``normalizer.classes_`` by name in any
+    order, or as one column of lists (fixed-size lists, lists or large lists, or an extension type
+    stored as one of them), whose entries follow ``normalizer.classes_``. All other columns pass
+    through untouched. A fixed-size list is read without a copy, and every result is handed to
+    Arrow without one.
+
+    Parameters
+    ----------
+    normalizer : AlternatingNormalizer or any fitted object with its methods
+        Only ``transform``, ``predict`` and ``classes_`` are used. Each batch is adjusted on its
+        own, so rows must not depend on each other.
+    batches : iterable of pyarrow.RecordBatch
+        All of one schema, for example a ``pyarrow.RecordBatchReader``. Floating-point numbers of
+        any width; they keep it.
+    columns : str or sequence of str, optional
+        A string is the name of the column of lists. A sequence names the columns of the classes,
+        each of which must be one. None finds them: every class (after `prefix`) must have a
+        column.
+    prefix : str, default=""
+        What precedes the class in the name of its column. A column with a prefix that is not a
+        class is an error.
+    output : str, optional
+        Keep the probabilities as they were and append the adjusted ones: under this name (lists)
+        or under names that begin with it (one column per class). None replaces them in place.
+    prediction : str, optional
+        Append a column of this name with the predicted class; for multi-label problems, with the
+        list of predicted labels.
+    n_jobs : int, optional
+        Threads that adjust batches at the same time; the order is kept. None is 1, -1 all cores.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        One for each batch, in order, with the schema that :func:`output_schema` gives.
+
+    Raises
+    ------
+    InputError
+        Where the stream breaks a rule: the message names the row, counted from 0 over the whole
+        stream, and the column. Batches before it have been yielded, none of it has.
+
+    See Also
+    --------
+    altnorm.deploy.spark.transform, altnorm.deploy.ray.transform : The same on a cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from altnorm import AlternatingNormalizer
+    >>> from altnorm.deploy.arrow import apply_batches
+    >>> validation = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
+    >>> labels = np.array(["dog", "dog", "dog", "cat"])
+    >>> normalizer = AlternatingNormalizer(threshold=0.5, prior="uniform").fit(validation, labels)
+    >>> batch = pa.record_batch({"id": [7, 8], "dog": [0.02, 0.55], "cat": [0.98, 0.45]})
+    >>> (adjusted,) = apply_batches(normalizer, [batch], prediction="class")
+    >>> adjusted.schema.names
+    ['id', 'dog', 'cat', 'class']
+    >>> adjusted["dog"].to_numpy().round(2), adjusted["class"].to_pylist()
+    (array([0.02, 0.36]), ['cat', 'cat'])
+    """
+    options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
+
+    def tasks() -> Iterator[Callable[[], pa.RecordBatch]]:
+        plan, start = None, 0
+        for batch in batches:
+            plan = _plan(normalizer, batch.schema, **options) if plan is None else plan
+            yield partial(_adjust, plan, batch, start)
+            start += batch.num_rows
+
+    return _in_order(tasks(), effective_n_jobs(n_jobs))
+
+
+def output_schema(
+    normalizer: Any,
+    schema: pa.Schema,
+    *,
+    columns: str | Sequence[str] | None = None,
+    prefix: str = "",
+    output: str | None = None,
+    prediction: str | None = None,
+) -> pa.Schema:
+    """Schema of what :func:`apply_batches` yields; engines want it before the first batch.
+
+    Parameters
+    ----------
+    normalizer : AlternatingNormalizer or any fitted object with its methods
+        As for :func:`apply_batches`.
+    schema : pyarrow.Schema
+        Schema of the batches.
+    columns, prefix, output, prediction
+        As for :func:`apply_batches`.
+
+    Returns
+    -------
+    pyarrow.Schema
+        The fields of `schema` in their order, then the appended ones; metadata kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pyarrow as pa
+    >>> from altnorm import AlternatingNormalizer
+    >>> from altnorm.deploy.arrow import output_schema
+    >>> normalizer = AlternatingNormalizer().fit(np.array([[0.1, 0.9], [0.9, 0.1]]))
+    >>> schema = pa.schema({"scores": pa.list_(pa.float32(), 2)})
+    >>> output_schema(normalizer, schema, columns="scores", prediction="class").names
+    ['scores', 'class']
+    """
+    options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
+    return _plan(normalizer, schema, **options).result
+
+
+def take_in_batches(
+    normalizer: Any,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    columns: str | Sequence[str] | None = None,
+    prefix: str = "",
+) -> Any:
+    """Sum a stream of record batches up, for `adapt`; memory does not grow with its length.
+
+    Parameters
+    ----------
+    normalizer : Adjuster or AlternatingNormalizerCV
+        Fitted.
+    batches, columns, prefix
+        As for :func:`apply_batches`.
+
+    Returns
+    -------
+    Window or None
+        What ``normalizer.adapt`` takes in the place of rows; None where there are no rows.
+
+    Examples
+    --------
+    >>> from altnorm.deploy.arrow import take_in_batches
+    >>> window = take_in_batches(adjuster, batches)  # doctest: +SKIP
+    >>> adjuster.adapt(window).shift_.reason  # doctest: +SKIP
+    'adapted'
+    """
+    plan, start, window = None, 0, None
+    for batch in batches:
+        if plan is None:
+            plan = _plan(
+                normalizer,
+                batch.schema,
+                columns=columns,
+                prefix=prefix,
+                output=None,
+                prediction=None,
+            )
+        if batch.num_rows:
+            values = _widen(plan.normalizer, read_matrix(plan.layout, batch, start))
+            window = _called(plan, plan.normalizer.take_in, values, start, window)
+        start += batch.num_rows
+    return window
+
+
+class _BatchPlan(NamedTuple):
+    """What to read, how to decide and what to write, settled once for a stream."""
+
+    normalizer: Any
+    schema: pa.Schema
+    result: pa.Schema
+    layout: BatchLayout
+    replace: bool
+    labels: pa.DataType | None  # type of the column of predictions
+
+
+def _plan(
+    normalizer: Any, schema: pa.Schema, *, columns: Any, prefix: Any, output: Any, prediction: Any
+) -> _BatchPlan:
+    check_is_fitted(normalizer)
+    normalizer = unnamed(normalizer)
+    names = names_of(normalizer.classes_)
+    layout = find_layout(schema, names, columns, prefix)
+    added, labels = [], None
+    if output is not None:
+        targets = [output] if layout.lists else [output + name for name in names]
+        added = [pa.field(t, f.type) for t, f in zip(targets, layout.fields, strict=True)]
+    if prediction is not None:
+        labels = _label_type(normalizer)
+        added.append(pa.field(prediction, labels))
+    result = _append(schema, added)
+    return _BatchPlan(normalizer, schema, result, layout, output is None, labels)
+
+
+def _label_type(normalizer: Any) -> pa.DataType:
+    """Type of one prediction: a class, or a list of them if predictions are a 0/1 matrix."""
+    n_classes = len(normalizer.classes_)
+    decision = normalizer.predict(np.full((1, n_classes), 1 / n_classes))
+    type_ = _class_values(normalizer).type
+    return pa.list_(type_) if np.ndim(decision) == 2 else type_
+
+
+def _class_values(normalizer: Any) -> pa.Array:
+    labels = np.asarray(normalizer.classes_).tolist()
+    try:
+        return pa.array(labels)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # several types at once
+        return pa.array(names_of(normalizer.classes_))
+
+
+def _append(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
+    present = set(schema.names)
+    for field in added:
+        if field.name in present:
+            raise InputError(
+                "An appended column must have a new name",
+                f"there is a column {field.name!r} already",
+                "Pass another `output` or `prediction`.",
+                value=field.name,
+                code="columns",
+            )
+        present.add(field.name)
+    return pa.schema([*schema, *added], schema.metadata)
+
+
+def _in_order(
+    tasks: Iterator[Callable[[], pa.RecordBatch]], n_threads: int
+) -> Iterator[pa.RecordBatch]:
+    """Results of the tasks in their order, a few of them under way at a time."""
+    if n_threads == 1:
+        yield from (task() for task in tasks)
+        return
+    under_way: deque[Future[pa.RecordBatch]] = deque()
+    with ThreadPoolExecutor(n_threads) as pool:
+        for task in tasks:
+            under_way.append(pool.submit(task))
+            if len(under_way) > n_threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+
+
+def _adjust(plan: _BatchPlan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+    """Adjust one batch, whose first row is row `start` of the stream."""
+    if not batch.schema.equals(plan.schema):
+        raise InputError(
+            "All batches must have one schema",
+            f"the one that starts at row {start} has another than the first: "
+            f"{_first_difference(batch.schema, plan.schema)}",
+            "Cast the batches to one schema.",
+            code="columns",
+        )
+    stored = read_matrix(plan.layout, batch, start)
+    values = _widen(plan.normalizer, stored)
+    adjusted = _transform(plan, values, start) if batch.num_rows else values
+    if values is not stored:  # what half precision rounded and nobody adjusted stays as it was
+        written = write_matrix(plan.layout, np.where(adjusted == values, stored, adjusted))
+    else:
+        written = write_matrix(plan.layout, adjusted)
+    arrays = batch.columns
+    if plan.replace:
+        for i, array in zip(plan.layout.positions, written, strict=True):
+            arrays[i] = array
+    else:
+        arrays += written
+    if plan.labels is not None:
+        arrays.append(_labels(plan, values, adjusted))
+    return pa.RecordBatch.from_arrays(arrays, schema=plan.result)
+
+
+def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
+    pairs = zip_longest(schema, first)
+    differing = next(((new, old) for new, old in pairs if new is None or new != old), (None, None))
+    new, old = (None if field is None else f"{field.name!r} ({field.type})" for field in differing)
+    return f"column {new} in place of {old}"
+
+
+def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
+    """Half precision is a storage format: rows are divided by their sums to undo its rounding."""
+    if stored.dtype != np.float16:
+        return stored
+    wide = stored.astype(np.float32)
+    is_proba = getattr(normalizer, "input", "proba") == "proba"
+    return kind_of(normalizer).unrounded(wide, "float16") if is_proba else wide
+
+
+def _transform(plan: _BatchPlan, values: np.ndarray, start: int) -> np.ndarray:
+    adjusted = np.asarray(_called(plan, plan.normalizer.transform, values, start))
+    return check_adjusted(adjusted, start)
+
+
+def _called(
+    plan: _BatchPlan, method: Callable[..., Any], values: np.ndarray, start: int, *more: Any
+) -> Any:
+    """Call a method of the normalizer on the rows of a batch."""
+    try:
+        return method(values, *more)
+    except ValueError as error:
+        names = names_of(plan.normalizer.classes_)
+        raise _located(error, values, start, names) from None
+
+
+def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]) -> InputError:
+    """Say the same with rows counted over the stream and columns by the name of their class."""
+    wrong = np.argwhere(~np.isfinite(values))
+    if wrong.size:
+        i, j = wrong[0]
+        return InputError(
+            "Probabilities must be finite",
+            f"{len(wrong)} in this batch are not",
+            "Drop or repair those rows.",
+            value=float(values[i, j]),
+            code="not_finite",
+            place=f"row {start + i}, class {names[j]!r} ({values[i, j]})",
+        )
+    located = error if isinstance(error, InputError) else InputError(str(error))
+    if isinstance(located.place, Place):
+        row, column, note = located.place
+        where = "" if column is None else f", class {names[column]!r}"
+        located = located.replace(place=f"row {start + row}{where} ({note})")
+    return located.replace(
+        rule=f"In the batch that starts at row {start}: {located.rule}" if start else located.rule
+    )
+
+
+def _labels(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
+    """Predicted class of each row, or its list of labels."""
+    decision = _decide(plan, values, adjusted)
+    classes = _class_values(plan.normalizer)
+    if decision.ndim == 1:
+        return classes.take(pa.array(decision))
+    ends = np.cumsum(np.count_nonzero(decision, axis=1))
+    labels = classes.take(pa.array(np.nonzero(decision)[1]))
+    return pa.ListArray.from_arrays(np.append(0, ends).astype(np.int32), labels)
+
+
+def _decide(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+    """Index of the predicted class of each row, or the 0/1 matrix of its labels."""
+    kind = kind_of(plan.normalizer)
+    usual = getattr(type(plan.normalizer), "predict", None) is ProbabilityTransformer.predict
+    if usual or not len(values):  # the rows need not be adjusted once more
+        return kind.decide(adjusted)
+    return kind.encode(np.asarray(plan.normalizer.predict(values)), plan.normalizer.classes_)

@@ -1,0 +1,236 @@
+"""Loose F1 scores, and any score in a form that one can resample.
+
+What scikit-learn has is used from there. A `Score` adds what a paired test needs to know: whether
+a score is an average over rows, or a function of counts that add up over rows, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from altnorm._base.labels import check_pair
+from altnorm._base.validation import InputError
+from altnorm.evidence.scores import (
+    SCORES,
+    Score,
+    loose_counts,
+    loose_macro,
+    micro_f1,
+    row_counts,
+)
+from altnorm.method.kinds import kind_of_labels
+from altnorm.method.label_rules import decide, tune_none_threshold
+
+__all__ = [
+    "Score",
+    "decide",
+    "loose_macro_f1",
+    "loose_micro_f1",
+    "resolve_scoring",
+    "tune_none_threshold",
+]
+
+# Scores of scikit-learn that are shares: differences are told in points.
+_SHARES = ("f1", "precision", "recall", "jaccard", "roc_auc", "average_precision")
+
+
+def loose_macro_f1(y_true: Any, y_pred: Any) -> float:
+    r"""Loose macro-averaged F1 of label sets, as in ultra-fine entity typing.
+
+    Precision is averaged over the rows with a predicted label, recall over the rows with a true
+    one, and the two averages are combined [1]_:
+
+    .. math::
+        P = \operatorname{mean}_{i: |\hat Y_i| > 0} \frac{|Y_i \cap \hat Y_i|}{|\hat Y_i|}, \quad
+        R = \operatorname{mean}_{i: |Y_i| > 0} \frac{|Y_i \cap \hat Y_i|}{|Y_i|}, \quad
+        F = \frac{2 P R}{P + R}
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
+        True and predicted labels as 0/1 matrices.
+
+    Returns
+    -------
+    float
+        The score; 0 where nothing is predicted or nothing is true.
+
+    References
+    ----------
+    .. [1] X. Ling, D. S. Weld, "Fine-Grained Entity Recognition", AAAI 2012.
+
+    Examples
+    --------
+    >>> from altnorm.evidence.metrics import loose_macro_f1
+    >>> round(loose_macro_f1([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 0]]), 4)
+    0.4
+    """
+    return float(loose_macro(loose_counts(*check_pair(y_true, y_pred)).sum(axis=0)))
+
+
+def loose_micro_f1(y_true: Any, y_pred: Any) -> float:
+    r"""Loose micro-averaged F1 of label sets, as in ultra-fine entity typing.
+
+    Hits, predicted and true labels are summed over all rows, so the score equals scikit-learn's
+    ``f1_score(..., average="micro")``: :math:`2 \sum_i |Y_i \cap \hat Y_i| / \sum_i (|Y_i| + |\hat
+    Y_i|)`. Parameters, returned value and reference are those of `loose_macro_f1`.
+
+    Examples
+    --------
+    >>> from altnorm.evidence.metrics import loose_micro_f1
+    >>> loose_micro_f1([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 0]])
+    0.5
+    """
+    return float(micro_f1(row_counts(*check_pair(y_true, y_pred)).sum(axis=0)))
+
+
+def resolve_scoring(
+    scoring: Any,
+    multilabel: bool = False,
+    *,
+    classes: np.ndarray | None = None,
+    decision: Callable[[np.ndarray], np.ndarray] = decide,
+) -> Score:
+    """Return the `Score` that a name or a scikit-learn scorer stands for.
+
+    Parameters
+    ----------
+    scoring : str, callable, Score or None
+        A name, such as "accuracy", "f1_macro", "neg_log_loss" or "loose_macro_f1"; any other
+        name scikit-learn knows; or a scorer ``scorer(estimator, X, y)``. None is the natural
+        score: "accuracy", or "f1_micro" for multi-label problems, where "accuracy" would count
+        only the rows with every label right.
+    multilabel : bool, default=False
+        Whether labels are 0/1 matrices; otherwise they are class codes 0 .. m-1. Log-loss and
+        Brier score of a multi-label row are averages over its labels.
+    classes : ndarray of shape (n_classes,), optional
+        What a scikit-learn scorer is to see in place of the class codes.
+    decision : callable, default=decide
+        For scikit-learn scorers, the rule from multi-label probabilities to decisions.
+
+    Returns
+    -------
+    Score
+        The score; scikit-learn scorers always need probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import fbeta_score, make_scorer
+    >>> from altnorm.evidence.metrics import resolve_scoring
+    >>> f2 = resolve_scoring(make_scorer(fbeta_score, beta=2))
+    >>> round(f2(np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])), 4)
+    0.5556
+    """
+    if isinstance(scoring, Score):
+        return scoring
+    if scoring is None:
+        scoring = kind_of_labels(multilabel).scores[0]
+    if isinstance(scoring, str) and scoring in SCORES[multilabel]:
+        return SCORES[multilabel][scoring]
+    known = isinstance(scoring, str) and scoring in get_scorer_names()
+    _check_scoring(scoring, multilabel, known=known)
+    name = scoring if known else getattr(scoring, "__name__", repr(scoring))
+    scorer = get_scorer(scoring)
+    _check_classification(scorer, name)
+    if multilabel:
+        given = partial(_give_labels, decision=decision)
+    else:
+        given = partial(_give_classes, classes=classes)
+    function = partial(_score_with, scorer=scorer, name=name, given=given)
+    return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
+
+
+def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
+    """Raise unless scikit-learn has a score of this name, or it is a scorer."""
+    # scikit-learn knows some of our names for the other kind, and would score it differently.
+    if isinstance(scoring, str) and (scoring in SCORES[not multilabel] or not known):
+        names, problem = sorted(SCORES[multilabel]), kind_of_labels(multilabel).words.problem
+        raise InputError(
+            f"`scoring` must be a score for {problem} predictions",
+            f"it is {scoring!r}",
+            f"Pass one of {names}, a scikit-learn scorer, or a name scikit-learn knows.",
+            value=scoring,
+            code="parameter",
+        )
+    if not callable(scoring) and not known:
+        raise InputError(
+            "`scoring` must be a name or a scorer(estimator, X, y)",
+            f"it is {scoring!r}",
+            "Pass for example scoring='accuracy'.",
+            value=scoring,
+            code="parameter",
+        )
+
+
+def _check_classification(scorer: Any, name: str) -> None:
+    """Raise if scikit-learn's score is for regression or clustering; it may give a number here."""
+    module = getattr(getattr(scorer, "_score_func", None), "__module__", "") or ""
+    if "regression" in module or "cluster" in module:
+        raise InputError(
+            "`scoring` must be a score for classification",
+            f"{name!r} is not",
+            "Pass for example scoring='accuracy', 'f1_macro' or 'neg_log_loss'.",
+            value=name,
+            code="parameter",
+        )
+
+
+class _Given(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that answers with the predictions it was given."""
+
+    def __init__(self, classes: np.ndarray, labels: np.ndarray, proba: np.ndarray) -> None:
+        self.classes_ = classes
+        self.labels_ = labels
+        self.proba_ = proba
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.labels_
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return self.proba_
+
+
+def _give_labels(
+    y_true: np.ndarray, proba: np.ndarray, *, decision: Callable[[np.ndarray], np.ndarray]
+) -> tuple[_Given, np.ndarray]:
+    """A classifier of several labels per row, and the labels as it knows them."""
+    # A matrix of [0, 1] rows is how scikit-learn recognises such a classifier.
+    return _Given(np.tile([0, 1], (proba.shape[1], 1)), decision(proba), proba), y_true
+
+
+def _give_classes(
+    y_true: np.ndarray, proba: np.ndarray, *, classes: np.ndarray | None
+) -> tuple[_Given, np.ndarray]:
+    """A classifier of one class per row, and the labels as it knows them."""
+    names = np.arange(proba.shape[1]) if classes is None else np.asarray(classes)
+    return _Given(names, names[np.argmax(proba, axis=1)], proba), names[y_true]
+
+
+def _score_with(
+    y_true: np.ndarray,
+    proba: np.ndarray,
+    sample_weight: Any,
+    *,
+    scorer: Any,
+    name: str,
+    given: Callable[[np.ndarray, np.ndarray], tuple[_Given, np.ndarray]],
+) -> float:
+    classifier, truth = given(y_true, proba)
+    options = {} if sample_weight is None else {"sample_weight": sample_weight}
+    try:
+        return float(scorer(classifier, np.zeros((len(proba), 1)), truth, **options))
+    except ValueError as error:
+        raise InputError(
+            "`scoring` must suit the labels",
+            f"{name!r} does not: {str(error).splitlines()[0].split('. ')[0].rstrip('.')}",
+            "Pass for example scoring='accuracy', 'f1_macro' or 'roc_auc_ovr'.",
+            value=scorer,
+            code="parameter",
+        ) from error

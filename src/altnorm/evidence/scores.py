@@ -1,0 +1,229 @@
+"""What a score is made of: averages over rows, or functions of counts that add up over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from altnorm._base.validation import InputError
+
+__all__ = [
+    "MULTI_LABEL",
+    "NEG_LOG_LOSS",
+    "SCORES",
+    "SINGLE_LABEL",
+    "Score",
+    "loose_counts",
+    "loose_macro",
+    "micro_f1",
+    "ratio",
+    "row_counts",
+]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score, larger is better, and how it is put together from the rows.
+
+    Exactly one of `per_row`, `counts` (with `of_counts`) and `function` is set.
+
+    Attributes
+    ----------
+    name : str
+        Name of the score.
+    needs : {"labels", "proba"}
+        Whether predictions are decisions (class codes, or a 0/1 matrix) or probabilities.
+    per_row : callable or None
+        ``per_row(y_true, pred)``, shape (n,): the score is the (weighted) average of these.
+    counts : callable or None
+        ``counts(y_true, pred)``, shape (n, k), dense or sparse: the score depends on their
+        (weighted) sum over the rows only.
+    of_counts : callable or None
+        The score as a function of these sums, shape (..., k) to shape (...).
+    function : callable or None
+        ``function(y_true, pred, sample_weight)``: any other score.
+    in_points : bool
+        Whether differences are told in points (hundredths).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.evidence.metrics import resolve_scoring
+    >>> accuracy = resolve_scoring("accuracy")
+    >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]), sample_weight=[1, 1, 2])
+    0.5
+    """
+
+    name: str
+    needs: Literal["labels", "proba"]
+    per_row: Callable[[Any, Any], np.ndarray] | None = None
+    counts: Callable[[Any, Any], Any] | None = None
+    of_counts: Callable[[np.ndarray], np.ndarray] | None = None
+    function: Callable[[Any, Any, Any], float] | None = None
+    in_points: bool = True
+
+    def __call__(self, y_true: Any, pred: Any, sample_weight: Any = None) -> float:
+        """Return the score of `pred`, given as `needs` says, against `y_true`."""
+        if self.per_row is not None:
+            return float(np.average(self.per_row(y_true, pred), weights=sample_weight))
+        if self.counts is not None and self.of_counts is not None:
+            counts = self.counts(y_true, pred)
+            weight = np.ones(counts.shape[0]) if sample_weight is None else sample_weight
+            return float(self.of_counts(np.asarray(weight, dtype=float) @ counts))
+        if self.function is None:
+            raise InputError(
+                f"The score {self.name!r} has no formula",
+                remedy="Set `function`.",
+                code="parameter",
+            )
+        return float(self.function(y_true, pred, sample_weight))
+
+
+def ratio(part: Any, whole: Any) -> np.ndarray:
+    """``part / whole``, and 0 where `whole` is 0."""
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) != 0)
+
+
+# Scores of single rows: labels are class codes (n,) or a 0/1 matrix (n, m).
+
+
+def _correct(y: np.ndarray, pred: np.ndarray) -> np.ndarray:
+    return (y == pred).reshape(y.shape[0], -1).all(axis=1).astype(float)
+
+
+def _in_top_k(y: np.ndarray, proba: np.ndarray, k: int = 2) -> np.ndarray:
+    """Whether the true class is among the `k` largest; ties go to the last, as in scikit-learn."""
+    own = proba[np.arange(y.size), y][:, None]
+    tied_ahead = (proba == own) & (np.arange(proba.shape[1]) > y[:, None])
+    return (((proba > own) | tied_ahead).sum(axis=1) < k).astype(float)
+
+
+def _log_proba(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    own = proba[np.arange(len(y)), y][:, None] if y.ndim == 1 else np.where(y, proba, 1 - proba)
+    # As in scikit-learn: one zero must not decide the mean over all rows.
+    return np.log(np.clip(own, np.finfo(proba.dtype).eps, 1)).mean(axis=1, dtype=float)
+
+
+def _neg_brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
+    n, m = proba.shape
+    if y.ndim == 2:
+        return -((proba - y) ** 2).mean(axis=1, dtype=float)
+    distance = (proba**2).sum(axis=1, dtype=float) - 2 * proba[np.arange(n), y] + 1
+    return -distance / (2 if m == 2 else 1)  # scikit-learn's scaling
+
+
+def _row_f1(y: Any, pred: Any) -> np.ndarray:
+    return micro_f1(row_counts(y, pred))
+
+
+# Counts that add up over rows, and scores of their sums.
+
+
+def row_counts(y: Any, pred: Any) -> np.ndarray:
+    """Hits, predicted and true labels of each row, shape (n, 3)."""
+    return np.stack([np.asarray(v.sum(axis=1)) for v in (y * pred, pred, y)], axis=1).astype(float)
+
+
+def loose_counts(y: Any, pred: Any) -> np.ndarray:
+    """Precision, has a prediction, recall, has a true label: of each row, shape (n, 4)."""
+    hits, predicted, true = row_counts(y, pred).T
+    has = (predicted > 0, true > 0)
+    return np.stack([ratio(hits, predicted), has[0], ratio(hits, true), has[1]], axis=1)
+
+
+def _class_counts(y: np.ndarray, pred: np.ndarray) -> csr_array:
+    """Hit, predicted and true class of each row as 0/1 columns, shape (n, 3 m)."""
+    if y.ndim == 1:
+        m = 1 + max(y.max(), pred.max())
+        # Sparse: three entries per row, where a dense matrix would hold 3 m.
+        y, pred = (
+            csr_array((np.ones(v.size), (np.arange(v.size), v)), (v.size, m)) for v in (y, pred)
+        )
+    y, pred = csr_array(y, dtype=float), csr_array(pred, dtype=float)
+    return csr_array(hstack([y * pred, pred, y], format="csr"))
+
+
+def micro_f1(sums: np.ndarray) -> np.ndarray:
+    """F1 of sums over all decisions."""
+    return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+
+
+def loose_macro(sums: np.ndarray) -> np.ndarray:
+    """F1 of mean precision and mean recall."""
+    precision, recall = ratio(sums[..., 0], sums[..., 1]), ratio(sums[..., 2], sums[..., 3])
+    return ratio(2 * precision * recall, precision + recall)
+
+
+def _macro_f1(sums: np.ndarray) -> np.ndarray:
+    hits, predicted, true = np.split(sums, 3, axis=-1)
+    return ratio(2 * hits, predicted + true).mean(axis=-1)
+
+
+def _macro_f1_present(sums: np.ndarray) -> np.ndarray:
+    """Macro-F1 over the classes that occur among true or predicted ones, as in scikit-learn."""
+    hits, predicted, true = np.split(sums, 3, axis=-1)
+    whole = predicted + true
+    return ratio(ratio(2 * hits, whole).sum(axis=-1), (whole > 0).sum(axis=-1))
+
+
+def _weighted_f1(sums: np.ndarray) -> np.ndarray:
+    hits, predicted, true = np.split(sums, 3, axis=-1)
+    return ratio((true * ratio(2 * hits, predicted + true)).sum(axis=-1), true.sum(axis=-1))
+
+
+def _balanced_accuracy(sums: np.ndarray) -> np.ndarray:
+    hits, _, true = np.split(sums, 3, axis=-1)
+    return ratio(ratio(hits, true).sum(axis=-1), (true > 0).sum(axis=-1))
+
+
+def _matthews(sums: np.ndarray) -> np.ndarray:
+    # Shares: differences of squared counts would lose digits.
+    hits, predicted, true = np.split(sums / sums.sum(axis=-1, keepdims=True), 3, axis=-1)
+    total = true.sum(axis=-1)
+    both = hits.sum(axis=-1) * total - (predicted * true).sum(axis=-1)
+    spread = [total**2 - (v**2).sum(axis=-1) for v in (predicted, true)]
+    scale = np.sqrt(np.maximum(spread[0] * spread[1], 0))
+    return np.clip(ratio(both, scale), -1, 1)
+
+
+NEG_LOG_LOSS = Score("neg_log_loss", "proba", per_row=_log_proba, in_points=False)
+
+_ANY = [
+    Score("accuracy", "labels", per_row=_correct),
+    NEG_LOG_LOSS,
+    Score("neg_brier_score", "proba", per_row=_neg_brier, in_points=False),
+    Score("f1_weighted", "labels", counts=_class_counts, of_counts=_weighted_f1),
+]
+
+
+def _by_name(*scores: Score) -> dict[str, Score]:
+    return {score.name: score for score in scores}
+
+
+SINGLE_LABEL = _by_name(
+    *_ANY,
+    Score("f1_micro", "labels", per_row=_correct),  # with one label per row they are the same
+    Score("top_k_accuracy", "proba", per_row=_in_top_k),
+    Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1_present),
+    Score("balanced_accuracy", "labels", counts=_class_counts, of_counts=_balanced_accuracy),
+    Score("matthews_corrcoef", "labels", counts=_class_counts, of_counts=_matthews),
+)
+
+
+MULTI_LABEL = _by_name(
+    *_ANY,
+    Score("subset_accuracy", "labels", per_row=_correct),
+    Score("f1_micro", "labels", counts=row_counts, of_counts=micro_f1),
+    Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1),
+    Score("f1_samples", "labels", per_row=_row_f1),
+    Score("loose_micro_f1", "labels", counts=row_counts, of_counts=micro_f1),
+    Score("loose_macro_f1", "labels", counts=loose_counts, of_counts=loose_macro),
+)
+
+
+SCORES = {False: SINGLE_LABEL, True: MULTI_LABEL}
+"""Scores by name, for one class per row and for several labels per row."""

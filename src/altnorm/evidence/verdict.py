@@ -1,0 +1,385 @@
+"""Is the adjustment better? A paired test, a confidence interval, rows fixed and broken.
+
+One test serves every score: under the null hypothesis a row's predictions before and after may be
+exchanged. For scores that are 0 or 1 on each row its p-value is a binomial tail (McNemar's exact
+test); for the others the gain is recomputed under random exchanges. The interval is Tango's score
+interval for 0/1 rows, and Student's t for the others, with the standard error in closed form for
+averages over rows and from the paired bootstrap for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+
+from altnorm._base.arrays import is_array_api_obj, to_numpy
+from altnorm._base.labels import check_indicator, check_label_proba
+from altnorm._base.validation import InputError, InputTypeError, check_proba, check_weight
+from altnorm.evidence.metrics import Score, resolve_scoring
+from altnorm.evidence.resampling import Evidence, Sampler, mcnemar_p_value, paired_interval, weigh
+from altnorm.evidence.sentences import verdict_html, verdict_line
+from altnorm.method.label_rules import decide
+
+__all__ = [
+    "Caution",
+    "Verdict",
+    "compare_predictions",
+    "count_changes",
+    "mcnemar_p_value",
+    "paired_interval",
+    "reason_against",
+]
+
+REASONS = {
+    "identical": "nothing changed",
+    "no_gain": "the score did not improve",
+    "not_significant": "the evidence does not pass p < {significance:g}",
+    "too_few_labels": "there are too few labels per class to try",
+    "too_much_work": "there are too many rows and classes to try",
+}
+"""Why an adjustment was not adopted, in words."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something that a verdict cannot see, or that a reader should know.
+
+    Attributes
+    ----------
+    code : str
+        A name that stays the same when the wording changes.
+    text : str
+        One sentence.
+    value : float
+        The number that raised it.
+    """
+
+    code: str
+    text: str
+    value: float
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a paired comparison of predictions before and after an adjustment came to.
+
+    Attributes
+    ----------
+    scoring : str
+        Name of the score; larger is better.
+    before, after, gain : float
+        The two scores and ``after - before``, in the score's own units.
+    p_value : float
+        Two-sided: how probable a difference at least this large, for better or worse, would be
+        if, row by row, the predictions before and after were interchangeable.
+    ci_low, ci_high : float
+        Two-sided interval for the gain at level `confidence`.
+    std_error : float
+        Standard error of the gain.
+    n_rows, n_changed, n_fixed, n_broken : int
+        Rows compared; decisions that changed; those that went from wrong to right, and from right
+        to wrong. A row has one decision, or in multi-label problems one for each label.
+    adopted : bool
+        Whether ``gain > 0`` and ``p_value < significance``.
+    significance, confidence : float
+        The levels of the test and of the interval.
+    in_points : bool
+        Whether `str` tells differences in points (hundredths).
+    reason : str
+        Why it was not adopted, as a code, a key of ``REASONS``; empty if it was.
+    n_dealings : int
+        How often the rows were dealt into folds; 1 for predictions that needed none.
+    agreement : float
+        Share of these dealings that alone would have led to the same decision.
+    cautions : tuple of Caution
+        What the evidence cannot see, each with its number.
+    multilabel : bool
+        Whether there are several labels per row.
+    is_decision : bool
+        Whether this decided what is applied, as `verdict_` does. Otherwise it is the result of a
+        test, which revokes nothing: `str` uses other words.
+    """
+
+    scoring: str
+    before: float
+    after: float
+    gain: float
+    p_value: float
+    ci_low: float
+    ci_high: float
+    std_error: float
+    n_rows: int
+    n_changed: int
+    n_fixed: int
+    n_broken: int
+    adopted: bool
+    significance: float = 0.05
+    confidence: float = 0.95
+    in_points: bool = True
+    reason: str = ""
+    n_dealings: int = 1
+    agreement: float = 1.0
+    cautions: tuple[Caution, ...] = ()
+    multilabel: bool = False
+    is_decision: bool = False
+
+    def __post_init__(self) -> None:
+        # JSON has neither tuples nor cautions: what `to_dict` gave comes back whole.
+        cautions = tuple(c if isinstance(c, Caution) else Caution(**c) for c in self.cautions)
+        object.__setattr__(self, "cautions", cautions)
+
+    @property
+    def reason_text(self) -> str:
+        """Why it was not adopted, in words; empty if it was."""
+        return REASONS[self.reason].format(significance=self.significance) if self.reason else ""
+
+    @property
+    def n_still_wrong(self) -> int:
+        """Decisions that changed and were wrong before and after."""
+        return max(0, self.n_changed - self.n_fixed - self.n_broken)
+
+    def __str__(self) -> str:
+        return verdict_line(self)
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self)
+
+    def with_cautions(self, cautions: tuple[Caution, ...]) -> Verdict:
+        """Return the same verdict with cautions."""
+        return replace(self, cautions=cautions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def compare_predictions(
+    y_true: Any,
+    before: Any,
+    after: Any,
+    *,
+    scoring: Any = None,
+    significance: float = 0.05,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
+    classes: Any = None,
+    decision: str = "threshold",
+    none_threshold: float | None = None,
+    n_resamples: int | None = None,
+    random_state: Any = 0,
+) -> Verdict:
+    """Say whether predictions are better after an adjustment than before, and how sure that is.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
+        Class codes 0 .. m-1 (the columns of the probabilities), or a 0/1 matrix (dense or sparse)
+        for multi-label problems.
+    before, after : array-like of shape (n_samples, n_classes)
+        Probabilities. Where the score needs decisions only, these may be given instead: class
+        codes of shape (n_samples,), or an integer or Boolean 0/1 matrix.
+    scoring : str, callable or Score, optional
+        See `altnorm.evidence.metrics.resolve_scoring`; None is the natural score of the kind of
+        labels.
+    significance : float, default=0.05
+        Adopt if the gain is positive and the p-value is smaller than this.
+    confidence : float, default=0.95
+        Level of the interval.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in the score. They say how much a row matters, not how often it was
+        seen: a weight of 2 is no further evidence.
+    classes : array-like of shape (n_classes,), optional
+        Class labels, for scikit-learn scorers that know them (``pos_label="spam"``).
+    decision, none_threshold : str, float or None
+        How multi-label probabilities become decisions: see `altnorm.evidence.metrics.decide`.
+    n_resamples : int, optional
+        Number of random exchanges and of bootstrap samples, where these are needed. By default
+        2000, or 400 for scikit-learn scorers, which have to be called for each.
+    random_state : int, RandomState or None, default=0
+        Source of the resamples.
+
+    Returns
+    -------
+    Verdict
+        The comparison; `str` gives it in one line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.evidence.verdict import compare_predictions
+    >>> y = np.repeat([0, 1], 20)
+    >>> before = np.tile([0.6, 0.4], (40, 1))
+    >>> after = np.where(y[:, None] == [0, 1], 0.9, 0.1)
+    >>> print(compare_predictions(y, before, after))
+    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +35.2 to +64.8, p < 0.001);
+    20 rows changed: 20 fixed, 0 broken, 0 still wrong.
+    >>> print(compare_predictions(y, before, before))
+    No change: accuracy stays at 50.0%; no decision changes.
+    """
+    _check_levels(significance=significance, confidence=confidence)
+    rule = partial(decide, decision=decision, none_threshold=none_threshold)
+    truth = _check_truth(y_true)
+    score = resolve_scoring(scoring, truth.ndim == 2, classes=classes, decision=rule)
+    old = _check_predictions(before, "before", truth, score, rule)
+    new = _check_predictions(after, "after", truth, score, rule)
+    weight = _check_weight(sample_weight, len(truth))
+    scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
+    gain = scores[1] - scores[0]
+    identical, evidence = np.array_equal(old.scored, new.scored), Evidence(1.0, 0.0, 0.0, 0.0)
+    if not identical:
+        sampler = Sampler(score, n_resamples, random_state, confidence)
+        evidence = weigh(score, truth, old.scored, new.scored, weight, gain, sampler)
+    reason = reason_against(gain, evidence.p_value, significance, identical=identical)
+    return Verdict(
+        score.name,
+        *scores,
+        gain,
+        *evidence,
+        truth.shape[0],
+        *count_changes(truth, old.decided, new.decided),
+        adopted=not reason,
+        reason=reason,
+        significance=significance,
+        confidence=confidence,
+        in_points=score.in_points,
+        multilabel=truth.ndim == 2,
+    )
+
+
+class _Predictions(NamedTuple):
+    """What the score looks at, and the decisions."""
+
+    scored: np.ndarray
+    decided: np.ndarray
+
+
+def _check_levels(**levels: float) -> None:
+    for name, value in levels.items():
+        if not 0 < value < 1:
+            raise InputError(
+                f"`{name}` must lie between 0 and 1",
+                f"it is {value!r}",
+                "Pass a level.",
+                value=value,
+                code="parameter",
+            )
+
+
+def _check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight")
+    # Equal weights say nothing; without them the exact tests for counts apply.
+    return None if weight is None or np.ptp(weight) == 0 else weight
+
+
+def _check_truth(y_true: Any) -> np.ndarray:
+    """Return class codes (n,), or a Boolean label matrix (n, m)."""
+    # Scores are per row and label; at the sizes we know a dense Boolean matrix is affordable.
+    if issparse(y_true):
+        y_true = y_true.toarray()
+    truth = to_numpy(y_true) if is_array_api_obj(y_true) else np.asarray(y_true)
+    if truth.shape[:1] in [(), (0,)]:
+        raise InputError(
+            "`y_true` must have at least one row",
+            f"its shape is {truth.shape}",
+            "Pass labels.",
+            value=truth.shape,
+            code="predictions",
+        )
+    if truth.ndim == 2:
+        return check_indicator(truth, "y_true")
+    if truth.dtype.kind not in "iu" or truth.min() < 0:
+        raise InputError(
+            "`y_true` must hold class codes 0, 1, ...: the column of each row's true class",
+            f"its dtype is {truth.dtype} and its first entry {truth[0]!r}",
+            "Map labels to columns first.",
+            code="predictions",
+        )
+    return truth
+
+
+def _check_predictions(
+    values: Any, name: str, truth: np.ndarray, score: Score, decision: Callable[[Any], np.ndarray]
+) -> _Predictions:
+    array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    # Integers and truth values are decisions; probabilities have a decimal point.
+    decisions_given = array.dtype.kind in "biu"
+    if decisions_given and score.needs == "proba":
+        raise InputTypeError(
+            f"The score {score.name!r} needs probabilities",
+            f"`{name}` holds decisions (dtype {array.dtype})",
+            "Pass the probabilities, or a score of decisions such as 'accuracy'.",
+            code="predictions",
+        )
+    read = {1: _read_classes, 2: _read_labels}[truth.ndim]
+    proba, decided = read(array, name, decision, decisions_given)
+    _check_fit(proba, decided, name, truth)
+    return _Predictions(proba if score.needs == "proba" else decided, decided)
+
+
+def _read_classes(
+    array: np.ndarray, name: str, decision: Any, decisions_given: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of classes, and the most probable one of each row."""
+    if decisions_given:
+        return array, array
+    proba = to_numpy(check_proba(array, name))
+    return proba, proba.argmax(axis=1)
+
+
+def _read_labels(
+    array: np.ndarray, name: str, decision: Callable[[Any], np.ndarray], decisions_given: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of labels, and the decision on each of them."""
+    if decisions_given:
+        return array, check_indicator(array, name)
+    proba = check_label_proba(array, name)
+    return proba, decision(proba).astype(bool)
+
+
+def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndarray) -> None:
+    if decided.shape != truth.shape:
+        raise InputError(
+            f"`{name}` must have a row for each row of `y_true`, and in multi-label problems a "
+            "column for each label",
+            f"the shapes are {proba.shape} and {truth.shape}",
+            "Pass the same rows in the same order.",
+            code="predictions",
+        )
+    if proba.ndim == 2 and truth.ndim == 1 and truth.max() >= proba.shape[1]:
+        raise InputError(
+            f"`y_true` must hold class codes below {proba.shape[1]}, the number of columns of "
+            f"`{name}`",
+            f"its largest is {truth.max()}",
+            "Map labels to columns first.",
+            value=truth.max(),
+            code="predictions",
+        )
+
+
+def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[int, int, int]:
+    """Decisions changed, fixed and broken: one per row, or one per label of a row."""
+    changed = old != new
+    fixed, broken = changed & (new == truth), changed & (old == truth)
+    return int(changed.sum()), int(fixed.sum()), int(broken.sum())
+
+
+def reason_against(gain: float, p_value: float, significance: float, *, identical: bool) -> str:
+    """Why not to adopt, as a code; empty if there is no reason."""
+    if identical:
+        return "identical"
+    # Not `gain <= 0`: a gain of NaN is no gain either.
+    if not gain > 0:
+        return "no_gain"
+    return "" if p_value < significance else "not_significant"

@@ -1,0 +1,386 @@
+"""Which columns stand for which classes, and what their labels mean: by name, never by guess."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.frames import check_same_names
+from altnorm._base.validation import InputError
+from altnorm.io.jsonl import CLASSES_KEY
+
+__all__ = [
+    "Layout",
+    "check_adjusted",
+    "check_labelled",
+    "check_no_spare",
+    "check_text",
+    "check_whole_columns",
+    "check_zero_one",
+    "class_columns",
+    "column_matrix",
+    "listed",
+    "names_of",
+    "read_labels",
+    "resolve_labels",
+    "said_by_file",
+    "spare_columns",
+    "with_spare_hint",
+]
+
+# What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
+_MISSING = ("None", "", "nan", "-1", "-1.0")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a table (or arrays of an .npz file) hold what.
+
+    Parameters
+    ----------
+    label : str, optional
+        Column of the labels: class names or indices. In an .npz file "labels" by default.
+    prefix : str, default=""
+        Starts the name of each class column; the rest is the class name. Without a prefix and
+        without known classes, every floating-point column stands for a class.
+    label_prefix : str, optional
+        Starts the name of each 0/1 label column of a multi-label table.
+    other : sequence of str
+        Floating-point columns that are no classes.
+    logits : bool, default=False
+        Whether the file holds logits. An .npz file says so itself, by the name of the array.
+    format : str, optional
+        Format of the file, where its name does not say it: "npz", "npy", "csv", "tsv", "jsonl",
+        "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
+    usual_options : bool, default=False
+        Of a sample log, keep only the questions with the usual number of options.
+    gaps : bool, default=False
+        Whether rows may lack a label; theirs is then None.
+    """
+
+    label: str | None = None
+    prefix: str = ""
+    label_prefix: str | None = None
+    other: Sequence[str] = ()
+    logits: bool = False
+    format: str | None = None
+    usual_options: bool = False
+    gaps: bool = False
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How to open the file, as `read_table` and `open_table` take it."""
+        return {"format": self.format, "usual": self.usual_options}
+
+
+def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]:
+    """Say which columns of a table hold the classes.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The table's columns.
+    layout : Layout
+        Prefixes and exceptions.
+    classes : array-like of shape (n_classes,), optional
+        The classes expected.
+
+    Returns
+    -------
+    list of str
+        Column names, in the order of `classes`, or of the file where these are unknown.
+    """
+    present = set(schema.names)
+    named = [*layout.other] if layout.label is None else [layout.label, *layout.other]
+    unknown = [name for name in named if name not in present]
+    if unknown:
+        raise InputError(
+            f"The table has no column '{unknown[0]}'",
+            remedy=f"Its columns are {listed(schema.names)}.",
+            code="columns",
+        )
+    found = _candidates(schema, layout)
+    if classes is None:
+        if len(found) < 2:
+            raise InputError(
+                "The table must have one column per class and at least 2",
+                f"{len(found)} were found among {listed(schema.names)}",
+                "Class columns hold numbers with a decimal point; for whole numbers, start "
+                "their names alike and pass --prefix.",
+                code="columns",
+            )
+        return found
+    wanted = [layout.prefix + name for name in names_of(classes)]
+    # Without a prefix a table may carry other columns; with one, a spare column is a class.
+    check_same_names(wanted, schema.names, extra=False)
+    if layout.prefix:
+        check_same_names(wanted, found)
+    return wanted
+
+
+def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.ndarray:
+    """Return columns of a table or record batch as one (n, m) floating-point array.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or pyarrow.RecordBatch
+        The rows.
+    names : sequence of str
+        The columns.
+    first_row : int, default=0
+        Number of the first row, for error messages.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        float32 if no column needs more, else float64.
+    """
+    import pyarrow as pa
+
+    columns = [table.column(name) for name in names]
+    # Half precision is widened: the kernels compute in single precision at the least.
+    single = all(column.type in (pa.float16(), pa.float32()) for column in columns)
+    out = np.empty((table.num_rows, len(names)), np.float32 if single else np.float64)
+    for j, (name, column) in enumerate(zip(names, columns, strict=True)):
+        kind = column.type
+        if not (_is_fraction(kind) or pa.types.is_integer(kind)):
+            raise InputError(
+                "Class columns must hold numbers",
+                f"'{name}' holds {kind}",
+                "Convert it.",
+                code="columns",
+            )
+        if column.null_count:
+            row = first_row + column.is_null().to_pylist().index(True)
+            raise InputError(
+                "Class columns must have no gaps",
+                f"'{name}' is empty in row {row}, and {column.null_count} times in all",
+                "Drop or repair those rows.",
+                code="columns",
+            )
+        # NumPy would make objects of decimals.
+        if pa.types.is_decimal(kind):
+            column = column.cast(pa.float64())
+        out[:, j] = column.to_numpy()
+    return out
+
+
+def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool = False) -> Any:
+    """Return labels, given as class names or as column indices, as classes.
+
+    Names win; 3, 3.0 and "3.0" are one name, and so are 1 and True. Indices are understood only
+    where no class name is a number and where the columns are not `reordered` (in another order than
+    the model's, or from line to line), so that there is nothing to guess.
+    """
+    names = names_of(classes)
+    labels = names_of(values)
+    # As written first: "1.0" and "1" may be two classes.
+    for spelled in (str, _as_integer):
+        codes = {spelled(name): j for j, name in enumerate(names)}
+        labels = [spelled(label) for label in labels]
+        if len(codes) == len(names) and all(label in codes for label in labels):
+            return classes[[codes[label] for label in labels]] if labels else classes[:0]
+    # Nine digits always fit an index; a longer text is no index and may be too long to convert.
+    numbers = all(re.fullmatch(r"[0-9]{1,9}", label) for label in labels)
+    numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
+    if numbers and not numeric_names and max(map(int, labels)) < len(names):
+        if reordered:
+            raise InputError(
+                "Labels that are column indices are ambiguous where classes have no one order",
+                remedy="Use class names as labels.",
+                code="columns",
+            )
+        return classes[[int(label) for label in labels]]
+    row, label = next((i, label) for i, label in enumerate(labels) if label not in codes)
+    raise InputError(
+        f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
+        f"row {row} has '{label}'",
+        f"The classes are {listed(names)}.",
+        code="columns",
+    )
+
+
+def _as_integer(text: str) -> str:
+    """A whole number or truth value as an integer: a gap in a column may have made it another."""
+    if text.lower() in ("true", "false"):
+        return str(int(text.lower() == "true"))
+    return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
+
+
+def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
+    """Raise if no label names a column of logits, which may then be no class at all.
+
+    Probabilities would not sum to 1 with a column too many; logits tell nothing.
+    """
+    # A class may be rare, but a column of, say, prices is the label of no row at all.
+    unused = np.flatnonzero(np.bincount(codes, minlength=len(columns)) == 0)
+    if unused.size:
+        name = columns[unused[0]]
+        raise InputError(
+            "Every column of logits must be a class",
+            f"{unused.size} of {len(columns)} are no row's label, the first is '{name}'",
+            f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
+            "class columns alike and pass --prefix.",
+            code="columns",
+        )
+
+
+def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> None:
+    """Raise if a column of nothing but zeros, read as integers, may be one more class."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    taken = {layout.label, *layout.other, *columns}
+    for field in table.schema:
+        is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
+        if field.name in taken or is_label or not pa.types.is_integer(field.type):
+            continue
+        ends = pc.min_max(table.column(field.name)).as_py()
+        # A class that no row comes near is written as 0 throughout, which a CSV reader takes for
+        # an integer column, and so for no class.
+        if ends["min"] == ends["max"] == 0:
+            raise InputError(
+                f"Column '{field.name}' holds only 0 and may be a class",
+                remedy="If it is, write 0.0, or start the names of all class columns alike and "
+                f"pass --prefix; if it is not, pass --other '{field.name}'.",
+                value=field.name,
+                code="columns",
+            )
+
+
+def spare_columns(schema: Any, layout: Layout, columns: Sequence[str]) -> list[str]:
+    """Return the columns that look like classes and are none of `columns`."""
+    known = set(columns)
+    return [name for name in _candidates(schema, layout) if name not in known]
+
+
+def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
+    """Raise if a floating-point column is no class, where sums cannot tell an extra class."""
+    spare = spare_columns(schema, layout, columns)
+    if spare:
+        raise InputError(
+            f"The floating-point column '{spare[0]}' is no class of the model, and is not said "
+            "to be something else",
+            remedy=f"If it is, pass --other '{spare[0]}'.",
+            code="columns",
+        )
+
+
+def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Return a 0/1 matrix as unsigned integers."""
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise InputError(
+            "Label columns must hold 0 and 1",
+            f"'{names[column]}' holds {values[row, column]:g} in row {row}",
+            "Write 1 where the label applies.",
+            code="columns",
+        )
+    return values.astype(np.uint8)
+
+
+def check_text(names: Sequence[str]) -> None:
+    """Raise if a name is not valid text, which no file of columns could hold."""
+    for name in names:
+        # Half of a surrogate pair: Python holds it, UTF-8 cannot.
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise InputError(
+                "Class names must be valid text",
+                f"{name!r} is not",
+                "Rename the class.",
+                value=name,
+                code="columns",
+            )
+
+
+def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
+    """Return what a model made of predictions; raise rather than let NaN or infinity be written."""
+    # One pass without a temporary: the sum is finite only if every entry is.
+    if not np.isfinite(values.sum()):
+        row = first_row + int(np.argmax(~np.isfinite(values).all(axis=1)))
+        raise InputError(
+            f"The model gives probabilities that are not finite, first in row {row}",
+            remedy="It is damaged or does not fit these predictions: tune it again.",
+            code="columns",
+        )
+    return values
+
+
+def _candidates(schema: Any, layout: Layout) -> list[str]:
+    """Columns that may stand for classes, judged by prefix and type."""
+    known = said_by_file(schema).get("classes")
+    # A sample log knows its options; types need not be looked at.
+    if known and not layout.prefix:
+        return [name for name in known if name not in layout.other]
+    taken = {layout.label, *layout.other}
+    fields = [field for field in schema if field.name not in taken]
+    if layout.label_prefix:
+        fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]
+    # A prefix was chosen by people; types need not be looked at.
+    if layout.prefix:
+        return [field.name for field in fields if field.name.startswith(layout.prefix)]
+    return [field.name for field in fields if _is_fraction(field.type)]
+
+
+def said_by_file(schema: Any) -> dict[str, Any]:
+    """Which columns are classes and labels, where the format of the file itself says so."""
+    return json.loads((schema.metadata or {}).get(CLASSES_KEY, b"{}"))
+
+
+def _is_fraction(kind: Any) -> bool:
+    """Whether a column of this type holds numbers that need not be whole."""
+    import pyarrow as pa
+
+    return pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def read_labels(
+    values: Sequence[Any], classes: np.ndarray, layout: Layout, *, reordered: bool = False
+) -> Any:
+    """Return labels as classes, as `resolve_labels` does; None where a label is missing.
+
+    Missing are empty cells, NaN, and -1 where that is not a class.
+    """
+    names = set(names_of(classes))
+    missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
+    if not missing.any():
+        return resolve_labels(np.asarray(values), classes, reordered=reordered)
+    row = int(missing.argmax())
+    if not layout.gaps or missing.all():
+        raise InputError(
+            "Each row must have a label" if not layout.gaps else "Some rows must have a label",
+            f"'{layout.label or 'labels'}' "
+            + ("is empty" if values[row] in (None, "") else f"holds {values[row]}")
+            + f" in row {row}",
+            "Drop the rows without one.",
+            code="columns",
+        )
+    labels = np.full(missing.size, None, dtype=object)
+    known = np.asarray([v for v, gap in zip(values, missing, strict=True) if not gap])
+    labels[~missing] = resolve_labels(known, classes, reordered=reordered)
+    return labels
+
+
+def with_spare_hint(error: InputError, spare: Sequence[str]) -> InputError:
+    """Add to an error about sums that some columns may be classes the model does not know."""
+    if spare and error.code == "row_sum":
+        hint = f"The model does not know the class column {listed(spare)}."
+        return error.replace(remedy=hint, code="unknown_class")
+    return error
+
+
+def names_of(values: Any) -> list[str]:
+    """Text of each class or label."""
+    return [str(value) for value in np.asarray(values).tolist()]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Tell names in a sentence, the first few of them."""
+    message = ", ".join(f"'{name}'" for name in names[:6])
+    return message if len(names) <= 6 else f"{message} and {len(names) - 6} more"

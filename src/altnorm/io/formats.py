@@ -1,0 +1,124 @@
+"""Which format a file has: by its name, or as the caller says; files that are compressed; `-`."""
+
+from __future__ import annotations
+
+import atexit
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from altnorm._base.files import check_input, file_error
+
+__all__ = [
+    "FORMATS",
+    "SUFFIXES",
+    "Source",
+    "find_source",
+    "format_of",
+    "is_compressed",
+    "open_plain",
+]
+
+SUFFIXES = {
+    ".npz": "npz",
+    ".npy": "npy",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+FORMATS = (*dict.fromkeys(SUFFIXES.values()), "lm-eval")
+"""What `--format` takes."""
+
+TEXT = ("csv", "tsv", "jsonl", "lm-eval")  # may be compressed; values have no types of their own
+ARRAYS = ("npz", "npy")
+
+
+class Source(NamedTuple):
+    """A file to read."""
+
+    path: Path
+    format: str
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it holds columns."""
+        return self.format not in ARRAYS
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the types of its columns are read from how values look."""
+        return self.format in TEXT
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """Format that a name tells; .gz may follow that of text."""
+    name = Path(path).name.lower()
+    inner = name.removesuffix(".gz")
+    found = SUFFIXES.get(Path(inner).suffix)
+    return found if inner == name or found in TEXT else None
+
+
+def find_source(path: str | os.PathLike[str], format: str | None = None) -> Source:
+    """Say where to read from: a file that exists, or a copy of the standard input for `-`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, or "-".
+    format : str, optional
+        One of `FORMATS`; None goes by the name of the file.
+
+    Returns
+    -------
+    Source
+        A file and its format.
+    """
+    if format is not None and format not in FORMATS:
+        raise file_error(f"A format is one of {', '.join(FORMATS)}", f"this is '{format}'")
+    if os.fspath(path) == "-":
+        if format is None:
+            raise file_error("Standard input has no name", remedy="Pass --format, such as csv.")
+        return Source(_copy_stdin(), format)
+    source = check_input(path)
+    found = format or format_of(source)
+    if found is None:
+        raise file_error(
+            f"Predictions must be in one of {', '.join(SUFFIXES)}",
+            f"'{source.name}' has another ending",
+            "Rename it, or pass --format.",
+            value=source.name,
+        )
+    return Source(source, found)
+
+
+@cache
+def _copy_stdin() -> Path:
+    """Copy the standard input to a file, once: tables are read twice, and some from their end."""
+    handle, name = tempfile.mkstemp(prefix="altnorm-")
+    atexit.register(Path(name).unlink, missing_ok=True)
+    with os.fdopen(handle, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return Path(name)
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file is one of gzip, told by its first bytes."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file to read bytes; a compressed one as what it holds."""
+    opened: Any = gzip.open if is_compressed(path) else open
+    return opened(path, "rb")

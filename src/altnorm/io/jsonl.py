@@ -1,0 +1,260 @@
+"""JSON lines -> record batches: columns as in CSV, scores by label, or logged answers.
+
+A file is read twice: once to learn its columns and their types, once for the rows. What differs
+between the kinds of lines is in a *shape*: what the first pass must learn, and what a line holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from altnorm._base.files import file_error
+from altnorm._base.validation import InputError
+from altnorm.io.formats import open_plain
+from altnorm.method.topk import from_topk
+
+__all__ = [
+    "CLASSES_KEY",
+    "Columns",
+    "ScoreLines",
+    "Shape",
+    "jsonl_writer",
+    "open_lines",
+    "read_lines",
+]
+
+CLASSES_KEY = b"altnorm"
+"""Metadata of a schema: which columns are the classes, which holds the labels, and whether every
+line gives the classes in this order, so that an index has a meaning."""
+
+_ROWS = 4096  # of a batch
+Line = tuple[int, dict[str, Any]]
+
+
+class Shape(Protocol):
+    """What the lines of a file hold."""
+
+    label: str | None  # column of the labels, where the format itself says so
+    ordered: bool  # whether every line gives the classes in the same order, after the first pass
+
+    def learn(self, number: int, record: dict[str, Any]) -> None:
+        """Take note of a line in the first pass."""
+
+    def classes(self) -> list[str]:
+        """Names of the class columns, where the format itself says so, after the first pass."""
+
+    def keeps(self, record: dict[str, Any]) -> bool:
+        """Whether the line is a row of the table."""
+
+    def others(self, record: dict[str, Any]) -> dict[str, Any]:
+        """What the line holds beside the classes."""
+
+    def proba(self, lines: list[Line]) -> np.ndarray:
+        """Probabilities of some rows, one column per class."""
+
+
+class Columns:
+    """Lines like ``{"cat": 0.9, "dog": 0.1, "y": "cat"}``: one key per column."""
+
+    label = None
+    ordered = True
+
+    def learn(self, number: int, record: dict[str, Any]) -> None:
+        """Nothing beside keys and types, which are learnt for all shapes."""
+
+    def classes(self) -> list[str]:
+        return []
+
+    def keeps(self, record: dict[str, Any]) -> bool:
+        return True
+
+    def others(self, record: dict[str, Any]) -> dict[str, Any]:
+        return record
+
+    def proba(self, lines: list[Line]) -> np.ndarray:
+        return np.empty((len(lines), 0))
+
+
+class ScoreLines:
+    """Lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
+
+    Scores are probabilities if none is negative, else all are log-probabilities; a label that a
+    line lacks is filled in by :func:`altnorm.from_topk`.
+
+    Parameters
+    ----------
+    labels : collection of str
+        Labels that are known from elsewhere: lines that name the top few may lack some of them
+        altogether.
+    """
+
+    label = None
+
+    def __init__(self, labels: Collection[str] = ()) -> None:
+        self._codes = {name: j for j, name in enumerate(labels)}
+        self._orders: set[tuple[str, ...]] = set()
+        self._low, self._high = 0.0, 0.0
+
+    @property
+    def ordered(self) -> bool:
+        return self._orders == {tuple(self._codes)}
+
+    def learn(self, number: int, record: dict[str, Any]) -> None:
+        scores = record.get("scores")
+        if not isinstance(scores, dict) or not scores or not all(map(_is_number, scores.values())):
+            raise file_error(
+                "`scores` must give a number for each label",
+                f"line {number} has {json.dumps(scores)[:60]}",
+                'Write for example {"scores": {"yes": -0.1, "no": -2.4}}.',
+            )
+        self._low = min(self._low, *scores.values())
+        self._high = max(self._high, *scores.values())
+        for name in scores:
+            self._codes.setdefault(name, len(self._codes))
+        if len(self._orders) < 2:  # with two of them it is known that there is no one order
+            self._orders.add(tuple(scores))
+
+    def classes(self) -> list[str]:
+        if self._low < 0 < self._high or self._high > 1 + 1e-6:
+            raise file_error(
+                "`scores` must all be probabilities, from 0 to 1, or all log-probabilities, at "
+                "most 0",
+                f"they span {self._low:g} to {self._high:g}",
+                "For logits, write one key per class and pass --logits.",
+            )
+        return list(self._codes)
+
+    def keeps(self, record: dict[str, Any]) -> bool:
+        return True
+
+    def others(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in record.items() if name != "scores"}
+
+    def proba(self, lines: list[Line]) -> np.ndarray:
+        width = max(len(record["scores"]) for _, record in lines)
+        indices = np.full((len(lines), width), -1)
+        values = np.zeros((len(lines), width))
+        for i, (_, record) in enumerate(lines):
+            scores = record["scores"]
+            indices[i, : len(scores)] = [self._codes[name] for name in scores]
+            values[i, : len(scores)] = list(scores.values())
+        kind = "log_proba" if self._low < 0 else "proba"
+        try:
+            return from_topk(indices, values, len(self._codes), input=kind)
+        except InputError as error:
+            if error.place is None:
+                raise
+            raise file_error(f"Line {lines[error.place.row][0]}: {error}") from error
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The objects of a file, with the number of their line, from 1."""
+    with open_plain(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise file_error(f"Line {number} is not JSON", f"{error}") from error
+            if not isinstance(record, dict):
+                raise file_error(
+                    "Each line must be a JSON object",
+                    f"line {number} is {line.strip()[:40].decode(errors='replace')}",
+                )
+            yield number, record
+
+
+def open_lines(
+    path: Path, shape: Shape, numbers: Collection[str] = ()
+) -> tuple[Any, Iterator[Any]]:
+    """Schema and record batches; columns named in `numbers` are read as floating-point."""
+    import pyarrow as pa
+
+    kinds: dict[str, set[str]] = {}
+    for number, record in read_lines(path):
+        shape.learn(number, record)
+        for name, value in shape.others(record).items():
+            kinds.setdefault(name, set()).add(_kind(value))
+    classes = shape.classes()
+    twice = sorted(set(classes) & kinds.keys())
+    if twice:
+        raise file_error(f"'{twice[0]}' is both a class and another key", remedy="Rename one.")
+    types = {name: _arrow_type(found, name in numbers) for name, found in kinds.items()}
+    fields = [pa.field(name, kind) for name, kind in types.items()]
+    fields += [pa.field(name, pa.float64()) for name in classes]
+    metadata = None
+    if classes:
+        said = {"classes": classes, "label": shape.label, "ordered": shape.ordered}
+        metadata = {CLASSES_KEY: json.dumps(said).encode()}
+    schema = pa.schema(fields, metadata)
+    return schema, _batches(path, shape, types, schema)
+
+
+def _batches(path: Path, shape: Shape, types: dict[str, Any], schema: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    lines: list[Line] = []
+
+    def batch() -> Any:
+        rows = [shape.others(record) for _, record in lines]
+        columns = [
+            pa.array([_plain(row.get(name), kind) for row in rows], kind)
+            for name, kind in types.items()
+        ]
+        columns += [pa.array(column) for column in shape.proba(lines).T.copy()]
+        lines.clear()
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    for line in read_lines(path):
+        if shape.keeps(line[1]):
+            lines.append(line)
+        if len(lines) == _ROWS:
+            yield batch()
+    if lines:
+        yield batch()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        return "other"
+    return type(value).__name__ if isinstance(value, (bool, int, float, str)) else "other"
+
+
+def _arrow_type(kinds: set[str], is_number: bool) -> Any:
+    """Type of a column: the simplest that holds all values; else text, nested values as JSON."""
+    import pyarrow as pa
+
+    kinds = kinds - {"none"}
+    if kinds and kinds <= {"int", "float"}:
+        return pa.int64() if kinds == {"int"} and not is_number else pa.float64()
+    return pa.bool_() if kinds == {"bool"} else pa.string()
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if value is None or not pa.types.is_string(kind) or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def jsonl_writer(file: IO[bytes]) -> Callable[[Any], None]:
+    """Write each row as an object."""
+
+    def write(batch: Any) -> None:
+        for row in batch.to_pylist():
+            file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+
+    return write

@@ -1,0 +1,340 @@
+"""Files <-> predictions: probabilities (or logits), labels and class names.
+
+Columns are matched to classes by name, never by position alone, and logits are never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.files import file_error, replacing
+from altnorm._base.frames import check_same_names
+from altnorm._base.labels import class_codes
+from altnorm._base.validation import InputError, check_proba
+from altnorm.io.array_files import read_arrays
+from altnorm.io.columns import (
+    Layout,
+    check_labelled,
+    check_no_spare,
+    check_text,
+    check_whole_columns,
+    check_zero_one,
+    class_columns,
+    column_matrix,
+    listed,
+    names_of,
+    read_labels,
+    said_by_file,
+    spare_columns,
+    with_spare_hint,
+)
+from altnorm.io.formats import SUFFIXES, Source, find_source, format_of
+from altnorm.io.tables import is_table, read_table, write_table
+from altnorm.method.kinds import LabelKind, kind_of_labels
+
+__all__ = ["Layout", "Predictions", "read_predictions", "read_texts", "write_predictions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a classifier said about some rows, and the truth where it is known.
+
+    Attributes
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities, or logits if `input` says so.
+    classes : ndarray of shape (n_classes,)
+        The class each column stands for; 0 .. m-1 where the file has no names.
+    labels : ndarray of shape (n_samples,) or (n_samples, n_classes), optional
+        A class for each row, None where it is unknown, or a 0/1 matrix for multi-label problems.
+    input : {"proba", "logits"}
+        What `proba` holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.io.predictions import Predictions
+    >>> predictions = Predictions(
+    ...     np.array([[0.9, 0.1], [0.3, 0.7]]), np.array(["cat", "dog"]), np.array(["cat", "dog"])
+    ... )
+    >>> predictions.codes
+    array([0, 1])
+    >>> predictions.select(["dog", "cat"]).proba
+    array([[0.1, 0.9],
+           [0.7, 0.3]])
+    """
+
+    proba: np.ndarray
+    classes: np.ndarray
+    labels: np.ndarray | None = None
+    input: str = "proba"
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether the labels are a 0/1 matrix."""
+        return self.labels is not None and self.labels.ndim == 2
+
+    @property
+    def kind(self) -> LabelKind:
+        """What kind of labels these are; one class per row where there are none."""
+        return kind_of_labels(self.multilabel)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Labels as column indices, None where one is missing; a 0/1 matrix for multi-label."""
+        if self.labels is None:
+            raise file_error(
+                "Labels are needed here and the file has none",
+                remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
+                "label), or add `labels` to the .npz file.",
+            )
+        known = self.has_label
+        if known.all():
+            return self.kind.encode(self.labels, self.classes)
+        codes = np.full(known.size, None, dtype=object)
+        codes[known] = class_codes(self.labels[known].astype(self.classes.dtype), self.classes)
+        return codes
+
+    @property
+    def has_label(self) -> np.ndarray:
+        """Which rows have a label."""
+        # Gaps, which only a column of single labels can have, make it one of objects.
+        if self.labels is None or self.labels.dtype != object or self.labels.ndim > 1:
+            return np.full(len(self.proba), self.labels is not None)
+        return np.array([label is not None for label in self.labels], dtype=bool)
+
+    def labelled(self) -> Predictions:
+        """Return the rows that have a label."""
+        known = self.has_label
+        if self.labels is None or known.all():
+            return self
+        labels = self.labels[known].astype(self.classes.dtype)
+        return replace(self, proba=self.proba[known], labels=labels)
+
+    def probabilities(self) -> np.ndarray:
+        """Return probabilities, whatever the file held."""
+        if self.input == "proba":
+            return self.proba
+        return self.kind.from_logits(self.proba)
+
+    def select(self, classes: Any) -> Predictions:
+        """Return the same predictions with one column for each of `classes`, in their order.
+
+        Parameters
+        ----------
+        classes : array-like of shape (n_classes,)
+            The classes wanted, matched by name: the text of the class.
+
+        Returns
+        -------
+        Predictions
+            Columns in the order of `classes`.
+        """
+        wanted, found = names_of(classes), names_of(self.classes)
+        check_same_names(wanted, found)
+        position = {name: j for j, name in enumerate(found)}
+        order = [position[name] for name in wanted]
+        labels = self.labels
+        if labels is not None:
+            labels = self.kind.reorder(self.codes, order, np.asarray(classes))
+        proba = self.proba if wanted == found else self.proba[:, order]
+        return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
+
+
+def read_predictions(
+    path: str | os.PathLike[str],
+    layout: Layout | None = None,
+    *,
+    classes: Any = None,
+) -> Predictions:
+    """Read predictions from a file; no pickle, whatever the format.
+
+    Parameters
+    ----------
+    path : str or path-like
+        .npz (`proba` or `logits`, optional `labels` and `classes`; or `indices` with `proba` or
+        `log_proba`, as :func:`altnorm.from_topk` takes them), .npy, .csv, .tsv, .jsonl (these
+        also with .gz), .parquet, .arrow or .feather; "-" for the standard input.
+    layout : Layout, optional
+        Which columns hold what.
+    classes : array-like of shape (n_classes,), optional
+        The classes expected. Columns are put into this order; a missing, extra or renamed class
+        is an error.
+
+    Returns
+    -------
+    Predictions
+        Probabilities or logits, class names, and labels where the file has them.
+    """
+    layout = Layout() if layout is None else layout
+    source = find_source(path, layout.format)
+    if source.is_table:
+        return _check_values(_read_columns(source, layout, classes))
+    predictions = _check_values(Predictions(*read_arrays(source, layout, classes)))
+    return predictions if classes is None else predictions.select(classes)
+
+
+def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = None) -> list[str]:
+    """Read one column of a table as text.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file of columns, as for `read_predictions`.
+    name : str
+        The column.
+    layout : Layout, optional
+        Its format, and which questions of a sample log are kept, as for `read_predictions`.
+
+    Returns
+    -------
+    list of str
+        One text per row; empty where the table has a gap.
+    """
+    layout = Layout() if layout is None else layout
+    table = read_table(path, text=[name], **layout.reading)
+    if name not in table.schema.names:
+        remedy = f"Its columns are {listed(table.schema.names)}."
+        raise file_error(f"The table has no column '{name}'", remedy=remedy, value=name)
+    return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
+
+
+def write_predictions(
+    predictions: Predictions,
+    path: str | os.PathLike[str],
+    layout: Layout | None = None,
+    *,
+    force: bool = False,
+) -> None:
+    """Write predictions to a file that is either complete or not there.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        What to write.
+    path : str or path-like
+        .npz, .npy (probabilities only), .csv, .parquet, .arrow or .feather.
+    layout : Layout, optional
+        Names of the columns; the label column is "label" by default.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+    """
+    layout = Layout() if layout is None else layout
+    target = Path(path)
+    if is_table(target):
+        batch = _to_batch(predictions, layout)
+        names = [layout.prefix + name for name in names_of(predictions.classes)]
+        with write_table(target, batch.schema, numbers=names, force=force) as write:
+            write(batch)
+        return
+    if format_of(target) is None:
+        raise file_error(
+            f"Predictions go to one of {', '.join(SUFFIXES)}",
+            f"'{target.name}' is not",
+            value=target.name,
+        )
+    with replacing(target, force=force) as temporary, temporary.open("wb") as file:
+        # A .npy file is one array: there is no place for classes or labels.
+        if target.suffix.lower() == ".npy":
+            np.save(file, predictions.proba, allow_pickle=False)
+            return
+        arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
+        if predictions.labels is not None:
+            arrays["labels"] = _plain(predictions.labels)
+        # Older NumPy would take `allow_pickle` for an array; `_plain` has left no objects.
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
+    text = [layout.label] if layout.label else []
+    expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
+    table = read_table(source.path, text=text, numbers=expected, **layout.reading)
+    said = said_by_file(table.schema)
+    layout = _with_said_label(layout, said)
+    columns = class_columns(table.schema, layout, classes)
+    # Nobody has said which columns are classes: types decide, so more is checked below.
+    guessed = classes is None and not layout.prefix and not said
+    if guessed and source.is_text:
+        check_whole_columns(table, layout, columns)
+    if classes is not None and (layout.logits or layout.label_prefix):
+        check_no_spare(table.schema, layout, columns)
+    found = np.array([name[len(layout.prefix) :] for name in columns])
+    names, labels = found if classes is None else np.asarray(classes), None
+    if layout.label_prefix is not None:
+        labels = _read_label_columns(table, layout.label_prefix, found)
+    elif layout.label is not None:
+        values = table.column(layout.label).to_pylist()
+        # An index as label means a column of the file, not of the model.
+        places = [table.schema.get_field_index(name) for name in columns]
+        reordered = places != sorted(places) or not said.get("ordered", True)
+        labels = read_labels(values, names, layout, reordered=reordered)
+    proba = column_matrix(table, columns)
+    if classes is not None and not layout.logits and layout.label_prefix is None:
+        _check_sums(proba, spare_columns(table.schema, layout, columns))
+    predictions = Predictions(proba, names, labels, "logits" if layout.logits else "proba")
+    if guessed and layout.logits and layout.label is not None:
+        check_labelled(columns, predictions.labelled().codes)
+    return predictions
+
+
+def _with_said_label(layout: Layout, said: dict[str, Any]) -> Layout:
+    """The layout, with the label column that the file itself names, unless people name one."""
+    named = layout.label is not None or layout.label_prefix is not None
+    return layout if named else replace(layout, label=said.get("label"))
+
+
+def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
+    """The 0/1 matrix of several labels, one column each."""
+    wanted = [prefix + name for name in names]
+    check_same_names(wanted, [name for name in table.schema.names if name.startswith(prefix)])
+    return check_zero_one(column_matrix(table, wanted), wanted)
+
+
+def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
+    """Raise if sums other than 1 say that a spare column is a class."""
+    if spare:
+        try:
+            check_proba(proba)
+        except InputError as error:
+            raise with_spare_hint(error, spare) from error
+
+
+def _check_values(predictions: Predictions) -> Predictions:
+    """Raise unless there are rows, names that can be written, and finite numbers."""
+    if not len(predictions.proba):
+        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
+    check_text(names_of(predictions.classes))
+    wrong = ~np.isfinite(predictions.proba)
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise file_error(
+            "Predictions must be finite",
+            f"{int(wrong.sum())} of {wrong.size} are not, the first is row {row}, class "
+            f"'{predictions.classes[column]}' ({predictions.proba[row, column]})",
+            "Drop or repair those rows.",
+        )
+    return predictions
+
+
+def _to_batch(predictions: Predictions, layout: Layout) -> Any:
+    import pyarrow as pa
+
+    names = names_of(predictions.classes)
+    columns = {layout.prefix + name: predictions.proba[:, j] for j, name in enumerate(names)}
+    labels = predictions.labels
+    if labels is not None and predictions.multilabel:
+        start = "y_" if layout.label_prefix is None else layout.label_prefix
+        columns |= {start + name: labels[:, j] for j, name in enumerate(names)}
+    elif labels is not None:
+        columns[layout.label or "label"] = np.array(names_of(labels), dtype=object)
+    return pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in columns.items()})
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Objects as text: what an .npz file holds without pickle."""
+    return np.array(names_of(values)) if values.dtype.kind == "O" else values

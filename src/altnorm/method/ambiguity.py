@@ -1,0 +1,159 @@
+"""Top-k entropy: which rows a classifier is in doubt about."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    concat_blocks,
+    fused,
+    quiet,
+    take_rows,
+    to_numpy,
+    top_k,
+)
+from altnorm._base.validation import check_integer, check_proba
+
+__all__ = ["ambiguity", "in_doubt", "row_ambiguity", "topk_entropy"]
+
+
+def topk_entropy(proba: Any, k: int) -> Array:
+    r"""Entropy of the `k` largest probabilities of each row, between 0 and 1.
+
+    The `k` largest probabilities are renormalised to sum to 1 and their entropy is taken with
+    logarithm base `k`:
+
+    .. math:: H_k(p) = -\sum_{j=1}^{k} \hat p_j \log_k \hat p_j,
+              \qquad \hat p_j = p_{(j)} / \textstyle\sum_{i \le k} p_{(i)} .
+
+    The equation in the paper does not renormalise and takes base `m`, the number of classes. With
+    1,000 classes that never exceeds 0.33, so it cannot be what gave the paper's own counts of rows
+    above 0.75; this form reproduces them. For two classes the two agree.
+
+    Parameters
+    ----------
+    proba : array of shape (n, m)
+        Class probabilities, each row summing to 1.
+    k : int
+        How many of the largest probabilities to keep, from 2 to `m`.
+
+    Returns
+    -------
+    array of shape (n,)
+        Entropies in [0, 1], in the library, device and dtype of `proba`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import topk_entropy
+    >>> topk_entropy(np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]), k=2).round(3)
+    array([1.   , 0.918])
+    """
+    proba = check_proba(proba)
+    k = check_integer(k, "k", low=2, high=proba.shape[1])
+    return _map_rows(proba, k, k)
+
+
+def ambiguity(proba: Any, *, k_max: int = 10) -> Array:
+    r"""Ambiguity of each row: its largest top-k entropy over k from 2 to ``min(k_max, m)``.
+
+    A row is in doubt when its ambiguity exceeds a threshold; see :func:`topk_entropy`.
+
+    Parameters
+    ----------
+    proba : array of shape (n, m)
+        Class probabilities, each row summing to 1.
+    k_max : int, default=10
+        Largest number of classes to look at.
+
+    Returns
+    -------
+    array of shape (n,)
+        Ambiguities in [0, 1], in the library, device and dtype of `proba`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import ambiguity
+    >>> ambiguity(np.array([[0.9, 0.1, 0.0], [0.5, 0.5, 0.0], [0.5, 0.25, 0.25]])).round(3)
+    array([0.469, 1.   , 0.946])
+    """
+    return row_ambiguity(check_proba(proba), k_max=check_integer(k_max, "k_max", low=2))
+
+
+def row_ambiguity(proba: Array, *, k_max: int) -> Array:
+    """Ambiguity of rows that are known to be probabilities."""
+    return _map_rows(proba, 2, min(k_max, proba.shape[1]))
+
+
+def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
+    """Say which rows have an ambiguity above `threshold`.
+
+    A row whose largest probability exceeds a bound cannot, so that most rows of a good classifier
+    cost no more than finding their maximum.
+    """
+    xp = array_namespace(proba)
+    k_max = min(k_max, proba.shape[1])
+    bound = _largest_doubtful(threshold, k_max)
+    rows = np.flatnonzero(to_numpy(xp.max(proba, axis=1) <= bound))
+    doubt = np.zeros(proba.shape[0], dtype=bool)
+    for block in block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
+        some = rows[block]
+        found = _largest_entropy(take_rows(proba, some), 2, k_max)
+        doubt[some] = to_numpy(found) > threshold
+    return doubt
+
+
+@cache
+def _largest_doubtful(threshold: float, k_max: int) -> float:
+    """Largest top probability that a row with an ambiguity of `threshold` can have.
+
+    For a given top share the entropy of k classes is largest when the others are equal, and falls
+    as the share grows from 1/k to 1; the margin is far above rounding.
+    """
+
+    def excess(p: float, k: int) -> float:
+        rest = (1 - p) * math.log((1 - p) / (k - 1)) if p < 1 else 0.0
+        return -(p * math.log(p) + rest) / math.log(k) - threshold
+
+    if not 0 < threshold < 1:
+        return 1.0 if threshold <= 0 else 0.0
+    return 1e-5 + max(brentq(excess, 1 / k, 1, args=(k,)) for k in range(2, k_max + 1))
+
+
+def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:
+    blocks = block_slices(proba.shape[0], 16 * proba.shape[1], proba, cached=True)
+    return concat_blocks(
+        (_largest_entropy(proba[rows, :], k_min, k_max) for rows in blocks), proba[:, 0]
+    )
+
+
+def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
+    """Largest of the top-k entropies for ``k_min <= k <= k_max``, from running sums over k."""
+    kernels = fused(proba)
+    if kernels is not None and k_max <= kernels.FEW:
+        return kernels.largest_entropy(proba, k_min, k_max)
+    xp = array_namespace(proba)
+    top = top_k(proba, k_max)
+    with quiet(xp):
+        plogp = xp.where(top > 0, top * xp.log(top), xp.zeros_like(top))
+    mass = xp.cumulative_sum(top, axis=1)[:, k_min - 1 :]
+    # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
+    nats = xp.log(mass) - xp.cumulative_sum(plogp, axis=1)[:, k_min - 1 :] / mass
+    found = xp.max(nats / as_array(_log_sizes(k_min, k_max), top), axis=1)
+    # Rounding may leave the unit interval by some units in the last place.
+    return xp.minimum(xp.maximum(found, xp.zeros_like(found)), xp.ones_like(found))
+
+
+@cache
+def _log_sizes(k_min: int, k_max: int) -> np.ndarray:
+    return np.array([math.log(k) for k in range(k_min, k_max + 1)])

@@ -1,0 +1,135 @@
+"""Does the reference still fit what comes in? Class use and doubt, then and now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from altnorm._base.words import html_card, percent
+from altnorm.method.kinds import kind_of
+
+__all__ = ["Drift", "Usage", "count_usage", "fitted_usage", "measure_drift"]
+
+_N_DRAWS = 400
+_NOISE = 4.0  # standard deviations beyond what chance does
+_SMALL = 0.05  # a change that is real but smaller than this does not matter
+
+
+class Usage(NamedTuple):
+    """How a batch of predictions uses the classes."""
+
+    counts: np.ndarray  # (m,) confident predictions of each class
+    n_doubtful: int
+    n_total: int  # rows, or entries of a multi-label problem
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the counts of both batches together."""
+        return Usage(
+            self.counts + other.counts,
+            self.n_doubtful + other.n_doubtful,
+            self.n_total + other.n_total,
+        )
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far incoming predictions are from those the normalizer was fitted on.
+
+    Attributes
+    ----------
+    doubt_before, doubt_now : float
+        Share of doubtful predictions at `fit` and now.
+    class_distance : float
+        Total variation distance between the class use of confident predictions then and now,
+        less what chance alone would give; between 0 and 1.
+    drifted : bool
+        Whether one of the two changed by more than chance explains and by more than 0.05.
+    n_rows : int
+        Predictions looked at.
+    advice : {"nothing", "adapt", "stop"}
+        What follows: nothing, since nothing has changed or the class balance only a little; adapt,
+        since only the class balance has changed (`adapt` needs no labels); or stop using it and
+        fit again, since something else has.
+    """
+
+    doubt_before: float
+    doubt_now: float
+    class_distance: float
+    drifted: bool
+    n_rows: int
+    advice: str = "nothing"
+
+    def __str__(self) -> str:
+        doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
+        classes = f"{percent(self.class_distance)} of the confident ones fall on other classes"
+        found = f"{doubt}, and {classes} than then"
+        if self.advice == "adapt":
+            return f"The class balance has changed: {found}. Adapt to it; that needs no labels."
+        if self.drifted and self.advice == "nothing":
+            return f"The class balance has changed a little: {found}. Nothing has to be done."
+        if self.advice == "stop":
+            return (
+                f"These predictions no longer look like those at fit: {found}. Stop using it. Fit "
+                "again on current validation data."
+            )
+        return f"These predictions look like those at fit: {found}."
+
+    def _repr_html_(self) -> str:
+        return html_card(str(self))
+
+
+def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:
+    """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
+    kind = kind_of(normalizer)
+    threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
+    doubt = kind.in_doubt(proba, threshold, k_max=k_max)
+    return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
+
+
+def fitted_usage(normalizer: Any) -> Usage:
+    """Return what a normalizer saw at `fit`."""
+    return Usage(normalizer.usage_counts_, *normalizer.usage_doubt_)
+
+
+def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
+    """Compare the use of classes and the share of doubt of two batches.
+
+    What chance would give is simulated: two samples of the same sizes from the pooled class use.
+
+    Parameters
+    ----------
+    before, now : Usage
+        What was seen at fit, and what comes in.
+    random_state : int, default=0
+        Seed of the simulation.
+
+    Returns
+    -------
+    Drift
+        The comparison; `str` gives it in one line.
+    """
+    then, current = (usage.n_doubtful / max(usage.n_total, 1) for usage in (before, now))
+    pooled = (before.n_doubtful + now.n_doubtful) / max(before.n_total + now.n_total, 1)
+    # Variance of the difference of two shares, if both batches came from one source.
+    spread = pooled * (1 - pooled) * sum(1 / max(u.n_total, 1) for u in (before, now))
+    more_doubt = abs(current - then) > _SMALL + _NOISE * np.sqrt(spread)
+    distance, excess = _class_distance(before.counts, now.counts, random_state)
+    drifted = bool(more_doubt or excess)
+    advice = "stop" if drifted else "nothing"
+    return Drift(then, current, distance, drifted, now.n_total, advice)
+
+
+def _class_distance(before: np.ndarray, now: np.ndarray, random_state: int) -> tuple[float, bool]:
+    """Distance beyond chance, and whether it is beyond doubt."""
+    sizes = int(before.sum()), int(now.sum())
+    if not all(sizes):
+        return 0.0, False  # no confident row on one side: there is nothing to compare
+    rng = np.random.default_rng(random_state)
+    pooled = (before + now) / sum(sizes)
+    draws = [rng.multinomial(size, pooled, _N_DRAWS) / size for size in sizes]
+    chance = np.abs(draws[0] - draws[1]).sum(axis=1) / 2
+    observed = np.abs(before / sizes[0] - now / sizes[1]).sum() / 2
+    distance = max(0.0, float(observed - chance.mean()))
+    return distance, bool(distance > _SMALL + _NOISE * chance.std())

@@ -1,0 +1,306 @@
+"""What every estimator on class probabilities shares: checking input, class labels, decisions."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
+
+from altnorm._base.arrays import Array, is_foreign, move, on_host, to_numpy
+from altnorm._base.frames import collected, column_names, named_columns
+from altnorm._base.labels import class_codes
+from altnorm._base.validation import InputError, check_device_array
+from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.method.explanation import Explanation
+from altnorm.method.kinds import kind_of
+
+_DTYPES = [np.float64, np.float32]
+
+__all__ = [
+    "ProbabilityTransformer",
+    "class_codes",
+    "read_before",
+    "read_input",
+    "read_weight",
+    "require_labels",
+    "resolve_classes",
+    "unnamed",
+]
+
+
+class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Base of the transformers that turn class probabilities into class probabilities.
+
+    A subclass writes `fit` with `_check_fit`, and `_transform`, which maps a clean (n, m) array
+    of probabilities to another one.
+    """
+
+    input: str = "proba"
+    multilabel: str | None = None
+    any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
+
+    def transform(self, proba: Any) -> Any:
+        """Return the adjusted class probabilities.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`. Columns of a data frame (pandas, Polars,
+            PyArrow, also a Polars LazyFrame or a DuckDB relation) are found by their names: they
+            may come in any order and among others.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Adjusted class probabilities: a NumPy array or, for an array of PyTorch, CuPy or JAX,
+            one of the same kind on the same device.
+        """
+        return move(self._transform(self._check_transform(proba)), proba)
+
+    def transform_clean(self, proba: Array) -> Array:
+        """Adjust probabilities that were checked already: for estimators that are made of others.
+
+        Parameters
+        ----------
+        proba : array of shape (n_samples, n_classes)
+            Class probabilities, whatever `input` says, where this estimator can work.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Adjusted class probabilities; an array, whatever output scikit-learn is set to.
+        """
+        return self._transform(self._from_proba(proba))
+
+    def predict(self, proba: Any) -> Any:
+        """Return the most probable class of each row after the adjustment.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            Class labels, out of `classes_`; for multi-label problems the 0/1 matrix of decisions.
+            Of the kind that `transform` returns; labels that are not numbers as a NumPy array.
+        """
+        adjusted = self._transform(self._check_transform(proba))
+        kind = kind_of(self)
+        decided = kind.decide(adjusted)
+        labels = kind.decode(decided, self.classes_)
+        return move(labels, proba) if labels.dtype.kind in "biuf" else labels
+
+    def explain(self, proba: Any) -> Explanation:
+        """Say why the class of each changed row changed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+
+        Returns
+        -------
+        Explanation
+            One entry for each row whose class changes (for each changed label of a row in
+            multi-label problems): its ambiguity, the class before and after, and the factor by
+            which each class was multiplied, before probabilities are calibrated.
+        """
+        before, checked = self._read_once(read_input(self, on_host(proba)))
+        kind, after = kind_of(self), np.asarray(self._decided(checked))
+        ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
+        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
+
+    def check(self, proba: Any) -> Drift:
+        """Say whether incoming predictions still look like those at `fit`.
+
+        Compares how confident predictions use the classes, and the share of doubtful ones, with
+        what was seen at `fit`. No labels needed.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Incoming predictions, columns as in `fit`; some hundred rows at least.
+
+        Returns
+        -------
+        Drift
+            `drifted`, the numbers behind it, and one line as `str`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from altnorm import AlternatingNormalizer
+        >>> rng = np.random.default_rng(0)
+        >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
+        >>> normalizer = AlternatingNormalizer().fit(validation)
+        >>> normalizer.check(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
+        False
+        >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
+        True
+        """
+        return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
+
+    def _decided(self, proba: Array) -> Array:
+        """Probabilities as the decisions leave them, whatever is done to them afterwards."""
+        return self._transform(proba)
+
+    def _transform(self, proba: Array) -> Array:
+        raise NotImplementedError
+
+    def _check_fit(self, proba: Any, y: Any = None) -> tuple[Array, np.ndarray | None]:
+        """Set `classes_`; return clean probabilities and, if `y` is given, class codes.
+
+        For multi-label problems the 0/1 matrix of labels, as booleans, stands for class codes.
+        """
+        if is_foreign(proba):
+            values = _read_foreign(self, proba, reset=True)
+        else:
+            values = validate_data(self, collected(proba), dtype=_DTYPES)
+        names = _keep_names(self, column_names(proba))
+        read, checked = self._read_once(values)
+        kind = kind_of(self)
+        # What `check` compares with, whatever the method itself remembers.
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, read)
+        labels = None if y is None else kind.check_labels(y, checked.shape)
+        self.classes_ = resolve_classes(kind.class_labels(labels), checked.shape[1], names)
+        return checked, None if labels is None else kind.encode(labels, self.classes_)
+
+    def _check_labelled(self, proba: Any, y: Any) -> tuple[Array, np.ndarray]:
+        """As `_check_fit`, for methods that cannot do without labels."""
+        require_labels(self, y)
+        checked, labels = self._check_fit(proba, y)
+        return checked, np.asarray(labels)
+
+    def _check_transform(self, proba: Any) -> Array:
+        return self._read(read_input(self, proba))
+
+    def _read(self, values: Array) -> Array:
+        """What `_transform` works on, from what the user gave."""
+        return self._from_proba(kind_of(self).read(values, self.input))
+
+    def _from_proba(self, proba: Array) -> Array:
+        """What `_transform` works on: probabilities, unless a subclass wants another form."""
+        return proba
+
+    def _read_once(self, values: Array) -> tuple[Array, Array]:
+        """Probabilities, and what `_transform` works on, with one warning if they are rounded."""
+        proba = kind_of(self).read(values, self.input)
+        return proba, self._from_proba(proba) if self.input == "proba" else self._read(values)
+
+
+def read_before(normalizer: Any, proba: Any) -> np.ndarray:
+    """Probabilities as a fitted transformer is given them, columns in the order of its classes."""
+    is_ours = isinstance(normalizer, ProbabilityTransformer)
+    values = read_input(normalizer, on_host(proba)) if is_ours else np.asarray(on_host(proba))
+    return kind_of(normalizer).read(values, getattr(normalizer, "input", "proba"))
+
+
+def read_input(estimator: Any, proba: Any) -> Array:
+    """What `transform` is given as a finite (n, m) array, columns in the order of the classes."""
+    check_is_fitted(estimator)
+    if is_foreign(proba):
+        return _read_foreign(estimator, proba, reset=False)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and _is_plain(proba, estimator.n_features_in_):
+        return np.asarray(proba)
+    wanted = list(estimator.classes_ if names is None else names)
+    columns = named_columns(proba, wanted, by_position=names is None)
+    if columns is not None:
+        return np.asarray(check_array(columns, dtype=_DTYPES))
+    return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
+
+
+def _read_foreign(estimator: Any, proba: Any, *, reset: bool) -> Array:
+    """As scikit-learn reads NumPy arrays; they stay on their device if the method works there."""
+    values = check_device_array(proba)
+    validate_data(estimator, values, skip_check_array=True, reset=reset)
+    stays = estimator.any_library and kind_of(estimator).any_library
+    return values if stays else to_numpy(values)
+
+
+def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Return one weight per row in host memory; None where none are given."""
+    if sample_weight is None:
+        return None
+    rows = np.empty((n_rows, 0))
+    return np.asarray(_check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True))
+
+
+def require_labels(
+    estimator: Any, y: Any, remedy: str = "Call fit(proba, y) with validation labels."
+) -> None:
+    """Raise if there are no labels, in words that scikit-learn's checks look for."""
+    if y is None:
+        raise InputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None",
+            remedy=remedy,
+            code="no_labels",
+        )
+
+
+def unnamed(estimator: Any) -> Any:
+    """Return a copy that takes plain arrays without a warning: names are matched elsewhere."""
+    twin = copy(estimator)
+    vars(twin).pop("feature_names_in_", None)
+    return twin
+
+
+def _is_plain(values: Any, n_columns: int) -> bool:
+    """Whether scikit-learn's checks, which cost more than a row, would find nothing to do."""
+    if type(values) is not np.ndarray or values.dtype not in _DTYPES:
+        return False
+    if values.ndim != 2 or values.shape[1] != n_columns or not values.shape[0]:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
+
+
+def _keep_names(estimator: Any, names: list[Any] | None) -> np.ndarray | None:
+    """Return the column names of a frame; remember them where scikit-learn could not read it.
+
+    It drops the names unless all are strings; class names may be numbers.
+    """
+    if names is None or hasattr(estimator, "feature_names_in_"):
+        return getattr(estimator, "feature_names_in_", None)
+    if all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return np.array(names)
+
+
+def resolve_classes(
+    labels: np.ndarray | None, n_classes: int, names: np.ndarray | None
+) -> np.ndarray:
+    """Say which class each column stands for.
+
+    Column names of a data frame win if they cover all labels; else the sorted labels, if there
+    are as many as columns (scikit-learn's ``predict_proba``); else the integers 0 .. m-1.
+    """
+    if labels is None:
+        return np.arange(n_classes) if names is None else np.asarray(names)
+    present = np.unique(labels)
+    if names is not None and np.isin(present, names).all():
+        return np.asarray(names)
+    if present.size == n_classes:
+        return present
+    if present.dtype.kind in "iufb" and np.isin(present, np.arange(n_classes)).all():
+        # Labels False and True can name two columns; of more, they are the numbers 0 and 1.
+        keep = present.dtype.kind != "b" or n_classes == 2
+        return np.arange(n_classes).astype(present.dtype if keep else int)
+    raise InputError(
+        f"The labels in `y` must match the {n_classes} columns of `proba`",
+        f"there are {present.size} different labels, the first is {present[0]!r}",
+        f"Use the class indices 0 to {n_classes - 1}, or a data frame whose column names are the "
+        "class names.",
+        value=present[0],
+        code="unknown_class",
+    )

@@ -1,0 +1,297 @@
+"""AlternatingNormalizer: remembers a reference and a prior, adjusts rows in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.arrays import (
+    Array,
+    KeptResults,
+    array_namespace,
+    as_array,
+    is_foreign,
+    may_keep,
+    place_of,
+    put_rows,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
+from altnorm._base.validation import (
+    check_amplification,
+    check_choice,
+    check_integer,
+    check_positive,
+)
+from altnorm.method import functional as _functional
+from altnorm.method.estimator import ProbabilityTransformer, read_weight
+from altnorm.method.kinds import kind_of
+from altnorm.method.one_step import step_once
+from altnorm.method.problem import Problem, problem
+from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
+from altnorm.method.several_labels import (
+    BinaryReference,
+    LabelReferences,
+    adjust_binary,
+    label_slices,
+)
+
+__all__ = ["AlternatingNormalizer"]
+
+_REFERENCES, _PATHS, _LINEAR = KeptResults(), KeptResults(), KeptResults()
+
+_FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
+
+
+class AlternatingNormalizer(ProbabilityTransformer):
+    r"""Re-adjust doubtful predictions against confident ones and the class prior.
+
+    `fit` keeps the predictions on validation data that serve as reference; `transform` adjusts
+    each row whose :func:`~altnorm.ambiguity` exceeds `threshold` by
+    :func:`~altnorm.alternating_normalization` and returns all other rows bit for bit.
+
+    To choose the settings and to learn whether they help, use
+    :class:`~altnorm.AlternatingNormalizerCV`.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Exponent.
+    depth : int, default=1
+        Number of iterations.
+    threshold : float, default=0.75
+        Rows with an ambiguity above it are in doubt.
+    k_max : int, default=10
+        Largest number of classes that the ambiguity looks at.
+    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default=None
+        Class prior. "counted" takes the class frequencies of `y`, None too if there is a `y` and
+        uniform otherwise; "shrunk" shrinks the frequencies towards uniform as far as counting
+        noise explains them. For multi-label problems an array holds the probability of "yes" for
+        each label ("labelwise") or the probabilities of yes and no ("pairs").
+    reference : {"confident", "all"}, default="confident"
+        Which validation rows serve as reference.
+    smoothing : float, default=0.0
+        Pulls the reference's column sums towards the prior, which for `alpha` 1 means towards
+        doing nothing; see :func:`~altnorm.alternating_normalization`.
+    multilabel : None, "pairs" or "labelwise", default=None
+        None: rows sum to 1. "pairs": independent probabilities, all n * m of them one two-class
+        problem with one prior (the paper). "labelwise": each label a two-class problem with its
+        own prior and reference.
+    input : {"proba", "logits"}, default="proba"
+        What `fit` and `transform` are given. Never guessed.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+    prior_ : ndarray
+        Class prior; for "labelwise" the probability of "yes" for each label, for "pairs" the
+        probabilities of yes and no.
+    reference_ : ndarray
+        Reference rows, (n_reference, n_classes); probabilities of "yes", (n_reference,), for
+        multi-label problems, those of label j at ``offsets_[j]:offsets_[j + 1]``.
+    reference_weight_ : ndarray of shape (n_reference,) or None
+        Weight of each reference row; None counts each once.
+    usage_counts_ : ndarray of shape (n_classes,)
+        Confident predictions of each class at `fit`, for `check`.
+    usage_doubt_ : list of int
+        Doubtful predictions, and all, at `fit`.
+    n_features_in_ : int
+        Number of classes.
+
+    See Also
+    --------
+    altnorm.alternating_normalization : The formula, and the paper it is from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import AlternatingNormalizer
+    >>> validation = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
+    >>> normalizer = AlternatingNormalizer(threshold=0.5).fit(validation)
+    >>> normalizer.transform(np.array([[0.02, 0.98], [0.45, 0.55]])).round(2)
+    array([[0.02, 0.98],
+           [0.64, 0.36]])
+    """
+
+    any_library = True
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        depth: int = 1,
+        threshold: float = 0.75,
+        *,
+        k_max: int = 10,
+        prior: Any = None,
+        reference: str = "confident",
+        smoothing: float = 0.0,
+        multilabel: str | None = None,
+        input: str = "proba",
+    ) -> None:
+        self.alpha = alpha
+        self.depth = depth
+        self.threshold = threshold
+        self.k_max = k_max
+        self.prior = prior
+        self.reference = reference
+        self.smoothing = smoothing
+        self.multilabel = multilabel
+        self.input = input
+
+    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> AlternatingNormalizer:
+        """Keep the reference and the prior.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions on validation data.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
+            Labels; only class frequencies are counted. A 0/1 matrix for multi-label problems.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, in the reference and in the frequencies.
+
+        Returns
+        -------
+        self : AlternatingNormalizer
+            The fitted normalizer.
+        """
+        self._check_params()
+        kind = kind_of(self)
+        checked, labels = self._check_fit(proba, y)
+        weight = read_weight(sample_weight, checked.shape[0])
+        self.prior_ = kind.count_prior(labels, checked.shape[1], self.prior, weight)
+        ambiguity = kind.ambiguity(checked, k_max=self.k_max)
+        serves = reference_mask(ambiguity, self.threshold, self.reference)
+        if kind.is_multilabel:
+            self._keep_entries(checked, serves, weight)
+        else:
+            self.__dict__.pop("offsets_", None)  # of an earlier fit to several labels
+            self.reference_ = to_numpy(take_rows(checked, serves))
+            self.reference_weight_ = None if weight is None else weight[serves]
+            self._log_s = self._column_sums()
+        self._log_s_of = self._sums_settings()
+        return self
+
+    def _check_params(self) -> None:
+        check_positive(self.alpha, "alpha")
+        check_integer(self.depth, "depth", low=1)
+        check_amplification(self.alpha, self.depth, float(np.finfo(np.float64).max))
+        check_positive(self.threshold, "threshold", zero=True)
+        check_integer(self.k_max, "k_max", low=2)
+        check_positive(self.smoothing, "smoothing", zero=True)
+        check_choice(self.reference, "reference", REFERENCES)
+
+    def _reference_like(self, p: Array) -> Array:
+        """Reference where the rows are, in their precision."""
+        if not is_foreign(p):
+            return self.reference_.astype(p.dtype, copy=False)
+        return _REFERENCES.get(
+            self, (self.reference_,), place_of(p), lambda: as_array(self.reference_, p)
+        )
+
+    def _problem(self, p: Array) -> Problem:
+        return problem(
+            p,
+            self._reference_like(p),
+            prior=self.prior_,
+            alpha=self.alpha,
+            depth=self.depth,
+            reference_weight=self.reference_weight_,
+            smoothing=self.smoothing,
+        )
+
+    def _column_sums(self) -> np.ndarray | None:
+        """Column sums of the reference: all that one iteration needs of it."""
+        if self.depth != 1 or (self.prior_ == 0).any():
+            return None
+        return _functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
+
+    def _sums_settings(self) -> list[Any]:
+        return [self.alpha, self.depth, self.smoothing]
+
+    def _adjust(self, rows: Array) -> Array:
+        """Rows in doubt after the last iteration."""
+        # In double precision whatever came in: large exponents magnify rounding.
+        rows = array_namespace(rows).astype(rows, widest_float(rows), copy=False)
+        # Settings may have changed since `fit`; the sums are for those it saw.
+        fresh = self._log_s_of == self._sums_settings()
+        log_s = self._log_s if fresh else self._column_sums()
+        if log_s is None:
+            found = self._adjust_linearly(rows)
+            return _functional.solve(self._followed(rows)) if found is None else found
+        # All that one iteration needs of the reference.
+        return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
+
+    def _kept(self, results: KeptResults, key: Any, make: Callable[[], Any]) -> Any:
+        """What is made of this fit and its settings, once for rows that come one by one."""
+        arrays = self.reference_, self.reference_weight_, self.prior_
+        return results.get(self, arrays, [*self._sums_settings(), *key], make)
+
+    def _adjust_linearly(self, rows: Array) -> Array | None:
+        """Rows after several iterations, if they are few and do without logarithms."""
+        if rows.shape[0] > _FEW_ROWS or is_foreign(rows):
+            return None
+        path = self._kept(_LINEAR, (), lambda: _functional.follow_linearly(self._problem(rows)))
+        return None if path is None else path.adjust(rows)
+
+    def _followed(self, rows: Array) -> Problem:
+        """Problem, with the reference's own iterations if they are worth keeping."""
+        followed = None
+        if rows.shape[0] <= _FEW_ROWS:
+            followed = self._kept(
+                _PATHS,
+                place_of(rows),
+                lambda: _functional.follow_reference(self._problem(rows)),
+            )
+        return self._problem(rows) if followed is None else followed._replace(p=rows)
+
+    def _keep_entries(
+        self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
+    ) -> None:
+        """Reference of a multi-label problem: label after label, equal entries merged."""
+        self._log_s = None
+        rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
+        merged = [
+            merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])
+            for at in kind_of(self).parts(proba.shape[1])
+        ]
+        self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])
+        self.reference_ = np.concatenate([values for values, _ in merged])
+        self.reference_weight_ = None
+        if any(w is not None for _, w in merged):
+            self.reference_weight_ = np.concatenate(
+                [np.ones(values.size) if w is None else w for values, w in merged]
+            )
+
+    def _transform(self, proba: Array) -> Array:
+        kind = kind_of(self)
+        doubt = kind.in_doubt(proba, self.threshold, k_max=self.k_max)
+        out = array_namespace(proba).asarray(proba, copy=True)
+        if not doubt.any():
+            return out
+        if not kind.is_multilabel:
+            return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
+        if proba.shape[0] <= _FEW_ROWS and may_keep(self.depth * self.reference_.size):
+            labels = self._kept(_PATHS, (), lambda: LabelReferences.of(self._label_references()))
+            return labels.adjust(proba, doubt)
+        parts = kind.parts(out.shape[1])
+        for j, reference in enumerate(self._label_references()):
+            at = doubt[parts[j]]
+            values = proba[parts[j]][at].astype(np.float64, copy=False)
+            out[parts[j]][at] = adjust_binary(values, reference)
+        return out
+
+    def _label_references(self) -> Iterator[BinaryReference | None]:
+        for j, span in label_slices(self.offsets_):
+            yield BinaryReference.of(
+                self.reference_[span],
+                None if self.reference_weight_ is None else self.reference_weight_[span],
+                float(self.prior_[j]),
+                alpha=self.alpha,
+                depth=self.depth,
+                smoothing=self.smoothing,
+            )

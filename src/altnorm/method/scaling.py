@@ -1,0 +1,399 @@
+r"""The alternating-normalization kernels: exact, for many rows at once.
+
+For one row `b` and reference rows `A` (weights `w`, prior `q`), one iteration is::
+
+    S_j  = sum_i w_i A_ij^alpha + b_j^alpha           the column sums
+    A_ij = A_ij^alpha q_j / S_j, rows divided by their sums;    b likewise
+
+A power of a diagonal scaling is a diagonal scaling. So the reference that row `t` sees differs from
+the reference iterated on its own, the *anchor*, by one factor per class and one factor per row::
+
+    A_t[i, j] = A[i, j] * exp(C[t, j]) / exp(R[t, i])
+
+`C` and `R` come from two matrix products with matrices that all rows share. Since the anchor is
+renormalised in every iteration, its rows and columns stay well scaled however large alpha^depth
+gets, and rounding errors are removed by the next normalization instead of being multiplied by
+alpha. Zeros travel as ``-inf`` in the log domain. What the linear products still cannot represent
+is recomputed in the log domain, entry by entry.
+
+Names: `log_b` (t, m) are rows in doubt, a `LogReference` is what they meet; `t` rows in doubt, `n`
+reference rows, `m` classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    block_slices,
+    device,
+    exp_in_place,
+    fused,
+    power_in_place,
+    scatter,
+    take_entries,
+    top_columns,
+)
+
+__all__ = [
+    "Anchor",
+    "AnchorPath",
+    "LogReference",
+    "anchor_path",
+    "column_log_sums",
+    "iterate",
+    "iterate_along",
+    "iterate_stacked",
+    "keep_anchors",
+    "log_add",
+    "log_sums",
+    "logsumexp",
+    "next_anchor",
+    "normalized_exp",
+    "reference_path",
+    "smallest_safe",
+]
+
+_NEG_INF = -math.inf
+_MODERATE = 64.0  # an alpha whose power of a row sum that is 1 to rounding cannot overflow
+_FEW = 32  # terms that are looked at first where a sum underflowed
+
+
+class LogReference(NamedTuple):
+    """What a row in doubt meets: reference rows, class prior, exponent; zeros are ``-inf``."""
+
+    log_a: Array  # (n, m) reference rows
+    log_w: Array | None  # (n,) their weights; None counts each once
+    log_q: Array  # (m,) class prior
+    alpha: float
+    log_mass: float | None = None  # log of the smoothing's total weight
+
+    def smoothed(self, log_s: Array) -> Array:
+        """Add the smoothing's share to log column sums."""
+        return log_s if self.log_mass is None else log_add(log_s, self.log_mass + self.log_q)
+
+
+class Anchor(NamedTuple):
+    """The reference after one iteration on its own, in the forms that the rows in doubt need."""
+
+    log_a: Array  # (n, m) log of the new reference, rows summing to 1
+    log_c: Array  # (m,)   log of the column factors q_j / S_j, 0 where S_j is 0
+    log_r: Array  # (n,)   log of the row sums before their division
+    shares: Array  # (n, m) w_i A_ij^alpha q_j / S_j: the reference's share of each column
+    log_p: Array  # (m,)   log of the shares' column sums, -inf where no row has the class
+
+
+class Rows(NamedTuple):
+    """The state of a block of rows in doubt."""
+
+    log_b: Array  # (t, m) log of the adjusted rows
+    log_c: Array  # (t, m) log of the factors between anchor and the reference the row sees
+
+
+def logsumexp(x: Array, axis: int) -> Array:
+    """``log(sum(exp(x)))`` along `axis`, kept as an axis of length 1; -inf for empty support."""
+    xp = array_namespace(x)
+    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
+    return top + xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True))
+
+
+def log_add(x: Array, y: Array) -> Array:
+    """``log(exp(x) + exp(y))``; vectorises where the library's own ``logaddexp`` does not."""
+    xp = array_namespace(x)
+    top = xp.maximum(x, y)
+    gap = xp.where(top > _NEG_INF, xp.minimum(x, y) - top, top)
+    return top + xp.log1p(xp.exp(gap))
+
+
+def column_log_sums(log_a: Array, log_w: Array | None, alpha: float) -> Array:
+    """Log of ``sum_i w_i A_ij^alpha`` for each class, in blocks of rows."""
+    xp = array_namespace(log_a)
+    parts = []
+    for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
+        x = alpha * log_a[rows, :]
+        parts.append(logsumexp(x if log_w is None else x + log_w[rows, None], axis=0))
+    return (parts[0] if len(parts) == 1 else logsumexp(xp.concat(parts), axis=0))[0, :]
+
+
+def log_sums(reference: LogReference) -> Array:
+    """Log of what reference and smoothing put into each column; -inf where they put nothing."""
+    log_a = reference.log_a
+    if not log_a.shape[0]:
+        return reference.smoothed(array_namespace(log_a).full_like(reference.log_q, _NEG_INF))
+    return reference.smoothed(column_log_sums(log_a, reference.log_w, reference.alpha))
+
+
+def reference_path(reference: LogReference) -> Iterator[Array]:
+    """Yield the log column sums of the reference iterated on its own, iteration by iteration.
+
+    Works in place on the reference's `log_a`. A row in doubt that is one among many hardly moves
+    the reference, so `step_once` with these sums follows :func:`iterate` closely, without
+    any product.
+    """
+    log_a, log_q, alpha = reference.log_a, reference.log_q, reference.alpha
+    xp = array_namespace(log_a)
+    while True:
+        log_s = log_sums(reference)
+        yield log_s
+        log_c = xp.where(log_s > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
+        for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
+            x = alpha * log_a[rows, :] + log_c
+            log_a = scatter(log_a, (rows, ...), x - logsumexp(x, axis=1))
+        reference = reference._replace(log_a=log_a)
+
+
+def normalized_exp(log_b: Array) -> Array:
+    """Probabilities from logs, rows summing to 1 to rounding."""
+    xp = array_namespace(log_b)
+    b = xp.exp(log_b - xp.max(log_b, axis=1, keepdims=True))
+    return b / xp.sum(b, axis=1, keepdims=True)
+
+
+class Stage(NamedTuple):
+    """One iteration of the reference on its own."""
+
+    reference: LogReference  # before the iteration
+    kernel: Array | None  # exp of its logs; None in the first iteration, which needs no product
+    anchor: Anchor
+
+
+class AnchorPath(NamedTuple):
+    """The reference's own iterations, which no row in doubt changes."""
+
+    top: Array | None  # (m,) what is taken off the log of each column beforehand; None if nothing
+    stages: Iterable[Stage]
+
+
+def iterate(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
+    """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
+    yield from iterate_along(log_b, anchor_path(reference), depth=depth)
+
+
+def iterate_along(log_b: Array, path: AnchorPath, *, depth: int) -> Iterator[list[Array]]:
+    """As :func:`iterate`, along the reference's own iterations, which others may share."""
+    log_b = log_b if path.top is None else log_b - path.top
+    states: list[Rows] = []
+    for stage in islice(path.stages, depth):
+        anchor, reference = stage.anchor, stage.reference
+        states = states or _start(log_b, reference)
+        for i, state in enumerate(states):
+            log_p = anchor.log_p[None, :]
+            if stage.kernel is not None:
+                log_p = reference_share(state.log_c, stage.kernel, anchor, reference)
+            states[i] = next_rows(state, log_p, anchor, reference)
+        del stage, anchor, reference  # each is as large as the reference, and the next one comes
+        yield [s.log_b for s in states]
+
+
+def _start(log_b: Array, reference: LogReference) -> list[Rows]:
+    """Cut the rows in doubt into blocks; they have not met the reference yet."""
+    n, m = reference.log_a.shape
+    no_factor = array_namespace(log_b).zeros_like(reference.log_q)[None, :]
+    slices = block_slices(log_b.shape[0], 8 * (4 * n + 8 * m), log_b, cached=False)
+    return [Rows(log_b[rows, :], no_factor) for rows in slices]
+
+
+def anchor_path(reference: LogReference) -> AnchorPath:
+    """Follow the reference on its own, as far as somebody asks.
+
+    Each column is divided by its largest entry first. The first division of the columns by their
+    sums undoes it, but classes that are tiny everywhere lose no digits to a large common logarithm.
+    """
+    if reference.log_mass is not None:
+        return AnchorPath(None, _stages(reference))
+    xp = array_namespace(reference.log_a)
+    top = xp.max(reference.log_a, axis=0)
+    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
+    return AnchorPath(top, _stages(reference._replace(log_a=reference.log_a - top)))
+
+
+def keep_anchors(path: AnchorPath, depth: int) -> AnchorPath:
+    """Work out so many iterations once, for rows that come one by one."""
+    first, *rest = islice(path.stages, depth)
+    # Shares only serve the products.
+    return path._replace(stages=(first._replace(anchor=first.anchor._replace(shares=None)), *rest))
+
+
+def _stages(reference: LogReference) -> Iterator[Stage]:
+    kernel = None
+    while True:
+        anchor = next_anchor(reference)
+        yield Stage(reference, kernel, anchor)
+        reference = reference._replace(log_a=anchor.log_a)
+        del anchor, kernel  # each is as large as the reference
+        kernel = array_namespace(reference.log_a).exp(reference.log_a)
+
+
+def next_anchor(reference: LogReference) -> Anchor:
+    """One iteration of the reference on its own.
+
+    These are the largest arrays beside the products; what is ours is changed in place.
+    """
+    log_a, log_q = reference.log_a, reference.log_q
+    xp = array_namespace(log_a)
+    x = reference.alpha * log_a
+    if reference.log_w is not None:
+        x += reference.log_w[:, None]
+    top = xp.max(x, axis=0)
+    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
+    shares = exp_in_place(x - top)
+    log_ref = top + xp.log(xp.sum(shares, axis=0))
+    log_s = reference.smoothed(log_ref)
+    log_c = xp.where(log_ref > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
+    shares *= xp.exp(top + log_c)
+    x += log_c
+    row_sums = xp.sum(shares, axis=1)
+    if bool(xp.all(row_sums > smallest_safe(xp, log_a))):
+        log_r = xp.log(row_sums)
+    else:
+        log_r = logsumexp(x, axis=1)[:, 0]
+    x -= log_r[:, None]
+    return Anchor(x, log_c, log_r, shares, log_ref + log_c)
+
+
+def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
+    """One iteration of the rows in doubt, given the reference's share of their columns.
+
+    Everything is measured in units in which the anchor's column sum is q_j, so that a column that
+    the row itself dominates gives exactly log q_j, with no difference of large numbers.
+    """
+    xp = array_namespace(rows.log_b)
+    log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
+    kernels = fused(*rows, log_p, anchor.log_c, anchor.log_p, log_q) if log_mass is None else None
+    if kernels is not None:
+        factors = anchor.log_c, anchor.log_p
+        return Rows(*kernels.next_rows(rows, log_p, factors, log_q, alpha))
+    own = alpha * (rows.log_b - rows.log_c) + anchor.log_c
+    others = log_p
+    if log_mass is not None:
+        others = log_add(others, log_mass + log_q + anchor.log_c - alpha * rows.log_c)
+    has = own > _NEG_INF
+    gap = xp.where(has, others - own, xp.full_like(own, math.inf))
+    bend = xp.log1p(xp.exp(-xp.abs(gap)))
+    log_b = log_q - (xp.maximum(gap, xp.zeros_like(gap)) + bend)
+    total = xp.maximum(others + xp.zeros_like(own), own) + bend
+    log_c = xp.where(anchor.log_p > _NEG_INF, log_q - total, xp.zeros_like(total))
+    return Rows(log_b - logsumexp(log_b, axis=1), log_c)
+
+
+def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogReference) -> Array:
+    """Log of the reference's share of each column, as each row in doubt sees it; (t, m).
+
+    Two products: the row sums ``kernel @ exp(C)``, and the shares weighted by their -alpha-th
+    power. They are taken linearly where that is safe and repaired in the log domain where not.
+    """
+    xp = array_namespace(log_c)
+    tiny, alpha = smallest_safe(xp, log_c), reference.alpha
+    supported = anchor.log_p > _NEG_INF
+    masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
+    shift = xp.max(masked, axis=1, keepdims=True)
+    sums = exp_in_place(masked - shift) @ kernel.T
+    # The kernel's rows sum to 1, so the smallest factor bounds the sums from below; only where
+    # that does not settle it, or where alpha magnifies how far rounding lets them miss 1, the
+    # sums themselves are looked at.
+    limit = max(tiny, math.exp(math.log(tiny) / alpha))
+    lowest = xp.min(xp.where(supported, log_c, shift) - shift)
+    bounded = alpha <= _MODERATE and float(lowest) > 0.9 * math.log(limit)
+    if bounded or float(xp.min(sums)) > limit:
+        sums = power_in_place(sums, -alpha)  # the largest array there is
+        return xp.log(sums @ anchor.shares) - alpha * shift
+    log_row_sums = xp.log(sums) + shift
+    log_row_sums = _repair(log_row_sums, sums < tiny, masked, reference.log_a)
+    weight = -alpha * log_row_sums
+    shift = xp.max(weight, axis=1, keepdims=True)
+    shares = xp.exp(weight - shift) @ anchor.shares
+    log_p = xp.log(shares) + shift
+    log_shares = anchor.log_a + anchor.log_r[:, None]
+    return _repair(log_p, (shares < tiny) & supported, weight, log_shares.T)
+
+
+def _repair(log_product: Array, wrong: Array, left: Array, right: Array) -> Array:
+    """Recompute entries ``log(exp(left) @ exp(right).T)`` that the linear product lost."""
+    xp = array_namespace(log_product)
+    if not bool(xp.any(wrong)):
+        return log_product
+    i, j = xp.nonzero(wrong)
+    if i.shape[0] <= right.shape[0] or right.shape[1] <= 2 * _FEW:
+        return scatter(log_product, wrong, _sum_all_terms(i, j, left, right))
+    values, settled = _sum_few_terms(i, j, left, right)
+    (rest,) = xp.nonzero(~settled)
+    all_terms = _sum_all_terms(xp.take(i, rest), xp.take(j, rest), left, right)
+    return scatter(log_product, wrong, scatter(values, ~settled, all_terms))
+
+
+def _sum_all_terms(i: Array, j: Array, left: Array, right: Array) -> Array:
+    """Entries (i, j) of the product, in the log domain."""
+    xp = array_namespace(left)
+    parts = [left[0, :0]]
+    for part in block_slices(i.shape[0], 32 * left.shape[1], left, cached=False):
+        terms = xp.take(left, i[part], axis=0) + xp.take(right, j[part], axis=0)
+        parts.append(logsumexp(terms, axis=1)[:, 0])
+    return xp.concat(parts)
+
+
+def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    """Entries (i, j) of the product from the largest of `right` alone, and whether that suffices.
+
+    What underflows spans hundreds of orders of magnitude, so that few terms make up the sum. The
+    others are bounded by the next largest of `right` and the largest of `left`.
+    """
+    xp = array_namespace(left)
+    columns = top_columns(right, _FEW + 1)
+    largest = take_entries(right, xp.arange(right.shape[0], device=device(right)), columns)
+    others = largest[:, _FEW] + math.log(right.shape[1])
+    columns, largest = columns[:, :_FEW], largest[:, :_FEW]
+    top = xp.max(left, axis=1)
+    negligible = math.log(float(xp.finfo(left.dtype).eps) / 8)
+    values, settled = [], []
+    for part in block_slices(i.shape[0], 40 * _FEW, left, cached=True):
+        a, b = i[part], j[part]
+        terms = take_entries(left, a, xp.take(columns, b, axis=0)) + xp.take(largest, b, axis=0)
+        values.append(logsumexp(terms, axis=1)[:, 0])
+        settled.append(xp.take(others, b) + xp.take(top, a) <= values[-1] + negligible)
+    return xp.concat(values), xp.concat(settled)
+
+
+def iterate_stacked(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
+    """As :func:`iterate`, literally: each row is stacked under the reference, in the log domain.
+
+    Costs an exponential for every row, reference row, class and iteration, but a row in doubt goes
+    through the very operations of the reference rows, so equal rows stay equal to the last bit
+    even where alpha^depth would blow up a difference of one rounding error.
+    """
+    xp = array_namespace(log_b)
+    n, m = reference.log_a.shape
+    steps: list[list[Array]] = [[] for _ in range(depth)]
+    for rows in block_slices(log_b.shape[0], 48 * (n + 1) * m, log_b, cached=True):
+        b = log_b[rows, None, :]
+        stacked = xp.concat([xp.broadcast_to(reference.log_a, (b.shape[0], n, m)), b], axis=1)
+        for step in steps:
+            stacked = _stacked_step(stacked, reference)
+            step.append(stacked[:, -1, :])
+    yield from steps
+
+
+def _stacked_step(stacked: Array, reference: LogReference) -> Array:
+    """One iteration of the two defining equations on a (t, n + 1, m) stack of logs."""
+    xp = array_namespace(stacked)
+    powers = reference.alpha * stacked
+    weighted = powers
+    if reference.log_w is not None:
+        log_w = xp.concat([reference.log_w, xp.zeros_like(reference.log_w[:1])])
+        weighted = powers + log_w[:, None]
+    # Relative to q: smoothing adds the same to all.
+    log_s = logsumexp(weighted, axis=1) - reference.log_q
+    if reference.log_mass is not None:
+        log_s = log_add(log_s, xp.full_like(log_s, reference.log_mass))
+    new = xp.where(powers > _NEG_INF, powers - log_s, powers)
+    return new - logsumexp(new, axis=2)
+
+
+def smallest_safe(xp: Any, like: Array) -> float:
+    """A linear value below this may have lost terms to underflow."""
+    return float(xp.finfo(like.dtype).smallest_normal) ** 0.9

@@ -1,0 +1,155 @@
+"""Truncated scores: a service names the few most probable classes and leaves out the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.arrays import is_array_api_obj, to_numpy
+from altnorm._base.errors import InputWarning, warn
+from altnorm._base.validation import InputError, InputTypeError, Place, check_choice, check_integer
+
+__all__ = ["from_topk"]
+
+_TINY_MASS = 0.1  # below it most of a row is what was made up for the missing classes
+_ABOVE_ONE = 1e-2  # how far rounding may take the known mass above 1
+
+
+def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = "log_proba") -> np.ndarray:
+    r"""Fill rows of which only the most probable classes are known.
+
+    With known probabilities :math:`p_1, .., p_k` of a row, each of the :math:`c` missing classes
+    gets an even share of the rest, but no more than the smallest that is known:
+
+    .. math:: p = \min\!\left(\frac{1 - \sum_i p_i}{c}, \min_i p_i\right),
+
+    and the row is divided by its sum. Without missing classes this restricts the probabilities to
+    the classes, as for the answer letters of a language model.
+
+    Parameters
+    ----------
+    indices : array-like of int, shape (n_samples, k)
+        Which class each value belongs to; -1 where a row has fewer than k.
+    values : array-like of shape (n_samples, k)
+        Log-probabilities or probabilities, as `input` says.
+    n_classes : int
+        Number of classes.
+    input : {"log_proba", "proba"}, default="log_proba"
+        What `values` holds. Never guessed.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Probabilities; each row sums to 1.
+
+    Warns
+    -----
+    UserWarning
+        Where the known probabilities of a row add up to less than 0.1: the missing classes then
+        decide what it looks like.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm import from_topk
+    >>> from_topk([[2, 0]], np.log([[0.7, 0.2]]), n_classes=4).round(2)
+    array([[0.2 , 0.05, 0.7 , 0.05]])
+    """
+    check_choice(input, "input", ("log_proba", "proba"))
+    n_classes = check_integer(n_classes, "n_classes", low=2)
+    columns, known = _read(indices, values, n_classes, input)
+    absent = columns < 0
+    known[absent] = 0
+    mass = known.sum(axis=1)
+    _check_mass(mass, absent)
+    n_missing = (n_classes - (~absent).sum(axis=1)).astype(known.dtype)
+    smallest = np.where(absent, np.inf, known).min(axis=1)
+    # What is missing goes to the other classes in equal parts, of which none may overtake a known
+    # one.
+    share = np.minimum(np.maximum(1 - mass, 0) / np.maximum(n_missing, 1), smallest)
+    proba = np.repeat(share[:, None], n_classes, axis=1)
+    rows = np.broadcast_to(np.arange(len(columns))[:, None], columns.shape)
+    proba[rows[~absent], columns[~absent]] = known[~absent]
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+def _read(indices: Any, values: Any, n_classes: int, input: str) -> tuple[np.ndarray, np.ndarray]:
+    """Class indices and probabilities, checked entry by entry."""
+    columns, known = (
+        to_numpy(v) if is_array_api_obj(v) else np.asarray(v) for v in (indices, values)
+    )
+    _check_form(columns, known)
+    columns = columns.astype(np.int64)
+    _refuse(
+        (columns < -1) | (columns >= n_classes), columns, f"from -1 to {n_classes - 1}", "indices"
+    )
+    # -1 stands for no class and may be there more than once.
+    ordered = np.sort(columns, axis=1)
+    twice = np.zeros(columns.shape, bool)
+    twice[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    _refuse(twice, ordered, "different classes in each row", "indices")
+    # In half precision, sums of probabilities would be off by more than is allowed.
+    known = known.astype(np.result_type(known.dtype, np.float32))
+    used = columns >= 0
+    if input == "log_proba":
+        _refuse(used & ~(known <= _ABOVE_ONE), known, "logarithms of probabilities", "values")
+        known = np.exp(np.where(used, known, 0))
+    else:
+        _refuse(used & ~((known >= 0) & (known <= 1 + _ABOVE_ONE)), known, "from 0 to 1", "values")
+    return columns, known.copy()
+
+
+def _check_form(columns: np.ndarray, known: np.ndarray) -> None:
+    """Raise unless these are a matrix of integers and one of numbers, of one shape."""
+    if columns.ndim != 2 or columns.shape != known.shape:
+        raise InputError(
+            "`indices` and `values` must be two matrices of one shape",
+            f"their shapes are {columns.shape} and {known.shape}",
+            "Pass one row per example and one column per known class.",
+            value=(columns.shape, known.shape),
+            code="shape",
+        )
+    if columns.dtype.kind not in "iu" or known.dtype.kind != "f":
+        raise InputTypeError(
+            "`indices` must hold integers and `values` floating-point numbers",
+            f"their dtypes are {columns.dtype} and {known.dtype}",
+            "Convert them.",
+            value=(columns.dtype, known.dtype),
+            code="dtype",
+        )
+
+
+def _refuse(wrong: np.ndarray, values: np.ndarray, rule: str, name: str) -> None:
+    if wrong.any():
+        row, column = map(int, np.argwhere(wrong)[0])
+        value = values[row, column].item()
+        raise InputError(
+            f"`{name}` must be {rule}",
+            f"{int(wrong.sum())} of {wrong.size} entries are not",
+            "Pass -1 as the index where a row has fewer, and say with `input` what `values` holds.",
+            value=value,
+            code="topk",
+            place=Place(row, column, f"{value:g}"),
+        )
+
+
+def _check_mass(mass: np.ndarray, absent: np.ndarray) -> None:
+    """Raise where nothing, or more than everything, is known; warn where it is little."""
+    wrong = np.flatnonzero((mass > 1 + _ABOVE_ONE) | ~(mass > 0) | absent.all(axis=1))
+    if wrong.size:
+        raise InputError(
+            "The known probabilities of a row must add up to more than 0 and at most 1",
+            f"{wrong.size} of {mass.size} rows do not",
+            "Drop those rows, or say with `input` what `values` holds.",
+            value=float(mass[wrong[0]]),
+            code="topk_mass",
+            place=Place(int(wrong[0]), note=f"sum {mass[wrong[0]]:.6g}"),
+        )
+    n_tiny = int((mass < _TINY_MASS).sum())
+    if n_tiny:
+        message = (
+            f"{n_tiny} of {mass.size} rows know less than {_TINY_MASS:.0%} of their probability; "
+            "what they say about the classes is mostly a guess. Ask for more of the top classes."
+        )
+        warn(InputWarning(message, "topk_mass"))
