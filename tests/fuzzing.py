@@ -21,7 +21,7 @@ from pyarrow import csv, feather, parquet
 
 from altnorm import AlternatingNormalizer, alternating_normalization
 from altnorm._base import tensor_file
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.cli._run import run
 from altnorm.io import model as model_files
 from altnorm.io.model import load_model, save_model

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster.families import AlternatingFamily
 from altnorm.adjuster.folds import Dealing, Validation
 from altnorm.adjuster.settings import Grid, Setting

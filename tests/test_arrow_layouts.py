@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
-from altnorm._base.validation import InputError, InputTypeError
+from altnorm._base.errors import InputError, InputTypeError
 from altnorm.peers import GlobalThreshold, Identity, TemperatureScaling
 from tests.batches import (
     CLASSES,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.peers import Identity
 from tests.batches import (
     CLASSES,

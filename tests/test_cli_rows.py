@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from altnorm.cli._run import run
+from altnorm.io.columns import Layout
 from altnorm.io.model import load_model
-from altnorm.io.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.commands import CLASSES, QUICK, draw, out, refused, table
 
 

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, f1_score
 
 from altnorm import AlternatingNormalizer, compare
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.peers import BiasCorrectedTemperature, GlobalThreshold, Identity, TemperatureScaling
 from tests.problems import planted, planted_labels
 

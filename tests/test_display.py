@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.method.kinds import resolve_kind
 from altnorm.report.display import _measures as measures
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from altnorm import AlternatingNormalizer, ambiguity
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.io.datasets import load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import Identity, PriorReweighting

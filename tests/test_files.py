@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
-from altnorm._base.validation import InputError
 from altnorm.cli._signals import signals_raise
 
 

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
 from sklearn import metrics as sk
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.evidence.metrics import (
-    Score,
-    decide,
     loose_macro_f1,
     loose_micro_f1,
     resolve_scoring,
     tune_none_threshold,
 )
+from altnorm.evidence.scores import Score
+from altnorm.method.label_rules import decide
 
 TIGHT = {"rel": 1e-12, "abs": 1e-12}
 

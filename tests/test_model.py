@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._base.validation import InputError, InputTypeError
+from altnorm._base.errors import InputError, InputTypeError
 from altnorm.io.model import KINDS, load_model, model_metadata, save_model, versions
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.fitted import FORMS, LABEL_FORMS, assemble

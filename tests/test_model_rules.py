@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm._base import tensor_file
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.balance.shift import Shift
 from altnorm.io import model as model_files
 from altnorm.io import model_rules as rules

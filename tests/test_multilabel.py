@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.method.reference import shrink_frequencies
 from altnorm.method.several_labels import (
     BinaryReference,

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from altnorm import AlternatingNormalizer, ambiguity
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from tests.problems import draw
 
 # Class labels and data frames.

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from altnorm import peers
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 
 SINGLE = [
     peers.Identity(),

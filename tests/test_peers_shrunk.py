@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.families.likelihood import stratified_folds
 from altnorm.families.matrix import cauchy_penalty, log_floor
 from altnorm.families.shrunk import RIDGE_PATH

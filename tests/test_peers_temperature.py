@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.families.likelihood import RIDGES, Likelihood, stratified_folds
 from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 from sklearn.metrics import f1_score
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.peers import GlobalThreshold, LabelThresholds
 
 SCORINGS = ["f1_micro", "f1_macro", "f1_samples"]

@@ -5,8 +5,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from altnorm._base.validation import InputError
-from altnorm.io.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm._base.errors import InputError
+from altnorm.io.columns import Layout
+from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 
 CLASSES = np.array(["cat", "dog", "eel"])
 PROBA = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.2, 0.3, 0.5]])

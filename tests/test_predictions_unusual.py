@@ -10,9 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from altnorm._base.errors import InputError
 from altnorm._base.frames import check_same_names
-from altnorm._base.validation import InputError
-from altnorm.io.predictions import Layout, Predictions, read_predictions, write_predictions
+from altnorm.io.columns import Layout
+from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.test_predictions import CLASSES, LABELS, PROBA, frame, write_frame
 
 

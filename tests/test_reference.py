@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from altnorm import AlternatingNormalizer, alternating_normalization
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.method.reference import (
     class_frequencies,
     class_prior,

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from tests.fitted import tune
 from tests.problems import predictions
 from tests.report_pages import HOSTILE, Page

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer
-from altnorm.evidence.metrics import decide
 from altnorm.io.predictions import Predictions
+from altnorm.method.label_rules import decide
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.fitted import tune
 from tests.problems import multilabel, predictions

@@ -7,7 +7,8 @@ from altnorm import AlternatingNormalizer, InputError, ambiguity
 from altnorm._base.labels import check_label_proba
 from altnorm._base.rounding import find_rounding
 from altnorm._base.validation import check_proba
-from altnorm.io.predictions import Layout, read_predictions
+from altnorm.io.columns import Layout
+from altnorm.io.predictions import read_predictions
 from altnorm.peers import Identity, ShrunkBias
 from tests.commands import CLASSES, QUICK, draw, out, run, table
 from tests.libraries import LIBRARIES

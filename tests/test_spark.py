@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
 from tests.batches import assert_same_shift, shifted_case

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from tests.batches import assert_same_shift, shifted_case
 
 pytest.importorskip("pyspark")

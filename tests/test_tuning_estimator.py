@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from altnorm import AlternatingNormalizerCV
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster.folds import assign_folds
 from tests.problems import MODES, SMALL, planted, planted_labels
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster.folds import Dealing, Validation, assign_folds
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.method.kinds import resolve_kind

@@ -5,8 +5,9 @@ import pytest
 from sklearn.metrics import f1_score, fbeta_score, log_loss, make_scorer
 
 from altnorm import AlternatingNormalizerCV
-from altnorm._base.validation import InputError
-from altnorm.evidence.metrics import decide, loose_macro_f1
+from altnorm._base.errors import InputError
+from altnorm.evidence.metrics import loose_macro_f1
+from altnorm.method.label_rules import decide
 from tests.problems import MODES, SMALL, planted, planted_labels
 
 # Scores.

@@ -10,7 +10,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from altnorm import alternating_normalization, ambiguity, topk_entropy, trajectory
-from altnorm._base.validation import InputError, InputTypeError, check_choice, check_proba
+from altnorm._base.errors import InputError, InputTypeError
+from altnorm._base.validation import check_choice, check_proba
 
 GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
 

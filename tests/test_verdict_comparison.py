@@ -8,9 +8,10 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn import metrics as sk
 
-from altnorm._base.validation import InputError
-from altnorm.evidence.metrics import decide, loose_macro_f1, resolve_scoring
+from altnorm._base.errors import InputError
+from altnorm.evidence.metrics import loose_macro_f1, resolve_scoring
 from altnorm.evidence.verdict import Verdict, compare_predictions, paired_interval
+from altnorm.method.label_rules import decide
 from tests.problems import SCORES, label_problem, problem
 
 

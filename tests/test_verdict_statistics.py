@@ -11,8 +11,10 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multinomial
 from sklearn import metrics as sk
 
-from altnorm.evidence.metrics import Score, decide, resolve_scoring
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.scores import Score
 from altnorm.evidence.verdict import compare_predictions, mcnemar_p_value, paired_interval
+from altnorm.method.label_rules import decide
 from tests.problems import SCORES, label_problem, problem
 
 # The exact test and its interval.

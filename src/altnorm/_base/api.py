@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["API", "SUBMODULES", "Section", "page", "public_names"]
-
 
 class Section(NamedTuple):
     """A part of the API page."""

@@ -16,8 +16,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from array_api_compat import array_namespace as _array_namespace
 from array_api_compat import (
-    device,
-    is_array_api_obj,
+    device as device,
+)
+from array_api_compat import (
+    is_array_api_obj as is_array_api_obj,
+)
+from array_api_compat import (
     is_cupy_namespace,
     is_dask_array,
     is_jax_namespace,
@@ -27,40 +31,6 @@ from array_api_compat import (
     is_torch_namespace,
 )
 from sklearn import get_config
-
-__all__ = [
-    "Array",
-    "KeptResults",
-    "are_distributions",
-    "array_namespace",
-    "as_array",
-    "block_slices",
-    "column_of_max",
-    "concat_blocks",
-    "device",
-    "dtype_name",
-    "entries_at",
-    "exp_in_place",
-    "fused",
-    "is_array_api_obj",
-    "is_foreign",
-    "log_softmax",
-    "may_keep",
-    "move",
-    "on_host",
-    "place_of",
-    "power_in_place",
-    "put_rows",
-    "quiet",
-    "scatter",
-    "softmax",
-    "take_entries",
-    "take_rows",
-    "to_numpy",
-    "top_columns",
-    "top_k",
-    "widest_float",
-]
 
 Array = Any
 """An array of any supported library; the standard has no common base class to name."""

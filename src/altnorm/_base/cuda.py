@@ -13,17 +13,6 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-__all__ = [
-    "FEW",
-    "WIDEST",
-    "are_distributions",
-    "largest_entropy",
-    "next_rows",
-    "power",
-    "step_rows",
-    "try_out",
-]
-
 WIDEST = 2**14
 """Largest number of classes for which a row fits the registers."""
 

@@ -6,9 +6,6 @@ import inspect
 import warnings
 from typing import Any, NamedTuple, Self
 
-__all__ = ["InputError", "InputTypeError", "InputWarning", "Place", "warn"]
-
-
 _FIELDS = ("rule", "offender", "remedy", "value", "code", "place")
 
 

@@ -9,9 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from altnorm._base.validation import InputError
-
-__all__ = ["check_input", "check_output", "file_error", "replacing"]
+from altnorm._base.errors import InputError
 
 
 def file_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:

@@ -14,8 +14,6 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 
-__all__ = ["check_once", "check_same_names", "collected", "column_names", "named_columns"]
-
 
 def column_names(values: Any) -> list[Any] | None:
     """Names of the columns, None if `values` is not a data frame.

@@ -10,9 +10,8 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
-from altnorm._base.validation import InputError, Place, check_matrix
-
-__all__ = ["check_indicator", "check_label_proba", "check_pair", "check_targets", "class_codes"]
+from altnorm._base.errors import InputError, Place
+from altnorm._base.validation import check_matrix
 
 
 def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:

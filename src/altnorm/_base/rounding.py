@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Rounding", "find_rounding"]
-
 HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
 _MOST = {2: 0.02}  # so few decimals explain anything: not further than this
 _MOST_OTHERWISE = 0.05

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["N_KEPT", "share_seen", "sketch_rows"]
-
 N_KEPT = 256
 _DISTINCT = 0.95  # share of rows that must differ, or equal rows prove nothing
 _SURE = 1 - 1e-6  # rows that are surer look alike without being the same

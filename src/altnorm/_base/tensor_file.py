@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_tensors", "write_tensors"]
-
 _DTYPES = {
     "BOOL": "|b1",
     "U8": "|u1",

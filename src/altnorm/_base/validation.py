@@ -25,22 +25,6 @@ from altnorm._base.arrays import (
 from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, warn
 from altnorm._base.rounding import find_rounding
 
-__all__ = [
-    "InputError",
-    "InputTypeError",
-    "Place",
-    "check_amplification",
-    "check_choice",
-    "check_device_array",
-    "check_integer",
-    "check_level",
-    "check_positive",
-    "check_prior",
-    "check_proba",
-    "check_same_classes",
-    "check_weight",
-]
-
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _PROBA_REMEDY = (
     "If these are logits, turn them into probabilities first (softmax); if they were rounded, "

@@ -12,21 +12,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-__all__ = [
-    "DO_NOTHING",
-    "FAMILY_NAMES",
-    "Figures",
-    "figures",
-    "html_card",
-    "html_table",
-    "model_words",
-    "p_words",
-    "percent",
-    "plural",
-    "score_name",
-    "setting_words",
-]
-
 DO_NOTHING = "do nothing"
 """What leaving the predictions alone is called among methods."""
 

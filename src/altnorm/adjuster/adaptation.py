@@ -11,20 +11,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.arrays import Array, on_host, to_numpy
-from altnorm._base.validation import InputError, check_level
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_level
 from altnorm.adjuster.families import BiasFamily, Family, MatrixFamily
 from altnorm.adjuster.folds import Dealing, Validation
 from altnorm.adjuster.settings import MatrixSetting
-from altnorm.balance.label_shift import Intake, Profile, profile_rows, take_in
+from altnorm.balance.label_shift import profile_rows, take_in
 from altnorm.balance.mixtures import CONCENTRATIONS, N_CHANGES
 from altnorm.balance.one_class import N_SHARES
 from altnorm.balance.shift import SIGNIFICANCE, Shift, judge_shift
+from altnorm.balance.shift_sums import Intake, Profile
 from altnorm.families import Identity, MatrixScaling, ShrunkBias
 from altnorm.method.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.normalizer import AlternatingNormalizer
-
-__all__ = ["RIDGE", "Adaptable", "Window", "better_matrix", "fit_calibrator", "retarget", "tilted"]
 
 RIDGE = 1.0
 """Penalty of the calibration that the balance is estimated with: biases of about 1 are expected."""

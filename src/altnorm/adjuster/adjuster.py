@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from altnorm._base.validation import InputError, check_choice
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_choice
 from altnorm.adjuster.estimator import BaseAdjuster
 from altnorm.adjuster.settings import (
     FAMILIES,
@@ -14,8 +15,6 @@ from altnorm.adjuster.settings import (
     PAPER_THRESHOLDS,
     Grid,
 )
-
-__all__ = ["Adjuster"]
 
 _GRID = Grid(PAPER_ALPHAS, PAPER_DEPTHS, PAPER_THRESHOLDS, ("confident", "all"), (0.0, 0.1, 1.0))
 

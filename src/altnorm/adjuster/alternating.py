@@ -8,8 +8,6 @@ from typing import Any
 from altnorm.adjuster.estimator import BaseAdjuster
 from altnorm.adjuster.settings import PAPER_ALPHAS, PAPER_DEPTHS, PAPER_THRESHOLDS, Grid
 
-__all__ = ["AlternatingNormalizerCV"]
-
 
 class AlternatingNormalizerCV(BaseAdjuster):
     r"""Alternating normalization, tuned on validation data and adopted only on evidence.

@@ -19,8 +19,6 @@ import numpy as np
 from altnorm.adjuster.folds import Validation
 from altnorm.evidence.verdict import count_changes
 
-__all__ = ["Attribution", "Contribution", "sureness"]
-
 _N_BLOCKS = 20  # for scores that have to be called: a test of 20 signs, and few calls
 _STEP = 1e-4  # of numerical derivatives, relative
 _CHUNK = 256  # derivatives taken at once

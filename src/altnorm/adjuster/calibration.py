@@ -40,16 +40,6 @@ from altnorm.families.device import DeviceLikelihood
 from altnorm.families.likelihood import Likelihood, fit_slope
 from altnorm.method.kinds import LabelKind
 
-__all__ = [
-    "Temperatures",
-    "cool",
-    "fit_temperatures",
-    "keep_decisions",
-    "settle_decisions",
-    "temperature_groups",
-    "try_calibrations",
-]
-
 FEWEST = 50  # rows, or labels, that a temperature of its own needs
 
 

@@ -11,8 +11,6 @@ from altnorm.adjuster.folds import Validation
 from altnorm.evidence.scores import SINGLE_LABEL
 from altnorm.evidence.verdict import Caution, Verdict
 
-__all__ = ["find_cautions"]
-
 MANY_DUPLICATES = 0.05  # share of rows
 CLEAR_FALL = 0.01  # of balanced accuracy
 LEAST_FALL = 0.05  # of the recall of the class that is recognised least

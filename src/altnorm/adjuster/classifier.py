@@ -19,12 +19,10 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets, class_codes
-from altnorm._base.validation import InputError
 from altnorm.adjuster import Adjuster
 from altnorm.method.estimator import require_labels
-
-__all__ = ["AlternatingNormalizationClassifier"]
 
 
 class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

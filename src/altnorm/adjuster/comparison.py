@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from altnorm._base.errors import InputError
 from altnorm._base.progress import track
-from altnorm._base.validation import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.evidence.metrics import resolve_scoring
@@ -26,8 +26,6 @@ from altnorm.families import (
     TemperatureScaling,
 )
 from altnorm.method.kinds import kind_of, kind_of_labels
-
-__all__ = ["Comparison", "MethodResult", "compare", "default_methods"]
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 

@@ -21,8 +21,6 @@ from altnorm.adjuster.families import Family, check_tried
 from altnorm.adjuster.folds import Dealing, Validation
 from altnorm.evidence.verdict import Verdict, reason_against
 
-__all__ = ["Competition", "compete", "make_verdict", "not_tried"]
-
 FULL_DEALINGS = 2  # dealings on which every setting is tried; later ones try only the menu
 CONFIDENCE = 0.95
 

@@ -23,8 +23,6 @@ from altnorm.method.scaling import LogReference, column_log_sums, log_add, refer
 from altnorm.method.several_labels import binary_ambiguity
 from altnorm.method.two_classes import log_sigmoids
 
-__all__ = ["BinaryCrossFit", "ClassCrossFit"]
-
 LOG_SAFE = -600.0  # a sum of exponentials above it has lost nothing to underflow
 
 

@@ -31,8 +31,6 @@ from altnorm.adjuster.settings import Setting
 from altnorm.method.one_step import step_once
 from altnorm.method.scaling import LogReference, column_log_sums, log_add, reference_path
 
-__all__ = ["DeviceCrossFit", "is_worth_a_device"]
-
 LEAST_ENTRIES = 2**18  # fewer are tuned in host memory within seconds
 HOST = 1  # what DLPack calls the memory of the CPU
 

@@ -19,8 +19,9 @@ from altnorm._base.arrays import (
     take_rows,
     to_numpy,
 )
+from altnorm._base.errors import InputError
 from altnorm._base.seen_rows import sketch_rows
-from altnorm._base.validation import InputError, check_integer, check_level
+from altnorm._base.validation import check_integer, check_level
 from altnorm.adjuster.adaptation import Adaptable
 from altnorm.adjuster.calibration import (
     Temperatures,
@@ -51,8 +52,6 @@ from altnorm.families import Identity
 from altnorm.method.drift import count_usage
 from altnorm.method.estimator import read_weight, require_labels, resolve_classes
 from altnorm.method.kinds import kind_of
-
-__all__ = ["BaseAdjuster"]
 
 
 class BaseAdjuster(Adaptable):

@@ -41,17 +41,6 @@ from scipy.stats import t as student
 
 from altnorm.adjuster.attribution import Contribution
 
-__all__ = [
-    "ExchangeTest",
-    "Finding",
-    "Ledger",
-    "best_setting",
-    "is_settled",
-    "max_t",
-    "settle",
-    "without_luck",
-]
-
 _N_FLIPS, _MOST_FLIPS = 2_000, 50_000
 _FLIPS_BEYOND = 20  # flips expected beyond the critical value: a p-value below any level can occur
 _N_HALVES = 500  # each with the other half

@@ -20,8 +20,8 @@ from altnorm._base.arrays import (
     log_softmax,
     to_numpy,
 )
+from altnorm._base.errors import InputError
 from altnorm._base.progress import track
-from altnorm._base.validation import InputError
 from altnorm.adjuster.attribution import Contribution
 from altnorm.adjuster.crossfit import BinaryCrossFit, ClassCrossFit
 from altnorm.adjuster.device import DeviceCrossFit
@@ -33,8 +33,6 @@ from altnorm.families import MatrixScaling, ShrunkBias
 from altnorm.families.matrix import matrix_path
 from altnorm.families.shrunk import MEMBERS, RIDGE_PATH, bias_path
 from altnorm.method.normalizer import AlternatingNormalizer
-
-__all__ = ["AffineFamily", "AlternatingFamily", "BiasFamily", "Family", "MatrixFamily"]
 
 MENU_RIDGES = (64.0, 4.0)
 # Where confusions are few, weaker penalties are of no use; a ridge is there for the other cases.

@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from altnorm._base.arrays import Array, array_namespace, is_foreign, quiet, take_rows, to_numpy
-from altnorm._base.validation import InputError, check_integer
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_integer
 from altnorm.evidence.scores import NEG_LOG_LOSS, Score
 from altnorm.method.ambiguity import row_ambiguity
 from altnorm.method.kinds import LabelKind
-
-__all__ = ["Dealing", "Validation", "assign_folds"]
 
 
 class Validation(NamedTuple):

@@ -9,8 +9,6 @@ import numpy as np
 from altnorm._base.arrays import Array, array_namespace, column_of_max, entries_at, to_numpy
 from altnorm.adjuster.attribution import sureness
 
-__all__ = ["Predictions"]
-
 
 class Predictions(NamedTuple):
     """Predictions as the score needs them and, where it is asked for, how sure changes are.

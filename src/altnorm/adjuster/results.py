@@ -9,8 +9,6 @@ import numpy as np
 from altnorm.adjuster.evidence import Ledger
 from altnorm.adjuster.settings import BiasSetting, MatrixSetting, Setting
 
-__all__ = ["as_table"]
-
 _FIELDS = dict.fromkeys(("family", *Setting._fields, *BiasSetting._fields, *MatrixSetting._fields))
 _EMPTY: dict[str, Any] = {"reference": "", "member": "", "penalty": "", "depth": 0}
 

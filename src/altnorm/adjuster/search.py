@@ -11,8 +11,6 @@ from altnorm.adjuster.attribution import Contribution
 from altnorm.adjuster.evidence import best_setting
 from altnorm.adjuster.settings import Grid, Setting
 
-__all__ = ["SearchPlan", "Tried", "plan_search"]
-
 COARSE = 3  # every third exponent is tried first
 BEST = 3  # near so many of the best exponents the others are tried
 DEEPER = 5  # so many of the best exponents are iterated further

@@ -6,19 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from altnorm._base.validation import InputError, check_choice, check_integer, check_positive
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.method.reference import REFERENCES
-
-__all__ = [
-    "FAMILIES",
-    "PAPER_ALPHAS",
-    "PAPER_DEPTHS",
-    "PAPER_THRESHOLDS",
-    "BiasSetting",
-    "Grid",
-    "MatrixSetting",
-    "Setting",
-]
 
 FAMILIES = ("alternating", "bias", "matrix")
 """The families, the mildest first: alternating normalization leaves sure rows alone."""

@@ -8,8 +8,6 @@ from typing import Any
 from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words, setting_words
 from altnorm.evidence.sentences import outcome, score_figures
 
-__all__ = ["calibrates", "does", "families_table", "tuned_html"]
-
 
 def calibrates(tuned: Any) -> bool:
     """Whether a tuned estimator calibrates probabilities."""

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from altnorm._base.validation import InputError
-
-__all__ = ["has_label"]
+from altnorm._base.errors import InputError
 
 
 def has_label(

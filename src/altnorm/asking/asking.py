@@ -13,13 +13,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
+from altnorm._base.errors import InputError
 from altnorm._base.labels import class_codes
-from altnorm._base.validation import InputError, check_integer
+from altnorm._base.validation import check_integer
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.method.estimator import read_before
 from altnorm.method.kinds import kind_of
-
-__all__ = ["Changes", "ask", "find_changes", "judge"]
 
 
 class Changes(NamedTuple):

@@ -25,15 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, logsumexp
 
-__all__ = [
-    "DrawnUnits",
-    "expected_labels",
-    "first_crossing",
-    "log_capital",
-    "possible",
-    "total_limits",
-]
-
 # Equal bets on the middles of 32 equal intervals. Any choice is valid; this one, a uniform
 # mixture, needs nothing to be known about the share of fixed rows and is seldom far from the best.
 _PARTS = (np.arange(32) + 0.5) / 32

@@ -19,8 +19,6 @@ from altnorm.asking.betting import (
 )
 from altnorm.method.kinds import kind_of_labels
 
-__all__ = ["ADOPT", "DO_NOT", "GO_ON", "Judgement", "Pool", "weigh_labels"]
-
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
 
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-__all__ = ["CountTest", "compare_counts"]
-
 _N_DRAWS = 200
 _MOST_ROWS = 10**8
 

@@ -34,18 +34,6 @@ from altnorm.balance.mixtures import (
 from altnorm.balance.one_class import N_SHARES, one_class_likelihood
 from altnorm.balance.shift_sums import Intake, Profile, find_bins
 
-__all__ = [
-    "Intake",
-    "Profile",
-    "balance_errors",
-    "balance_of_counts",
-    "count_bins",
-    "empty_intake",
-    "estimate_balance",
-    "profile_rows",
-    "take_in",
-]
-
 _FEWEST_BINS, _MOST_BINS = 2, 5  # of confidence
 _ROWS_PER_BIN = 5
 _LARGEST_PROFILE, _LARGEST_SAMPLE = 2**20, 2**18  # numbers

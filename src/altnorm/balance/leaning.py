@@ -14,8 +14,6 @@ import numpy as np
 from altnorm.balance.count_tests import compare_counts
 from altnorm.balance.shift_sums import Intake, Profile, find_bins
 
-__all__ = ["shift_over_leaning"]
-
 _PSEUDO_ROWS = 0.5  # per class, in the old balance: what a few rows say about rare classes is noise
 _MOST_STEPS, _TOLERANCE = 200, 1e-6
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-__all__ = ["Sums", "compare_means"]
-
 
 class Sums(NamedTuple):
     """Rows of a sample, with mean and variance of the probabilities of each class."""

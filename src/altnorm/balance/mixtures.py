@@ -14,17 +14,6 @@ import numpy as np
 
 from altnorm.balance.one_class import one_class_balance, one_class_likelihood
 
-__all__ = [
-    "CONCENTRATIONS",
-    "N_CHANGES",
-    "candidates",
-    "held_out",
-    "log_likelihood",
-    "mix",
-    "pseudo_rows",
-    "share_rows",
-]
-
 CONCENTRATIONS = np.array([2.0, 0.5, 0.1, 0.02])
 """Pseudo-rows per class: from "hardly moved" to "a few classes are left"."""
 

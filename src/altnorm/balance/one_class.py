@@ -15,8 +15,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-__all__ = ["N_SHARES", "one_class_balance", "one_class_likelihood"]
-
 N_SHARES = 33
 _FINER = 8
 _MOST_TERMS = 2**26  # logarithms; where rows or classes are very many, some of the rows speak

@@ -8,11 +8,10 @@ import numpy as np
 from scipy.stats import beta
 
 from altnorm.balance.count_tests import compare_counts
-from altnorm.balance.label_shift import Intake, Profile, balance_errors, estimate_balance
+from altnorm.balance.label_shift import balance_errors, estimate_balance
 from altnorm.balance.leaning import shift_over_leaning
 from altnorm.balance.mean_tests import compare_means
-
-__all__ = ["REASONS", "SIGNIFICANCE", "Shift", "judge_shift", "no_change", "uneven", "unexplained"]
+from altnorm.balance.shift_sums import Intake, Profile
 
 REASONS = ("adapted", "assumed", "no_shift", "small_shift", "not_label_shift")
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from altnorm.balance.mean_tests import Sums
 
-__all__ = ["Intake", "Profile", "find_bins"]
-
 
 class Profile(NamedTuple):
     """Sums over calibrated validation rows, and some of these.

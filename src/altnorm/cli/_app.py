@@ -25,8 +25,6 @@ from altnorm.cli import (
 from altnorm.cli._screen import out
 from altnorm.cli._version import short_version, version_lines
 
-__all__ = ["app"]
-
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,

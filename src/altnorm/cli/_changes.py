@@ -10,8 +10,6 @@ from altnorm._base.words import plural
 from altnorm.families import Identity
 from altnorm.method.kinds import kind_of
 
-__all__ = ["ChangeCount"]
-
 
 class ChangeCount:
     """Adds up how many rows, and how many decisions, a model changes.

@@ -10,8 +10,6 @@ from altnorm.method.drift import Drift, Usage, count_usage, fitted_usage, measur
 from altnorm.method.estimator import unnamed
 from altnorm.method.kinds import kind_of
 
-__all__ = ["DriftWatch"]
-
 _SAMPLE = 512  # rows looked at in a batch: enough in all, and a small share of the work
 
 

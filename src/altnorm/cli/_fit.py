@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.cli._remedies import REMEDIES
-from altnorm.io.columns import listed, names_of
+from altnorm.io.columns import Layout, listed, names_of
 from altnorm.io.formats import find_source
-from altnorm.io.predictions import Layout, Predictions, read_texts
+from altnorm.io.predictions import Predictions, read_texts
 from altnorm.method.kinds import kind_of
-
-__all__ = ["fit_named", "read_groups"]
 
 # What to say where the labels are of this kind, and the estimator is for the other one.
 _OTHER_KIND = {

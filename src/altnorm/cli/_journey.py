@@ -24,8 +24,6 @@ from altnorm.io.predictions import Predictions
 from altnorm.report import write_report
 from altnorm.report.evaluation import Evaluation, evaluate, tuned_for
 
-__all__ = ["Files", "Journey", "compare_tuned", "head", "show_files", "show_journey", "travel"]
-
 OURS = "altnorm"
 """What the tuned model is called among the methods."""
 

@@ -11,39 +11,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.cli._screen import errors
+from altnorm.io.columns import Layout
 from altnorm.io.formats import FORMATS
-from altnorm.io.predictions import Layout
-
-__all__ = [
-    "ClassColumns",
-    "Force",
-    "Format",
-    "Group",
-    "Jobs",
-    "Json",
-    "Label",
-    "LabelColumns",
-    "LabelPrefix",
-    "Logits",
-    "Model",
-    "MultiLabel",
-    "Other",
-    "Output",
-    "Prefix",
-    "Scoring",
-    "Seed",
-    "Significance",
-    "Strict",
-    "Test",
-    "Text",
-    "Tuning",
-    "UsualOptions",
-    "Validation",
-    "grouped",
-    "numbers",
-]
 
 _MOST_JOBS = 4096
 

@@ -1,7 +1,5 @@
 """Remedies in the words of the command line, where those of the library name Python arguments."""
 
-__all__ = ["REMEDIES"]
-
 REMEDIES = {
     "row_sum": "If these are logits, pass --logits when you tune; if they were rounded, divide "
     "each row by its sum.",

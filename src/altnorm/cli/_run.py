@@ -12,13 +12,11 @@ from typing import Any
 
 import typer
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.cli._app import app
 from altnorm.cli._remedies import REMEDIES
 from altnorm.cli._screen import errors
 from altnorm.cli._signals import signals_raise
-
-__all__ = ["run"]
 
 DONE, SAYS_NO, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -19,18 +19,6 @@ from altnorm.evidence.sentences import outcome, score_figures
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.method.explanation import ChangedRow
 
-__all__ = [
-    "changed_table",
-    "errors",
-    "gain_style",
-    "out",
-    "print_json",
-    "progress",
-    "score_table",
-    "show_cautions",
-    "show_verdict",
-]
-
 # What could move the cursor, end a line or turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 

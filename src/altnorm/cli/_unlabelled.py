@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from altnorm import AlternatingNormalizer
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, print_json
 from altnorm.io.balance_file import read_balance
@@ -15,8 +15,6 @@ from altnorm.io.model import save_model
 from altnorm.io.predictions import Predictions
 from altnorm.method.kinds import resolve_kind
 from altnorm.method.reference import PRIORS
-
-__all__ = ["fit_unlabelled", "resolve_prior", "save_unlabelled"]
 
 
 def resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:

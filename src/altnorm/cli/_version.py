@@ -11,8 +11,6 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from altnorm.io.model import FORMAT_VERSION, versions
 
-__all__ = ["short_version", "version_lines"]
-
 OPTIONAL = ("pyarrow", "onnx", "torch", "pyspark", "ray", "matplotlib", "jinja2")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.io.columns import (
+    Layout,
     check_no_spare,
     class_columns,
     names_of,
@@ -14,12 +15,10 @@ from altnorm.io.columns import (
     with_spare_hint,
 )
 from altnorm.io.formats import find_source
-from altnorm.io.predictions import Layout, read_predictions
+from altnorm.io.predictions import read_predictions
 from altnorm.io.tables import open_table
 from altnorm.method.estimator import unnamed
 from altnorm.report.evaluation import check_kind
-
-__all__ = ["adapt_to_file"]
 
 
 def adapt_to_file(

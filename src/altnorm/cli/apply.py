@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm._base.words import plural
 from altnorm.cli import _options as options
 from altnorm.cli._changes import ChangeCount
@@ -19,6 +19,7 @@ from altnorm.cli._drift import DriftWatch
 from altnorm.cli._screen import errors, out, print_json, progress
 from altnorm.cli._window import adapt_to_file
 from altnorm.io.columns import (
+    Layout,
     check_adjusted,
     check_no_spare,
     class_columns,
@@ -29,7 +30,7 @@ from altnorm.io.columns import (
 )
 from altnorm.io.formats import find_source
 from altnorm.io.model import load_model
-from altnorm.io.predictions import Layout, read_predictions, write_predictions
+from altnorm.io.predictions import read_predictions, write_predictions
 from altnorm.io.tables import is_table, open_table, write_table
 from altnorm.method.kinds import kind_of
 from altnorm.report.evaluation import check_kind

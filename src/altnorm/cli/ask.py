@@ -12,9 +12,9 @@ from altnorm._base.files import check_output
 from altnorm.asking.asking import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.io.columns import names_of
+from altnorm.io.columns import Layout, names_of
 from altnorm.io.model import load_model, model_metadata
-from altnorm.io.predictions import Layout, read_predictions
+from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import (
     Origin,
     Questions,

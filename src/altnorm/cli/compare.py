@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from altnorm import compare as compare_methods
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster.comparison import Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._screen import errors, gain_style, out, print_json

@@ -11,8 +11,8 @@ import typer
 from rich import box
 from rich.table import Table
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
-from altnorm._base.validation import InputError
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json, progress
 from altnorm.simulation import Design, Simulation, average, table

@@ -13,7 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.validation import InputError, Place
+from altnorm._base.errors import InputError, Place
 from altnorm.io.columns import check_adjusted, names_of
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
 from altnorm.method.kinds import kind_of
@@ -26,8 +26,6 @@ except ImportError as error:
     ) from error
 
 from altnorm.deploy.batch_layout import BatchLayout, find_layout, read_matrix, write_matrix
-
-__all__ = ["apply_batches", "output_schema", "take_in_batches"]
 
 
 def apply_batches(

@@ -8,10 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.frames import check_once, check_same_names
-from altnorm._base.validation import InputError, InputTypeError
-
-__all__ = ["BatchLayout", "find_layout", "read_matrix", "write_matrix"]
 
 
 class BatchLayout(NamedTuple):

@@ -35,8 +35,6 @@ from altnorm.method.two_classes import (
     log_sigmoids,
 )
 
-__all__ = ["BinaryPlan", "Curve", "PlanSettings", "RowPlan", "make_plan", "plan_of"]
-
 _DEGREE = 13
 _PIECES = 8  # at the start
 _MAX_PIECES = 4096

@@ -16,12 +16,10 @@ except ImportError as error:
 
 import pyarrow as pa
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
 from altnorm.deploy.windows import COLUMN, add_up, sums_of
 from altnorm.deploy.worker_errors import portable, worker_errors
-
-__all__ = ["input_errors", "take_in", "transform"]
 
 
 def transform(

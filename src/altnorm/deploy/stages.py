@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster.calibration import Temperatures
 from altnorm.families import (
     BiasCorrectedTemperature,
@@ -21,8 +21,6 @@ from altnorm.families import (
 )
 from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
-
-__all__ = ["LinearScores", "Stages", "chosen_normalizer", "read_stages"]
 
 _WITH_TEMPERATURE = (BiasCorrectedTemperature, ShrunkBias, TemperatureScaling)
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster import Window
 from altnorm.deploy.arrow import take_in_batches
-
-__all__ = ["COLUMN", "add_up", "sums_of"]
 
 COLUMN = "sums"
 

@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from altnorm._base.validation import InputError
-
-__all__ = ["portable", "worker_errors"]
+from altnorm._base.errors import InputError
 
 # Engines put stack traces around a worker's message, but leave its lines whole.
 _MARK = "altnorm-input-error: "

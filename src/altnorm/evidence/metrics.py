@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from altnorm._base.errors import InputError
 from altnorm._base.labels import check_pair
-from altnorm._base.validation import InputError
 from altnorm.evidence.scores import (
     SCORES,
     Score,
@@ -25,16 +25,7 @@ from altnorm.evidence.scores import (
     row_counts,
 )
 from altnorm.method.kinds import kind_of_labels
-from altnorm.method.label_rules import decide, tune_none_threshold
-
-__all__ = [
-    "Score",
-    "decide",
-    "loose_macro_f1",
-    "loose_micro_f1",
-    "resolve_scoring",
-    "tune_none_threshold",
-]
+from altnorm.method.label_rules import decide
 
 # Scores of scikit-learn that are shares: differences are told in points.
 _SHARES = ("f1", "precision", "recall", "jaccard", "roc_auc", "average_precision")

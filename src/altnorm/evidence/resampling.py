@@ -17,8 +17,6 @@ from sklearn.utils import check_random_state
 from altnorm._base.validation import check_integer
 from altnorm.evidence.scores import Score
 
-__all__ = ["Evidence", "Sampler", "mcnemar_p_value", "paired_interval", "weigh"]
-
 # Numbers a block of resamples may hold at once; fixed, so that results do not depend on memory.
 _BLOCK = 2**22
 _N_RESAMPLES, _N_RESAMPLES_SLOW = 2000, 400

@@ -9,20 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from altnorm._base.validation import InputError
-
-__all__ = [
-    "MULTI_LABEL",
-    "NEG_LOG_LOSS",
-    "SCORES",
-    "SINGLE_LABEL",
-    "Score",
-    "loose_counts",
-    "loose_macro",
-    "micro_f1",
-    "ratio",
-    "row_counts",
-]
+from altnorm._base.errors import InputError
 
 
 @dataclass(frozen=True)

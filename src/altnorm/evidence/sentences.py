@@ -15,18 +15,6 @@ from altnorm.method.kinds import kind_of_labels
 if TYPE_CHECKING:
     from altnorm.evidence.verdict import Verdict
 
-__all__ = [
-    "calibration_words",
-    "change_words",
-    "family_words",
-    "outcome",
-    "remarks",
-    "rise_words",
-    "score_figures",
-    "verdict_html",
-    "verdict_line",
-]
-
 OUTCOMES = {
     "adopted": "Adopted",
     "not_adopted": "Not adopted",

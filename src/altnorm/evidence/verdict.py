@@ -19,22 +19,14 @@ import numpy as np
 from scipy.sparse import issparse
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
+from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.labels import check_indicator, check_label_proba
-from altnorm._base.validation import InputError, InputTypeError, check_proba, check_weight
-from altnorm.evidence.metrics import Score, resolve_scoring
-from altnorm.evidence.resampling import Evidence, Sampler, mcnemar_p_value, paired_interval, weigh
+from altnorm._base.validation import check_proba, check_weight
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.resampling import Evidence, Sampler, weigh
+from altnorm.evidence.scores import Score
 from altnorm.evidence.sentences import verdict_html, verdict_line
 from altnorm.method.label_rules import decide
-
-__all__ = [
-    "Caution",
-    "Verdict",
-    "compare_predictions",
-    "count_changes",
-    "mcnemar_p_value",
-    "paired_interval",
-    "reason_against",
-]
 
 REASONS = {
     "identical": "nothing changed",

@@ -21,22 +21,10 @@ from altnorm._base.arrays import (
     take_rows,
     to_numpy,
 )
-from altnorm._base.errors import InputWarning, warn
-from altnorm._base.validation import InputError, check_choice, check_weight
+from altnorm._base.errors import InputError, InputWarning, warn
+from altnorm._base.validation import check_choice, check_weight
 from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.reference import PRIORS, class_prior
-
-__all__ = [
-    "FitData",
-    "Peer",
-    "SingleLabelPeer",
-    "labels_required",
-    "mean_proba",
-    "positive",
-    "row_weight",
-    "source_prior",
-    "tilt",
-]
 
 Data = TypeVar("Data")  # what a peer reads of the validation data
 

@@ -22,8 +22,6 @@ from altnorm._base.arrays import (
     widest_float,
 )
 
-__all__ = ["DeviceLikelihood"]
-
 _LOG_ZERO = -1e6  # as for `Likelihood`
 
 

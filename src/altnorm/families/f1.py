@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["best_threshold", "f1_at", "f1_gains", "levels", "shift_threshold", "sum_from"]
-
 
 def levels(p: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the distinct positive probabilities of the entries that have the label, rising."""

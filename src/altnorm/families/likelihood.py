@@ -12,17 +12,6 @@ from scipy.optimize import minimize, root_scalar
 
 from altnorm._base.arrays import Array, block_slices
 
-__all__ = [
-    "MAX_BIAS",
-    "RIDGES",
-    "SLOPES",
-    "Likelihood",
-    "fit_bias",
-    "fit_slope",
-    "ridge_path",
-    "stratified_folds",
-]
-
 SLOPES = (1e-3, 1e3)
 """Range of the slope, the inverse of the temperature."""
 

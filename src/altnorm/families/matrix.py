@@ -23,8 +23,6 @@ from scipy.optimize import minimize
 from altnorm._base.arrays import Array, array_namespace, as_array, is_foreign, widest_float
 from altnorm.families.likelihood import SLOPES, Likelihood, fit_slope
 
-__all__ = ["PENALTIES", "Affine", "cauchy_penalty", "log_floor", "matrix_path"]
-
 _LOWEST = -25.0  # exp(-25) is as good as impossible; below it there is only noise
 _TOLERANCE = 1e-3  # of the mean derivative, each unknown in units of its standard error
 

@@ -22,8 +22,6 @@ from altnorm.families.base import (
 from altnorm.families.temperature import BiasCorrectedTemperature
 from altnorm.method.reference import class_prior
 
-__all__ = ["BatchCalibration", "LabelShiftEM", "PriorReweighting"]
-
 
 class PriorReweighting(SingleLabelPeer):
     r"""Replace the class prior that the classifier works with by the one that holds.

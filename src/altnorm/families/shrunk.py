@@ -38,8 +38,6 @@ from altnorm.families.likelihood import Likelihood, fit_bias, fit_slope, stratif
 from altnorm.families.matrix import PENALTIES, Affine, matrix_path
 from altnorm.method.reference import class_prior
 
-__all__ = ["MEMBERS", "RIDGE_PATH", "MatrixScaling", "ShrunkBias", "Tilt", "bias_path"]
-
 MEMBERS = ("labels", "prior")
 RIDGE_PATH = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 """Penalties to try, strongest first."""

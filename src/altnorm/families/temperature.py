@@ -8,12 +8,11 @@ import numpy as np
 from sklearn.utils import Tags
 
 from altnorm._base.arrays import Array
-from altnorm._base.validation import InputError, check_choice, check_integer, check_positive
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import FitData, SingleLabelPeer, labels_required, tilt
 from altnorm.families.likelihood import RIDGES, Likelihood, fit_bias, fit_slope, ridge_path
 from altnorm.method.estimator import ProbabilityTransformer, read_input
-
-__all__ = ["BiasCorrectedTemperature", "Identity", "TemperatureScaling"]
 
 
 class Identity(ProbabilityTransformer):

@@ -19,8 +19,6 @@ from altnorm.families.f1 import (
     sum_from,
 )
 
-__all__ = ["GlobalThreshold", "LabelThresholds"]
-
 
 class _MultilabelData(NamedTuple):
     p: np.ndarray

@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.io.columns import listed
-
-__all__ = ["NEITHER", "OWN_COLUMNS", "Answers", "place_of_new", "read_answers"]
 
 NEITHER = "neither"
 NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"

@@ -13,8 +13,6 @@ from altnorm.io.formats import Source
 from altnorm.io.npy import ArrayFile, Header, open_arrays
 from altnorm.method.topk import from_topk
 
-__all__ = ["Arrays", "read_arrays"]
-
 
 class Arrays(NamedTuple):
     """What a file of arrays holds."""

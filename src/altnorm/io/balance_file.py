@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_input
-from altnorm._base.validation import InputError
 from altnorm.io.columns import listed
-
-__all__ = ["read_balance"]
 
 
 def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarray:

@@ -10,28 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.frames import check_same_names
-from altnorm._base.validation import InputError
 from altnorm.io.jsonl import CLASSES_KEY
-
-__all__ = [
-    "Layout",
-    "check_adjusted",
-    "check_labelled",
-    "check_no_spare",
-    "check_text",
-    "check_whole_columns",
-    "check_zero_one",
-    "class_columns",
-    "column_matrix",
-    "listed",
-    "names_of",
-    "read_labels",
-    "resolve_labels",
-    "said_by_file",
-    "spare_columns",
-    "with_spare_hint",
-]
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
 _MISSING = ("None", "", "nan", "-1", "-1.0")

@@ -14,16 +14,6 @@ from typing import IO, Any, NamedTuple
 
 from altnorm._base.files import check_input, file_error
 
-__all__ = [
-    "FORMATS",
-    "SUFFIXES",
-    "Source",
-    "find_source",
-    "format_of",
-    "is_compressed",
-    "open_plain",
-]
-
 SUFFIXES = {
     ".npz": "npz",
     ".npy": "npy",

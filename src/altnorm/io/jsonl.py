@@ -13,20 +13,10 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import file_error
-from altnorm._base.validation import InputError
 from altnorm.io.formats import open_plain
 from altnorm.method.topk import from_topk
-
-__all__ = [
-    "CLASSES_KEY",
-    "Columns",
-    "ScoreLines",
-    "Shape",
-    "jsonl_writer",
-    "open_lines",
-    "read_lines",
-]
 
 CLASSES_KEY = b"altnorm"
 """Metadata of a schema: which columns are the classes, which holds the labels, and whether every

@@ -24,16 +24,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm import families as peers
+from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.files import check_input, replacing
 from altnorm._base.tensor_file import read_tensors, write_tensors
-from altnorm._base.validation import InputError, InputTypeError
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.balance.shift import Shift
 from altnorm.evidence.verdict import Verdict
 from altnorm.io.model_rules import check_model
 from altnorm.method.normalizer import AlternatingNormalizer
-
-__all__ = ["FORMAT_VERSION", "load_model", "model_metadata", "save_model"]
 
 FORMAT = "altnorm model"
 FORMAT_VERSION = 1

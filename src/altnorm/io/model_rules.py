@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.seen_rows import N_KEPT
-from altnorm._base.validation import InputError, check_amplification, sum_tolerance
+from altnorm._base.validation import check_amplification, sum_tolerance
 from altnorm.balance.shift import REASONS, Shift
 from altnorm.evidence.verdict import Verdict
 from altnorm.method.kinds import DECISIONS, kind_of
 from altnorm.method.reference import REFERENCES
-
-__all__ = ["FITTED", "SETTINGS", "Rule", "check_model"]
 
 
 class Rule(NamedTuple):

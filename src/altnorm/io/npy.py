@@ -10,10 +10,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.io.formats import Source
-
-__all__ = ["ArrayFile", "open_arrays"]
 
 
 class Header(NamedTuple):

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import file_error, replacing
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
-from altnorm._base.validation import InputError, check_proba
+from altnorm._base.validation import check_proba
 from altnorm.io.array_files import read_arrays
 from altnorm.io.columns import (
     Layout,
@@ -36,8 +37,6 @@ from altnorm.io.columns import (
 from altnorm.io.formats import SUFFIXES, Source, find_source, format_of
 from altnorm.io.tables import is_table, read_table, write_table
 from altnorm.method.kinds import LabelKind, kind_of_labels
-
-__all__ = ["Layout", "Predictions", "read_predictions", "read_texts", "write_predictions"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
-from altnorm._base.validation import InputError
 from altnorm.asking.asking import Changes
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.io.answers import (
@@ -39,15 +39,6 @@ from altnorm.io.columns import Layout, names_of, said_by_file
 from altnorm.io.formats import find_source
 from altnorm.io.tables import open_table
 from altnorm.method.kinds import kind_of_labels
-
-__all__ = [
-    "Origin",
-    "Questions",
-    "make_questions",
-    "other_columns",
-    "read_questions",
-    "short_digest",
-]
 
 
 class Origin(NamedTuple):

@@ -17,8 +17,6 @@ from altnorm._base.errors import InputWarning, warn
 from altnorm._base.files import file_error
 from altnorm.io.jsonl import Line
 
-__all__ = ["SampleLog", "is_sample"]
-
 KEYS = {"filtered_resps", "target", "doc_id"}
 
 

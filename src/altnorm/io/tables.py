@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import file_error, replacing
-from altnorm._base.validation import InputError
 from altnorm.io.formats import ARRAYS, SUFFIXES, Source, find_source, format_of
 from altnorm.io.jsonl import Columns, ScoreLines, jsonl_writer, open_lines, read_lines
 from altnorm.io.sample_logs import SampleLog, is_sample
 from altnorm.io.text_tables import DELIMITERS, open_text, read_text, text_writer, writable
-
-__all__ = ["TableSource", "is_table", "open_table", "read_table", "write_table"]
 
 NAMES = {
     "csv": "CSV",

@@ -13,8 +13,6 @@ from typing import IO, Any
 from altnorm._base.files import file_error
 from altnorm.io.formats import is_compressed
 
-__all__ = ["open_text", "read_text", "text_writer", "writable"]
-
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BLOCK = 2**23
 _FORMULA = r"^[=+\-@\t]"  # what a spreadsheet may take for the start of a formula

@@ -23,8 +23,6 @@ from altnorm._base.arrays import (
 )
 from altnorm._base.validation import check_integer, check_proba
 
-__all__ = ["ambiguity", "in_doubt", "row_ambiguity", "topk_entropy"]
-
 
 def topk_entropy(proba: Any, k: int) -> Array:
     r"""Entropy of the `k` largest probabilities of each row, between 0 and 1.

@@ -10,8 +10,6 @@ import numpy as np
 from altnorm._base.words import html_card, percent
 from altnorm.method.kinds import kind_of
 
-__all__ = ["Drift", "Usage", "count_usage", "fitted_usage", "measure_drift"]
-
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does
 _SMALL = 0.05  # a change that is real but smaller than this does not matter

@@ -15,25 +15,14 @@ from sklearn.utils.validation import (
 )
 
 from altnorm._base.arrays import Array, is_foreign, move, on_host, to_numpy
+from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
-from altnorm._base.labels import class_codes
-from altnorm._base.validation import InputError, check_device_array
+from altnorm._base.validation import check_device_array
 from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.method.explanation import Explanation
 from altnorm.method.kinds import kind_of
 
 _DTYPES = [np.float64, np.float32]
-
-__all__ = [
-    "ProbabilityTransformer",
-    "class_codes",
-    "read_before",
-    "read_input",
-    "read_weight",
-    "require_labels",
-    "resolve_classes",
-    "unnamed",
-]
 
 
 class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ChangedRow", "Explanation"]
-
 
 @dataclass(frozen=True)
 class ChangedRow:

@@ -16,8 +16,6 @@ from altnorm.method import scaling as _scaling
 from altnorm.method import two_classes as _binary
 from altnorm.method.problem import Problem, problem, reduce_problem, restore
 
-__all__ = ["alternating_normalization", "trajectory"]
-
 # Where one rounding error could grow this much, small references are iterated literally.
 _LOG_AMPLIFICATION = math.log(1e4)
 _SMALL_REFERENCE = 2**13

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from altnorm._base.errors import InputError
 from altnorm._base.labels import check_label_proba, check_pair
-from altnorm._base.validation import InputError, check_positive
-
-__all__ = ["RULES", "decide", "tune_none_threshold"]
+from altnorm._base.validation import check_positive
 
 RULES = ("threshold", "argmax_or_threshold", "none_below")
 

@@ -30,8 +30,6 @@ import numpy as np
 from altnorm._base.arrays import quiet
 from altnorm.method.scaling import Anchor, LogReference, anchor_path
 
-__all__ = ["LinearPath", "linear_path"]
-
 # Within these limits a term that underflows is below rounding in every sum, and stays there.
 _FACTOR = 1e50  # of factor^alpha and its inverse
 _UNIT = 1e30  # of the anchor's column factors

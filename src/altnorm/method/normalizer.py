@@ -39,8 +39,6 @@ from altnorm.method.several_labels import (
     label_slices,
 )
 
-__all__ = ["AlternatingNormalizer"]
-
 _REFERENCES, _PATHS, _LINEAR = KeptResults(), KeptResults(), KeptResults()
 
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time

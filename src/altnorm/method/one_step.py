@@ -12,8 +12,6 @@ from typing import NamedTuple
 from altnorm._base.arrays import Array, array_namespace, block_slices, concat_blocks, fused, quiet
 from altnorm.method.scaling import log_add, smallest_safe
 
-__all__ = ["ColumnSums", "PowerRows", "step_block", "step_in_kernel", "step_once"]
-
 
 def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
     """One iteration for many rows, given the log of the reference's column sums.

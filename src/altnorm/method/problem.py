@@ -17,8 +17,6 @@ from altnorm._base.validation import (
 )
 from altnorm.method import scaling as _scaling
 
-__all__ = ["Kept", "Problem", "problem", "reduce_problem", "restore"]
-
 
 class Problem(NamedTuple):
     """Clean inputs, reduced to the classes with a positive prior."""

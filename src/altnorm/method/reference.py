@@ -7,18 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from altnorm._base.validation import InputError, check_choice, check_prior
-
-__all__ = [
-    "Strata",
-    "class_frequencies",
-    "class_prior",
-    "label_prior",
-    "merge_rows",
-    "post_stratify",
-    "reference_mask",
-    "shrink_frequencies",
-]
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_choice, check_prior
 
 REFERENCES = ("confident", "all")
 PRIORS = ("counted", "uniform", "shrunk")

@@ -40,25 +40,6 @@ from altnorm._base.arrays import (
     top_columns,
 )
 
-__all__ = [
-    "Anchor",
-    "AnchorPath",
-    "LogReference",
-    "anchor_path",
-    "column_log_sums",
-    "iterate",
-    "iterate_along",
-    "iterate_stacked",
-    "keep_anchors",
-    "log_add",
-    "log_sums",
-    "logsumexp",
-    "next_anchor",
-    "normalized_exp",
-    "reference_path",
-    "smallest_safe",
-]
-
 _NEG_INF = -math.inf
 _MODERATE = 64.0  # an alpha whose power of a row sum that is 1 to rounding cannot overflow
 _FEW = 32  # terms that are looked at first where a sum underflowed

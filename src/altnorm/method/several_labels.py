@@ -23,14 +23,6 @@ from altnorm.method.two_classes import (
     tabulate,
 )
 
-__all__ = [
-    "BinaryReference",
-    "LabelReferences",
-    "adjust_binary",
-    "binary_ambiguity",
-    "label_slices",
-]
-
 _SHORT = 17  # terms; labels with few share their operations, and would wait for one with many
 
 

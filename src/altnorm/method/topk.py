@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
-from altnorm._base.errors import InputWarning, warn
-from altnorm._base.validation import InputError, InputTypeError, Place, check_choice, check_integer
-
-__all__ = ["from_topk"]
+from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, warn
+from altnorm._base.validation import check_choice, check_integer
 
 _TINY_MASS = 0.1  # below it most of a row is what was made up for the missing classes
 _ABOVE_ONE = 1e-2  # how far rounding may take the known mass above 1

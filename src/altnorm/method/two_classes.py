@@ -24,17 +24,6 @@ from numpy.polynomial import chebyshev
 from altnorm._base.arrays import Array, array_namespace, as_array, block_slices, to_numpy
 from altnorm.method.scaling import log_add
 
-__all__ = [
-    "LogitStage",
-    "interpolate",
-    "iterate_logits",
-    "iterate_logits_along",
-    "log_sigmoids",
-    "logit_path",
-    "stack_stages",
-    "tabulate",
-]
-
 _NEG_INF = -math.inf
 _DEGREES = (4, 8, 16, 32, 64)  # each set of nodes contains the one before
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
-from altnorm._base.validation import InputError
 from altnorm.adjuster.comparison import Comparison
 from altnorm.io.predictions import Predictions
 

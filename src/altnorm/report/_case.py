@@ -24,8 +24,6 @@ from altnorm.report.evaluation import (
     explain_change,
 )
 
-__all__ = ["Case", "read_case"]
-
 
 @dataclass(frozen=True, eq=False)
 class Case:

@@ -21,8 +21,6 @@ from altnorm.report._words import typeset
 from altnorm.report.display import _measures as measures
 from altnorm.report.display._records import Flows
 
-__all__ = ["chart_data"]
-
 MAX_FLOWS = 400
 FEW_FLOWS = 18  # as many as the diagram shows one by one
 N_GROUPS = 8

@@ -14,8 +14,6 @@ from altnorm._base.errors import InputWarning
 from altnorm.method.functional import alternating_normalization
 from altnorm.report._reference import Block, Reference
 
-__all__ = ["ALPHAS", "THRESHOLDS", "TOP", "adjusted", "affordable_rows", "quantized"]
-
 ALPHAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 4, 8, 16)
 THRESHOLDS = (0.25, 0.5, 0.75)
 TOP = 8

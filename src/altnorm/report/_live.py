@@ -20,8 +20,6 @@ from altnorm.report._reference import Reference, log_sums
 from altnorm.report._rows import clip
 from altnorm.report._views import view_of
 
-__all__ = ["live_data"]
-
 ALPHAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 35)
 THRESHOLDS = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)
 FEW_THRESHOLDS = (0.25, 0.5, 0.75, 0.9)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["pack"]
-
 
 def pack(values: Any, kind: str = "<f4") -> dict[str, str]:
     """Numbers as base64 of little-endian bytes, with their type."""

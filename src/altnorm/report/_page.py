@@ -19,8 +19,6 @@ from altnorm.io.model import versions
 from altnorm.report._case import Case
 from altnorm.report._words import answer, cautions, score_line, value_words
 
-__all__ = ["render"]
-
 SCRIPTS = ("core.js", "plot.js", "changes.js", "reasons.js", "choice.js", "live.js", "rows.js")
 STYLES = ("style.css", "charts.css", "print.css")
 

@@ -13,8 +13,6 @@ from altnorm.method.kinds import SingleLabel
 from altnorm.method.scaling import column_log_sums, log_add
 from altnorm.report._case import Case
 
-__all__ = ["Block", "Reference", "find_reference", "log_sums"]
-
 MAX_ENTRIES = 4_000_000  # of the reference; above, its rows are sampled
 
 OWN = "the model’s own reference and prior"

@@ -9,8 +9,6 @@ import numpy as np
 
 from altnorm.report._case import Case
 
-__all__ = ["changed_rows", "clip"]
-
 MAX_ROWS = 1500
 MAX_TEXT = 240
 TOP = 5

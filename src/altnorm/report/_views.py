@@ -18,8 +18,6 @@ from altnorm.report._reference import Block, Reference
 from altnorm.report.display import _measures as measures
 from altnorm.report.display._records import ClassUse, Flows
 
-__all__ = ["View", "view_of"]
-
 Serving = list[tuple[np.ndarray, np.ndarray]]
 """Rows and weights of those rows of each block that serve."""
 

@@ -11,8 +11,6 @@ from altnorm.evidence.sentences import remarks, rise_words, score_figures
 from altnorm.evidence.verdict import Verdict
 from altnorm.report._case import Case
 
-__all__ = ["Answer", "answer", "cautions", "score_line", "typeset", "value_words"]
-
 
 @dataclass(frozen=True)
 class Answer:

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.seen_rows import share_seen
-from altnorm._base.validation import InputError
 from altnorm._base.words import percent
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
 from altnorm.method.estimator import read_before
 from altnorm.method.explanation import ChangedRow, Explanation
 from altnorm.method.kinds import kind_of
-
-__all__ = ["Evaluation", "before_and_after", "check_kind", "evaluate", "seen_before", "tuned_for"]
 
 _MANY_SEEN = 0.2  # share of the rows
 

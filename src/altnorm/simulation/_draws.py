@@ -10,17 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PAPER_EDGES",
-    "Cell",
-    "Design",
-    "Draws",
-    "Floats",
-    "adjust_draws",
-    "draw",
-    "draw_log_rows",
-]
-
 Floats = NDArray[np.float64]
 Cell = tuple[int, int, int]
 

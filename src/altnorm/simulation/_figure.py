@@ -8,8 +8,6 @@ from typing import Any
 
 from altnorm.simulation._study import Estimate, Simulation, average
 
-__all__ = ["draw_simulation", "interval_names"]
-
 
 def draw_simulation(result: Simulation, path: Path, form: str = "png") -> None:
     """Draw mean gain and share of switched rows for each pair of ambiguity intervals.

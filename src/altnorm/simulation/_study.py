@@ -18,8 +18,6 @@ from joblib import Parallel, delayed
 
 from altnorm.simulation._draws import Cell, Design, Draws, Floats, adjust_draws, draw
 
-__all__ = ["Estimate", "Simulation", "average", "simulate", "table"]
-
 _BLOCK = 2**17  # elements adjusted at a time, so that they stay in the cache
 
 

@@ -32,8 +32,9 @@ except ImportError as error:
         "altnorm.onnx needs the `onnx` extra; install it with pip install 'altnorm[onnx]'"
     ) from error
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import replacing
-from altnorm._base.validation import InputError, check_choice, check_integer
+from altnorm._base.validation import check_choice, check_integer
 from altnorm.deploy.onnx._append import OLDEST_OPSET, find_output, free_prefix, prepare_classifier
 from altnorm.deploy.onnx._graph import Graph, Value
 from altnorm.deploy.onnx._nodes import nodes_for

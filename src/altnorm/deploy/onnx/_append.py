@@ -8,10 +8,8 @@ from typing import Any
 import onnx
 from onnx import version_converter
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_input
-from altnorm._base.validation import InputError
-
-__all__ = ["OLDEST_OPSET", "find_output", "free_prefix", "prepare_classifier"]
 
 OLDEST_OPSET = 13
 _LABELS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.STRING)

@@ -10,8 +10,6 @@ from altnorm.deploy.onnx._graph import Graph, Value
 from altnorm.deploy.plan import BinaryPlan, Curve, RowPlan
 from altnorm.method.scaling import Anchor
 
-__all__ = ["adjusted_logits", "adjusted_rows", "adjusted_where", "ambiguity", "binary_ambiguity"]
-
 _TINY = float(np.finfo(np.float64).smallest_normal) ** 0.9  # a product below may have lost terms
 
 

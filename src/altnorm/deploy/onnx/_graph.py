@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["Graph", "Value"]
-
 
 class Graph:
     """Nodes and constants of a graph under construction; calling it adds a node."""

@@ -14,8 +14,6 @@ from altnorm.deploy.plan import BinaryPlan, RowPlan
 from altnorm.method.kinds import LabelKind
 from altnorm.method.normalizer import AlternatingNormalizer
 
-__all__ = ["nodes_for"]
-
 
 class RowNodes:
     """Each row is one distribution over classes."""

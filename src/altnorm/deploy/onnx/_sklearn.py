@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto, helper
 from sklearn.frozen import FrozenEstimator
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.adjuster.classifier import AlternatingNormalizationClassifier
 from altnorm.deploy.onnx._append import OLDEST_OPSET
 from altnorm.deploy.onnx._graph import Graph, Value
@@ -16,8 +16,6 @@ from altnorm.deploy.onnx._nodes import nodes_for
 from altnorm.deploy.onnx._stages import transformed
 from altnorm.deploy.stages import read_stages
 from altnorm.method.kinds import kind_of
-
-__all__ = ["register_converter"]
 
 _OPTIONS = {
     "zipmap": [True, False, "columns"],

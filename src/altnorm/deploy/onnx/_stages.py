@@ -11,8 +11,6 @@ from altnorm.deploy.onnx._nodes import nodes_for
 from altnorm.deploy.plan import plan_of
 from altnorm.deploy.stages import LinearScores, Stages
 
-__all__ = ["transformed"]
-
 
 def transformed(g: Graph, values: Value, stages: Stages, tensor_type: int) -> Value:
     """What `transform` returns, in the type of `values`; computed in double."""

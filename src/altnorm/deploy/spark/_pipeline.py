@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from altnorm.deploy.spark._transform import transform
 from altnorm.io.model import load_model, save_model
 
-__all__ = ["ProbabilityAdjuster"]
-
 
 class ProbabilityAdjuster(
     Transformer, HasProbabilityCol, HasOutputCol, HasPredictionCol, MLReadable, MLWritable

@@ -11,13 +11,11 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import types as sql
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
 from altnorm.deploy.spark._vectors import VectorUDT, arrays_to_vectors, is_vector, vectors_to_arrays
 from altnorm.deploy.windows import COLUMN, add_up, sums_of
 from altnorm.deploy.worker_errors import portable, worker_errors
-
-__all__ = ["input_errors", "take_in", "transform"]
 
 _TYPES = {
     sql.FloatType(): pa.float32(),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.ml.functions import array_to_vector, vector_to_array
-from pyspark.ml.linalg import VectorUDT
+from pyspark.ml.linalg import VectorUDT as VectorUDT
 from pyspark.sql import functions
-
-__all__ = ["VectorUDT", "arrays_to_vectors", "is_vector", "vectors_to_arrays"]
 
 
 def is_vector(schema: Any, columns: Any) -> bool:

@@ -19,7 +19,7 @@ except ImportError as error:
         "altnorm.torch needs the `torch` extra; install it with pip install 'altnorm[torch]'"
     ) from error
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.deploy.stages import LinearScores, chosen_normalizer, read_stages
 from altnorm.deploy.torch._alternating import AlternatingNorm
 from altnorm.deploy.torch._stages import Adjustment, ScoreScaling

@@ -9,12 +9,8 @@ import torch
 from torch import Tensor
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
-from altnorm._base.validation import (
-    InputError,
-    check_integer,
-    check_positive,
-    check_weight,
-)
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_integer, check_positive, check_weight
 from altnorm.deploy.plan import PlanSettings, RowPlan, make_plan
 from altnorm.deploy.stages import LinearScores, read_stages
 from altnorm.deploy.torch._layers import (
@@ -23,8 +19,6 @@ from altnorm.deploy.torch._layers import (
     ProbabilityModule,
     RowAdjustment,
 )
-
-__all__ = ["AlternatingNorm"]
 
 
 class AlternatingNorm(ProbabilityModule):

@@ -19,13 +19,6 @@ from altnorm.deploy.torch._log_product import log_product
 from altnorm.deploy.torch._operators import EntryOperators, RowOperators, operators_for
 from altnorm.method.kinds import resolve_kind
 
-__all__ = [
-    "Constants",
-    "LogitAdjustment",
-    "ProbabilityModule",
-    "RowAdjustment",
-]
-
 _NEG_INF = -math.inf
 
 

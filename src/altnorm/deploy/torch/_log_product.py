@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["log_product"]
-
 _TINY = float(np.finfo(np.float64).smallest_normal) ** 0.9  # a product below may have lost terms
 _BLOCK = 2**24  # entries of the largest temporary
 

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from altnorm._base.validation import InputError, check_proba
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_proba
 from altnorm.method.kinds import LabelKind
-
-__all__ = ["EntryOperators", "RowOperators", "operators_for", "positive_log"]
 
 # The smallest positive double: it changes no probability but 0.
 _SMALLEST = 5e-324

@@ -9,11 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.deploy.stages import LinearScores
 from altnorm.deploy.torch._layers import ProbabilityModule
-
-__all__ = ["Adjustment", "ScoreScaling"]
 
 
 class ScoreScaling(ProbabilityModule):

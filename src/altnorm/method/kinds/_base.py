@@ -13,8 +13,6 @@ from altnorm._base.arrays import Array
 from altnorm._base.validation import check_choice
 from altnorm.method.reference import Strata
 
-__all__ = ["DECISIONS", "KindWords", "LabelKind"]
-
 DECISIONS = ("threshold", "argmax_or_threshold")
 
 

@@ -10,14 +10,12 @@ import numpy as np
 from scipy.special import expit
 
 from altnorm._base.arrays import Array, on_host
+from altnorm._base.errors import InputError
 from altnorm._base.labels import check_indicator, check_label_proba
-from altnorm._base.validation import InputError
 from altnorm.method.kinds._base import KindWords, LabelKind
 from altnorm.method.label_rules import decide
 from altnorm.method.reference import Strata, class_prior, label_prior
 from altnorm.method.several_labels import binary_ambiguity, label_slices
-
-__all__ = ["Labelwise", "Pairs"]
 
 
 class _MultiLabel(LabelKind):

@@ -10,13 +10,12 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 
 from altnorm._base.arrays import Array, array_namespace, column_of_max, on_host, softmax, to_numpy
+from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets, class_codes
-from altnorm._base.validation import InputError, check_proba, sum_tolerance
+from altnorm._base.validation import check_proba, sum_tolerance
 from altnorm.method.ambiguity import in_doubt, row_ambiguity
 from altnorm.method.kinds._base import KindWords, LabelKind
 from altnorm.method.reference import Strata, class_prior, post_stratify
-
-__all__ = ["SingleLabel"]
 
 _REMEDY = (
     "If these are logits, pass input='logits'; if they were rounded, divide each row by its sum."

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-__all__ = ["AFTER", "BEFORE", "BROKEN", "DEPTHS", "FIXED", "INK", "Display", "find_axes"]
-
 BEFORE, AFTER, FIXED, BROKEN, INK = "#8b9098", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
 DEPTHS = ("#3f4fc0", "#8f2fb0", "#c23b7c", "#cf5f38", "#a87800")
 

@@ -13,8 +13,6 @@ from altnorm.report.display._measures import ambiguity_histogram, reliability
 from altnorm.report.display._records import AmbiguityHistogram, Reliability
 from altnorm.report.evaluation import before_and_after
 
-__all__ = ["AmbiguityDisplay", "ReliabilityDisplay"]
-
 
 class AmbiguityDisplay(Display):
     """How ambiguous predictions are, with the threshold above which they are in doubt.

@@ -17,16 +17,6 @@ from altnorm.report.display._records import (
     TuningCurves,
 )
 
-__all__ = [
-    "ambiguity_histogram",
-    "class_changes",
-    "class_factors",
-    "class_use",
-    "flows",
-    "reliability",
-    "tuning_curves",
-]
-
 
 def ambiguity_histogram(
     ambiguity: np.ndarray,

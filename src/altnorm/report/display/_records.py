@@ -6,16 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "AmbiguityHistogram",
-    "ClassChanges",
-    "ClassUse",
-    "Flows",
-    "Reliability",
-    "TuningCurve",
-    "TuningCurves",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class AmbiguityHistogram:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.method.kinds import SingleLabel, kind_of, resolve_kind
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.several_labels import label_slices
@@ -19,8 +19,6 @@ from altnorm.report.display._axes import (
 from altnorm.report.display._measures import class_changes, class_use
 from altnorm.report.display._records import ClassChanges, ClassUse
 from altnorm.report.evaluation import before_and_after
-
-__all__ = ["ClassUseDisplay", "FixedBrokenDisplay"]
 
 
 class _ClassDisplay(Display):

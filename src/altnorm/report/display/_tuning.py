@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.validation import InputError
+from altnorm._base.errors import InputError
 from altnorm.report.display._axes import BEFORE, DEPTHS, INK, find_axes
 from altnorm.report.display._measures import tuning_curves
 from altnorm.report.display._records import TuningCurves
-
-__all__ = ["TuningDisplay"]
 
 _ALPHA_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
