@@ -6,19 +6,22 @@ a score is an average over rows, or a function of counts that add up over rows, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.metrics import f1_score, fbeta_score, get_scorer, get_scorer_names
 
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_pair
 from altnorm.evidence.scores import (
     SCORES,
+    FBeta,
     Score,
+    f_score,
     loose_counts,
     loose_macro,
     micro_f1,
@@ -116,7 +119,7 @@ def resolve_scoring(
     >>> from sklearn.metrics import fbeta_score, make_scorer
     >>> from altnorm.evidence.metrics import resolve_scoring
     >>> f2 = resolve_scoring(make_scorer(fbeta_score, beta=2))
-    >>> round(f2(np.array([0, 1, 1]), np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])), 4)
+    >>> round(f2(np.array([0, 1, 1]), np.array([0, 1, 0])), 4)
     0.5556
     """
     if isinstance(scoring, Score):
@@ -125,6 +128,9 @@ def resolve_scoring(
         scoring = kind_of_labels(multilabel).scores[0]
     if isinstance(scoring, str) and scoring in SCORES[multilabel]:
         return SCORES[multilabel][scoring]
+    f_beta = _read_f_score(scoring, multilabel, classes)
+    if f_beta is not None:
+        return f_beta
     known = isinstance(scoring, str) and scoring in get_scorer_names()
     _check_scoring(scoring, multilabel, known=known)
     name = scoring if known else getattr(scoring, "__name__", repr(scoring))
@@ -136,6 +142,31 @@ def resolve_scoring(
         given = partial(_give_classes, classes=classes)
     function = partial(_score_with, scorer=scorer, name=name, given=given)
     return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
+
+
+_F_NAME = re.compile(r"fbeta=(\d+\.?\d*|\.\d+)(?:_(macro|micro|weighted))?")
+
+
+def _read_f_score(scoring: Any, multilabel: bool, classes: np.ndarray | None) -> Score | None:
+    """Return the F-score that a name, or a scorer of scikit-learn, stands for; else None."""
+    if scoring == "f1":
+        found, name = FBeta(1.0, "binary"), "f1"
+    elif isinstance(scoring, str) and (named := _F_NAME.fullmatch(scoring)):
+        found, name = FBeta(float(named[1]), named[2] or "binary"), scoring
+    elif getattr(scoring, "_score_func", None) in (f1_score, fbeta_score):
+        options = scoring._kwargs
+        found = FBeta(float(options.get("beta", 1.0)), options.get("average", "binary"))
+        name = f"fbeta={found.beta:g}" if scoring._score_func is fbeta_score else "f1"
+        if isinstance(found.average, str) and found.average != "binary":
+            name = f"{name}_{found.average}"
+        if classes is not None and "pos_label" in options:
+            at = np.flatnonzero(np.asarray(classes) == options["pos_label"])
+            found = found._replace(positive=int(at[0])) if at.size else found
+    else:
+        return None
+    if found.average == "binary" and classes is not None and classes.size != 2:
+        return None  # scikit-learn says what is wrong
+    return f_score(name, found, multilabel=multilabel)
 
 
 def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from altnorm._base.errors import InputError
+
+
+class FBeta(NamedTuple):
+    """Which F-score: how much more recall counts than precision, and over what it is taken."""
+
+    beta: float
+    average: str  # "macro", "micro", "weighted", or "binary" for one class
+    positive: int = 1  # the class of "binary"
 
 
 @dataclass(frozen=True)
@@ -27,14 +36,17 @@ class Score:
     per_row : callable or None
         ``per_row(y_true, pred)``, shape (n,): the score is the (weighted) average of these.
     counts : callable or None
-        ``counts(y_true, pred)``, shape (n, k), dense or sparse: the score depends on their
-        (weighted) sum over the rows only.
+        ``counts(y_true, pred, n_classes)``, shape (n, k), dense or sparse: the score depends on
+        their (weighted) sum over the rows only. Without a number of classes, those that occur
+        are counted.
     of_counts : callable or None
         The score as a function of these sums, shape (..., k) to shape (...).
     function : callable or None
         ``function(y_true, pred, sample_weight)``: any other score.
     in_points : bool
         Whether differences are told in points (hundredths).
+    f_beta : FBeta or None
+        Which F-score it is, if it is one.
 
     Examples
     --------
@@ -48,10 +60,11 @@ class Score:
     name: str
     needs: Literal["labels", "proba"]
     per_row: Callable[[Any, Any], np.ndarray] | None = None
-    counts: Callable[[Any, Any], Any] | None = None
+    counts: Callable[..., Any] | None = None
     of_counts: Callable[[np.ndarray], np.ndarray] | None = None
     function: Callable[[Any, Any, Any], float] | None = None
     in_points: bool = True
+    f_beta: FBeta | None = None
 
     def __call__(self, y_true: Any, pred: Any, sample_weight: Any = None) -> float:
         """Return the score of `pred`, given as `needs` says, against `y_true`."""
@@ -110,22 +123,22 @@ def _row_f1(y: Any, pred: Any) -> np.ndarray:
 # Counts that add up over rows, and scores of their sums.
 
 
-def row_counts(y: Any, pred: Any) -> np.ndarray:
+def row_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
     """Hits, predicted and true labels of each row, shape (n, 3)."""
     return np.stack([np.asarray(v.sum(axis=1)) for v in (y * pred, pred, y)], axis=1).astype(float)
 
 
-def loose_counts(y: Any, pred: Any) -> np.ndarray:
+def loose_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
     """Precision, has a prediction, recall, has a true label: of each row, shape (n, 4)."""
     hits, predicted, true = row_counts(y, pred).T
     has = (predicted > 0, true > 0)
     return np.stack([ratio(hits, predicted), has[0], ratio(hits, true), has[1]], axis=1)
 
 
-def _class_counts(y: np.ndarray, pred: np.ndarray) -> csr_array:
+def _class_counts(y: np.ndarray, pred: np.ndarray, n_classes: int | None = None) -> csr_array:
     """Hit, predicted and true class of each row as 0/1 columns, shape (n, 3 m)."""
     if y.ndim == 1:
-        m = 1 + max(y.max(), pred.max())
+        m = 1 + max(y.max(), pred.max()) if n_classes is None else n_classes
         # Sparse: three entries per row, where a dense matrix would hold 3 m.
         y, pred = (
             csr_array((np.ones(v.size), (np.arange(v.size), v)), (v.size, m)) for v in (y, pred)
@@ -145,21 +158,59 @@ def loose_macro(sums: np.ndarray) -> np.ndarray:
     return ratio(2 * precision * recall, precision + recall)
 
 
-def _macro_f1(sums: np.ndarray) -> np.ndarray:
+def _f_of_sums(sums: np.ndarray, beta: float) -> tuple[np.ndarray, ...]:
+    """F of each class, its predicted and its true rows."""
     hits, predicted, true = np.split(sums, 3, axis=-1)
-    return ratio(2 * hits, predicted + true).mean(axis=-1)
+    return ratio((1 + beta**2) * hits, beta**2 * true + predicted), predicted, true
 
 
-def _macro_f1_present(sums: np.ndarray) -> np.ndarray:
-    """Macro-F1 over the classes that occur among true or predicted ones, as in scikit-learn."""
-    hits, predicted, true = np.split(sums, 3, axis=-1)
-    whole = predicted + true
-    return ratio(ratio(2 * hits, whole).sum(axis=-1), (whole > 0).sum(axis=-1))
+def _macro_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
+    """Mean over all labels, as in scikit-learn."""
+    return _f_of_sums(sums, beta)[0].mean(axis=-1)
 
 
-def _weighted_f1(sums: np.ndarray) -> np.ndarray:
-    hits, predicted, true = np.split(sums, 3, axis=-1)
-    return ratio((true * ratio(2 * hits, predicted + true)).sum(axis=-1), true.sum(axis=-1))
+def _macro_f_present(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
+    """Mean over the classes that occur among true or predicted ones, as in scikit-learn."""
+    f, predicted, true = _f_of_sums(sums, beta)
+    return ratio(f.sum(axis=-1), (predicted + true > 0).sum(axis=-1))
+
+
+def _weighted_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
+    f, _, true = _f_of_sums(sums, beta)
+    return ratio((true * f).sum(axis=-1), true.sum(axis=-1))
+
+
+def _micro_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
+    return _f_of_sums(sums, beta)[0][..., 0]
+
+
+def _one_class_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
+    return _f_of_sums(sums, beta)[0][..., positive]
+
+
+_SINGLE_F = {"macro": _macro_f_present, "weighted": _weighted_f, "binary": _one_class_f}
+_MULTI_F = {"macro": _macro_f, "weighted": _weighted_f, "micro": _micro_f}
+
+
+def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
+    """Return an F-score, or None where that average is not for this kind of labels."""
+    if not multilabel and f_beta.average == "micro":
+        return Score(name, "labels", per_row=_correct)  # with one label per row it is accuracy
+    formula = (_MULTI_F if multilabel else _SINGLE_F).get(f_beta.average)
+    if formula is None:
+        return None
+    counts = row_counts if f_beta.average == "micro" else _class_counts
+    of_counts = partial(formula, beta=f_beta.beta, positive=f_beta.positive)
+    return Score(name, "labels", counts=counts, of_counts=of_counts, f_beta=f_beta)
+
+
+def cost_score(costs: np.ndarray) -> Score:
+    """Return minus the mean cost of decisions (columns) for true classes (rows)."""
+
+    def value(y: np.ndarray, pred: np.ndarray) -> np.ndarray:
+        return -np.asarray(costs[y, pred])
+
+    return Score("neg_mean_cost", "labels", per_row=value, in_points=False)
 
 
 def _balanced_accuracy(sums: np.ndarray) -> np.ndarray:
@@ -183,8 +234,12 @@ _ANY = [
     Score("accuracy", "labels", per_row=_correct),
     NEG_LOG_LOSS,
     Score("neg_brier_score", "proba", per_row=_neg_brier, in_points=False),
-    Score("f1_weighted", "labels", counts=_class_counts, of_counts=_weighted_f1),
 ]
+
+
+def _f1_scores(*averages: str, multilabel: bool) -> list[Score]:
+    made = [f_score(f"f1_{a}", FBeta(1.0, a), multilabel=multilabel) for a in averages]
+    return [score for score in made if score is not None]
 
 
 def _by_name(*scores: Score) -> dict[str, Score]:
@@ -193,9 +248,8 @@ def _by_name(*scores: Score) -> dict[str, Score]:
 
 SINGLE_LABEL = _by_name(
     *_ANY,
-    Score("f1_micro", "labels", per_row=_correct),  # with one label per row they are the same
+    *_f1_scores("micro", "macro", "weighted", multilabel=False),
     Score("top_k_accuracy", "proba", per_row=_in_top_k),
-    Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1_present),
     Score("balanced_accuracy", "labels", counts=_class_counts, of_counts=_balanced_accuracy),
     Score("matthews_corrcoef", "labels", counts=_class_counts, of_counts=_matthews),
 )
@@ -203,9 +257,8 @@ SINGLE_LABEL = _by_name(
 
 MULTI_LABEL = _by_name(
     *_ANY,
+    *_f1_scores("micro", "macro", "weighted", multilabel=True),
     Score("subset_accuracy", "labels", per_row=_correct),
-    Score("f1_micro", "labels", counts=row_counts, of_counts=micro_f1),
-    Score("f1_macro", "labels", counts=_class_counts, of_counts=_macro_f1),
     Score("f1_samples", "labels", per_row=_row_f1),
     Score("loose_micro_f1", "labels", counts=row_counts, of_counts=micro_f1),
     Score("loose_macro_f1", "labels", counts=loose_counts, of_counts=loose_macro),

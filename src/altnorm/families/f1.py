@@ -24,10 +24,12 @@ def sum_from(p: np.ndarray, level: np.ndarray, amount: np.ndarray) -> np.ndarray
     return np.cumsum(sums[:0:-1])[::-1]
 
 
-def f1_at(p: np.ndarray, y: np.ndarray, weight: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """Return F1 with the threshold just below each level."""
+def f1_at(
+    p: np.ndarray, y: np.ndarray, weight: np.ndarray, level: np.ndarray, beta: float = 1.0
+) -> np.ndarray:
+    """Return F1, or F-beta, with the threshold just below each level."""
     true = sum_from(p[y], level, weight[y])
-    return 2 * true / (sum_from(p, level, weight) + weight[y].sum())
+    return (1 + beta**2) * true / (sum_from(p, level, weight) + beta**2 * weight[y].sum())
 
 
 def f1_gains(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -1,0 +1,11 @@
+"""From probabilities to decisions: the rule that a score, or a table of costs, asks for.
+
+- `decision`: what a fitted model decides with: weights, costs or thresholds.
+- `purpose`: which rule a score or costs ask for, and its fit.
+- `weights`, `thresholds`: the fits that look at labels.
+"""
+
+from altnorm.decisions.decision import Decision
+from altnorm.decisions.purpose import Purpose, resolve_purpose
+
+__all__ = ["Decision", "Purpose", "resolve_purpose"]

@@ -1,0 +1,130 @@
+"""What a fitted model decides with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.arrays import Array, array_namespace, as_array, column_of_max, to_numpy
+
+KINDS = ("weights", "costs", "thresholds")
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    r"""The rule from the probabilities of a row to its decision.
+
+    =============  =========================================================================
+    `kind`         decision on a row of probabilities p
+    =============  =========================================================================
+    "weights"      the class of largest :math:`w_j p_j`, `values` (m,); all 1 for accuracy
+    "costs"        the decision of least :math:`\sum_j p_j C_{jd}`, `values` (m, k); a column
+                   more than there are classes stands for leaving the row to a person
+    "thresholds"   every label with :math:`p_j > t_j`, `values` (m,)
+    =============  =========================================================================
+
+    Of equally good classes the first is taken.
+
+    Parameters
+    ----------
+    kind : {"weights", "costs", "thresholds"}
+        The kind of rule.
+    values : ndarray
+        Its numbers.
+    worth : ndarray of shape (m, k), or (m, 2, 2) with several labels per row
+        What a decision (columns) is worth for a true class (rows), in the units of the purpose's
+        score; for each label, of no and yes. Of scores that do not add up over rows, such as F1,
+        it is the derivative at the labels that the rule was fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.decisions import Decision
+    >>> rare_counts_more = Decision("weights", np.array([1.0, 3.0]), np.eye(2))
+    >>> rare_counts_more.codes(np.array([[0.7, 0.3], [0.9, 0.1]]))
+    array([1, 0])
+    """
+
+    kind: str
+    values: np.ndarray
+    worth: np.ndarray
+
+    @property
+    def n_outcomes(self) -> int:
+        """Decisions to choose from in a row with one class; one more with a person to turn to."""
+        return int(self.values.shape[-1])
+
+    @property
+    def is_argmax(self) -> bool:
+        """Whether the most probable class is what is decided."""
+        return self.kind == "weights" and bool((self.values == self.values[0]).all())
+
+    @property
+    def leaves_rows(self) -> bool:
+        """Whether rows may be left to a person."""
+        return self.kind == "costs" and self.values.shape[1] > self.values.shape[0]
+
+    def codes(self, proba: Array) -> np.ndarray:
+        """Decide: the column of each row's class, or the 0/1 matrix of labels.
+
+        Parameters
+        ----------
+        proba : array of shape (n, m)
+            Probabilities, of any array library where each row has one class.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, m)
+            Column numbers, m for a row that is left to a person; or 0 and 1.
+        """
+        if self.kind == "thresholds":
+            return (to_numpy(proba) > self.values).astype(np.int8)
+        if self.is_argmax:
+            return column_of_max(proba)
+        values = as_array(self.values, proba)
+        if self.kind == "weights":
+            return column_of_max(proba * values)
+        return column_of_max(-(array_namespace(proba).matmul(proba, values)))
+
+    def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Return the classes that codes stand for, None where a row is left to a person."""
+        if self.kind == "thresholds":
+            return codes
+        if not self.leaves_rows:
+            return classes[codes]
+        return np.array([*classes.tolist(), None], dtype=object)[codes]
+
+    def values_of(self, truth: Any, decided: Any) -> np.ndarray:
+        """Return what each row's decision is worth, given its true class or labels.
+
+        Parameters
+        ----------
+        truth, decided : array-like of shape (n,) or (n, m)
+            Column numbers, or 0/1 matrices.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In the units of the purpose's score.
+        """
+        truth, decided = np.asarray(truth, dtype=int), np.asarray(decided, dtype=int)
+        if self.worth.ndim == 2:
+            return np.asarray(self.worth[truth, decided])
+        labels = np.arange(len(self.worth))
+        return np.asarray(self.worth[labels, truth, decided].sum(axis=1))
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Least and largest worth of a row's decision."""
+        if self.worth.ndim == 2:
+            return float(self.worth.min()), float(self.worth.max())
+        low, high = self.worth.min(axis=(1, 2)), self.worth.max(axis=(1, 2))
+        return float(low.sum()), float(high.sum())
+
+    def __repr__(self) -> str:
+        if self.is_argmax:
+            return "Decision(the most probable class)"
+        shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
+        return f"Decision({self.kind}={' '.join(shown.split())})"
