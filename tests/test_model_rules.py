@@ -30,7 +30,7 @@ def fitted(kind, **settings):
     estimator = KINDS[kind](**settings)
     if kind == "AlternatingNormalizerCV":
         estimator.set_params(alphas=(1.0,), depths=(1,), random_state=0)
-    multi = settings.get("multilabel") or "Threshold" in kind
+    multi = settings.get("multilabel") or KINDS[kind].multilabel
     return estimator.fit(PROBA, MATRIX if multi else CODES)
 
 

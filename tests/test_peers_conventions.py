@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from altnorm import peers
 from altnorm._base.errors import InputError
+from altnorm.families import LabelwiseScaling
 
 SINGLE = [
     peers.Identity(),
@@ -33,6 +34,8 @@ MULTI = [
     peers.GlobalThreshold("f1_macro"),
     peers.GlobalThreshold("f1_samples"),
     peers.LabelThresholds(),
+    LabelwiseScaling(),
+    LabelwiseScaling(1.0),
 ]
 NEED_Y = [
     peers.TemperatureScaling(),
@@ -178,6 +181,8 @@ def test_permuting_classes_permutes_the_answer(peer):
 
 @every
 def test_duplicated_rows_are_weight_two(peer):
+    if getattr(peer, "strength", None) == "cv":
+        peer = clone(peer).set_params(strength=3.0)  # as for those below
     if getattr(peer, "ridge", None) == "cv":
         peer = clone(peer).set_params(ridge=3.0)  # copies of a row would fall into several folds
     proba, y = data_for(peer)

@@ -4,9 +4,10 @@ For classes that exclude one another: `Identity`, `TemperatureScaling`,
 `BiasCorrectedTemperature`, `ShrunkBias`, `PriorReweighting`, `LabelShiftEM`, `BatchCalibration`;
 each returns ``softmax(log p / temperature + bias)`` and they differ in how they come by the two;
 `MatrixScaling` puts a matrix in the place of the temperature. For several labels per row:
-`GlobalThreshold` and `LabelThresholds`.
+`GlobalThreshold`, `LabelThresholds` and, for probabilities, `LabelwiseScaling`.
 """
 
+from altnorm.families.labelwise import LabelwiseScaling
 from altnorm.families.priors import BatchCalibration, LabelShiftEM, PriorReweighting
 from altnorm.families.shrunk import MatrixScaling, ShrunkBias
 from altnorm.families.temperature import BiasCorrectedTemperature, Identity, TemperatureScaling
@@ -19,6 +20,7 @@ __all__ = [
     "Identity",
     "LabelShiftEM",
     "LabelThresholds",
+    "LabelwiseScaling",
     "MatrixScaling",
     "PriorReweighting",
     "ShrunkBias",

@@ -110,6 +110,28 @@ class SingleLabelPeer(Peer[FitData]):
             return _by_blocks(lambda p: log_softmax(log(p)), proba)
 
 
+class MultilabelPeer(Peer[Data]):
+    """Base of the peers for several labels per row."""
+
+    multilabel = "labelwise"
+
+    def _read_rows(
+        self, proba: Any, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `_transform` works on, the label matrix and the weights; no row of weight 0."""
+        values, labels = self._check_labelled(proba, y)
+        weight = row_weight(sample_weight, values.shape[0])
+        if sample_weight is None:
+            return values, labels, weight
+        used = weight > 0
+        return values[used], labels[used], weight[used]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = labels_required(super().__sklearn_tags__())
+        tags.target_tags.two_d_labels = True
+        return tags
+
+
 def labels_required(tags: Tags) -> Tags:
     """Say in an estimator's tags that it cannot do without labels."""
     tags.target_tags.required = True

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.utils import Tags
 
 from altnorm._base.validation import check_choice, check_positive
-from altnorm.families.base import Peer, row_weight
+from altnorm.families.base import MultilabelPeer
 from altnorm.families.f1 import (
     best_threshold,
     f1_at,
@@ -26,10 +25,8 @@ class _MultilabelData(NamedTuple):
     weight: np.ndarray
 
 
-class _ThresholdTransformer(Peer[_MultilabelData]):
+class _ThresholdTransformer(MultilabelPeer[_MultilabelData]):
     """Base of the two: independent probabilities in, decisions against thresholds out."""
-
-    multilabel = "labelwise"
 
     def predict(self, proba: Any) -> np.ndarray:
         """Return the labels whose probability exceeds their threshold.
@@ -60,18 +57,7 @@ class _ThresholdTransformer(Peer[_MultilabelData]):
         return np.clip(fitted, np.finfo(dtype).tiny, below_one)
 
     def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> _MultilabelData:
-        p, labels = self._check_labelled(proba, y)
-        weight = row_weight(sample_weight, p.shape[0])
-        if sample_weight is None:
-            return _MultilabelData(p, labels, weight)
-        used = weight > 0
-        return _MultilabelData(p[used], labels[used], weight[used])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.two_d_labels = True
-        return tags
+        return _MultilabelData(*self._read_rows(proba, y, sample_weight))
 
 
 class GlobalThreshold(_ThresholdTransformer):

@@ -385,6 +385,12 @@ FITTED: dict[str, dict[str, Rule]] = {
     "Identity": {},
     "LabelShiftEM": {**_BIAS, "source_prior_": _POSITIVE_PRIOR},
     "LabelThresholds": {"global_threshold_": number(0, 1), "thresholds_": vector(0, 1)},
+    "LabelwiseScaling": {
+        "slope_": vector(-1e9, 1e9),
+        "bias_": vector(-1e9, 1e9),
+        "limit_": number(0, 1e3),
+        "strength_": number(0, 1e300, above=True),
+    },
     "PriorReweighting": {**_PRIOR, "source_prior_": _POSITIVE_PRIOR},
     "TemperatureScaling": _TEMPERATURE,
 }

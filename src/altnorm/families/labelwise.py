@@ -1,0 +1,261 @@
+r"""Several labels per row: a slope and an intercept on the log-odds of each label.
+
+Labels are many and most of them rare, so that a fit to each alone would follow noise, and one for
+all would miss that a classifier is bold about some and shy about others. So each label has its own
+slope and intercept, shrunk towards those of all labels together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_expit, logit
+
+from altnorm._base.arrays import block_slices
+from altnorm._base.validation import check_choice, check_integer
+from altnorm.families.base import MultilabelPeer
+from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
+
+# The loss of all labels together has a unique optimum even where every label is absent.
+_COMMON_STRENGTH = 1.0
+_MOST_STEPS = 50
+_LAST_GAIN = 1e-9  # of the loss per unit of weight, expected of one more step
+
+
+class Labelwise(NamedTuple):
+    """Log-odds ``slope * clip(logits, -limit, limit) + bias``."""
+
+    slope: np.ndarray  # (m,)
+    bias: np.ndarray  # (m,)
+    limit: float
+
+    def scores(self, logits: np.ndarray) -> np.ndarray:
+        """Log-odds of rows of log-odds; infinite ones will do."""
+        return np.clip(logits, -self.limit, self.limit) * self.slope + self.bias
+
+    def proba(self, logits: np.ndarray) -> np.ndarray:
+        """Probability of each label, whatever the others are."""
+        return np.asarray(expit(self.scores(logits)))
+
+    def label_log_p(self, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Log-probability of all the labels of a row together, those it has and those it lacks."""
+        scores = self.scores(logits)
+        return np.asarray(log_expit(np.where(labels, scores, -scores)).sum(axis=1))
+
+
+class _LabelOdds(NamedTuple):
+    logits: np.ndarray
+    y: np.ndarray  # booleans, one column per label
+    weight: np.ndarray
+
+
+class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
+    r"""A slope and an intercept on the log-odds of each label, shrunk to those of all labels.
+
+    .. math:: \operatorname{logit} p'_{ij} = (a + a_j) \, \bar z_{ij} + b + b_j
+
+    with :math:`\bar z` the log-odds of the labels minus their mean, divided by their spread (over
+    all rows and labels). First :math:`a` and :math:`b` are fitted to all labels together, then
+    :math:`a_j` and :math:`b_j` minimise the log loss of label j plus
+    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. For one label this is Platt's scaling [1]_. A label
+    that is rare, or has no positive row at all, stays close to what holds for all of them.
+
+    Parameters
+    ----------
+    strength : float or "cv", default="cv"
+        Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
+        log loss among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones
+        are left out once the loss has risen twice in a row.
+    cv : int, default=5
+        Number of folds for ``strength="cv"``: contiguous parts of the rows, in their order.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold: independent probabilities, or their log-odds.
+
+    Attributes
+    ----------
+    slope_ : ndarray of shape (n_labels,)
+        Slope of each label on its log-odds.
+    bias_ : ndarray of shape (n_labels,)
+        Intercept of each label.
+    limit_ : float
+        Log-odds beyond it, of either sign, count as this far from 0: as a probability half as far
+        from 0 or 1 as any seen, or as far as the dtype can tell.
+    strength_ : float
+        The strength used.
+    classes_ : ndarray of shape (n_labels,)
+        The label each column stands for.
+
+    References
+    ----------
+    .. [1] Platt, "Probabilistic outputs for support vector machines", 1999.
+
+    Examples
+    --------
+    The second label is more frequent than its probabilities say:
+
+    >>> import numpy as np
+    >>> from altnorm.families import LabelwiseScaling
+    >>> proba = np.array([[0.8, 0.4], [0.2, 0.3], [0.7, 0.1], [0.1, 0.4]] * 10)
+    >>> y = np.array([[1, 1], [0, 1], [1, 0], [0, 1]] * 10)
+    >>> scaling = LabelwiseScaling(strength=1.0).fit(proba, y)
+    >>> scaling.predict([[0.3, 0.3]])
+    array([[0, 1]], dtype=int8)
+    """
+
+    def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
+        self.strength = strength
+        self.cv = cv
+        self.input = input
+
+    def _check_params(self) -> None:
+        check_strength(self.strength)
+        check_integer(self.cv, "cv", low=2)
+
+    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> _LabelOdds:
+        return _LabelOdds(*self._read_rows(proba, y, sample_weight))
+
+    def _read(self, values: np.ndarray) -> np.ndarray:
+        check_choice(self.input, "input", ("proba", "logits"))
+        # Not by way of probabilities, which would round what is next to 0 or 1.
+        return values if self.input == "logits" else super()._read(values)
+
+    def _from_proba(self, proba: np.ndarray) -> np.ndarray:
+        return np.asarray(logit(proba))
+
+    def _fit(self, data: _LabelOdds) -> None:
+        n_rows = len(data.weight)
+        folds = np.arange(n_rows) * min(self.cv, n_rows) // n_rows
+        self.strength_ = choose_strength(self.strength, labelwise_path, *data, folds)
+        *_, last = labelwise_path(*data, path_down_to(self.strength_))
+        self.slope_, self.bias_, self.limit_ = last
+
+    def _transform(self, logits: np.ndarray) -> np.ndarray:
+        fitted = Labelwise(self.slope_, self.bias_, self.limit_)
+        return fitted.proba(logits).astype(logits.dtype, copy=False)
+
+
+def odds_limit(logits: np.ndarray) -> float:
+    """Where log-odds are cut off: 0 counts as half of the smallest probability seen, 1 likewise.
+
+    A forest's smallest positive share is 1 / trees, and a zero means "less than that"; a network's
+    reaches beyond what its dtype resolves next to 1, where there is only noise.
+    """
+    largest = -float(np.log(np.finfo(logits.dtype).eps))
+    seen = np.abs(logits[np.isfinite(logits)])
+    return min(largest, float(seen.max()) + float(np.log(2))) if seen.size else largest
+
+
+def labelwise_path(
+    logits: np.ndarray, y: np.ndarray, weight: np.ndarray, strengths: Sequence[float]
+) -> Iterator[Labelwise]:
+    r"""Yield the fit at each of the `strengths`, strongest first, each started from the one before.
+
+    With :math:`\bar z` the log-odds minus their mean over all entries, divided by their spread,
+    the log-odds of label :math:`j` become :math:`(a + a_j) \bar z_j + b + b_j`. First :math:`a`
+    and :math:`b` are fitted to all entries, then all :math:`a_j` and :math:`b_j` with the penalty
+    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`.
+    """
+    limit, used = odds_limit(logits), weight > 0
+    rows = np.clip(logits[used].astype(np.float64), -limit, limit)
+    center = float(np.average(rows.mean(axis=1), weights=weight[used]))
+    rows -= center
+    scale = float(np.sqrt(np.average((rows**2).mean(axis=1), weights=weight[used]))) or 1.0
+    rows /= scale
+    loss = _Loss.build(rows, y[used], weight[used])
+    unchanged = np.array([[scale], [center]])
+    common = _newton(loss.pooled(), unchanged, unchanged, _COMMON_STRENGTH)
+    theta = start = np.repeat(common, rows.shape[1], axis=1)
+    for strength in strengths:
+        theta = _newton(loss, theta, start, strength)
+        slope, bias = theta[0] / scale, theta[1]
+        yield Labelwise(slope, bias - slope * center, limit)
+
+
+class _Loss(NamedTuple):
+    """Weighted log loss of each label as a function of its slope and intercept, (2, m)."""
+
+    rows: np.ndarray  # (n, m)
+    weight: np.ndarray  # (n,)
+    told: np.ndarray  # (2, m) sums over the entries that have the label: all that labels say
+    together: bool = False
+
+    @classmethod
+    def build(cls, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> _Loss:
+        have = y * weight[:, None]
+        return cls(rows, weight, np.stack([(have * rows).sum(axis=0), have.sum(axis=0)]))
+
+    def pooled(self) -> _Loss:
+        """The loss of one slope and one intercept for all labels."""
+        return self._replace(told=self.told.sum(axis=1, keepdims=True), together=True)
+
+    def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return value (m,), gradient (2, m), and second derivatives (3, m)."""
+        n, m = self.rows.shape
+        sums = np.zeros((6, m))
+        for block in block_slices(n, 40 * m, self.rows, cached=True):
+            sums += _block_sums(self.rows[block], self.weight[block], theta)
+        if self.together:
+            sums = sums.sum(axis=1, keepdims=True)
+        value = sums[0] - (self.told * theta).sum(axis=0)
+        return value, sums[1:3] - self.told, sums[3:]
+
+
+def _block_sums(rows: np.ndarray, weight: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Sums over rows (6, m): softplus; p x, p; v x x, v x, v with v = p (1 - p)."""
+    scores = rows * theta[0] + theta[1]
+    small = np.exp(-np.abs(scores))
+    softplus = np.log1p(small) + np.maximum(scores, 0)
+    p = np.where(scores >= 0, 1.0, small) / (1 + small)
+    v = p * (1 - p)
+    by_slope = v * rows
+    parts = softplus, p * rows, p, by_slope * rows, by_slope, v
+    return np.stack([weight @ part for part in parts])
+
+
+def _newton(loss: _Loss, theta: np.ndarray, target: np.ndarray, strength: float) -> np.ndarray:
+    """Minimise ``loss + strength / 2 * (theta - target)**2``, all labels at once.
+
+    The loss is convex and a step that makes a label's loss worse is halved, so this cannot fail.
+    """
+    enough = _LAST_GAIN * float(loss.weight.sum())
+    value, gradient, bend = _penalised(loss, theta, target, strength)
+    step = _newton_step(gradient, bend)
+    for _ in range(_MOST_STEPS):
+        open_ = -(gradient * step).sum(axis=0) > enough
+        if not open_.any():
+            break
+        step = np.where(open_, step, 0.0)
+        after = _penalised(loss, theta + step, target, strength)
+        worse = open_ & ~(after[0] <= value)
+        theta = np.where(worse, theta, theta + step)
+        value, gradient, bend = (
+            np.where(worse, old, new)
+            for old, new in zip((value, gradient, bend), after, strict=True)
+        )
+        step = np.where(worse, step / 4, _newton_step(gradient, bend))
+    return theta
+
+
+def _penalised(
+    loss: _Loss, theta: np.ndarray, target: np.ndarray, strength: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    value, gradient, bend = loss(theta)
+    off = theta - target
+    value += 0.5 * strength * (off**2).sum(axis=0)
+    return value, gradient + strength * off, bend + strength * np.array([[1.0], [0.0], [1.0]])
+
+
+def _newton_step(gradient: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    """Solve the 2 x 2 system of each label."""
+    determinant = bend[0] * bend[2] - bend[1] ** 2
+    return (
+        np.stack(
+            [
+                bend[1] * gradient[1] - bend[2] * gradient[0],
+                bend[1] * gradient[0] - bend[0] * gradient[1],
+            ]
+        )
+        / determinant
+    )
