@@ -1,4 +1,4 @@
-"""AlternatingNormalizationClassifier: a classifier and its normalizer as one."""
+"""AdjustedClassifier: a classifier and its normalizer as one."""
 
 import pickle
 
@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from altnorm import (
     Adjuster,
-    AlternatingNormalizationClassifier,
+    AdjustedClassifier,
     AlternatingNormalizer,
     AlternatingNormalizerCV,
 )
@@ -72,7 +72,7 @@ class Weighed(AlternatingNormalizer):
 def test_reference_predictions_come_from_rows_not_trained_on():
     X, y = draw()
     cv = StratifiedKFold(4)
-    model = AlternatingNormalizationClassifier(GaussianNB(), Weighed(), cv=cv).fit(X, y)
+    model = AdjustedClassifier(GaussianNB(), Weighed(), cv=cv).fit(X, y)
     expected = cross_val_predict(GaussianNB(), X, y, cv=cv, method="predict_proba")
     np.testing.assert_array_equal(model.normalizer_.given_[0], expected)
     np.testing.assert_array_equal(model.normalizer_.given_[1], y)
@@ -84,7 +84,7 @@ def test_reference_predictions_come_from_rows_not_trained_on():
 def test_a_frozen_classifier_stays_and_takes_the_data_for_validation():
     train, validation, fresh = (draw(seed=seed) for seed in range(3))
     trained = GaussianNB().fit(*train)
-    frozen = AlternatingNormalizationClassifier(FrozenEstimator(trained), AlternatingNormalizer())
+    frozen = AdjustedClassifier(FrozenEstimator(trained), AlternatingNormalizer())
     frozen.fit(*validation)
     assert frozen.estimator_.estimator is trained
     by_hand = AlternatingNormalizer().fit(trained.predict_proba(validation[0]), validation[1])
@@ -97,7 +97,7 @@ def test_validation_data_may_lack_a_class():
     trained = GaussianNB().fit(*draw())
     X, y = draw(seed=1)
     X, y = X[y > 0], y[y > 0]
-    model = AlternatingNormalizationClassifier(
+    model = AdjustedClassifier(
         FrozenEstimator(trained), AlternatingNormalizerCV(**SMALL)
     ).fit(X, y)
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
@@ -110,7 +110,7 @@ def test_validation_data_may_lack_a_class():
 def test_a_biased_classifier_gets_better(frozen):
     X, y = draw(800)
     estimator = FrozenEstimator(Biased().fit(*draw(800, seed=2))) if frozen else Biased()
-    model = AlternatingNormalizationClassifier(estimator, AlternatingNormalizerCV(**SMALL))
+    model = AdjustedClassifier(estimator, AlternatingNormalizerCV(**SMALL))
     model.fit(X, y)
     fresh, truth = draw(2000, seed=1)
     assert model.normalizer_.verdict_.adopted
@@ -124,7 +124,7 @@ def test_a_biased_classifier_gets_better(frozen):
 )
 def test_predict_is_the_most_probable_class(names):
     X, y = draw()
-    model = AlternatingNormalizationClassifier(Biased(), AlternatingNormalizerCV(**SMALL))
+    model = AdjustedClassifier(Biased(), AlternatingNormalizerCV(**SMALL))
     model.fit(X, names[y])
     np.testing.assert_array_equal(model.classes_, np.sort(names))
     proba = model.predict_proba(X)
@@ -134,7 +134,7 @@ def test_predict_is_the_most_probable_class(names):
 
 def test_the_default_normalizer_is_tuned():
     X, y = draw(200)
-    model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
+    model = AdjustedClassifier(GaussianNB()).fit(X, y)
     assert model.normalizer is None
     proba = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
     by_hand = Adjuster().fit(proba, np.searchsorted(model.classes_, y))
@@ -145,7 +145,7 @@ def test_the_default_normalizer_is_tuned():
 def test_parameters_are_left_untouched_and_cloned():
     X, y = draw(200)
     estimator, normalizer = GaussianNB(), AlternatingNormalizer()
-    model = AlternatingNormalizationClassifier(estimator, normalizer, cv=KFold(3))
+    model = AdjustedClassifier(estimator, normalizer, cv=KFold(3))
     with pytest.raises(NotFittedError):
         model.predict(X)
     model.fit(X, y)
@@ -162,24 +162,24 @@ def test_parameters_are_left_untouched_and_cloned():
 def test_frames_and_feature_names():
     X, y = draw(200)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer()).fit(frame, y)
+    model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer()).fit(frame, y)
     np.testing.assert_array_equal(model.feature_names_in_, list("abcd"))
     assert model.n_features_in_ == 4
-    plain = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer()).fit(X, y)
+    plain = AdjustedClassifier(GaussianNB(), AlternatingNormalizer()).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(X))
 
 
 def test_a_normalizer_set_to_frames():
     X, y = draw(200)
     framed = AlternatingNormalizer().set_output(transform="pandas")
-    model = AlternatingNormalizationClassifier(GaussianNB(), framed).fit(X, y)
+    model = AdjustedClassifier(GaussianNB(), framed).fit(X, y)
     assert isinstance(model.predict_proba(X), np.ndarray)
     assert model.predict(X).shape == (200,)
 
 
 def test_sparse_data():
     X, y = draw(200)
-    model = AlternatingNormalizationClassifier(LogisticRegression(), AlternatingNormalizer())
+    model = AdjustedClassifier(LogisticRegression(), AlternatingNormalizer())
     dense = clone(model).fit(X, y).predict_proba(X)
     sparse = model.fit(csr_array(X), y).predict_proba(csr_array(X))
     np.testing.assert_allclose(sparse, dense, atol=1e-3)
@@ -187,7 +187,7 @@ def test_sparse_data():
 
 def test_in_pipelines_and_searches():
     X, y = draw(200)
-    model = AlternatingNormalizationClassifier(
+    model = AdjustedClassifier(
         make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer()
     )
     outside = make_pipeline(StandardScaler(), clone(model).set_params(estimator=GaussianNB()))
@@ -209,7 +209,7 @@ def test_weights_reach_both(routing):
         if routing:
             estimator.set_fit_request(sample_weight=True)
             normalizer.set_fit_request(sample_weight=True)
-        model = AlternatingNormalizationClassifier(estimator, normalizer)
+        model = AdjustedClassifier(estimator, normalizer)
         model.fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(model.estimator_.sample_weight_, weight)
     np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
@@ -218,7 +218,7 @@ def test_weights_reach_both(routing):
 def test_weights_reach_the_folds():
     X, y = draw(200)
     weight = np.where(y == 0, 20.0, 1.0)
-    model = AlternatingNormalizationClassifier(GaussianNB(), Weighed(), cv=KFold(3))
+    model = AdjustedClassifier(GaussianNB(), Weighed(), cv=KFold(3))
     plain, weighted = (
         clone(model).fit(X, y, **params).normalizer_.given_[0]
         for params in ({}, {"sample_weight": weight})
@@ -230,7 +230,7 @@ def test_routing_sends_weights_only_where_they_are_asked_for():
     X, y = draw(200)
     weight = np.ones(200)
     with config_context(enable_metadata_routing=True):
-        model = AlternatingNormalizationClassifier(
+        model = AdjustedClassifier(
             Biased().set_fit_request(sample_weight=False),
             Weighed().set_fit_request(sample_weight=True),
         ).fit(X, y, sample_weight=weight)
@@ -242,7 +242,7 @@ def test_weights_with_a_frozen_classifier_are_for_the_normalizer():
     X, y = draw(200)
     weight = np.random.default_rng(0).integers(1, 4, 200).astype(float)
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
-    model = AlternatingNormalizationClassifier(frozen, Weighed())
+    model = AdjustedClassifier(frozen, Weighed())
     model.fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
 
@@ -287,7 +287,7 @@ def test_groups_are_dealt_whole_and_reach_the_normalizer(routing, cv):
         normalizer = Grouped(reference="all")
         if routing:
             normalizer.set_fit_request(groups=True)
-        model = AlternatingNormalizationClassifier(Neighbour(), normalizer, cv=cv)
+        model = AdjustedClassifier(Neighbour(), normalizer, cv=cv)
         model.fit(X, y, groups=groups)
     proba, _, given = model.normalizer_.given_
     np.testing.assert_array_equal(given, groups)
@@ -297,14 +297,14 @@ def test_groups_are_dealt_whole_and_reach_the_normalizer(routing, cv):
 def test_without_groups_copies_leak():
     X, y, _ = copies()
     order = np.random.default_rng(1).permutation(len(y))
-    model = AlternatingNormalizationClassifier(Neighbour(), Grouped(reference="all"))
+    model = AdjustedClassifier(Neighbour(), Grouped(reference="all"))
     proba = model.fit(X[order], y[order]).normalizer_.given_[0]
     assert (proba.max(axis=1) == 1).mean() > 0.9
 
 
 def test_groups_for_a_normalizer_that_has_no_use_for_them():
     X, y, groups = copies()
-    model = AlternatingNormalizationClassifier(Neighbour(), AlternatingNormalizer(reference="all"))
+    model = AdjustedClassifier(Neighbour(), AlternatingNormalizer(reference="all"))
     for routing in (False, True):
         with config_context(enable_metadata_routing=routing):
             model.fit(X, y, groups=groups)
@@ -318,11 +318,11 @@ def test_the_default_normalizer_gets_weights_and_groups(frozen):
     weight = np.random.default_rng(0).integers(1, 4, 300).astype(float)
     metadata = {"sample_weight": weight, "groups": groups}
     estimator = FrozenEstimator(GaussianNB().fit(X, y)) if frozen else GaussianNB()
-    plain = AlternatingNormalizationClassifier(estimator).fit(X, y, **metadata)
+    plain = AdjustedClassifier(estimator).fit(X, y, **metadata)
     with config_context(enable_metadata_routing=True):
         if not frozen:
             estimator.set_fit_request(sample_weight=True)
-        routed = AlternatingNormalizationClassifier(estimator).fit(X, y, **metadata)
+        routed = AdjustedClassifier(estimator).fit(X, y, **metadata)
     assert routed.normalizer_.verdict_ == plain.normalizer_.verdict_
     np.testing.assert_array_equal(routed.predict_proba(X), plain.predict_proba(X))
     if frozen:
@@ -336,7 +336,7 @@ def test_the_default_normalizer_gets_weights_and_groups(frozen):
 
 def test_metadata_that_nobody_takes():
     X, y = draw(60)
-    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer())
+    model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer())
     with pytest.raises(InputError, match="neither accepts colour"):
         model.fit(X, y, colour=y)
     model.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, y)))
@@ -352,15 +352,15 @@ def test_classifiers_without_probabilities(frozen):
         "must have predict_proba; .* has none. Wrap it in scikit-learn's CalibratedClassifierCV"
     )
     with pytest.raises(InputError, match=message):
-        AlternatingNormalizationClassifier(estimator, AlternatingNormalizer()).fit(X, y)
+        AdjustedClassifier(estimator, AlternatingNormalizer()).fit(X, y)
     calibrated = CalibratedClassifierCV(RidgeClassifier(), cv=2)
-    model = AlternatingNormalizationClassifier(calibrated, AlternatingNormalizer(), cv=2)
+    model = AdjustedClassifier(calibrated, AlternatingNormalizer(), cv=2)
     assert model.fit(X, y).predict(X).shape == (60,)
 
 
 def test_labels_are_needed():
     X, _ = draw(60)
-    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer())
+    model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer())
     with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
         model.fit(X, None)
     with pytest.raises(ValueError, match="Input y contains NaN"):
@@ -369,7 +369,7 @@ def test_labels_are_needed():
 
 def test_a_normalizer_of_logits_is_refused():
     X, y = np.arange(40.0).reshape(20, 2), np.tile([0, 1], 10)
-    model = AlternatingNormalizationClassifier(
+    model = AdjustedClassifier(
         LogisticRegression(), AlternatingNormalizer(input="logits")
     )
     with pytest.raises(InputError, match=r"must take probabilities.*input is 'logits'"):

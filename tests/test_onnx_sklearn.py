@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from altnorm import AlternatingNormalizationClassifier, AlternatingNormalizer
+from altnorm import AdjustedClassifier, AlternatingNormalizer
 from altnorm.onnx import register_converter
 from tests.fitted import CALIBRATIONS, DECIDERS, assemble
 
@@ -50,7 +50,7 @@ def test_every_form_of_an_adjuster(decider, calibration):
     x, y = noisy_digits()
     inner = LogisticRegression(max_iter=2000, C=1e-3).fit(x[:600], y[:600])
     normalizer = AlternatingNormalizer(prior="uniform")
-    model = AlternatingNormalizationClassifier(FrozenEstimator(inner), normalizer)
+    model = AdjustedClassifier(FrozenEstimator(inner), normalizer)
     model.fit(x[600:1200], y[600:1200])
     model.normalizer_ = assemble(
         decider, calibration, inner.predict_proba(x[600:1200]), y[600:1200], cv=3
@@ -67,7 +67,7 @@ def test_every_form_of_an_adjuster(decider, calibration):
 def test_pipelines_names_and_options(names):
     x, y = make_classification(600, 10, n_informative=4, n_classes=3, random_state=0)
     y = np.array(names)[y]
-    model = AlternatingNormalizationClassifier(
+    model = AdjustedClassifier(
         make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer(2.0, 2, 0.5)
     )
     whole = make_pipeline(StandardScaler(), model).fit(x, y)
@@ -84,7 +84,7 @@ def test_pipelines_names_and_options(names):
 
 def test_operator_sets():
     x, y = make_classification(300, 10, n_informative=4, n_classes=3, random_state=0)
-    model = AlternatingNormalizationClassifier(GaussianNB(), AlternatingNormalizer(2.0, 3, 0.5))
+    model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer(2.0, 3, 0.5))
     model.fit(x, y)
     for opset in (13, 15, 18):
         graph = to_onnx(model, x, target_opset={"": opset, "ai.onnx.ml": 2})

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from altnorm import (
-    AlternatingNormalizationClassifier,
+    AdjustedClassifier,
     AlternatingNormalizer,
     AlternatingNormalizerCV,
 )
@@ -16,7 +16,7 @@ GRID = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothing
 ESTIMATORS = [
     AlternatingNormalizer(input="logits", reference="all"),
     AlternatingNormalizerCV(**GRID, input="logits", cv=3, n_repeats=1, random_state=0),
-    AlternatingNormalizationClassifier(
+    AdjustedClassifier(
         LogisticRegression(C=0.1),
         AlternatingNormalizerCV(**GRID, cv=3, n_repeats=1, random_state=0),
         cv=2,
@@ -30,7 +30,7 @@ THREE_CLASSES_TWO_COLUMNS = (
 
 
 def expected_failures(estimator):
-    if isinstance(estimator, AlternatingNormalizationClassifier):
+    if isinstance(estimator, AdjustedClassifier):
         return {}
     return {
         "check_estimators_overwrite_params": THREE_CLASSES_TWO_COLUMNS,

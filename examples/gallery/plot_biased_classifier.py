@@ -3,7 +3,7 @@ Wrap a scikit-learn model
 =========================
 
 Trained on imbalanced data, used on balanced data: a logistic regression has favourites.
-:class:`altnorm.AlternatingNormalizationClassifier` makes it and its adjustment one estimator.
+:class:`altnorm.AdjustedClassifier` makes it and its adjustment one estimator.
 """
 
 # %%
@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from altnorm import AlternatingNormalizationClassifier
+from altnorm import AdjustedClassifier
 
 rng = np.random.default_rng(0)
 X, y = load_digits(return_X_y=True)
@@ -36,7 +36,7 @@ model.fit(X_train[~rare], y_train[~rare])
 # The trained model is frozen; validation data fit the adjustment alone, by default an
 # :class:`altnorm.Adjuster`.
 
-wrapped = AlternatingNormalizationClassifier(FrozenEstimator(model)).fit(X_val, y_val)
+wrapped = AdjustedClassifier(FrozenEstimator(model)).fit(X_val, y_val)
 print(wrapped.normalizer_.verdict_)
 
 # %%

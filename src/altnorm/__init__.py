@@ -6,7 +6,7 @@ from typing import Any
 from altnorm._base.api import SUBMODULES
 from altnorm._base.errors import InputError
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
-from altnorm.adjuster.classifier import AlternatingNormalizationClassifier
+from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.adjuster.comparison import compare
 from altnorm.asking.asking import ask, judge
 from altnorm.method.ambiguity import ambiguity, topk_entropy
@@ -15,8 +15,8 @@ from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.topk import from_topk
 
 __all__ = [
+    "AdjustedClassifier",
     "Adjuster",
-    "AlternatingNormalizationClassifier",
     "AlternatingNormalizer",
     "AlternatingNormalizerCV",
     "InputError",

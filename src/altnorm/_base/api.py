@@ -30,7 +30,7 @@ API = (
             "Adjuster",
             "AlternatingNormalizer",
             "AlternatingNormalizerCV",
-            "AlternatingNormalizationClassifier",
+            "AdjustedClassifier",
             "method.explanation.Explanation",
             "method.drift.Drift",
             "balance.shift.Shift",

@@ -37,12 +37,15 @@ FAMILY_NAMES = {
     "bias": "bias family",
     "matrix": "matrix family",
     "temperature": "temperature",
+    "none": "predictions as they came",
 }
 
 _DOES = {
     "alternating": "adjusts rows in doubt",
     "bias": "multiplies each class by a factor",
     "matrix": "repairs confusions of pairs of classes",
+    "temperature": "decides for its purpose",
+    "none": "decides for its purpose",
 }
 
 _STRONG, _WEAK = 16.0, 1.0  # penalties on the paths of `altnorm.families.shrunk`

@@ -3,101 +3,128 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from altnorm._base.arrays import Array, array_namespace, move
 from altnorm._base.errors import InputError
-from altnorm._base.validation import check_choice
-from altnorm.adjuster.estimator import BaseAdjuster
-from altnorm.adjuster.settings import (
-    FAMILIES,
-    PAPER_ALPHAS,
-    PAPER_DEPTHS,
-    PAPER_THRESHOLDS,
-    Grid,
+from altnorm._base.seen_rows import sketch_rows
+from altnorm._base.validation import check_choice, check_level
+from altnorm.adjuster.adaptation import Adaptable
+from altnorm.adjuster.applied import apply_model, fitted_words, score_of
+from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
+from altnorm.adjuster.choice import (
+    Choice,
+    Judge,
+    candidates_table,
+    choose,
+    family_verdicts,
+    log_loss_verdict,
+    refuse,
+    try_likeness,
 )
+from altnorm.adjuster.reading import read_validation
+from altnorm.adjuster.summary import tuned_html
+from altnorm.adjuster.validation import Validation
+from altnorm.decisions.weights import balancing_weights
+from altnorm.evidence.cautions import (
+    Labelled,
+    duplicates,
+    find_cautions,
+    find_suspicions,
+    hurt_classes,
+    too_few_rows,
+)
+from altnorm.evidence.folds import assign_folds
+from altnorm.evidence.verdict import Caution
+from altnorm.method.drift import count_usage
+from altnorm.method.kinds import kind_of
 
-_GRID = Grid(PAPER_ALPHAS, PAPER_DEPTHS, PAPER_THRESHOLDS, ("confident", "all"), (0.0, 0.1, 1.0))
 
+class Adjuster(Adaptable):
+    r"""Better probabilities and decisions from validation labels, adopted only on evidence.
 
-class Adjuster(BaseAdjuster):
-    r"""Better decisions and probabilities from validation labels, adopted only on evidence.
+    *Probabilities first.* Three families compete on rows that had no part in their fits, judged by
+    log loss; a temperature always competes:
 
-    Three families compete on rows that had no part in their fits:
-
-    - "alternating": alternating normalization, the method of [1]_ with all its settings. It changes
-      only rows in doubt and needs few labels.
-    - "bias": a temperature and one bias for each class [2]_, shrunk towards zero or towards what
-      the class prior suggests.
+    - "alternating": alternating normalization, the method of [1]_, followed by a temperature. It
+      needs few labels.
+    - "bias": a temperature and one bias for each class [2]_, held back by a penalty; with several
+      labels per row a slope and an intercept for each label.
     - "matrix": the score of a class may depend on the probabilities of all others [3]_, held back
       by a penalty that expects many small confusions, or few large ones. It repairs confusions of
       pairs of classes, which the other two cannot. It competes where there are at least 5 labels
-      per class, and rows times classes squared do not exceed 10^9: beyond that its fits would take
-      longer than all else.
+      per class, and rows times classes squared do not exceed 10^9.
 
-    One test at the full level decides whether anything is adopted (`verdict_`); if not, decisions
-    stay as they are. Then probabilities are calibrated without changing a decision, if that lowers
-    the log-loss (`calibration_`).
+    The best is adopted if its log loss is proved to be below that of a temperature.
+
+    *Then the decision that the purpose asks for.* For accuracy it is the most probable class, for
+    balanced accuracy the class of largest probability over share, for costs the one of least
+    expected cost, for F-scores the class of largest weighted probability, or with several labels
+    those above a threshold. It is adopted if the cross-fitted score of the purpose rises and there
+    is evidence, from the probabilities or from a paired test of the score itself (`verdict_`). If
+    not, decisions stay as they are, and a temperature is all that is applied.
+
+    Rows are dealt into folds in their order, without chance: the same data give the same verdict.
 
     Parameters
     ----------
     families : sequence of {"alternating", "bias", "matrix"}, default=all three
-        Which families compete. Multi-label problems have "alternating" only.
+        Which families compete.
     scoring : str, callable or None, default=None
-        What to maximise; see :func:`altnorm.evidence.metrics.resolve_scoring`. None is accuracy,
-        and micro-F1 for multi-label problems.
+        The purpose: "accuracy" (None), "balanced_accuracy", "f1_macro", "f1", "fbeta=2",
+        "neg_log_loss", a scikit-learn scorer or the name of one; with several labels "f1_micro"
+        (None), "f1_macro" and others. Where the optimal rule for a score is not known, the
+        decision is the most probable class, and the score judges.
+    costs : array of shape (m, m) or (m, m + 1), mapping or None, default=None
+        The purpose, as costs: rows are true classes, columns decisions. One column more is the
+        cost of leaving a row to a person; `predict` says None there. A mapping
+        {(true, decision): cost} gives single costs, the others are 0 if right and 1 if wrong; the
+        decision None leaves the row to a person. The score is minus the mean cost.
     calibrate : bool, default=True
-        Whether to calibrate probabilities. With False, and "alternating" adopted, rows that are
-        not in doubt come back bit for bit.
+        Whether a temperature may be applied, alone or after alternating normalization. With False,
+        and "alternating" adopted, rows that are not in doubt come back bit for bit.
     cv : int or splitter, default=5
-        Number of folds, into which the rows are dealt at random, or a scikit-learn splitter.
-    significance : float, default=0.05
-        Significance level, two-sided; only gains are adopted.
+        Number of folds, or a scikit-learn splitter that tests every row once.
+    significance : float, default=0.01
+        Level of the tests, one-sided.
     prior : None, "counted", "uniform", "shrunk" or array, default="shrunk"
-        Class prior, as for :class:`AlternatingNormalizer`.
-    multilabel, input, k_max
+        Class prior of alternating normalization, as for :class:`AlternatingNormalizer`.
+    multilabel, input
         As for :class:`AlternatingNormalizer`.
-    decision : {"threshold", "argmax_or_threshold"}, default="threshold"
-        For multi-label problems, how probabilities become labels; see
-        :func:`altnorm.evidence.metrics.decide`.
-    n_repeats : int, default=8
-        How often the rows are dealt into folds at most. Dealing stops as soon as more of it could
-        no longer change the answer. With a splitter there is one dealing.
+    insist : bool, default=False
+        Whether to go on where the input is probably wrong: columns exchanged, labels of a single
+        class, predictions of training rows.
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores.
-    random_state : int or RandomState, default=0
-        Deals the rows out to folds.
-    verbose : int, default=0
-        Whether to show a progress bar (needs Rich).
+    random_state : int, default=0
+        Has no effect on what is fitted; present for a common signature.
 
     Attributes
     ----------
     verdict_ : Verdict
         The evidence for the decisions, with `cautions`.
+    calibration_ : Verdict
+        The evidence for the probabilities: their log loss before and after.
     families_ : dict of Verdict
-        The evidence for each family on its own.
+        How each family's log loss compares with that of a temperature.
     family_ : str or None
-        The family that was adopted, or None.
-    best_params_ : dict
-        The setting with the best cross-fitted score, adopted or not.
-    best_normalizer_ : AlternatingNormalizer, ShrunkBias, MatrixScaling or Identity
-        What makes the decisions: the best setting, fitted on all validation rows, or identity.
-    calibration_ : Verdict or None
-        The evidence for the calibration, on log-loss.
-    temperatures_ : ndarray of shape (2,) or None
-        Temperatures of the rows that the family touches and of the others, if these calibrate.
-    calibrator_ : ShrunkBias, MatrixScaling or None
-        What calibrates otherwise.
+        The family whose decisions were adopted; "temperature" where only a rule was; None where
+        decisions stay as they are.
+    decision_ : Decision
+        From probabilities to decisions: weights, costs or thresholds.
+    model_ : estimator
+        What makes the probabilities: Identity, BiasCorrectedTemperature, MatrixScaling,
+        LabelwiseScaling or AlternatingNormalizer, fitted on all validation rows.
+    temperature_ : float
+        The temperature that follows it.
     cv_results_ : dict of ndarray
-        The settings tried, one entry each: "family", their parameters, "score" (cross-fitted),
-        "gain" over no adjustment, "n_changed", "rank".
+        The candidates, one entry each: "family", their parameters, and cross-fitted "log_loss".
     shift_ : Shift
-        On copies that `adapt` returned: the test, the class balance before and after, the reason.
-    shift_calibrator_ : ShrunkBias or None
-        What calibrates predictions for the tests of `adapt`; None for multi-label problems.
-    shift_matrix_ : MatrixScaling or None
-        What calibrates them for the estimate of the balance, where it is better at that.
-    shift_profile_ : tuple of ndarray or None
-        Sums over the validation rows and some of these, calibrated, for `adapt`.
+        On copies that `adapt` returned: what was seen of another class balance.
     classes_ : ndarray of shape (n_classes,)
         The class each column stands for.
     n_features_in_ : int
@@ -121,48 +148,172 @@ class Adjuster(BaseAdjuster):
     >>> proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     >>> adjuster = Adjuster().fit(proba, y)
     >>> adjuster.verdict_.adopted, adjuster.family_
-    (True, 'bias')
-    >>> better = adjuster.transform(proba)
+    (True, 'alternating')
+    >>> better, decided = adjuster.predict_proba(proba), adjuster.predict(proba)
+
+    Missing class 2 is ten times as bad as any other mistake:
+
+    >>> careful = Adjuster(costs={(2, 0): 10, (2, 1): 10}).fit(proba, y)
+    >>> bool((careful.predict(proba) == 2).sum() > (decided == 2).sum())
+    True
     """
+
+    any_library = True
+
+    threshold = 0.75
+    """Ambiguity above which `drift` counts a prediction as doubtful."""
 
     def __init__(
         self,
         families: Sequence[str] = FAMILIES,
         *,
         scoring: Any = None,
+        costs: Any = None,
         calibrate: bool = True,
         cv: Any = 5,
-        significance: float = 0.05,
+        significance: float = 0.01,
         prior: Any = "shrunk",
         multilabel: str | None = None,
-        decision: str = "threshold",
         input: str = "proba",
-        k_max: int = 10,
-        n_repeats: int = 8,
+        insist: bool = False,
         n_jobs: int | None = None,
         random_state: Any = 0,
-        verbose: int = 0,
     ) -> None:
         self.families = families
         self.scoring = scoring
+        self.costs = costs
         self.calibrate = calibrate
         self.cv = cv
         self.significance = significance
         self.prior = prior
         self.multilabel = multilabel
-        self.decision = decision
         self.input = input
-        self.k_max = k_max
-        self.n_repeats = n_repeats
+        self.insist = insist
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
-    def _grid(self) -> Grid:
-        return _GRID
+    def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose probabilities, then decisions, and weigh the evidence.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions on validation data.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels; a 0/1 matrix for multi-label problems. Rows without a label (None, NaN, or -1
+            among integer labels that are no class numbers below 0) only serve as reference.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row, in the fits and the score.
+        groups : array-like of shape (n_samples,), optional
+            Which rows belong together (a patient, a speaker, a document). Groups are dealt into
+            folds whole, and the evidence counts groups, not rows.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_params()
+        data = read_validation(self, proba, y, sample_weight, groups)
+        # Linear algebra in many threads would burn their time on small matrices.
+        with threadpool_limits(1):
+            folds = assign_folds(data.classes, self.cv, data.groups)
+            judge = Judge(data, folds, self.significance)
+            fitter = CrossFitter(data, folds, calibrate=self.calibrate)
+            competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
+            choice = choose(judge, fitter, competitors, calibrate=self.calibrate)
+            cautions, refused = self._examine(judge, choice)
+            self._conclude(judge, competitors, choice, cautions, refused)
+            self._remember(data, competitors)
+        return self
+
+    def transform(self, proba: Any) -> Any:
+        """Return the best probabilities that the labels support.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`. Columns of a data frame (pandas, Polars,
+            PyArrow, also a Polars LazyFrame or a DuckDB relation) are found by their names: they
+            may come in any order and among others.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities, never the caller's own array: a NumPy array or, for an array of PyTorch,
+            CuPy or JAX, one of the same kind on the same device.
+        """
+        return super().transform(proba)
+
+    def predict_proba(self, proba: Any) -> Any:
+        """Return the same as `transform`, whatever output scikit-learn is set to.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            Probabilities.
+        """
+        return move(self._transform(self._check_transform(proba)), proba)
+
+    def predict(self, proba: Any) -> Any:
+        """Return the decision for the purpose.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Class probabilities, columns as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            Class labels, out of `classes_`, None where `costs` say to leave a row to a person; for
+            multi-label problems the 0/1 matrix of decisions.
+        """
+        labels = self.decision_.names(self._codes(self._check_transform(proba)), self.classes_)
+        return move(labels, proba) if labels.dtype.kind in "biuf" else labels
+
+    def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the purpose's score of the decisions, or of the probabilities.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The score, larger is better; of `costs`, minus the mean cost.
+        """
+        return score_of(self, proba, y, sample_weight)
+
+    @property
+    def _repr_html_(self) -> Any:
+        return lambda: self._repr_mimebundle_()["text/html"]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, what was found."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if hasattr(self, "verdict_"):
+            bundle["text/html"] = bundle.get("text/html", "") + tuned_html(self)
+        return bundle
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        shown: str = super().__repr__(N_CHAR_MAX=N_CHAR_MAX)
+        return f"{shown}, fitted: {fitted_words(self)}" if hasattr(self, "verdict_") else shown
 
     def _check_params(self) -> None:
-        super()._check_params()
+        kind_of(self)
+        check_level(self.significance, "significance")
         if isinstance(self.families, str) or not len(self.families):
             raise InputError(
                 "`families` must hold at least one family",
@@ -173,3 +324,72 @@ class Adjuster(BaseAdjuster):
             )
         for family in self.families:
             check_choice(family, "families", FAMILIES)
+
+    def _examine(self, judge: Judge, choice: Choice) -> tuple[list[Caution], str]:
+        """What the evidence cannot see, and why nothing must be adopted; else nothing."""
+        data, found = judge.data, list[Caution]()
+        copies = duplicates(data.proba, data.labels) if data.groups is None else None
+        found += [] if copies is None else [copies]
+        if not data.kind.is_multilabel:
+            rows = Labelled(data.proba, data.labels, data.weight, self.classes_)
+            suspicions = [] if self.insist else find_suspicions(rows)
+            if suspicions:
+                return suspicions, "suspect_input"
+            found += find_cautions(rows, grouped=data.groups is not None)
+            found += self._hurt(judge, choice, rows)
+        more, refused = try_likeness(judge, choice, calibrate=self.calibrate)
+        return found + more, refused
+
+    def _hurt(self, judge: Judge, choice: Choice, rows: Labelled) -> list[Caution]:
+        """Whether what is adopted serves one purpose at the expense of another."""
+        purpose = judge.data.purpose
+        aims_elsewhere = purpose.costs is not None or purpose.score.name == "balanced_accuracy"
+        if not choice.trial.accepted or aims_elsewhere:
+            return []
+        weights = balancing_weights(rows.labels, rows.weight, rows.classes.size)
+        balanced = (choice.trial.candidate.proba() * weights).argmax(axis=1)
+        found = hurt_classes(rows, judge.before, choice.trial.codes, balanced)
+        return [] if found is None else [found]
+
+    def _conclude(
+        self,
+        judge: Judge,
+        competitors: Competitors,
+        choice: Choice,
+        cautions: list[Caution],
+        refused: str,
+    ) -> None:
+        """Keep the results, and fit what is adopted on all rows."""
+        if refused:
+            choice = refuse(judge, competitors, choice, calibrate=self.calibrate, reason=refused)
+        trial, candidate = choice.trial, choice.candidate
+        verdict = replace(trial.verdict, adopted=choice.adopted, reason=refused or trial.reason)
+        more = too_few_rows(verdict)
+        cautions += [] if more is None else [more]
+        self.verdict_ = verdict.with_cautions(tuple(cautions))
+        self.family_ = trial.candidate.family if choice.adopted else None
+        self.decision_ = choice.decision
+        self.model_, self.temperature_ = candidate.fit()
+        same = candidate is competitors.untouched
+        self.calibration_ = log_loss_verdict(
+            judge, candidate, competitors.untouched, adopted=not same
+        )
+        self.families_ = family_verdicts(judge, competitors, choice.mildest)
+        self.cv_results_ = candidates_table(competitors.all(), judge.data.weight)
+
+    def _remember(self, data: Validation, competitors: Competitors) -> None:
+        """Keep what `drift` and `adapt` need to know of the validation data."""
+        self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.work)
+        self.seen_rows_ = sketch_rows(data.proba)
+        self._remember_rows(data, competitors)
+
+    def _transform(self, proba: Array) -> Array:
+        xp = array_namespace(proba)
+        return xp.astype(self._probabilities(proba), proba.dtype, copy=False)
+
+    def _probabilities(self, proba: Array) -> Array:
+        """Probabilities in double precision, from which decisions are taken."""
+        return apply_model(self.model_, self.temperature_, kind_of(self), proba)
+
+    def _codes(self, proba: Array) -> np.ndarray:
+        return self.decision_.codes(self._probabilities(proba))

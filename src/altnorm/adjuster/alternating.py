@@ -1,57 +1,100 @@
-"""AlternatingNormalizerCV: alternating normalization alone, tuned and judged."""
+"""AlternatingNormalizerCV: the paper's method, its settings chosen on validation data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple, Self
 
-from altnorm.adjuster.estimator import BaseAdjuster
-from altnorm.adjuster.settings import PAPER_ALPHAS, PAPER_DEPTHS, PAPER_THRESHOLDS, Grid
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from altnorm._base.arrays import Array, to_numpy
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_choice, check_integer, check_level, check_positive
+from altnorm.adjuster.alternating_paths import (
+    ClassPaths,
+    LabelPaths,
+    Setting,
+    fit_alternating,
+    make_paths,
+)
+from altnorm.adjuster.candidates import Candidate, score_rows
+from altnorm.adjuster.choice import Judge, Trial
+from altnorm.adjuster.reading import read_validation
+from altnorm.adjuster.validation import Validation
+from altnorm.evidence.folds import assign_folds
+from altnorm.evidence.verdict import Caution
+from altnorm.families import Identity
+from altnorm.method.estimator import ProbabilityTransformer
+from altnorm.method.kinds import kind_of
+from altnorm.method.reference import REFERENCES
+
+PAPER_ALPHAS = (*(round(0.1 * i, 1) for i in range(1, 10)), *(float(i) for i in range(1, 36)))
+PAPER_DEPTHS = (1, 2, 3, 4, 5)
+PAPER_THRESHOLDS = (0.25, 0.5, 0.75)
+
+TUNINGS = ("cross-fitted", "as-published")
+
+COARSE = 3
+"""Every third exponent is tried first: scores change slowly with it."""
+
+BEST = 3
+"""Near so many of the best exponents the others are tried, and these are iterated further."""
 
 
-class AlternatingNormalizerCV(BaseAdjuster):
-    r"""Alternating normalization, tuned on validation data and adopted only on evidence.
+class Tried(NamedTuple):
+    """A setting and its scores: on all rows, and on those outside each fold."""
 
-    The single-family form of :class:`Adjuster`, without calibration. Settings are compared by
-    *cross-fitting*: a validation row is adjusted only against reference rows, and with a prior,
-    from other folds. Tuned on its own references, as published, the method looks better than it is,
-    because the doubtful rows are the complement of the confident ones and the labels leak through
-    the class balance.
+    setting: Setting
+    score: float
+    outside: np.ndarray
 
-    Whether there is anything to gain is decided on a small menu of settings fixed beforehand; which
-    setting is applied, by the whole search. Unless the evidence passes `significance`, `transform`
-    changes nothing.
+
+class AlternatingNormalizerCV(ProbabilityTransformer):
+    r"""Alternating normalization with settings chosen on validation data, adopted on evidence.
+
+    Settings are compared by *cross-fitting*: a validation row is adjusted only against reference
+    rows, and with a prior, from other folds. Tuned on its own references, as published, the method
+    looks better than it is, because the doubtful rows are the complement of the confident ones and
+    the labels leak through the class balance.
+
+    The evidence is nested: each fold is judged under the setting that is best on the other folds.
+    Unless the gain passes `significance`, `transform` changes nothing.
 
     Parameters
     ----------
     alphas : sequence of float, default=0.1, .., 0.9, 1, .., 35
-        Exponents to try: every third first, then those near the best.
+        Exponents to try, the paper's: every third first, then those near the best.
     depths : sequence of int, default=1, .., 5
-        Numbers of iterations to try. The best exponents go deeper than 1, each with the
-        threshold, reference and smoothing that suit it best.
+        Numbers of iterations to try. Only the best exponents go deeper than 1, with the threshold,
+        reference and smoothing that suit them best.
     thresholds : sequence of float, default=(0.25, 0.5, 0.75)
         Ambiguity thresholds to try.
     references : sequence of {"confident", "all"}, default=("confident", "all")
         References to try.
     smoothings : sequence of float, default=(0.0, 0.1, 1.0)
         Smoothings to try.
-    prior, scoring, cv, n_repeats, significance, multilabel, decision, n_jobs, random_state, verbose
+    tuning : {"cross-fitted", "as-published"}, default="cross-fitted"
+        "as-published" compares settings on the rows that serve as reference, and adopts the best
+        without a test, as the paper does.
+    prior, scoring, cv, significance, multilabel, input, random_state
         As for :class:`Adjuster`.
-    k_max, input
-        As for :class:`AlternatingNormalizer`.
 
     Attributes
     ----------
     best_params_ : dict
-        The settings with the best cross-fitted score, adopted or not.
+        The settings with the best score, adopted or not.
     best_normalizer_ : AlternatingNormalizer or Identity
         What `transform` applies: the best settings, fitted on all validation rows, or identity.
     verdict_ : Verdict
         The evidence, on rows that had no part in the choice.
     cv_results_ : dict of ndarray
         The settings tried, one entry each: "alpha", "depth", "threshold", "reference",
-        "smoothing", "score" (cross-fitted), "gain" over no adjustment, "n_changed", "rank".
-    shift_, shift_calibrator_, shift_matrix_, shift_profile_, classes_, n_features_in_
+        "smoothing", "score", "rank".
+    classes_, n_features_in_
         As for :class:`Adjuster`.
 
     Examples
@@ -67,8 +110,10 @@ class AlternatingNormalizerCV(BaseAdjuster):
     True
     """
 
-    families = ("alternating",)
-    calibrate = False
+    any_library = True
+
+    threshold = 0.75
+    """Ambiguity above which `drift` counts a prediction as doubtful."""
 
     def __init__(
         self,
@@ -78,36 +123,194 @@ class AlternatingNormalizerCV(BaseAdjuster):
         *,
         references: Sequence[str] = ("confident", "all"),
         smoothings: Sequence[float] = (0.0, 0.1, 1.0),
+        tuning: str = "cross-fitted",
         prior: Any = "shrunk",
         scoring: Any = None,
         cv: Any = 5,
-        n_repeats: int = 8,
-        significance: float = 0.05,
-        k_max: int = 10,
+        significance: float = 0.01,
         multilabel: str | None = None,
-        decision: str = "threshold",
         input: str = "proba",
-        n_jobs: int | None = None,
         random_state: Any = 0,
-        verbose: int = 0,
     ) -> None:
         self.alphas = alphas
         self.depths = depths
         self.thresholds = thresholds
         self.references = references
         self.smoothings = smoothings
+        self.tuning = tuning
         self.prior = prior
         self.scoring = scoring
         self.cv = cv
-        self.n_repeats = n_repeats
         self.significance = significance
-        self.k_max = k_max
         self.multilabel = multilabel
-        self.decision = decision
         self.input = input
-        self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
-    def _grid(self) -> Grid:
-        return Grid(self.alphas, self.depths, self.thresholds, self.references, self.smoothings)
+    def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Compare the settings, and weigh the evidence for the best.
+
+        Parameters
+        ----------
+        proba, y, sample_weight, groups
+            As for :meth:`Adjuster.fit`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_params()
+        data = read_validation(self, proba, y, sample_weight, groups)
+        with threadpool_limits(1):
+            published = self.tuning == "as-published"
+            folds = assign_folds(data.classes, self.cv, data.groups)
+            search = Search(data, make_paths(data, None if published else folds), folds)
+            tried = search.run(self)
+            self.cv_results_ = _as_table(tried)
+            trial = search.trial(tried, self.significance, nested=not published)
+            self._adopt(data, trial, published=published)
+        return self
+
+    def _adopt(self, data: Validation, trial: Trial, *, published: bool) -> None:
+        self.best_params_ = trial.candidate.params
+        adopted = trial.test.gain > 0 if published else trial.accepted
+        verdict = replace(trial.verdict, adopted=adopted, reason="" if adopted else trial.reason)
+        if published:
+            text = "Settings were chosen on the rows that judge them: expect less on others."
+            verdict = verdict.with_cautions((Caution("in_sample", text, verdict.gain),))
+        self.verdict_ = verdict
+        if adopted:
+            self.best_normalizer_, _ = trial.candidate.fit()
+        else:
+            self.best_normalizer_ = Identity(multilabel=self.multilabel).fit(data.proba[:1])
+
+    def _check_params(self) -> None:
+        kind_of(self)
+        check_level(self.significance, "significance")
+        check_choice(self.tuning, "tuning", TUNINGS)
+        for name in ("alphas", "depths", "thresholds", "references", "smoothings"):
+            if not len(getattr(self, name)):
+                raise InputError(
+                    f"`{name}` must hold at least one value",
+                    "it is empty",
+                    "Pass some.",
+                    value=getattr(self, name),
+                    code="parameter",
+                )
+        for alpha in self.alphas:
+            check_positive(alpha, "alphas")
+        for depth in self.depths:
+            check_integer(depth, "depths", low=1)
+        for name in ("thresholds", "smoothings"):
+            for value in getattr(self, name):
+                check_positive(value, name, zero=True)
+        for reference in self.references:
+            check_choice(reference, "references", REFERENCES)
+
+    def _transform(self, proba: Array) -> Array:
+        return self.best_normalizer_.transform_clean(proba)
+
+
+class Search:
+    """Tries settings, coarse first, then near the best, then deeper."""
+
+    def __init__(self, data: Validation, paths: ClassPaths | LabelPaths, folds: np.ndarray) -> None:
+        self.data, self.paths, self.folds = data, paths, folds
+        self.n_folds = int(folds.max()) + 1
+
+    def run(self, cv: AlternatingNormalizerCV) -> list[Tried]:
+        """Try the settings of a grid that are worth it."""
+        order = sorted({float(alpha) for alpha in cv.alphas})
+        coarse = sorted({*range(0, len(order), COARSE), len(order) - 1})
+        others = list(product(cv.thresholds, cv.references, cv.smoothings))
+        tried = self._try_first([order[i] for i in coarse], others)
+        near = {
+            j
+            for alpha in self._best_alphas(tried)
+            for j in range(order.index(alpha) - COARSE + 1, order.index(alpha) + COARSE)
+            if 0 <= j < len(order)
+        }
+        tried += self._try_first([order[i] for i in sorted(near - set(coarse))], others)
+        if max(cv.depths) > 1:
+            for alpha in self._best_alphas(tried):
+                start = self.best([one for one in tried if one.setting.alpha == alpha]).setting
+                tried += list(self._follow(start._replace(depth=max(cv.depths)), skip=1))
+        tried = [one for one in tried if one.setting.depth in cv.depths]
+        if tried:
+            return tried
+        raise InputError(
+            "No setting could be tried",
+            f"no fold leaves a confident row at the thresholds {tuple(cv.thresholds)}",
+            "Raise `thresholds`, or add 'all' to `references`.",
+            value=tuple(cv.thresholds),
+            code="no_reference",
+        )
+
+    def _try_first(
+        self, alphas: Sequence[float], others: Sequence[tuple[float, str, float]]
+    ) -> list[Tried]:
+        return [
+            one
+            for alpha, rest in product(alphas, others)
+            for one in self._follow(Setting(alpha, 1, *rest))
+        ]
+
+    def _follow(self, setting: Setting, skip: int = 0) -> Iterator[Tried]:
+        for deeper, proba in self.paths.path(setting):
+            if deeper.depth > skip:
+                yield Tried(deeper, *self._scores(to_numpy(proba)))
+
+    def _scores(self, proba: np.ndarray) -> tuple[float, np.ndarray]:
+        """The score on all rows, and on those outside each fold."""
+        data, score = self.data, self.data.purpose.score
+        pred = proba if score.needs == "proba" else data.kind.decide(proba)
+        outside = [self.folds != k for k in range(self.n_folds)]
+        parts = [score(data.labels[o], pred[o], data.weight[o]) for o in outside]
+        return score(data.labels, pred, data.weight), np.array(parts)
+
+    @staticmethod
+    def best(tried: Sequence[Tried], fold: int | None = None) -> Tried:
+        """Return the setting of best score, outside a fold if one is named."""
+
+        def order(one: Tried) -> tuple[float, ...]:
+            score = one.score if fold is None else one.outside[fold]
+            return (-score if math.isfinite(score) else math.inf, *one.setting.severity())
+
+        return min(tried, key=order)
+
+    def _best_alphas(self, tried: Sequence[Tried]) -> list[float]:
+        """The best exponents."""
+        left, found = list(tried), list[float]()
+        while left and len(found) < BEST:
+            found.append(self.best(left).setting.alpha)
+            left = [one for one in left if one.setting.alpha != found[-1]]
+        return found
+
+    def trial(self, tried: Sequence[Tried], significance: float, *, nested: bool) -> Trial:
+        """Judge each fold under the setting that is best without it."""
+        judge, data = Judge(self.data, self.folds, significance), self.data
+        proba = data.proba.copy()
+        for fold in range(self.n_folds):
+            setting = self.best(tried, fold if nested else None).setting
+            *_, (_, whole) = self.paths.path(setting)
+            proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
+        codes, score, best = data.kind.decide(proba), data.purpose.score, self.best(tried).setting
+        scored = (data.proba, proba) if score.needs == "proba" else (judge.before, codes)
+        candidate = Candidate(
+            "alternating",
+            best._asdict(),
+            score_rows(data, proba),
+            lambda: proba,
+            lambda: (fit_alternating(data, best), 1.0),
+        )
+        return judge.compare(candidate, codes, scored)
+
+
+def _as_table(tried: Sequence[Tried]) -> dict[str, np.ndarray]:
+    table = {
+        name: np.array([getattr(one.setting, name) for one in tried]) for name in Setting._fields
+    }
+    table["score"] = np.array([one.score for one in tried])
+    # The first `argsort` says who comes at each rank, the second at which rank each comes.
+    table["rank"] = 1 + np.argsort(np.argsort(-table["score"], kind="stable"))
+    return table

@@ -1,4 +1,4 @@
-"""AlternatingNormalizationClassifier: a classifier and its normalizer as one estimator."""
+"""AdjustedClassifier: a classifier and its adjuster as one estimator."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from sklearn.utils.validation import (
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets, class_codes
 from altnorm.adjuster import Adjuster
+from altnorm.evidence.verdict import Verdict
 from altnorm.method.estimator import require_labels
 
 
-class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier whose doubtful predictions are re-adjusted by alternating normalization.
+class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose probabilities and decisions are adjusted to labels, on evidence.
 
-    The normalizer must see predictions for rows that the classifier was not trained on. With a
+    The adjuster must see predictions for rows that the classifier was not trained on. With a
     :class:`~sklearn.frozen.FrozenEstimator` the data given to `fit` are validation data and the
     classifier stays as it is. Otherwise such predictions come from
     :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
@@ -38,7 +39,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
     ----------
     estimator : classifier
         Any classifier with ``predict_proba``.
-    normalizer : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer, optional
+    adjuster : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer, optional
         What adjusts the predictions; None is ``Adjuster()``.
     cv : int or splitter, optional
         How to get predictions for the training data; as in `cross_val_predict`. Not used with a
@@ -48,8 +49,8 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
     ----------
     estimator_ : classifier
         The fitted classifier.
-    normalizer_ : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer
-        The fitted normalizer; its `verdict_` says whether the adjustment helps.
+    adjuster_ : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer
+        The fitted adjuster; its `verdict_` says whether the adjustment helps.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
@@ -59,20 +60,20 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
     --------
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from altnorm import AlternatingNormalizationClassifier
+    >>> from altnorm import AdjustedClassifier
     >>> X, y = make_classification(500, 10, n_informative=4, n_classes=3, random_state=0)
-    >>> model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
+    >>> model = AdjustedClassifier(GaussianNB()).fit(X, y)
     >>> model.predict_proba(X).shape
     (500, 3)
     """
 
-    def __init__(self, estimator: Any, normalizer: Any = None, *, cv: Any = None) -> None:
+    def __init__(self, estimator: Any, adjuster: Any = None, *, cv: Any = None) -> None:
         self.estimator = estimator
-        self.normalizer = normalizer
+        self.adjuster = adjuster
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, **params: Any) -> AlternatingNormalizationClassifier:
-        """Fit the classifier, unless it is frozen, and the normalizer.
+    def fit(self, X: Any, y: Any, **params: Any) -> AdjustedClassifier:
+        """Fit the classifier, unless it is frozen, and the adjuster.
 
         Parameters
         ----------
@@ -81,20 +82,20 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         y : array-like of shape (n_samples,)
             Class labels.
         **params : dict
-            Metadata such as `sample_weight` and `groups`, routed to the classifier, the normalizer
-            and the splitter if metadata routing is enabled (a default normalizer asks for both),
+            Metadata such as `sample_weight` and `groups`, routed to the classifier, the adjuster
+            and the splitter if metadata routing is enabled (a default adjuster asks for both),
             else passed to each that accepts it. With `groups` whole groups are dealt into folds,
             by :class:`~sklearn.model_selection.StratifiedGroupKFold` unless `cv` is a splitter.
 
         Returns
         -------
-        self : AlternatingNormalizationClassifier
+        self : AdjustedClassifier
             The fitted classifier.
         """
         y = self._check_labels(y)
-        fit_params, normalizer_params, split_params = self._route(params)
+        fit_params, adjuster_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
-        _check_takes_proba(self.normalizer)
+        _check_takes_proba(self.adjuster)
         if isinstance(self.estimator, FrozenEstimator):
             self.estimator_ = self.estimator
             proba = _predict_proba(self.estimator_, X)
@@ -110,9 +111,17 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             )
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self._copy_fitted(X)
-        codes = class_codes(y, self.classes_)
-        self.normalizer_ = clone(self._unfitted_normalizer()).fit(proba, codes, **normalizer_params)
+        # Under their own names, unless some class has no label; columns are numbers then.
+        named = np.array_equal(np.unique(y), self.classes_)
+        labels = y if named else class_codes(y, self.classes_)
+        self.adjuster_ = clone(self._unfitted_adjuster()).fit(proba, labels, **adjuster_params)
         return self
+
+    @property
+    def verdict_(self) -> Verdict:
+        """The adjuster's verdict: whether decisions are better, and how sure that is."""
+        verdict: Verdict = self.adjuster_.verdict_
+        return verdict
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the adjusted class probabilities.
@@ -128,11 +137,11 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             Adjusted class probabilities.
         """
         check_is_fitted(self)
-        proba = self.normalizer_.transform(_predict_proba(self.estimator_, X))
+        proba = self.adjuster_.transform(_predict_proba(self.estimator_, X))
         return np.asarray(proba)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class after the adjustment.
+        """Return the decision for the adjuster's purpose.
 
         Parameters
         ----------
@@ -145,10 +154,15 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
             Class labels.
         """
         check_is_fitted(self)
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        decided = self.adjuster_.predict(_predict_proba(self.estimator_, X))
+        if np.array_equal(self.adjuster_.classes_, self.classes_):
+            return np.asarray(decided)
+        # A row that is left to a person stays so.
+        names = [None if code is None else self.classes_[code] for code in decided.tolist()]
+        return np.array(names, dtype=object if None in names else self.classes_.dtype)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata is routed to the classifier and the normalizer.
+        """Return how metadata is routed to the classifier and the adjuster.
 
         Returns
         -------
@@ -159,7 +173,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         router = (
             MetadataRouter(owner=type(self).__name__)
             .add(estimator=self.estimator, method_mapping=to_fit)
-            .add(normalizer=self._unfitted_normalizer(), method_mapping=to_fit)
+            .add(adjuster=self._unfitted_adjuster(), method_mapping=to_fit)
         )
         if isinstance(self.estimator, FrozenEstimator):
             return router
@@ -177,9 +191,9 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         assert_all_finite(labels, input_name="y")
         return check_targets(labels)
 
-    def _unfitted_normalizer(self) -> Any:
-        if self.normalizer is not None:
-            return self.normalizer
+    def _unfitted_adjuster(self) -> Any:
+        if self.adjuster is not None:
+            return self.adjuster
         if not get_config()["enable_metadata_routing"]:
             return Adjuster()
         # Nobody could ask on its behalf, and it makes use of both.
@@ -192,16 +206,16 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         return StratifiedGroupKFold(5 if self.cv is None else self.cv)
 
     def _route(self, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-        """Metadata for the classifier, the normalizer and the splitter."""
+        """Metadata for the classifier, the adjuster and the splitter."""
         if not params:
             return {}, {}, {}
         frozen = isinstance(self.estimator, FrozenEstimator)
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
             split = {} if frozen else routed.splitter.split
-            return routed.estimator.fit, routed.normalizer.fit, split
+            return routed.estimator.fit, routed.adjuster.fit, split
         # Without routing each gets what the signature of its `fit` names.
-        takers = [self.estimator, self._unfitted_normalizer()]
+        takers = [self.estimator, self._unfitted_adjuster()]
         parts = [
             {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
             for taker in takers
@@ -210,7 +224,7 @@ class AlternatingNormalizationClassifier(ClassifierMixin, MetaEstimatorMixin, Ba
         unknown = sorted(params.keys() - set().union(*parts))
         if unknown:
             raise InputError(
-                "`fit` takes metadata that the classifier or the normalizer accepts",
+                "`fit` takes metadata that the classifier or the adjuster accepts",
                 f"neither accepts {', '.join(unknown)}",
                 "Leave it out.",
                 value=", ".join(unknown),
@@ -244,12 +258,12 @@ def _check_has_proba(estimator: Any) -> None:
         )
 
 
-def _check_takes_proba(normalizer: Any) -> None:
-    if getattr(normalizer, "input", "proba") != "proba":
+def _check_takes_proba(adjuster: Any) -> None:
+    if getattr(adjuster, "input", "proba") != "proba":
         raise InputError(
-            "`normalizer` must take probabilities, which is what predict_proba gives",
-            f"its input is {normalizer.input!r}",
-            "Pass a normalizer with input='proba'.",
-            value=normalizer.input,
+            "`adjuster` must take probabilities, which is what predict_proba gives",
+            f"its input is {adjuster.input!r}",
+            "Pass a adjuster with input='proba'.",
+            value=adjuster.input,
             code="parameter",
         )

@@ -14,6 +14,7 @@ from altnorm._base.progress import track
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.scores import Score
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from altnorm.families import (
     BatchCalibration,
@@ -25,7 +26,7 @@ from altnorm.families import (
     PriorReweighting,
     TemperatureScaling,
 )
-from altnorm.method.kinds import kind_of, kind_of_labels
+from altnorm.method.kinds import LabelKind, kind_of, kind_of_labels
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 
@@ -193,7 +194,8 @@ def compare(
     test_proba, test_y : array-like
         The same for test data, which serve for the comparison only.
     methods : mapping of str to estimator, optional
-        Estimators with fit(proba, y) and transform(proba). None takes the peers in
+        Estimators with fit(proba, y), predict(proba) and transform(proba); those with a parameter
+        `scoring` that is not set are given the score. None takes the peers in
         :mod:`altnorm.families`, :class:`AlternatingNormalizerCV` and :class:`Adjuster`.
     scoring : str or callable, optional
         As for :func:`altnorm.evidence.metrics.resolve_scoring`; None is the accuracy, or micro-F1
@@ -235,12 +237,27 @@ def compare(
     kind = kind_of(identity)
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
     score = resolve_scoring(scoring, multilabel)
+    old = before if score.needs == "proba" else kind.decide(before)
     rows = []
     items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
     for name, method in items:
-        after = np.asarray(clone(method).fit(val_proba, val_y).transform(test_proba))
-        verdict = compare_predictions(truth, before, after, scoring=score)
+        fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
+        new = _predict(fitted, test_proba, kind, score)
+        verdict = compare_predictions(truth, old, new, scoring=score)
         rows.append(MethodResult.from_verdict(name, verdict))
     # Every method starts from the same score; the first will do.
     base = rows[0].score - rows[0].gain
     return Comparison(score.name, base, tuple(rows), score.in_points)
+
+
+def _for_purpose(method: Any, scoring: Any) -> Any:
+    """Tell the purpose to a method that has not been told one."""
+    aimless = "scoring" in method.get_params() and method.get_params()["scoring"] is None
+    return method.set_params(scoring=scoring) if aimless and scoring is not None else method
+
+
+def _predict(fitted: Any, proba: Any, kind: LabelKind, score: Score) -> np.ndarray:
+    """Predictions of a fitted method as the score needs them."""
+    if score.needs == "proba":
+        return np.asarray(fitted.transform(proba))
+    return kind.encode(np.asarray(fitted.predict(proba)), fitted.classes_)

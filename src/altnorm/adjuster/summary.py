@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words, setting_words
+from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
 from altnorm.evidence.sentences import outcome, score_figures
+from altnorm.evidence.verdict import Verdict
 
 
 def calibrates(tuned: Any) -> bool:
@@ -26,17 +27,20 @@ def families_table(tuned: Any) -> list[tuple[str, ...]]:
 
 
 def _lines(tuned: Any) -> Iterator[tuple[str, ...]]:
+    yield _line("decisions", tuned.verdict_, _result(tuned.verdict_, "adopted"))
     for name, verdict in tuned.families_.items():
-        result = "passes" if verdict.adopted else verdict.reason_text
         chosen = name == tuned.family_
-        yield _line(FAMILY_NAMES.get(name, name), verdict, "chosen" if chosen else result)
-    if tuned.calibration_ is not None:
-        adopted = tuned.calibration_.adopted
-        result = "adopted" if adopted else tuned.calibration_.reason_text
-        yield _line("calibration", tuned.calibration_, result)
+        result = "chosen" if chosen else _result(verdict, "passes")
+        yield _line(FAMILY_NAMES.get(name, name), verdict, result)
+    calibration = tuned.calibration_
+    yield _line("probabilities", calibration, _result(calibration, "adopted"))
 
 
-def _line(name: str, verdict: Any, result: str) -> tuple[str, ...]:
+def _result(verdict: Verdict, word: str) -> str:
+    return word if verdict.adopted else verdict.reason_text
+
+
+def _line(name: str, verdict: Verdict, result: str) -> tuple[str, ...]:
     if outcome(verdict) == "not_tried":
         return name, "", "", "", "", "", result
     figures = score_figures(verdict)
@@ -56,6 +60,5 @@ def tuned_html(tuned: Any) -> str:
     """Return what was found, for a notebook."""
     header, *rows = families_table(tuned)
     cautions = [caution.text for caution in tuned.verdict_.cautions]
-    applied = f" ({setting_words(tuned.best_params_)})" if tuned.verdict_.adopted else ""
-    after = f"<p>It {does(tuned)}{applied}.</p>"
+    after = f"<p>It {does(tuned)}.</p>"
     return html_card(str(tuned.verdict_), cautions, after, html_table(header, rows))

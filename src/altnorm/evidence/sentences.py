@@ -15,6 +15,8 @@ from altnorm.method.kinds import kind_of_labels
 if TYPE_CHECKING:
     from altnorm.evidence.verdict import Verdict
 
+NOT_TRIED = ("too_few_labels", "too_much_work", "several_labels")
+
 OUTCOMES = {
     "adopted": "Adopted",
     "not_adopted": "Not adopted",
@@ -28,7 +30,7 @@ OUTCOMES = {
 
 def outcome(verdict: Verdict) -> str:
     """Return the key of `OUTCOMES` that a verdict comes to."""
-    if verdict.reason.startswith("too_"):
+    if verdict.reason in NOT_TRIED:
         return "not_tried"
     if verdict.is_decision:
         return "adopted" if verdict.adopted else "not_adopted"
@@ -128,23 +130,14 @@ def rise_words(verdict: Verdict) -> str:
 
 
 def remarks(verdict: Verdict) -> Iterator[str]:
-    """Why not, and a word where interval and decision seem to disagree."""
+    """What belongs to the first line: what the evidence is, why not, and what is lost."""
     if verdict.is_decision and verdict.reason and verdict.reason != "identical":
         yield verdict.reason_text
-    if _looks_better(verdict):
-        yield "more fixed than broken is what the best of many settings shows by chance"
-    if verdict.adopted and verdict.ci_low <= 0:
-        yield "that there is a gain, the test shows; its size is open: the interval includes 0"
-    if verdict.reason == "not_significant" and verdict.ci_low > 0:
-        yield "the interval excludes 0, but the test, which decides, does not pass"
-
-
-def _looks_better(verdict: Verdict) -> bool:
-    """Whether the counts, which are those of the best setting, contradict its corrected gain."""
-    counted = verdict.scoring in kind_of_labels(verdict.multilabel).decision_scores
-    return (
-        verdict.is_decision and counted and verdict.n_fixed > verdict.n_broken and verdict.gain <= 0
-    )
+    if verdict.evidence == "log_loss":
+        yield "a gain is likely, its size is uncertain: the evidence is the log loss"
+    for caution in verdict.cautions:
+        if caution.serious:
+            yield ("but " if verdict.adopted else "") + caution.text.rstrip(".")
 
 
 def verdict_html(verdict: Verdict) -> str:

@@ -1,18 +1,12 @@
-"""Is the adjustment better? A paired test, a confidence interval, rows fixed and broken.
+"""Whether predictions are better after an adjustment: gain, interval, rows fixed and broken.
 
-One test serves every score: under the null hypothesis a row's predictions before and after may be
-exchanged. For scores that are 0 or 1 on each row its p-value is a binomial tail (McNemar's exact
-test); for the others the gain is recomputed under random exchanges. The interval is Tango's score
-interval for 0/1 rows, and Student's t for the others, with the standard error in closed form for
-averages over rows and from the paired bootstrap for the rest.
+One paired test serves every score (:mod:`altnorm.evidence.paired`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,20 +16,27 @@ from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.labels import check_indicator, check_label_proba
 from altnorm._base.validation import check_proba, check_weight
+from altnorm.evidence.attribution import attribute_gain
 from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.resampling import Evidence, Sampler, weigh
+from altnorm.evidence.paired import CONFIDENCE, paired_test
 from altnorm.evidence.scores import Score
 from altnorm.evidence.sentences import verdict_html, verdict_line
-from altnorm.method.label_rules import decide
 
 REASONS = {
     "identical": "nothing changed",
     "no_gain": "the score did not improve",
-    "not_significant": "the evidence does not pass p < {significance:g}",
+    "not_significant": "the evidence is too weak",
+    "near_copies": "the gain vanishes once near copies of a row are kept together",
+    "suspect_input": "the input is probably wrong",
     "too_few_labels": "there are too few labels per class to try",
     "too_much_work": "there are too many rows and classes to try",
+    "several_labels": "it is for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
+
+
+N_BLOCKS = 20
+"""Blocks of rows whose exchange is tried, for scores that can only be called."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,14 @@ class Caution:
         One sentence.
     value : float
         The number that raised it.
+    serious : bool
+        Whether it belongs to the first line of a verdict.
     """
 
     code: str
     text: str
     value: float
+    serious: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -71,8 +75,8 @@ class Verdict:
     before, after, gain : float
         The two scores and ``after - before``, in the score's own units.
     p_value : float
-        Two-sided: how probable a difference at least this large, for better or worse, would be
-        if, row by row, the predictions before and after were interchangeable.
+        Two-sided: how probable a difference at least this large, for better or worse, would be if
+        there were none. It belongs to the interval: below 0.05 exactly where that excludes 0.
     ci_low, ci_high : float
         Two-sided interval for the gain at level `confidence`.
     std_error : float
@@ -81,17 +85,13 @@ class Verdict:
         Rows compared; decisions that changed; those that went from wrong to right, and from right
         to wrong. A row has one decision, or in multi-label problems one for each label.
     adopted : bool
-        Whether ``gain > 0`` and ``p_value < significance``.
+        Whether this is applied or, of a comparison, whether it is clearly better.
     significance, confidence : float
         The levels of the test and of the interval.
     in_points : bool
         Whether `str` tells differences in points (hundredths).
     reason : str
         Why it was not adopted, as a code, a key of ``REASONS``; empty if it was.
-    n_dealings : int
-        How often the rows were dealt into folds; 1 for predictions that needed none.
-    agreement : float
-        Share of these dealings that alone would have led to the same decision.
     cautions : tuple of Caution
         What the evidence cannot see, each with its number.
     multilabel : bool
@@ -99,6 +99,9 @@ class Verdict:
     is_decision : bool
         Whether this decided what is applied, as `verdict_` does. Otherwise it is the result of a
         test, which revokes nothing: `str` uses other words.
+    evidence : {"", "score", "log_loss"}
+        What an adopted change rests on: the test of the score itself, or that of the
+        probabilities, in `calibration_`.
     """
 
     scoring: str
@@ -118,11 +121,10 @@ class Verdict:
     confidence: float = 0.95
     in_points: bool = True
     reason: str = ""
-    n_dealings: int = 1
-    agreement: float = 1.0
     cautions: tuple[Caution, ...] = ()
     multilabel: bool = False
     is_decision: bool = False
+    evidence: str = ""
 
     def __post_init__(self) -> None:
         # JSON has neither tuples nor cautions: what `to_dict` gave comes back whole.
@@ -132,7 +134,7 @@ class Verdict:
     @property
     def reason_text(self) -> str:
         """Why it was not adopted, in words; empty if it was."""
-        return REASONS[self.reason].format(significance=self.significance) if self.reason else ""
+        return REASONS[self.reason] if self.reason else ""
 
     @property
     def n_still_wrong(self) -> int:
@@ -164,13 +166,10 @@ def compare_predictions(
     *,
     scoring: Any = None,
     significance: float = 0.05,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     sample_weight: Any = None,
+    groups: Any = None,
     classes: Any = None,
-    decision: str = "threshold",
-    none_threshold: float | None = None,
-    n_resamples: int | None = None,
-    random_state: Any = 0,
 ) -> Verdict:
     """Say whether predictions are better after an adjustment than before, and how sure that is.
 
@@ -186,21 +185,16 @@ def compare_predictions(
         See `altnorm.evidence.metrics.resolve_scoring`; None is the natural score of the kind of
         labels.
     significance : float, default=0.05
-        Adopt if the gain is positive and the p-value is smaller than this.
+        `adopted` says that the gain is positive and the p-value smaller than this.
     confidence : float, default=0.95
         Level of the interval.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows in the score. They say how much a row matters, not how often it was
         seen: a weight of 2 is no further evidence.
+    groups : array-like of shape (n_samples,), optional
+        Which rows belong together; the standard error counts groups then.
     classes : array-like of shape (n_classes,), optional
         Class labels, for scikit-learn scorers that know them (``pos_label="spam"``).
-    decision, none_threshold : str, float or None
-        How multi-label probabilities become decisions: see `altnorm.evidence.metrics.decide`.
-    n_resamples : int, optional
-        Number of random exchanges and of bootstrap samples, where these are needed. By default
-        2000, or 400 for scikit-learn scorers, which have to be called for each.
-    random_state : int, RandomState or None, default=0
-        Source of the resamples.
 
     Returns
     -------
@@ -215,31 +209,37 @@ def compare_predictions(
     >>> before = np.tile([0.6, 0.4], (40, 1))
     >>> after = np.where(y[:, None] == [0, 1], 0.9, 0.1)
     >>> print(compare_predictions(y, before, after))
-    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +35.2 to +64.8, p < 0.001);
+    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +32.9 to +67.1, p < 0.001);
     20 rows changed: 20 fixed, 0 broken, 0 still wrong.
     >>> print(compare_predictions(y, before, before))
     No change: accuracy stays at 50.0%; no decision changes.
     """
     _check_levels(significance=significance, confidence=confidence)
-    rule = partial(decide, decision=decision, none_threshold=none_threshold)
     truth = _check_truth(y_true)
-    score = resolve_scoring(scoring, truth.ndim == 2, classes=classes, decision=rule)
-    old = _check_predictions(before, "before", truth, score, rule)
-    new = _check_predictions(after, "after", truth, score, rule)
-    weight = _check_weight(sample_weight, len(truth))
+    score = resolve_scoring(scoring, truth.ndim == 2, classes=classes)
+    old = _check_predictions(before, "before", truth, score)
+    new = _check_predictions(after, "after", truth, score)
+    n = len(truth)
+    weight = check_weight(sample_weight, np.empty((n, 0)), "sample_weight")
+    weight = np.ones(n) if weight is None else weight
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
-    gain = scores[1] - scores[0]
-    identical, evidence = np.array_equal(old.scored, new.scored), Evidence(1.0, 0.0, 0.0, 0.0)
-    if not identical:
-        sampler = Sampler(score, n_resamples, random_state, confidence)
-        evidence = weigh(score, truth, old.scored, new.scored, weight, gain, sampler)
-    reason = reason_against(gain, evidence.p_value, significance, identical=identical)
+    units = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    blocks = np.arange(n) * N_BLOCKS // n if units is None else units
+    rows = attribute_gain(score, truth, old.scored, new.scored, weight, blocks)
+    # A score that can only be called is known by blocks.
+    clusters = [] if units is None and score.function is None else [blocks]
+    test = paired_test(rows, weight, clusters, confidence=confidence)
+    identical = np.array_equal(old.scored, new.scored)
+    reason = reason_against(test.gain, test.p_value, significance, identical=identical)
     return Verdict(
         score.name,
         *scores,
-        gain,
-        *evidence,
-        truth.shape[0],
+        test.gain,
+        test.p_value,
+        test.ci_low,
+        test.ci_high,
+        test.std_error,
+        n,
         *count_changes(truth, old.decided, new.decided),
         adopted=not reason,
         reason=reason,
@@ -269,12 +269,6 @@ def _check_levels(**levels: float) -> None:
             )
 
 
-def _check_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight")
-    # Equal weights say nothing; without them the exact tests for counts apply.
-    return None if weight is None or np.ptp(weight) == 0 else weight
-
-
 def _check_truth(y_true: Any) -> np.ndarray:
     """Return class codes (n,), or a Boolean label matrix (n, m)."""
     # Scores are per row and label; at the sizes we know a dense Boolean matrix is affordable.
@@ -301,9 +295,7 @@ def _check_truth(y_true: Any) -> np.ndarray:
     return truth
 
 
-def _check_predictions(
-    values: Any, name: str, truth: np.ndarray, score: Score, decision: Callable[[Any], np.ndarray]
-) -> _Predictions:
+def _check_predictions(values: Any, name: str, truth: np.ndarray, score: Score) -> _Predictions:
     array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     # Integers and truth values are decisions; probabilities have a decimal point.
     decisions_given = array.dtype.kind in "biu"
@@ -315,13 +307,13 @@ def _check_predictions(
             code="predictions",
         )
     read = {1: _read_classes, 2: _read_labels}[truth.ndim]
-    proba, decided = read(array, name, decision, decisions_given)
+    proba, decided = read(array, name, decisions_given)
     _check_fit(proba, decided, name, truth)
     return _Predictions(proba if score.needs == "proba" else decided, decided)
 
 
 def _read_classes(
-    array: np.ndarray, name: str, decision: Any, decisions_given: bool
+    array: np.ndarray, name: str, decisions_given: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of classes, and the most probable one of each row."""
     if decisions_given:
@@ -331,13 +323,13 @@ def _read_classes(
 
 
 def _read_labels(
-    array: np.ndarray, name: str, decision: Callable[[Any], np.ndarray], decisions_given: bool
+    array: np.ndarray, name: str, decisions_given: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of labels, and the decision on each of them."""
     if decisions_given:
         return array, check_indicator(array, name)
     proba = check_label_proba(array, name)
-    return proba, decision(proba).astype(bool)
+    return proba, proba > 0.5
 
 
 def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndarray) -> None:

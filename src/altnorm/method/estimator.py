@@ -109,7 +109,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
         return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
 
-    def check(self, proba: Any) -> Drift:
+    def drift(self, proba: Any) -> Drift:
         """Say whether incoming predictions still look like those at `fit`.
 
         Compares how confident predictions use the classes, and the share of doubtful ones, with
@@ -132,9 +132,9 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         >>> rng = np.random.default_rng(0)
         >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
         >>> normalizer = AlternatingNormalizer().fit(validation)
-        >>> normalizer.check(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
+        >>> normalizer.drift(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
         False
-        >>> normalizer.check(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
+        >>> normalizer.drift(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
         return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
@@ -158,7 +158,7 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         names = _keep_names(self, column_names(proba))
         read, checked = self._read_once(values)
         kind = kind_of(self)
-        # What `check` compares with, whatever the method itself remembers.
+        # What `drift` compares with, whatever the method itself remembers.
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, read)
         labels = None if y is None else kind.check_labels(y, checked.shape)
         self.classes_ = resolve_classes(kind.class_labels(labels), checked.shape[1], names)

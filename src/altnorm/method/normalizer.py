@@ -94,7 +94,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
     reference_weight_ : ndarray of shape (n_reference,) or None
         Weight of each reference row; None counts each once.
     usage_counts_ : ndarray of shape (n_classes,)
-        Confident predictions of each class at `fit`, for `check`.
+        Confident predictions of each class at `fit`, for `drift`.
     usage_doubt_ : list of int
         Doubtful predictions, and all, at `fit`.
     n_features_in_ : int

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from sklearn.frozen import FrozenEstimator
 
 from altnorm._base.errors import InputError
-from altnorm.adjuster.classifier import AlternatingNormalizationClassifier
+from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.deploy.onnx._append import OLDEST_OPSET
 from altnorm.deploy.onnx._graph import Graph, Value
 from altnorm.deploy.onnx._nodes import nodes_for
@@ -25,7 +25,7 @@ _OPTIONS = {
 
 
 def register_converter() -> None:
-    """Teach skl2onnx to convert :class:`altnorm.AlternatingNormalizationClassifier`.
+    """Teach skl2onnx to convert :class:`altnorm.AdjustedClassifier`.
 
     From then on ``skl2onnx.to_onnx`` takes such a classifier, also inside a pipeline, if it can
     convert the classifier within. The graph's `label` and `probabilities` are those after the
@@ -35,10 +35,10 @@ def register_converter() -> None:
     --------
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from altnorm import AlternatingNormalizationClassifier
+    >>> from altnorm import AdjustedClassifier
     >>> from altnorm.deploy.onnx import register_converter
     >>> X, y = make_classification(500, 10, n_informative=4, n_classes=3, random_state=0)
-    >>> model = AlternatingNormalizationClassifier(GaussianNB()).fit(X, y)
+    >>> model = AdjustedClassifier(GaussianNB()).fit(X, y)
     >>> register_converter()
     >>> from skl2onnx import to_onnx
     >>> graph = to_onnx(model, X[:1], options={"zipmap": False}).graph
@@ -53,8 +53,8 @@ def register_converter() -> None:
             "register_converter needs skl2onnx; install it with pip install skl2onnx"
         ) from error
     update_registered_converter(
-        AlternatingNormalizationClassifier,
-        "AltnormAlternatingNormalizationClassifier",
+        AdjustedClassifier,
+        "AltnormAdjustedClassifier",
         calculate_linear_classifier_output_shapes,
         _convert,
         options=_OPTIONS,

@@ -1,0 +1,230 @@
+"""Cross-fitted alternating normalization: a row is adjusted only against rows of other folds.
+
+The first iteration is exact. Deeper ones follow the reference's own path
+(:func:`altnorm.method.scaling.reference_path`): a row that is one among many hardly moves it, so
+that is good enough to compare settings, and free of products. What is adopted is applied exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    as_array,
+    device,
+    put_rows,
+    quiet,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
+from altnorm.adjuster.validation import Sample, Validation, sample
+from altnorm.method.ambiguity import row_ambiguity
+from altnorm.method.kinds import Pairs
+from altnorm.method.normalizer import AlternatingNormalizer
+from altnorm.method.one_step import step_once
+from altnorm.method.scaling import LogReference, log_add, reference_path
+from altnorm.method.several_labels import binary_ambiguity
+from altnorm.method.two_classes import log_sigmoids
+
+K_MAX = 10
+"""Largest number of classes that ambiguity looks at."""
+
+
+class Setting(NamedTuple):
+    """One combination of hyper-parameters of alternating normalization."""
+
+    alpha: float
+    depth: int
+    threshold: float
+    reference: str
+    smoothing: float
+
+    def severity(self) -> tuple[float, ...]:
+        """Order among settings that score the same: the mildest first."""
+        return (self.depth, abs(math.log(self.alpha)), -self.threshold, -self.smoothing)
+
+
+class ClassPaths:
+    """Alternating normalization of rows that sum to 1, cross-fitted.
+
+    Parameters
+    ----------
+    data : Validation
+        The rows. Those without labels are outside every fold.
+    folds : ndarray of shape (n,) or None
+        Fold of each row with a label; None adjusts rows against all of them, as published.
+    """
+
+    def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
+        self.data = data
+        self.folds, self.outside = _samples(data, folds)
+        self.ambiguity = to_numpy(row_ambiguity(data.work, k_max=K_MAX))
+        self.more_ambiguity = to_numpy(row_ambiguity(data.unlabelled, k_max=K_MAX))
+
+    def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
+        """Yield the setting at each depth up to its own, with the probabilities of all rows.
+
+        Nothing comes where some fold has no reference row outside of it.
+        """
+        steps = [self._fold_path(setting, k) for k in range(len(self.outside))]
+        if any(step is None for step in steps):
+            return
+        rows = [self._in_doubt(setting, k) for k in range(len(self.outside))]
+        for depth in range(1, setting.depth + 1):
+            out = array_namespace(self.data.work).asarray(self.data.work, copy=True)
+            for inside, step in zip(rows, steps, strict=True):
+                assert step is not None
+                new = next(step)
+                if inside.size:
+                    mask = np.zeros(len(self.folds), dtype=bool)
+                    mask[inside] = True
+                    out = put_rows(out, mask, new)
+            yield setting._replace(depth=depth), out
+
+    def _in_doubt(self, setting: Setting, fold: int) -> np.ndarray:
+        return np.flatnonzero((self.folds == fold) & (self.ambiguity > setting.threshold))
+
+    def _fold_path(self, setting: Setting, fold: int) -> Iterator[Array] | None:
+        """Rows in doubt of one fold after each iteration against the rows of the others."""
+        reference, known = self._reference(setting, fold), self.outside[fold]
+        if not reference[1].size:
+            return None
+        b = take_rows(self.data.work, self._in_doubt(setting, fold))
+        return self._follow(b, *reference, known.prior, setting)
+
+    def _follow(
+        self, b: Array, log_a: Array, weight: np.ndarray, prior: np.ndarray, setting: Setting
+    ) -> Iterator[Array]:
+        xp, mass = array_namespace(log_a), setting.smoothing * weight.sum()
+        q = as_array(prior, log_a)
+        with quiet(np):
+            log_w, log_q = xp.log(as_array(weight, log_a)), xp.log(q)
+        log_mass = math.log(mass) if mass else None
+        path = reference_path(LogReference(log_a, log_w, log_q, setting.alpha, log_mass))
+        while True:
+            with quiet(np):
+                b = step_once(b, next(path), q, alpha=setting.alpha)
+            yield b
+
+    def _reference(self, setting: Setting, fold: int) -> tuple[Array, np.ndarray]:
+        """Logs of the rows that serve outside a fold, in memory of their own, and weights."""
+        known, data = self.outside[fold], self.data
+        high = setting.threshold if setting.reference == "confident" else math.inf
+        used = np.flatnonzero((self.ambiguity <= high) & (known.weight > 0))
+        more = data.unlabelled[self.more_ambiguity <= high]
+        # A class without labels stands in the reference with a sure row of its own.
+        missing = np.flatnonzero(known.absent)
+        weight = np.concatenate([known.weight[used], np.ones(len(more)), known.absent[missing]])
+        sure = np.eye(data.proba.shape[1])[missing]
+        xp, rows = array_namespace(data.work), take_rows(data.work, used)
+        rows = xp.astype(rows, widest_float(rows), copy=False)
+        parts = [xp.asarray(part, dtype=rows.dtype, device=device(rows)) for part in (more, sure)]
+        with quiet(np):
+            return xp.log(xp.concat([rows, *(part for part in parts if len(part))])), weight
+
+
+class LabelPaths:
+    """Alternating normalization of independent probabilities of yes, cross-fitted.
+
+    Parameters
+    ----------
+    data, folds
+        As for :class:`ClassPaths`. There is one prior of yes for all labels ("pairs"), or one
+        each ("labelwise").
+    """
+
+    def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
+        self.data, self.n_rows = data, len(data.proba)
+        folds, known = _samples(data, folds)
+        self.proba = np.concatenate([data.proba, data.unlabelled])
+        self.folds = np.append(folds, np.full(len(data.unlabelled), -1))
+        pooled = isinstance(data.kind, Pairs)
+        self.axis = None if pooled else 0
+        self.used = [one.weight > 0 for one in known]
+        self.priors = [one.prior[:1] if pooled else one.prior for one in known]
+        self.weight = np.append(data.weight, np.ones(len(data.unlabelled)))
+        self.ambiguity = binary_ambiguity(self.proba)
+        with quiet(np):
+            self.logits = logit(self.proba.astype(np.float64, copy=False))
+
+    def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
+        """Yield the setting at each depth up to its own, with the probabilities of all rows."""
+        serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")
+        some = serves.any(axis=1) & (self.weight > 0)
+        if not all((some & self._outside(k)).any() for k in range(len(self.priors))):
+            return
+        steps = [self._fold_path(setting, k) for k in range(len(self.priors))]
+        for depth in range(1, setting.depth + 1):
+            out = self.proba.copy()
+            with quiet(np):
+                for k, step in enumerate(steps):
+                    out[self.folds == k] = expit(next(step))
+            adjusted = np.where(self.ambiguity > setting.threshold, out, self.proba)
+            yield setting._replace(depth=depth), adjusted[: self.n_rows]
+
+    def _outside(self, fold: int) -> np.ndarray:
+        return np.append(self.used[fold], np.ones(len(self.data.unlabelled), dtype=bool))
+
+    def _fold_path(self, setting: Setting, fold: int) -> Iterator[np.ndarray]:
+        """Logits of one fold's rows after each iteration against the rows of the others."""
+        alpha, outside, y = setting.alpha, self._outside(fold), self.logits[self.folds == fold]
+        weight = np.broadcast_to(self.weight[outside, None], self.logits[outside].shape)
+        if setting.reference == "confident":
+            weight = weight * (self.ambiguity[outside] <= setting.threshold)
+        mass = setting.smoothing * weight.sum(axis=self.axis)
+        q = self.priors[fold]
+        with quiet(np):
+            log_q = np.log(q), np.log1p(-q)
+        z = self.logits[outside]
+        while True:
+            sums = [
+                np.log((weight * np.exp(alpha * part)).sum(axis=self.axis) + mass * np.exp(lq))
+                for part, lq in zip(log_sigmoids(z), log_q, strict=True)
+            ]
+            own = [alpha * part for part in log_sigmoids(y)]
+            kept = [
+                lq + o - log_add(o, s + 0 * o) for o, s, lq in zip(own, sums, log_q, strict=True)
+            ]
+            new = kept[0] - kept[1]
+            # Where prior or reference has only one of yes and no, there is nothing to weigh: the
+            # entry stays as it is.
+            y = np.where(np.isfinite(new) & np.isfinite(sums[0] - sums[1]), new, y)
+            yield y
+            step = (log_q[0] - sums[0]) - (log_q[1] - sums[1])
+            z = alpha * z + np.where(np.isfinite(step), step, 0.0)
+
+
+def _samples(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, list[Sample]]:
+    """Folds, and what may be known of the rows outside each; of all, where there are none."""
+    if folds is None:
+        every = np.ones(len(data.proba), dtype=bool)
+        return np.zeros(len(data.proba), dtype=int), [sample(data, every)]
+    return folds, [sample(data, folds != k) for k in range(int(folds.max()) + 1)]
+
+
+def make_paths(data: Validation, folds: np.ndarray | None) -> ClassPaths | LabelPaths:
+    """Return the cross-fit for the kind of labels."""
+    return (LabelPaths if data.kind.is_multilabel else ClassPaths)(data, folds)
+
+
+def fit_alternating(data: Validation, setting: Setting) -> AlternatingNormalizer:
+    """Fit a setting on all rows."""
+    known: Sample = sample(data, np.ones(len(data.proba), dtype=bool))
+    missing = np.flatnonzero(known.absent)
+    weight = np.concatenate([known.weight, np.ones(len(data.unlabelled)), known.absent[missing]])
+    rows = data.work
+    if len(weight) > rows.shape[0]:
+        sure = np.eye(rows.shape[1], dtype=data.proba.dtype)[missing]
+        rows = np.concatenate([data.proba, data.unlabelled, sure])
+    normalizer = AlternatingNormalizer(
+        **setting._asdict(), k_max=K_MAX, prior=known.prior, multilabel=data.kind.multilabel
+    )
+    return normalizer.fit(rows, sample_weight=None if (weight == 1).all() else weight)

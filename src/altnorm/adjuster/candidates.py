@@ -1,0 +1,338 @@
+"""What competes for the probabilities: temperature, bias, matrix, alternating normalization.
+
+Every candidate is cross-fitted on the same folds and tells the log-probability of each row's label
+under a fit that has not seen the row's fold. Whole probabilities are worked out when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.special import expit, log_expit, logit
+
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    entries_at,
+    log_softmax,
+    quiet,
+    softmax,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
+from altnorm.adjuster.alternating_paths import Setting, fit_alternating, make_paths
+from altnorm.adjuster.shim import bias_path, matrix_path
+from altnorm.adjuster.validation import Validation
+from altnorm.evidence.scores import NEG_LOG_LOSS
+from altnorm.families import (
+    BiasCorrectedTemperature,
+    Identity,
+    LabelwiseScaling,
+    MatrixScaling,
+)
+from altnorm.families.crossfit import STRENGTHS, CrossFit, Path, cross_fit
+from altnorm.families.labelwise import labelwise_path
+from altnorm.families.likelihood import Likelihood, fit_slope
+
+FAMILIES = ("alternating", "bias", "matrix")
+"""The families that a user may choose from; a temperature always competes."""
+
+LABELS_PER_CLASS = 5
+"""Labels per class below which a matrix only learns noise."""
+
+LARGEST_WORK = 1e9
+"""Rows times classes squared beyond which a matrix takes longer than all else."""
+
+PENALTIES = ("ridge", "cauchy")
+"""What a matrix may expect: many small confusions, or few large ones."""
+
+MENU = tuple(
+    Setting(alpha, 5, 0.25, "all", smoothing) for alpha in (0.5, 1.0, 2.0) for smoothing in (0, 0.1)
+)
+"""Alternating normalization as it competes, each at every depth: as good as the paper's grid."""
+
+TEMPERATURE_SHRINKAGE = 1.0
+"""Pulls the logarithm of a slope to 0 as one row would: labels that are all right need it."""
+
+_MOST_ENTRIES = 2**21  # probabilities that one temperature is fitted to: it needs no more
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to better probabilities, cross-fitted.
+
+    Attributes
+    ----------
+    family : str
+        "temperature", "bias", "matrix", "alternating" or "none".
+    params : dict
+        Its setting.
+    log_p : ndarray of shape (n,)
+        Log-probability of each row's label; of several labels per row their mean.
+    proba : callable
+        Cross-fitted probabilities, (n, m).
+    fit : callable
+        Fits it on all rows: the model, and the temperature that follows.
+    """
+
+    family: str
+    params: dict[str, Any]
+    log_p: np.ndarray
+    proba: Callable[[], np.ndarray]
+    fit: Callable[[], tuple[Any, float]]
+
+    def log_loss(self, weight: np.ndarray) -> float:
+        """Mean cross-fitted log loss."""
+        return -float(np.average(self.log_p, weights=weight))
+
+
+class Competitors(NamedTuple):
+    """All candidates, and why some families do not compete."""
+
+    untouched: Candidate
+    temperature: Candidate
+    others: list[Candidate]
+    skipped: dict[str, str]
+    own_decisions: dict[Setting, np.ndarray]  # of alternating normalization, without a temperature
+
+    def all(self) -> list[Candidate]:
+        """Every candidate, the mildest first."""
+        return [self.untouched, self.temperature, *self.others]
+
+
+class CrossFitter:
+    """Cross-fits candidates on one assignment of rows to folds.
+
+    Parameters
+    ----------
+    data : Validation
+        The rows.
+    folds : ndarray of shape (n,)
+        Fold of each row.
+    calibrate : bool, default=True
+        Whether a temperature follows alternating normalization.
+    """
+
+    def __init__(self, data: Validation, folds: np.ndarray, *, calibrate: bool = True) -> None:
+        self.data, self.folds, self.calibrate = data, folds, calibrate
+        self.rows = to_scores(data, data.work)
+        self.lowest = float(np.log(np.finfo(data.proba.dtype).eps))
+        self.own_decisions: dict[Setting, np.ndarray] = {}
+
+    def compete(self, families: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
+        """Cross-fit the best setting of each family."""
+        reasons = {name: self.obstacle(name) for name in families}
+        makers: dict[str, list[Callable[[], Candidate | None]]] = {
+            "alternating": [self.alternating],
+            "bias": [partial(self._best_of_path, "bias")],
+            "matrix": [partial(self._best_of_path, "matrix", penalty) for penalty in PENALTIES],
+        }
+        tasks = [make for name in families if not reasons[name] for make in makers[name]]
+        found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
+        others = [candidate for candidate in found if candidate is not None]
+        skipped = {name: reason for name, reason in reasons.items() if reason}
+        untouched, temperature = self.untouched(), self.temperature()
+        return Competitors(untouched, temperature, others, skipped, self.own_decisions)
+
+    def again(self, candidate: Candidate) -> Candidate:
+        """Cross-fit the setting of a candidate that comes from other folds."""
+        if candidate.family == "alternating":
+            return self.at_setting(Setting(**candidate.params))
+        if candidate.family in ("temperature", "none"):
+            return self.temperature() if candidate.family == "temperature" else self.untouched()
+        path, fit = self._family(candidate.family, candidate.params.get("penalty", "ridge"))
+        found = self._cross_fit(path, [candidate.params["strength"]])
+        return self._of_path(candidate.family, found, 0, fit)
+
+    def obstacle(self, family: str) -> str:
+        """Why a family is not worth trying on these data; empty if it is."""
+        n, m = self.data.proba.shape
+        if family != "matrix":
+            return ""
+        if self.data.kind.is_multilabel:
+            return "several_labels"
+        if n < LABELS_PER_CLASS * m:
+            return "too_few_labels"
+        return "too_much_work" if float(n) * m * m > LARGEST_WORK else ""
+
+    def untouched(self) -> Candidate:
+        """Return the predictions as they came."""
+        log_p = self._label_log_p(self.rows, self.data.labels)
+        proba = self.data.proba
+        return Candidate("none", {}, log_p, lambda: proba, lambda: (self._identity(), 1.0))
+
+    def _identity(self) -> Identity:
+        return Identity(multilabel=self.data.kind.multilabel).fit(self.data.proba[:1])
+
+    def temperature(self) -> Candidate:
+        """Return one temperature for all."""
+        path = partial(temperature_path, kind=self.data.kind.is_multilabel)
+
+        def fit(_: float) -> tuple[Any, float]:
+            (last,) = path(self.rows, self.data.labels, self.data.weight, (0.0,))
+            return self._identity(), 1 / last.slope
+
+        return self._of_path("temperature", self._cross_fit(path, (0.0,)), 0, fit)
+
+    def alternating(self) -> Candidate | None:
+        """Return the best setting of the menu of alternating normalization, and a temperature."""
+        paths, best, least = make_paths(self.data, self.folds), None, np.inf
+        some = self._some_rows()
+        for start in MENU:
+            for setting, proba in paths.path(start):
+                self.own_decisions[setting] = self.data.kind.decide(proba)
+                loss = self._loss_after_temperature(take_rows(proba, some), some)
+                if loss < least:
+                    best, least = setting, loss
+        return None if best is None else self.at_setting(best)
+
+    def _some_rows(self) -> np.ndarray:
+        n, m = self.data.proba.shape
+        return np.arange(0, n, max(1, n * m // _MOST_ENTRIES))
+
+    def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
+        scores, labels = to_scores(self.data, proba), self.data.labels[rows]
+        weight = self.data.weight[rows]
+        if self.calibrate:
+            kind = self.data.kind.is_multilabel
+            (fit,) = temperature_path(scores, labels, weight, (0.0,), kind=kind)
+            scores = fit.scores(scores)
+        return -float(weight @ self._label_log_p(scores, labels))
+
+    def at_setting(self, setting: Setting) -> Candidate:
+        """Return one setting of alternating normalization, and a temperature."""
+        *_, (_, proba) = make_paths(self.data, self.folds).path(setting)
+        params = setting._asdict()
+        if not self.calibrate:
+            log_p = self._label_log_p(to_scores(self.data, proba), self.data.labels)
+            whole = to_numpy(proba)
+            plain = partial(fit_alternating, self.data, setting)
+            return Candidate("alternating", params, log_p, lambda: whole, lambda: (plain(), 1.0))
+        kind, scores = self.data.kind.is_multilabel, to_scores(self.data, proba)
+        path = partial(temperature_path, kind=kind)
+        known = self.data.labels, self.data.weight
+        found = cross_fit(path, scores, *known, self.folds, (0.0,))
+        (last,) = path(scores, *known, (0.0,))
+
+        def fit() -> tuple[Any, float]:
+            # The cross-fitted rows stand for new ones better than those the fit has seen.
+            return fit_alternating(self.data, setting), 1 / last.slope
+
+        log_p = self._clip(found.label_log_p[0])
+        return Candidate(
+            "alternating", params, log_p, lambda: to_numpy(found.proba(0, scores)), fit
+        )
+
+    def _family(self, name: str, penalty: str) -> tuple[Path, Callable[[float], tuple[Any, float]]]:
+        """The path of a family, and its fit on all rows at a strength."""
+        data = self.data
+        if name == "matrix":
+            path: Path = partial(matrix_path, penalty=penalty)
+            make: Callable[[float], Any] = partial(MatrixScaling, penalty=penalty)
+        elif data.kind.is_multilabel:
+            path, make = labelwise_path, LabelwiseScaling
+        else:
+            path, make = bias_path, BiasCorrectedTemperature
+
+        def fit(strength: float) -> tuple[Any, float]:
+            rows = data.proba if name == "matrix" else data.work
+            model = make(strength).fit(rows, data.labels, sample_weight=data.weight)
+            if data.kind.is_multilabel:
+                model.multilabel = data.kind.multilabel
+            return model, 1.0
+
+        return path, fit
+
+    def _best_of_path(self, name: str, penalty: str = "ridge") -> Candidate:
+        path, fit = self._family(name, penalty)
+        found = self._cross_fit(path, STRENGTHS)
+        params = {"penalty": penalty} if name == "matrix" else {}
+        return self._of_path(name, found, found.best(self.data.weight), fit, **params)
+
+    def _cross_fit(self, path: Path, strengths: Sequence[float]) -> CrossFit:
+        return cross_fit(path, self.rows, self.data.labels, self.data.weight, self.folds, strengths)
+
+    def _of_path(
+        self,
+        name: str,
+        found: CrossFit,
+        k: int,
+        fit: Callable[[float], tuple[Any, float]],
+        **params: Any,
+    ) -> Candidate:
+        strength = found.strengths[k]
+        if name != "temperature":
+            params = {"strength": strength, **params}
+        return Candidate(
+            name,
+            params,
+            self._clip(found.label_log_p[k]),
+            lambda: to_numpy(found.proba(k, self.rows)),
+            lambda: fit(strength),
+        )
+
+    def _clip(self, log_p: np.ndarray) -> np.ndarray:
+        """As in scikit-learn: one zero must not decide the mean over all rows."""
+        if self.data.kind.is_multilabel:
+            log_p = log_p / self.data.proba.shape[1]
+        return np.maximum(log_p, self.lowest)
+
+    def _label_log_p(self, scores: Array, labels: np.ndarray) -> np.ndarray:
+        """Log-probability of labels, given log-probabilities or log-odds."""
+        kind = self.data.kind.is_multilabel
+        return self._clip(Tempered(1.0, kind).label_log_p(scores, labels))
+
+
+def to_scores(data: Validation, proba: Array) -> Array:
+    """Log-probabilities, or log-odds with several labels, in double precision."""
+    xp = array_namespace(proba)
+    with quiet(np):
+        wide = xp.astype(proba, widest_float(proba), copy=False)
+        return np.asarray(logit(wide)) if data.kind.is_multilabel else xp.log(wide)
+
+
+def score_rows(data: Validation, proba: np.ndarray) -> np.ndarray:
+    """Log-probability of each row's label; of several labels per row their mean."""
+    return NEG_LOG_LOSS.per_row(data.labels, proba)  # type: ignore[misc]
+
+
+class Tempered(NamedTuple):
+    """Scores times a slope."""
+
+    slope: float
+    kind: bool  # whether there are several labels per row
+
+    def scores(self, rows: Array) -> Array:
+        """Log-probabilities up to a constant, or log-odds."""
+        return self.slope * rows
+
+    def proba(self, rows: Array) -> Array:
+        """Probabilities, (n, m)."""
+        scores = self.scores(rows)
+        return np.asarray(expit(scores)) if self.kind else softmax(scores)
+
+    def label_log_p(self, rows: Array, labels: np.ndarray) -> np.ndarray:
+        """Log-probability of what the labels of each row say, (n,)."""
+        scores = self.scores(rows)
+        if not self.kind:
+            return entries_at(log_softmax(scores), labels)
+        return np.asarray(log_expit(np.where(labels, scores, -scores)).sum(axis=1))
+
+
+def temperature_path(
+    rows: Array, labels: np.ndarray, weight: np.ndarray, strengths: Sequence[float], *, kind: bool
+) -> Iterator[Tempered]:
+    """Yield the one fit of a temperature; it has no penalty to choose."""
+    if kind:  # every label of a row is a row of two classes
+        weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
+        rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
+    eps = float(array_namespace(rows).finfo(rows.dtype).eps)
+    loss = Likelihood.build(rows, labels, weight, eps)
+    for _ in strengths:
+        yield Tempered(fit_slope(loss, shrink=TEMPERATURE_SHRINKAGE), kind)

@@ -1,0 +1,357 @@
+"""The choice: which probabilities, which decisions, and what the evidence for them is.
+
+Probabilities first: the candidate of least cross-fitted log loss, if that is proved to be below a
+temperature's. Then the decision that the purpose asks for, on these probabilities. It is adopted if
+the cross-fitted score of the purpose rises and there is evidence: from the probabilities, or from a
+paired test of the score itself. There is no second choice, so what is tested is what is applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from altnorm._base.arrays import to_numpy
+from altnorm.adjuster.alternating_paths import Setting
+from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, to_scores
+from altnorm.adjuster.validation import Validation
+from altnorm.decisions import Decision
+from altnorm.evidence.attribution import attribute_gain
+from altnorm.evidence.folds import (
+    CLUSTER_ROWS,
+    deal_by_likeness,
+    has_near_copies,
+    like_rows,
+)
+from altnorm.evidence.paired import Paired, paired_test
+from altnorm.evidence.scores import NEG_LOG_LOSS
+from altnorm.evidence.verdict import Caution, Verdict, count_changes
+
+ONE_ERROR = 1.0
+"""Standard errors by which the score must rise where the probabilities are the evidence: the usual
+one-standard-error rule. Without it decisions change where only the confidence was wrong."""
+
+
+class Judge:
+    """Compares cross-fitted probabilities and decisions with those that came in.
+
+    Parameters
+    ----------
+    data : Validation
+        The rows and the purpose.
+    folds : ndarray of shape (n,)
+        Fold of each row: rules that look at labels are fitted outside of it.
+    significance : float
+        One-sided level of the tests.
+    """
+
+    def __init__(self, data: Validation, folds: np.ndarray, significance: float) -> None:
+        self.data, self.folds, self.significance = data, folds, significance
+        self.clusters = data.clusters()
+        self.plain = data.purpose.plain(data.proba.shape[1])
+        self.before = self.plain.codes(data.proba)
+
+    def log_loss_test(self, candidate: Candidate, other: Candidate) -> Paired:
+        """Test whether the log loss of a candidate is below that of another."""
+        weight = self.data.weight
+        rows = weight / weight.sum() * (candidate.log_p - other.log_p)
+        return paired_test(rows, weight, self.clusters)
+
+    def proves(self, test: Paired) -> bool:
+        """Whether a gain is significant."""
+        return test.gain > 0 and test.one_sided < self.significance
+
+    def trial(self, candidate: Candidate, *, proved: bool) -> Trial:
+        """Put the decisions that the purpose makes of a candidate's probabilities to the test."""
+        proba = candidate.proba()
+        codes = self.decide(proba)
+        by_proba = self.data.purpose.score.needs == "proba"
+        scored = (self.data.proba, proba) if by_proba else (self.before, codes)
+        return self.compare(candidate, codes, scored, proved=proved)
+
+    def best_setting(self, tried: dict[Setting, np.ndarray], rows: Any = slice(None)) -> Setting:
+        """Return the setting whose decisions score best on some rows; of equals the mildest."""
+        data, score = self.data, self.data.purpose.score
+        known = data.labels[rows], data.weight[rows]
+
+        def order(setting: Setting) -> tuple[float, ...]:
+            return (-score(known[0], tried[setting][rows], known[1]), *setting.severity())
+
+        return min(tried, key=order)
+
+    def own_trial(self, candidate: Candidate, codes: np.ndarray) -> Trial:
+        """Put a method's own decisions to the test, whatever the purpose's rule is."""
+        return self.compare(candidate, codes, (self.before, codes), rule=self.plain)
+
+    def compare(
+        self,
+        candidate: Candidate,
+        codes: np.ndarray,
+        scored: tuple[np.ndarray, np.ndarray],
+        *,
+        proved: bool = False,
+        rule: Decision | None = None,
+    ) -> Trial:
+        """Test a candidate's decisions, given what the score looks at before and after."""
+        if np.array_equal(*scored):
+            rows = np.zeros(len(codes))
+        else:
+            known = self.data.labels, *scored, self.data.weight
+            rows = attribute_gain(self.data.purpose.score, *known, self.data.blocks())
+        test = paired_test(rows, self.data.weight, self.clusters)
+        return Trial(self, candidate, codes, rows, test, proved, scored, rule)
+
+    def decide(self, proba: np.ndarray) -> np.ndarray:
+        """Decide each row by the rule that the rows of the other folds give."""
+        data, purpose = self.data, self.data.purpose
+        if purpose.is_argmax or purpose.costs is not None:
+            return purpose.fit(proba, data.labels, data.weight).codes(proba)
+        codes = np.empty_like(self.before)
+        for k in range(int(self.folds.max()) + 1):
+            inside = self.folds == k
+            known = proba[~inside], data.labels[~inside], data.weight[~inside]
+            codes[inside] = purpose.fit(*known).codes(proba[inside])
+        return codes
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A candidate's decisions, cross-fitted, and what they gain."""
+
+    judge: Judge
+    candidate: Candidate
+    codes: np.ndarray
+    rows: np.ndarray  # (n,) what each row adds to the gain
+    test: Paired
+    proved: bool  # whether its probabilities are proved to be better than a temperature's
+    scored: tuple[np.ndarray, np.ndarray]  # before and after, as the score needs them
+    rule: Decision | None = None  # where it is not the purpose's
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the score rises and there is evidence for it."""
+        if not self.test.gain > 0:
+            return False
+        from_probabilities = self.proved and self.test.errors >= ONE_ERROR
+        return from_probabilities or self.judge.proves(self.test)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not accepted, as a code; empty if it is."""
+        if np.array_equal(*self.scored):
+            return "identical"
+        if self.accepted:
+            return ""
+        return "not_significant" if self.test.gain > 0 else "no_gain"
+
+    def beats(self, other: Trial) -> bool:
+        """Whether its decisions are better than another trial's by more than one error."""
+        difference = paired_test(
+            self.rows - other.rows, self.judge.data.weight, self.judge.clusters
+        )
+        return difference.errors >= ONE_ERROR
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The evidence, in the user's units."""
+        data, score = self.judge.data, self.judge.data.purpose.score
+        before, after = (score(data.labels, pred, data.weight) for pred in self.scored)
+        return Verdict(
+            score.name,
+            before,
+            after,
+            self.test.gain,
+            self.test.p_value,
+            self.test.ci_low,
+            self.test.ci_high,
+            self.test.std_error,
+            len(data.proba),
+            *count_changes(data.labels, self.judge.before, self.codes),
+            adopted=self.accepted,
+            reason=self.reason,
+            significance=self.judge.significance,
+            in_points=score.in_points,
+            multilabel=data.kind.is_multilabel,
+            is_decision=True,
+            evidence=self._evidence(),
+        )
+
+    def _evidence(self) -> str:
+        """What the evidence is, as a code: the score's own test, or the probabilities."""
+        if not self.accepted:
+            return ""
+        return "score" if self.judge.proves(self.test) else "log_loss"
+
+    def decision(self) -> Decision:
+        """Fit the rule to all cross-fitted rows."""
+        data = self.judge.data
+        if self.rule is not None:
+            return self.rule
+        return data.purpose.fit(self.candidate.proba(), data.labels, data.weight)
+
+
+class Choice(NamedTuple):
+    """What is applied, and the trial that led to it."""
+
+    candidate: Candidate  # whose probabilities are applied
+    decision: Decision
+    trial: Trial
+    mildest: Candidate  # what the probabilities had to beat
+    adopted: bool
+
+
+def choose(
+    judge: Judge, fitter: CrossFitter, competitors: Competitors, *, calibrate: bool
+) -> Choice:
+    """Choose probabilities, then decisions.
+
+    Alternating normalization was made for decisions, so its own compete as well.
+
+    Where the decisions are not adopted, the probabilities fall back to the temperature: it changes
+    no decision.
+    """
+    untouched, temperature = competitors.untouched, competitors.temperature
+    weight = judge.data.weight
+    mildest = min((untouched, temperature), key=lambda c: c.log_loss(weight))
+    trial = _main_trial(judge, competitors, mildest)
+    rival = _own_decisions(judge, fitter, competitors, calibrate=calibrate)
+    if rival is not None and rival.accepted and (not trial.accepted or rival.beats(trial)):
+        trial = rival
+    fallback = mildest if calibrate else untouched
+    if not trial.accepted:
+        return Choice(fallback, judge.plain, trial, mildest, adopted=False)
+    kept = trial.candidate.family not in ("none", "temperature")
+    applied = trial.candidate if kept else fallback
+    return Choice(applied, trial.decision(), trial, mildest, adopted=True)
+
+
+def refuse(
+    judge: Judge, competitors: Competitors, choice: Choice, *, calibrate: bool, reason: str
+) -> Choice:
+    """Return the choice to change no decision, and nothing at all where the input looks wrong."""
+    untouched = reason == "suspect_input" or not calibrate
+    candidate = competitors.untouched if untouched else choice.mildest
+    return choice._replace(candidate=candidate, decision=judge.plain, adopted=False)
+
+
+def try_likeness(judge: Judge, choice: Choice, *, calibrate: bool) -> tuple[list[Caution], str]:
+    """Say whether the gain is still there when like rows are kept together.
+
+    Returns
+    -------
+    cautions : list of Caution
+        One if it is not.
+    refused : str
+        Why nothing must be adopted, as a code: rows have near copies, too. Else empty.
+    """
+    data, trial = judge.data, choice.trial
+    n_folds = int(judge.folds.max()) + 1
+    if not trial.accepted or data.groups is not None or len(data.proba) < CLUSTER_ROWS * n_folds:
+        return [], ""
+    rows = like_rows(to_numpy(to_scores(data, data.proba)), odds=data.kind.is_multilabel)
+    folds = deal_by_likeness(rows, n_folds)
+    again = CrossFitter(data, folds, calibrate=calibrate).again(trial.candidate)
+    gain = Judge(data, folds, judge.significance).trial(again, proved=trial.proved).test
+    if gain.errors >= ONE_ERROR:
+        return [], ""
+    text = (
+        "The gain is not there when like rows are kept together in the cross-validation: it may "
+        "rest on rows that resemble each other. Look at a test set."
+    )
+    near = has_near_copies(rows)
+    return [Caution("likeness", text, gain.gain, serious=near)], "near_copies" if near else ""
+
+
+def _main_trial(judge: Judge, competitors: Competitors, mildest: Candidate) -> Trial:
+    weight, purpose = judge.data.weight, judge.data.purpose
+    if not competitors.others:
+        return judge.trial(mildest, proved=False)
+    best = min(competitors.others, key=lambda c: c.log_loss(weight))
+    proved = judge.proves(judge.log_loss_test(best, mildest))
+    no_worse = best.log_loss(weight) <= competitors.untouched.log_loss(weight)
+    # A rule that needs no labels can be judged by its own score; others need probabilities that
+    # are right.
+    usable = proved or (no_worse and purpose.is_argmax and purpose.score.needs == "labels")
+    return judge.trial(best if usable else mildest, proved=proved)
+
+
+def _own_decisions(
+    judge: Judge, fitter: CrossFitter, competitors: Competitors, *, calibrate: bool
+) -> Trial | None:
+    """Put alternating normalization's own decisions to the test, at its setting of best score.
+
+    Each fold is judged under the setting that is best on the others. Probabilities that are worse
+    than those that came in are no option.
+    """
+    score, tried = judge.data.purpose.score, competitors.own_decisions
+    if not tried or score.needs == "proba":
+        return None
+    best = judge.best_setting(tried)
+    candidate = fitter.at_setting(best)
+    weight = judge.data.weight
+    if calibrate and candidate.log_loss(weight) > competitors.untouched.log_loss(weight):
+        return None
+    codes = np.empty_like(judge.before)
+    for k in range(int(judge.folds.max()) + 1):
+        inside = judge.folds == k
+        codes[inside] = tried[judge.best_setting(tried, ~inside)][inside]
+    return judge.own_trial(candidate, codes)
+
+
+def log_loss_verdict(
+    judge: Judge, candidate: Candidate, other: Candidate, *, adopted: bool
+) -> Verdict:
+    """Compare the log loss of two candidates; larger is better, so both are negative."""
+    test, weight = judge.log_loss_test(candidate, other), judge.data.weight
+    reason = "" if adopted else "no_gain" if test.gain <= 0 else "not_significant"
+    before, after = -other.log_loss(weight), -candidate.log_loss(weight)
+    same = candidate is other
+    return Verdict(
+        NEG_LOG_LOSS.name,
+        before,
+        after,
+        test.gain,
+        test.p_value,
+        test.ci_low,
+        test.ci_high,
+        test.std_error,
+        len(judge.data.proba),
+        n_changed=0,
+        n_fixed=0,
+        n_broken=0,
+        adopted=adopted,
+        reason="identical" if same else reason,
+        significance=judge.significance,
+        in_points=False,
+        multilabel=judge.data.kind.is_multilabel,
+        is_decision=True,
+    )
+
+
+def family_verdicts(
+    judge: Judge, competitors: Competitors, mildest: Candidate
+) -> dict[str, Verdict]:
+    """Compare the log loss of each family with that of a temperature."""
+    weight, found = judge.data.weight, dict[str, Verdict]()
+    for candidate in sorted(competitors.others, key=lambda c: -c.log_loss(weight)):
+        passes = judge.proves(judge.log_loss_test(candidate, mildest))
+        found[candidate.family] = log_loss_verdict(judge, candidate, mildest, adopted=passes)
+    nothing = log_loss_verdict(judge, mildest, mildest, adopted=False)
+    for name, reason in competitors.skipped.items():
+        found[name] = replace(nothing, reason=reason)
+    return found
+
+
+def candidates_table(candidates: list[Candidate], weight: np.ndarray) -> dict[str, np.ndarray]:
+    """The candidates as a table, one entry each; what a family lacks is NaN or empty."""
+    names = dict.fromkeys(name for candidate in candidates for name in candidate.params)
+    texts = {"reference": "", "penalty": ""}
+    table = {"family": np.array([candidate.family for candidate in candidates])}
+    for name in names:
+        missing = texts.get(name, np.nan)
+        table[name] = np.array([candidate.params.get(name, missing) for candidate in candidates])
+    table["log_loss"] = np.array([candidate.log_loss(weight) for candidate in candidates])
+    return table

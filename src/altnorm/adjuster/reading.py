@@ -1,0 +1,108 @@
+"""From what a user passes to `fit` to clean validation data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
+from altnorm._base.errors import InputError
+from altnorm._base.unlabelled import has_label
+from altnorm.adjuster.validation import Validation
+from altnorm.decisions import resolve_purpose
+from altnorm.method.estimator import read_weight, require_labels, resolve_classes
+from altnorm.method.kinds import kind_of
+
+LEAST_ENTRIES = 2**18
+"""Probabilities below which host memory is as fast as a device."""
+
+HOST = 1  # what DLPack calls the memory of the CPU
+
+
+def read_validation(
+    estimator: Any, proba: Any, y: Any, sample_weight: Any, groups: Any
+) -> Validation:
+    """Check validation data; set `classes_` and what scikit-learn wants to know of the input."""
+    require_labels(estimator, y)
+    checked, _ = estimator._check_fit(proba)
+    known, labels = _read_labels(estimator, y, checked)
+    weight = read_weight(sample_weight, checked.shape[0])
+    kind = kind_of(estimator)
+    costs = getattr(estimator, "costs", None)
+    purpose = resolve_purpose(estimator.scoring, costs, kind, estimator.classes_)
+    rows = checked if known.all() else take_rows(checked, known)  # no needless copy
+    return Validation(
+        to_numpy(rows),
+        labels,
+        np.ones(int(known.sum())) if weight is None else _positive(weight[known]),
+        _read_groups(groups, known),
+        to_numpy(take_rows(checked, ~known)),
+        kind,
+        estimator.prior,
+        purpose,
+        rows if _is_worth_a_device(rows) else None,
+    )
+
+
+def _positive(weight: np.ndarray) -> np.ndarray:
+    if weight.sum() > 0:
+        return weight
+    raise InputError(
+        "`sample_weight` must be positive for some rows with a label",
+        "all are 0",
+        "Pass weights, or none.",
+        value=0.0,
+        code="sample_weight",
+    )
+
+
+def _read_labels(estimator: Any, y: Any, proba: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows have labels, and these: class codes, or booleans of shape (n, m)."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and not np.array_equal(estimator.classes_, np.arange(proba.shape[1])):
+        names = estimator.classes_  # column names that scikit-learn does not keep
+    known, y = has_label(on_host(y), tuple(proba.shape), names)
+    kind = kind_of(estimator)
+    labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
+    estimator.classes_ = resolve_classes(kind.class_labels(labels), proba.shape[1], names)
+    return known, kind.encode(labels, estimator.classes_)
+
+
+def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
+    """Number the groups of the rows with labels, in the order in which they come."""
+    if groups is None:
+        return None
+    values = np.asarray(on_host(groups))
+    if values.shape != known.shape:
+        raise InputError(
+            "`groups` must have one entry per row",
+            f"its shape is {values.shape} and there are {known.size} rows",
+            "Pass the group of each row.",
+            value=values.shape,
+            code="shape",
+        )
+    listed = values[known].tolist()
+    missing = [i for i, value in enumerate(listed) if value is None or value != value]
+    if missing:
+        raise InputError(
+            "Every row must have a group",
+            f"{len(missing)} of {known.size} rows have none, the first is row {missing[0]}",
+            "Give a row that belongs to no group one of its own.",
+            value=None,
+            code="groups",
+        )
+    # By what they are, not by order: names and numbers may be mixed.
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
+
+
+def _is_worth_a_device(rows: Array) -> bool:
+    """Whether to work on the rows where they are, and not on their copy in host memory.
+
+    Libraries round differently, so few rows, of which it takes no longer, are left to NumPy.
+    """
+    if not is_foreign(rows) or int(rows.__dlpack_device__()[0]) == HOST:
+        return False
+    return math.prod(rows.shape) >= LEAST_ENTRIES

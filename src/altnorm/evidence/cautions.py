@@ -1,0 +1,294 @@
+"""What the evidence cannot see, said with a number; and input that is probably wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
+
+from altnorm.evidence.verdict import Caution, Verdict
+
+MANY_DUPLICATES = 0.05  # share of rows
+CLEAR_FALL = 0.01  # of balanced accuracy
+LOST_RECALL = 0.02  # a class that is recognised less often is lost
+CLEAR_ERRORS = 2.0  # standard errors beyond which a difference is clear
+SWAPPED = 0.5  # recall of a class once its column is put right: far above that of a mistake
+TRAINED_ACCURACY = 0.95  # of predictions on the rows that a classifier was trained on
+TRAINED_GAP = 0.1  # by which these are more accurate than confident
+ALIKE = 0.1  # correlation of rows that follow each other
+ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
+DIRECTIONS = 16
+REALISTIC = 100  # times as many rows as there are: nobody labels more
+POWER = 0.84  # standard errors beyond the border for a power of 80 %
+
+
+class Labelled(NamedTuple):
+    """Rows with one class each, and what is decided about them."""
+
+    proba: np.ndarray  # (n, m) as they came
+    labels: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,)
+    classes: np.ndarray  # (m,) names
+
+
+def find_suspicions(rows: Labelled) -> list[Caution]:
+    """Say what makes the input look wrong: nothing should be learnt from it.
+
+    Parameters
+    ----------
+    rows : Labelled
+        Validation rows.
+
+    Returns
+    -------
+    list of Caution
+        At most one of each kind; all are serious.
+    """
+    if np.unique(rows.labels[rows.weight > 0]).size == 1:
+        name = rows.classes[rows.labels[rows.weight > 0][0]]
+        text = f"All labels are {name!s}: nothing can be learnt from a single class."
+        return [Caution("one_class", text, 1.0, serious=True)]
+    found = [_swapped_columns(rows), _below_chance(rows), _trained_on(rows)]
+    return list(_present(found))[:1]
+
+
+def _present(found: list[Caution | None]) -> Iterator[Caution]:
+    return (caution for caution in found if caution is not None)
+
+
+def _swapped_columns(rows: Labelled) -> Caution | None:
+    """Columns that would be right under another class's name."""
+    m = rows.classes.size
+    table = np.zeros((m, m))
+    np.add.at(table, (rows.labels, rows.proba.argmax(axis=1)), rows.weight)
+    true = table.sum(axis=1)
+    if m > 2000:  # the assignment takes the cube of it
+        return None
+    _, column = linear_sum_assignment(-table)
+    recall = np.divide(table, true[:, None], out=np.zeros((m, m)), where=true[:, None] > 0)
+    now, then = recall.diagonal(), recall[np.arange(m), column]
+    moved = np.flatnonzero((column != np.arange(m)) & (then > SWAPPED) & (now < 1 / m))
+    # All columns of an exchange must look exchanged: one class may be mistaken for another.
+    moved = moved[np.isin(column[moved], moved)]
+    if len(moved) < 2:
+        return None
+    names = " and ".join(str(rows.classes[j]) for j in moved[:2])
+    text = (
+        f"The columns of {names} look exchanged: rows of {rows.classes[moved[0]]} are predicted to "
+        f"be {rows.classes[column[moved[0]]]} in {then[moved[0]]:.0%} of cases. Put the columns "
+        "into the order of the classes."
+    )
+    return Caution("swapped_columns", text, float(len(moved)), serious=True)
+
+
+def _below_chance(rows: Labelled) -> Caution | None:
+    """Labels that agree with the predictions less often than if they were dealt at random."""
+    share = rows.weight / rows.weight.sum()
+    m, decided = rows.classes.size, rows.proba.argmax(axis=1)
+    agreement = float(share @ (decided == rows.labels))
+    chance = float(np.bincount(decided, share, m) @ np.bincount(rows.labels, share, m))
+    error = np.sqrt(chance * (1 - chance) * float(share @ share))
+    if agreement > chance - norm.isf(0.001) * error:
+        return None
+    text = (
+        f"Predictions agree with the labels in {agreement:.1%} of rows, less often than by chance "
+        f"({chance:.1%}). Check that rows, columns and labels are in the same order."
+    )
+    return Caution("below_chance", text, agreement, serious=True)
+
+
+def _trained_on(rows: Labelled) -> Caution | None:
+    """Predictions that are nearly always right and do not know it: of rows seen in training."""
+    share = rows.weight / rows.weight.sum()
+    accuracy = float(share @ (rows.proba.argmax(axis=1) == rows.labels))
+    confidence = float(share @ rows.proba.max(axis=1))
+    if accuracy < TRAINED_ACCURACY or accuracy - confidence < TRAINED_GAP:
+        return None
+    text = (
+        f"Predictions are right in {accuracy:.1%} of rows, but only {confidence:.1%} sure on "
+        "average. Predictions of rows that the classifier was trained on look so: fit on rows that "
+        "it has not seen."
+    )
+    return Caution("trained_on", text, accuracy - confidence, serious=True)
+
+
+def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution]:
+    """Say what about single-label rows a reader should know, whatever is adopted."""
+    found = [_unseen_classes(rows), _below_majority(rows)]
+    if not grouped:
+        found.append(_alike(rows))
+    return list(_present(found))
+
+
+def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
+    """Say that many rows repeat others exactly."""
+    labels = labels.reshape(len(labels), -1)
+    # Equal rows have equal projections, and others practically never.
+    rng = np.random.default_rng(0)
+    keys = proba @ rng.normal(size=proba.shape[1]) + labels @ rng.normal(size=labels.shape[1])
+    # Sure rows of one class look alike without being copies.
+    unsure = proba.max(axis=1) < 1 - 1e-6
+    repeated = int(unsure.sum()) - np.unique(keys[unsure]).size
+    if repeated <= MANY_DUPLICATES * len(labels):
+        return None
+    text = (
+        f"{repeated:,} of {len(labels):,} rows repeat another row exactly. Copies are no further "
+        "evidence: drop them, or pass groups that say which rows belong together."
+    )
+    return Caution("duplicates", text, float(repeated))
+
+
+def _unseen_classes(rows: Labelled) -> Caution | None:
+    m = rows.classes.size
+    unseen = m - np.unique(rows.labels[rows.weight > 0]).size
+    if not unseen:
+        return None
+    text = (
+        f"The labels never show {unseen} of {m} classes: nothing can be said about rows of these. "
+        "If the file is sorted by class, shuffle it before cutting."
+    )
+    return Caution("unseen_classes", text, float(unseen))
+
+
+def _below_majority(rows: Labelled) -> Caution | None:
+    share = rows.weight / rows.weight.sum()
+    accuracy = float(share @ (rows.proba.argmax(axis=1) == rows.labels))
+    majority = float(np.bincount(rows.labels, share).max())
+    if accuracy >= majority:
+        return None
+    text = (
+        f"The classifier is right in {accuracy:.1%} of rows, and always naming the most frequent "
+        f"class would be right in {majority:.1%}. Check that columns and labels are in the same "
+        "order."
+    )
+    return Caution("below_majority", text, accuracy)
+
+
+def _alike(rows: Labelled) -> Caution | None:
+    """Whether rows that follow each other are more alike than others of their class.
+
+    So are the sentences of one document or the frames of one film. If rows of a class came in
+    random order, the product of two neighbours' deviations from the class mean would be as often
+    negative as positive; a file that is merely sorted by class is no cause.
+    """
+    rng = np.random.default_rng(0)
+    order = np.argsort(rows.labels, kind="stable")
+    # A few directions say as much of likeness as a thousand classes do.
+    x = (rows.proba @ rng.normal(size=(rows.proba.shape[1], DIRECTIONS)))[order]
+    labels, start, counts = np.unique(rows.labels[order], return_index=True, return_counts=True)
+    x -= np.repeat(np.add.reduceat(x, start) / counts[:, None], counts, axis=0)
+    size = np.repeat(counts, counts)[1:]
+    same = np.repeat(labels, counts)[1:] == np.repeat(labels, counts)[:-1]
+    square = (x**2).sum(axis=1).mean()
+    # Deviations from the mean of n rows are correlated with each other by -1/(n - 1).
+    products = ((x[1:] * x[:-1]).sum(axis=1) + square / np.maximum(size - 1, 1))[same]
+    error = float(np.sqrt((products**2).sum()))
+    correlation = float(products.mean() / square) if error else 0.0
+    if correlation < ALIKE or products.sum() < ALIKE_ERRORS * error:
+        return None
+    text = (
+        f"Rows that follow each other are alike (correlation {correlation:.2f} within a class). "
+        "If they belong together, as rows of one person or document do, they are less evidence "
+        "than their number: pass groups that say which."
+    )
+    return Caution("neighbours_alike", text, correlation)
+
+
+def too_few_rows(verdict: Verdict) -> Caution | None:
+    """Say how many labels a gain of the size seen would need."""
+    if verdict.reason != "not_significant" or verdict.gain <= 0:
+        return None
+    border = float(norm.isf(verdict.significance))
+    ratio = ((border + POWER) * verdict.std_error / verdict.gain) ** 2
+    needed = verdict.n_rows * max(1.0, ratio)
+    if ratio > REALISTIC:
+        text = "No realistic number of labels would show a gain of this size."
+    else:
+        rounded = round(needed, -max(0, len(str(int(needed))) - 2))
+        text = (
+            f"A gain of this size would show in about {rounded:,.0f} labelled rows; there are "
+            f"{verdict.n_rows:,}."
+        )
+    return Caution("too_few_rows", text, float(needed))
+
+
+class Recalls(NamedTuple):
+    """How often each class is recognised, and their mean: balanced accuracy."""
+
+    accuracy: float
+    balanced: float
+    by_class: np.ndarray  # (m,) not a number where the labels show none
+    predicted: np.ndarray  # (m,) rows decided for it
+
+
+def measure_recalls(rows: Labelled, decided: np.ndarray) -> Recalls:
+    """Measure decisions by class."""
+    m, weight = rows.classes.size, rows.weight
+    hit = decided == rows.labels
+    n = np.bincount(rows.labels, weight, m)
+    recall = np.divide(
+        np.bincount(rows.labels, weight * hit, m), n, out=np.full(m, np.nan), where=n > 0
+    )
+    predicted = np.bincount(decided[decided < m], weight[decided < m], m)
+    return Recalls(
+        float(np.average(hit, weights=weight)), float(np.nanmean(recall)), recall, predicted
+    )
+
+
+def hurt_classes(
+    rows: Labelled, before: np.ndarray, after: np.ndarray, balanced: np.ndarray
+) -> Caution | None:
+    """Say that what is adopted gives a class up, or lowers balanced accuracy clearly.
+
+    Parameters
+    ----------
+    rows : Labelled
+        Validation rows.
+    before, after : ndarray of shape (n,)
+        Cross-fitted decisions.
+    balanced : ndarray of shape (n,)
+        Decisions that aim at balanced accuracy, from the same probabilities.
+
+    Returns
+    -------
+    Caution or None
+        What is lost, and what the other purpose would give.
+    """
+    old, new, other = (measure_recalls(rows, codes) for codes in (before, after, balanced))
+    fall = old.balanced - new.balanced
+    lost = np.flatnonzero(
+        (new.by_class < LOST_RECALL) & (old.by_class > new.by_class + LOST_RECALL)
+    )
+    clear = fall > CLEAR_FALL and fall > CLEAR_ERRORS * _balanced_error(rows, before, after)
+    if not clear and not lost.size:
+        return None
+    words = _lost_words(rows, new, lost) if lost.size else ""
+    if clear:
+        words += f"{' and ' if words else ''}balanced accuracy falls by {100 * fall:.1f} points"
+    text = (
+        f"{words}; scoring='balanced_accuracy' would give a balanced accuracy of "
+        f"{other.balanced:.1%} instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an "
+        f"accuracy of {other.accuracy:.1%}."
+    )
+    return Caution("other_purpose", text[0].upper() + text[1:], -float(fall), serious=True)
+
+
+def _lost_words(rows: Labelled, new: Recalls, lost: np.ndarray) -> str:
+    names = ", ".join(str(rows.classes[j]) for j in lost[:3])
+    if lost.size > 3:
+        names += f" and {lost.size - 3} more"
+    never = not new.predicted[lost].any()
+    verb = "is" if lost.size == 1 else "are"
+    return f"{names} {verb} {'never predicted' if never else 'hardly recognised'} any more"
+
+
+def _balanced_error(rows: Labelled, before: np.ndarray, after: np.ndarray) -> float:
+    """Standard error of the change of balanced accuracy, class by class."""
+    change = (after == rows.labels).astype(float) - (before == rows.labels)
+    n = np.bincount(rows.labels, minlength=rows.classes.size)
+    square = np.bincount(rows.labels, change**2, rows.classes.size)
+    seen = n > 0
+    return float(np.sqrt((square[seen] / n[seen] ** 2).sum()) / seen.sum())

@@ -1,0 +1,238 @@
+"""Which rows are fitted and judged together: folds without chance.
+
+Rows of a file often depend on their neighbours: utterances of one speaker, heartbeats of one
+patient. Shuffled folds hide that, and blocks of a file that is sorted by class lack whole classes.
+So each class's rows are dealt in the order in which they came: fold k gets the k-th fifth of every
+class. Neighbours stay together, every fold has every class, rows in random order lose nothing, and
+no random number is drawn: the same data give the same verdict.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+from sklearn.cluster import KMeans
+from sklearn.model_selection import check_cv
+
+from altnorm._base.errors import InputError
+from altnorm._base.validation import check_integer
+
+N_PIECES = 20
+"""Pieces of a file whose sums give a standard error: enough for one, and as long as can be."""
+
+CLUSTER_ROWS = 12
+"""Rows of a cluster of like rows, about: more than copies of a case, fewer than a region."""
+
+_GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples spread evenly over the unit interval
+_DIRECTIONS = 16  # directions in which likeness is measured: enough to tell rows apart
+_MOST_CLUSTERS = 1000  # more would take longer than the fits
+_MOST_ROWS = 20_000  # rows among which copies are looked for
+_NEAR, _FAR = 10, 40  # neighbours whose distances say how rows are spread
+_CROWDED = 1.5  # times as close as rows that are spread evenly; real files reach 1.3
+
+
+def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
+    """Number the part of each row: part k gets the k-th share of every class, in order.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n,)
+        Class of each row; all equal where there are none.
+    n_parts : int
+        Number of parts.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Part of each row. Rows of a class with fewer rows than parts are in different parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.evidence.folds import deal_in_order
+    >>> deal_in_order(np.array([0, 0, 0, 0, 1, 1]), 2)
+    array([0, 0, 1, 1, 0, 1])
+    """
+    _, first, inverse, counts = np.unique(
+        classes, return_index=True, return_inverse=True, return_counts=True
+    )
+    # Classes by their first row, so that renaming them changes nothing.
+    number = np.argsort(np.argsort(first))
+    order = np.argsort(inverse, kind="stable")
+    start = np.cumsum(counts) - counts
+    rank = np.empty(len(classes))
+    rank[order] = np.arange(len(classes)) - np.repeat(start, counts)
+    # An offset for each class, so that rounding favours no part.
+    offset = (number * _GOLDEN) % 1.0
+    parts = (rank + offset[inverse]) * n_parts / counts[inverse]
+    return np.minimum(parts.astype(int), n_parts - 1)
+
+
+def deal_groups(groups: np.ndarray, classes: np.ndarray, n_parts: int) -> np.ndarray:
+    """As `deal_in_order`, groups whole: each counts as a row of its most frequent class."""
+    _, first, codes = np.unique(groups, return_index=True, return_inverse=True)
+    _, kinds = np.unique(classes, return_inverse=True)
+    table = np.zeros((first.size, kinds.max() + 1))
+    np.add.at(table, (codes, kinds), 1)
+    order = np.argsort(first)
+    parts = np.empty(first.size, dtype=int)
+    parts[order] = deal_in_order(table.argmax(axis=1)[order], n_parts)
+    return parts[codes]
+
+
+def assign_folds(classes: np.ndarray, cv: Any, groups: np.ndarray | None = None) -> np.ndarray:
+    """Number the fold of each row.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n,)
+        Class of each row; all equal with several labels per row.
+    cv : int or splitter
+        Number of folds, or a scikit-learn splitter that tests every row once.
+    groups : ndarray of shape (n,), optional
+        Rows that belong together.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Fold of each row.
+    """
+    n_units = len(classes) if groups is None else np.unique(groups).size
+    if n_units < 2:
+        noun = "rows" if groups is None else "groups"
+        raise InputError(
+            f"Cross-fitting needs at least 2 {noun}",
+            f"there are n_samples = {len(classes)}"
+            + ("" if groups is None else f" in {n_units} group"),
+            "Use AlternatingNormalizer with fixed settings.",
+            value=n_units,
+            code="too_few_rows",
+        )
+    if not isinstance(cv, Integral):
+        return _given_folds(classes, cv, groups)
+    n_folds = min(check_integer(cv, "cv", low=2), n_units)
+    folds = (
+        deal_in_order(classes, n_folds) if groups is None else deal_groups(groups, classes, n_folds)
+    )
+    return _without_gaps(folds)
+
+
+def _without_gaps(folds: np.ndarray) -> np.ndarray:
+    """Renumber folds: with very few rows some may have none."""
+    used, codes = np.unique(folds, return_inverse=True)
+    if used.size < 2:  # such as two rows of two classes
+        codes = np.arange(folds.size) % 2
+    return codes
+
+
+def _given_folds(classes: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
+    n_rows = len(classes)
+    folds = np.full(n_rows, -1)
+    times = np.zeros(n_rows, dtype=int)
+    splits = check_cv(cv, classes, classifier=True).split(np.zeros((n_rows, 1)), classes, groups)
+    for k, (_, test) in enumerate(splits):
+        folds[test] = k
+        times[test] += 1
+    if (times != 1).any():
+        raise InputError(
+            "Each row must be in the test part of one split",
+            f"{(times != 1).sum()} of {n_rows} are in none or in several",
+            "Pass a splitter that partitions the rows, such as KFold.",
+            value=int((times != 1).sum()),
+            code="parameter",
+        )
+    return folds
+
+
+def like_rows(scores: np.ndarray, *, odds: bool = False) -> np.ndarray:
+    """Return coordinates in which like rows are near each other, (n, d) with small d.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, m)
+        Log-probabilities, or log-odds of several labels; infinite ones will do.
+    odds : bool, default=False
+        Whether they are log-odds, which need no centring.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        Centred scores, in the directions in which they differ most.
+    """
+    finite = scores[np.isfinite(scores)]
+    low, high = np.quantile(finite, (0.001, 0.999)) if finite.size else (0.0, 0.0)
+    x = np.clip(scores, low, high)
+    if not odds:
+        x -= x.mean(axis=1, keepdims=True)
+    x -= x.mean(axis=0)
+    if x.shape[1] <= _DIRECTIONS:
+        return x
+    _, vectors = np.linalg.eigh(x.T @ x)
+    return np.asarray(x @ vectors[:, -_DIRECTIONS:])
+
+
+def deal_by_likeness(rows: np.ndarray, n_parts: int) -> np.ndarray:
+    """Number the fold of each row: clusters of like rows are dealt whole.
+
+    What is fitted has few, global parameters, so leaving out a whole neighbourhood costs it
+    little; but a gain that comes from near copies of a row in other folds vanishes.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Coordinates, as `like_rows` gives them.
+    n_parts : int
+        Number of folds.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Fold of each row.
+    """
+    n_clusters = max(n_parts, min(len(rows) // CLUSTER_ROWS, _MOST_CLUSTERS))
+    distinct = np.unique(rows, axis=0).shape[0]
+    # One start and few rounds: any clusters of near rows will do.
+    means = KMeans(min(n_clusters, distinct), n_init=1, max_iter=10, random_state=0)
+    clusters = means.fit_predict(rows)
+    sizes = np.bincount(clusters)
+    # Largest first, each to the fold with fewest rows.
+    part_of, load = np.empty(sizes.size, dtype=int), np.zeros(n_parts)
+    for cluster in np.argsort(-sizes, kind="stable"):
+        part_of[cluster] = load.argmin()
+        load[part_of[cluster]] += sizes[cluster]
+    return _without_gaps(part_of[clusters])
+
+
+def has_near_copies(rows: np.ndarray) -> bool:
+    r"""Say whether rows have neighbours much closer than rows that are spread evenly would have.
+
+    Where rows are spread evenly in any number of dimensions, the logarithms of the distances to
+    the first, tenth and fortieth neighbour differ in known proportions. Copies of a row lie much
+    closer than that.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Coordinates, as `like_rows` gives them.
+
+    Returns
+    -------
+    bool
+        Whether half of the rows have such neighbours.
+    """
+    some = rows[:: max(1, len(rows) // _MOST_ROWS)]
+    if len(some) <= 2 * _FAR:
+        return False
+    distance = KDTree(some).query(some, k=[2, _NEAR + 1, _FAR + 1])[0]
+    far = distance[:, 2] > 0
+    if not far.any():
+        return True
+    # The smallest number, where two rows are equal.
+    logs = np.log(np.maximum(distance[far], np.finfo(np.float64).tiny))
+    harmonic = np.cumsum(1 / np.arange(1, _FAR))
+    even = harmonic[_NEAR - 2] / (harmonic[_FAR - 2] - harmonic[_NEAR - 2])
+    near, wide = logs[:, 1] - logs[:, 0], logs[:, 2] - logs[:, 1]
+    return bool(np.median(near) > _CROWDED * even * np.median(wide))
