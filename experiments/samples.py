@@ -91,7 +91,8 @@ def _evidence(part: str) -> Callable[[Folders], Iterable[Mapping[str, Any]]]:
 
 
 def _simulation(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from altnorm.simulation import Design, simulate, table
+    from experiments.simulation.draws import Design
+    from experiments.simulation.study import simulate, table
 
     columns = table(simulate(Design(sizes=(3,), random_state=0)))
     return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]

@@ -1,7 +1,6 @@
 """Each command does what it says, on every kind of file."""
 
 import json
-import os
 
 import numpy as np
 import onnxruntime
@@ -234,14 +233,6 @@ def test_report(folder, model, capsys):
     assert "exists already" in refused(capsys, *command)
     assert "no column 'z'" in refused(capsys, *command, "--text", "z", "--force")
     assert run([*command, "--force", "--json"]) == 0
-
-
-def test_simulate(folder, capsys):
-    assert run(["simulate", "-o", "study", "--draws", "1", "--jobs", "1"]) == 0
-    assert sorted(os.listdir("study")) == ["results.csv", "simulation.png", "simulation.svg"]
-    assert len(pd.read_csv("study/results.csv")) == 18 * 16 * 18
-    assert "[0.75, 1]" in out(capsys)
-    assert "exists already" in refused(capsys, "simulate", "-o", "study", "--draws", "1")
 
 
 def test_search_settings_reach_the_estimator(folder, monkeypatch):

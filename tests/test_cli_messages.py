@@ -111,7 +111,7 @@ def test_version(capsys):
 def test_help(capsys):
     assert run([]) == 0
     assert "altnorm demo" in out(capsys)
-    for name in ("demo", "tune", "apply", "evaluate", "compare", "report", "export", "simulate"):
+    for name in ("demo", "tune", "apply", "evaluate", "compare", "report", "export"):
         assert run([name, "--help"]) == 0
         assert f"Example: altnorm {name}" in out(capsys)
 

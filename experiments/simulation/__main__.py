@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from altnorm.simulation import Design, Estimate, Simulation, average, simulate, table
 from experiments._output import fill_page, interval_labels, parse_arguments, write_csv
+from experiments.simulation.draws import Design
 from experiments.simulation.extensions import Depths, by_depth, variants
 from experiments.simulation.figures import draw_heatmaps, draw_lines
 from experiments.simulation.rows import describe_rows, sharpened_share
+from experiments.simulation.study import Estimate, Simulation, average, simulate, table
 from experiments.simulation.tables import make_tables
 
 PAGE = Path(__file__).parent / "results" / "README.md"

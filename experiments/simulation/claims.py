@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
-from altnorm.simulation import Estimate, Simulation, average
+from experiments.simulation.study import Estimate, Simulation, average
 
 __all__ = [
     "AGREES",

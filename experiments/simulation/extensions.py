@@ -9,7 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import altnorm
-from altnorm.simulation import Design, Simulation, adjust_draws, draw, simulate
+from experiments.simulation.draws import Design, adjust_draws, draw
+from experiments.simulation.study import Simulation, simulate
 
 __all__ = ["Depths", "Variant", "by_depth", "variants"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from altnorm.simulation import Estimate
 from experiments._figures import figure, heat, ordered, save
+from experiments.simulation.study import Estimate
 
 __all__ = ["GAIN", "SWITCHED", "draw_heatmaps", "draw_lines"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from altnorm.simulation import Design, adjust_draws, draw
+from experiments.simulation.draws import Design, adjust_draws, draw
 
 __all__ = ["RowGains", "describe_rows", "sharpened_share"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from altnorm.simulation import Estimate, Simulation, average
 from experiments._output import interval_labels, markdown_table
 from experiments.simulation import claims
 from experiments.simulation.extensions import Depths, Variant
 from experiments.simulation.rows import RARE, TOP, RowGains
+from experiments.simulation.study import Estimate, Simulation, average
 
 __all__ = ["make_tables"]
 

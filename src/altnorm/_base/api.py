@@ -144,22 +144,6 @@ API = (
             "torch.ScoreScaling",
         ),
     ),
-    Section(
-        "The paper's simulation",
-        (
-            "simulation.Design",
-            "simulation.Simulation",
-            "simulation.Estimate",
-            "simulation.Draws",
-            "simulation.simulate",
-            "simulation.average",
-            "simulation.table",
-            "simulation.draw",
-            "simulation.draw_log_rows",
-            "simulation.adjust_draws",
-        ),
-        "What ``altnorm simulate`` runs, and its parts.",
-    ),
 )
 
 

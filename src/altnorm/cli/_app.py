@@ -19,7 +19,6 @@ from altnorm.cli import (
     export,
     judge,
     report,
-    simulate,
     tune,
 )
 from altnorm.cli._screen import out
@@ -77,4 +76,3 @@ _add(judge.judge, judge.EXAMPLE)
 _add(compare.compare, compare.EXAMPLE)
 _add(report.report, report.EXAMPLE)
 _add(export.export, export.EXAMPLE)
-_add(simulate.simulate, simulate.EXAMPLE)

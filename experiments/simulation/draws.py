@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Cell = tuple[int, int, int]
 
 _SIZES = (*range(2, 11), *range(20, 101, 10))
-# Those of the paper's simulation; its tuning tries more, see `altnorm.adjuster.settings`.
+# Those of the paper's simulation; its tuning tries more, see `AlternatingNormalizerCV`.
 _ALPHAS = (*(k / 10 for k in range(1, 10)), *(float(k) for k in range(1, 10)))
 PAPER_EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -97,13 +97,6 @@ def draw(design: Design, cell: Cell) -> Draws:
     -------
     Draws
         References, rows and priors.
-
-    Examples
-    --------
-    >>> from altnorm.simulation import Design, draw
-    >>> draws = draw(Design(sizes=(3,), n_draws=2, n_rows=5), (0, 3, 0))
-    >>> draws.log_reference.shape, draws.log_rows.shape, draws.prior.shape
-    ((2, 2, 3), (2, 5, 3), (2, 3))
     """
     size, a, b = cell
     m, n_draws = design.sizes[size], design.n_draws
@@ -150,15 +143,6 @@ def draw_log_rows(
     -------
     array of shape (n, m)
         Log probabilities, all finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm import ambiguity
-    >>> from altnorm.simulation import draw_log_rows
-    >>> rows = np.exp(draw_log_rows(np.random.default_rng(0), 1000, 20, (0.25, 0.5)))
-    >>> bool(np.all((ambiguity(rows) >= 0.25) & (ambiguity(rows) < 0.5)))
-    True
     """
     low, high = interval
     log_p = np.log(np.maximum(rng.standard_gamma(concentration, (n, m)), np.finfo(float).tiny))
@@ -216,19 +200,6 @@ def adjust_draws(draws: Draws, alpha: float) -> Floats:
     -------
     array of shape (n_draws, n_rows, m)
         New rows, not divided by their sums.
-
-    Examples
-    --------
-    The tie of the paper's first figure is broken towards the class that the reference did not
-    take:
-
-    >>> import numpy as np
-    >>> from altnorm.simulation import Draws, adjust_draws
-    >>> certain = np.log([[[1e-300, 1.0]]])
-    >>> tie = Draws(certain, np.log([[[0.5, 0.5]]]), prior=np.array([[0.5, 0.5]]))
-    >>> new = adjust_draws(tie, 1.0)
-    >>> (new / new.sum(axis=2, keepdims=True)).round(2).tolist()
-    [[[0.75, 0.25]]]
     """
     peak = draws.log_reference.max(axis=1, keepdims=True)
     powers = np.exp(alpha * (draws.log_reference - peak))

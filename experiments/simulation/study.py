@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-from altnorm.simulation._draws import Cell, Design, Draws, Floats, adjust_draws, draw
+from experiments.simulation.draws import Cell, Design, Draws, Floats, adjust_draws, draw
 
 _BLOCK = 2**17  # elements adjusted at a time, so that they stay in the cache
 
@@ -57,16 +57,6 @@ def simulate(
     -------
     Simulation
         Mean gain and share of switched rows in every draw at every alpha.
-
-    Examples
-    --------
-    Rows in doubt change their class more often than sure rows:
-
-    >>> from altnorm.simulation import Design, average, simulate
-    >>> result = simulate(Design(sizes=(3,), alphas=(1.0,), n_draws=20, n_rows=10))
-    >>> switched = average(result.switched, keep=(2,)).mean
-    >>> bool(switched[-1] > switched[0])
-    True
     """
     design = Design() if design is None else design
     cells = design.cells
@@ -100,17 +90,6 @@ def average(values: Floats, *, keep: tuple[int, ...] = ()) -> Estimate:
     -------
     Estimate
         Arrays over the kept axes.
-
-    Examples
-    --------
-    Two alphas in two draws of one cell; the draws differ by 2, so that the mean of them is known
-    to 1:
-
-    >>> import numpy as np
-    >>> from altnorm.simulation import average
-    >>> mean, se = average(np.reshape([1.0, 3.0, 3.0, 5.0], (1, 1, 1, 2, 2)))
-    >>> print(mean, se)
-    3.0 1.0
     """
     if 4 not in keep:
         values = values.mean(axis=4, keepdims=True)
@@ -134,13 +113,6 @@ def table(result: Simulation) -> dict[str, list[float]]:
     dict of str to list
         Ends of the two intervals, mean gain, share of switched rows, and their standard errors
         over draws.
-
-    Examples
-    --------
-    >>> from altnorm.simulation import Design, simulate, table
-    >>> columns = table(simulate(Design(sizes=(3,), alphas=(1.0, 2.0), n_draws=2, n_rows=5)))
-    >>> len(columns["gain"])  # 2 alphas at each of 4 x 4 pairs of intervals
-    32
     """
     design = result.design
     rows = [
