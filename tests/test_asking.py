@@ -170,17 +170,6 @@ def test_only_changed_labels_are_looked_at(tagger):
     assert altnorm.judge(tagger, MULTI_POOL, rows, y).n_labelled == row
 
 
-def test_the_decision_rule_of_the_normalizer_counts():
-    proba, y = planted_labels(seed=0)
-    tuned = altnorm.AlternatingNormalizerCV(
-        (1.0, 2.0), (1,), multilabel="labelwise", decision="argmax_or_threshold", random_state=0
-    ).fit(proba, y)
-    changes = find_changes(tuned, MULTI_POOL)
-    untouched = altnorm.evidence.metrics.decide(MULTI_POOL, decision="argmax_or_threshold") > 0
-    np.testing.assert_array_equal(changes.before, untouched[changes.rows])
-    np.testing.assert_array_equal(changes.after, tuned.predict(MULTI_POOL)[changes.rows] > 0)
-
-
 def test_logits_and_other_transformers(normalizer):
     proba, y = planted(seed=0)
     same = altnorm.AlternatingNormalizer(input="logits").fit(np.log(proba), y)

@@ -20,8 +20,8 @@ from altnorm.report.display import (  # noqa: E402
     ReliabilityDisplay,
     TuningDisplay,
 )
-from tests.fitted import FORMS, assemble, tune  # noqa: E402
-from tests.problems import multilabel, planted  # noqa: E402
+from tests.fitted import FORMS, assemble  # noqa: E402
+from tests.problems import planted  # noqa: E402
 
 EXACT = 1e-12  # sums of a few hundred numbers
 
@@ -40,9 +40,9 @@ def adjusted():
     return normalizer, proba[200:], normalizer.transform(proba[200:]), y[200:]
 
 
-def decided(*probabilities, decision="threshold"):
+def decided(*probabilities):
     multilabel = None if np.allclose(probabilities[0].sum(axis=1), 1) else "labelwise"
-    return [resolve_kind(multilabel, decision).decide(proba) for proba in probabilities]
+    return [resolve_kind(multilabel).decide(proba) for proba in probabilities]
 
 
 @pytest.fixture
@@ -247,29 +247,6 @@ def test_logits_are_read_as_the_estimator_reads_them():
     np.testing.assert_array_equal(after.count, alike.count)
     np.testing.assert_allclose(after.confidence, alike.confidence, rtol=1e-9)
     np.testing.assert_allclose(after.right, alike.right, rtol=1e-9)
-
-
-def test_a_rule_of_decision_is_honoured():
-    """A rule that leaves no row empty decides otherwise than a threshold of one half."""
-    found = multilabel(seed=1)
-    tuned = tune(found, multilabel="labelwise", decision="argmax_or_threshold")
-    proba, y = found.proba, found.labels
-    n, m = proba.shape
-    after = tuned.transform(proba)
-    before_rows, after_rows = (
-        [{j for j in range(m) if p[j] > 0.5} | {int(np.argmax(p))} for p in side]
-        for side in (proba, after)
-    )
-    changes = FixedBrokenDisplay.from_estimator(tuned, proba, y).changes
-    for j in range(m):
-        old, new = ([j in row for row in rows] for rows in (before_rows, after_rows))
-        moved = [i for i in range(n) if old[i] != new[i]]
-        assert changes.fixed[j] == sum(new[i] == y[i, j] for i in moved)
-        assert changes.broken[j] == sum(old[i] == y[i, j] for i in moved)
-    usual = FixedBrokenDisplay.from_predictions(y, proba, after).changes
-    assert changes.fixed.sum() != usual.fixed.sum()
-    with pytest.raises(InputError, match="`decision` must be 'threshold' or"):
-        FixedBrokenDisplay.from_predictions(y, proba, after, decision="nonsense")
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])

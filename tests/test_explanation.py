@@ -6,7 +6,6 @@ from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm.method.explanation import Explanation
-from tests.problems import planted_labels
 
 
 def draw(n=80, m=3, seed=0):
@@ -129,23 +128,6 @@ def test_labels_that_another_label_overtakes_are_explained():
     assert found.after.tolist() == [0, 1, 0]
     assert found[0].proba_before == pytest.approx(0.4)
     assert found[1].proba_after == pytest.approx(0.3)
-
-
-def test_the_tuned_normalizer_explains_by_its_own_rule():
-    proba, y = planted_labels()
-    tuned = AlternatingNormalizerCV(
-        alphas=(1.0, 2.0),
-        depths=(1,),
-        multilabel="labelwise",
-        decision="argmax_or_threshold",
-        random_state=0,
-    ).fit(proba, y)
-    found = tuned.explain(proba)
-    row, column = np.nonzero(argmax_or_threshold(proba) != tuned.predict(proba))
-    assert len(found) == row.size > 3
-    assert not np.array_equal(row, np.nonzero((proba > 0.5) != (tuned.transform(proba) > 0.5))[0])
-    np.testing.assert_array_equal(found.row, row)
-    np.testing.assert_array_equal(found.label, column)
 
 
 def test_no_adjustment_has_nothing_to_explain():

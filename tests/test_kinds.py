@@ -32,16 +32,14 @@ def test_settings_name_a_kind(multilabel, kind):
 def test_settings_that_name_none():
     with pytest.raises(InputError, match="`multilabel` must be None or 'pairs' or 'labelwise'"):
         resolve_kind("several")
-    with pytest.raises(InputError, match="`decision` must be 'threshold' or 'argmax_or_threshold'"):
-        resolve_kind("pairs", "none_below")
     assert kind_of(GlobalThreshold()) == Labelwise()
 
 
 def test_decisions():
     assert SingleLabel().decide(ROWS).tolist() == [0, 1]
     assert Pairs().decide(ENTRIES).tolist() == [[1, 1, 0], [0, 0, 0]]
-    never_empty = Labelwise("argmax_or_threshold").decide(ENTRIES)
-    assert never_empty.tolist() == [[1, 1, 0], [0, 1, 0]]
+    with pytest.raises(InputError, match=r"must lie in \[0, 1\]; 2 of 6 entries .* \(1.4\)"):
+        Labelwise().decide(2 * ENTRIES)
 
 
 @pytest.mark.parametrize("kind", [Pairs(), Labelwise()])

@@ -145,7 +145,7 @@ def test_every_form_of_an_adjuster(tmp_path, decider, calibration, dtype):
 def test_every_form_of_an_adjuster_for_several_labels(tmp_path, mode, decider, calibration, given):
     proba, y = planted_labels(200)
     values = proba if given == "proba" else np.log(proba / (1 - proba))
-    settings = {"multilabel": mode, "input": given, "decision": "argmax_or_threshold"}
+    settings = {"multilabel": mode, "input": given}
     adjuster = assemble(decider, calibration, values, y, **settings)
     assert_same_adjuster(round_trip(adjuster, tmp_path), adjuster, values)
 

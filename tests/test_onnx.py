@@ -182,12 +182,11 @@ def test_both_stages_of_an_adjuster(path, decider, calibration, given):
 
 @pytest.mark.parametrize(("mode", "decider", "calibration"), LABEL_FORMS)
 @pytest.mark.parametrize("given", ["proba", "logits"])
-@pytest.mark.parametrize("decision", ["threshold", "argmax_or_threshold"])
-def test_both_stages_for_several_labels(path, mode, decider, calibration, given, decision):
+def test_both_stages_for_several_labels(path, mode, decider, calibration, given):
     z, labels = noisy_labels(np.random.default_rng(10), 400, 6)
     values = z if given == "logits" else expit(z)
     values[0, :2] = (-900, 900) if given == "logits" else (0, 1)
-    settings = {"multilabel": mode, "input": given, "decision": decision}
+    settings = {"multilabel": mode, "input": given}
     adjuster = assemble(decider, calibration, values[:300], labels[:300], **settings)
     for dtype, tolerance in (("float32", FLOAT32_TOLERANCE), ("float64", 1e-12)):
         x = values.astype(dtype)

@@ -5,7 +5,6 @@ import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm.io.predictions import Predictions
-from altnorm.method.label_rules import decide
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.fitted import tune
 from tests.problems import multilabel, predictions
@@ -125,27 +124,6 @@ def test_multilabel(mode):
     assert said >= test.labels.sum()
     bare = Page(render_report(tuned, Predictions(test.proba, test.classes)))
     assert "no labels" in bare.text
-
-
-def test_a_rule_of_decision_is_honoured():
-    """The page charts and lists the changes that `predict` makes, and counts them once."""
-    validation, test = multilabel(seed=1), multilabel(seed=2)
-    tuned = tune(validation, multilabel="labelwise", decision="argmax_or_threshold")
-    assert tuned.verdict_.adopted
-    page = Page(render_report(tuned, test))
-    old = Identity(multilabel="labelwise").fit(test.proba).transform(test.proba)
-    rows, labels = np.nonzero(
-        decide(old, decision="argmax_or_threshold") != tuned.predict(test.proba)
-    )
-    changes, usual = page.data["changes"], (test.proba > 0.5) != (tuned.transform(test.proba) > 0.5)
-    assert rows.size != usual.sum()
-    assert page.data["rows"]["of"] == rows.size == sum(changes["gained"]) + sum(changes["lost"])
-    right = tuned.predict(test.proba)[rows, labels] == test.labels[rows, labels]
-    assert sum(changes["fixed"]) == right.sum()
-    assert sum(changes["broken"]) == (~right).sum()
-    after = tuned.predict(test.proba) == test.labels
-    assert sum(page.data["ambiguity"]["right_after"]) == after.sum()
-    assert page.data["live"] is None  # its sliders decide entry by entry
 
 
 def test_a_thousand_classes_stay_small():

@@ -25,7 +25,7 @@ def draw(scoring=None, n=150, seed=0, mode=None, weight=None, groups=None):
     else:
         y = rng.random((n, 5)) < 0.3
         old, new = (expit(rng.normal(size=(n, 5)) + k * (y - 0.6)) for k in (1, 1.5))
-    score = resolve_scoring(scoring, mode is not None, decision=kind.decide)
+    score = resolve_scoring(scoring, mode is not None)
     empty = np.empty((0, old.shape[1]))
     return Validation(old, y, weight, groups, empty, kind, 10, "shrunk", score), new
 

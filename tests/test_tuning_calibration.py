@@ -144,16 +144,3 @@ def test_several_labels(mode):
         for p in (plain.transform(fresh), calibrated.transform(fresh))
     )
     assert after <= before + 1e-3
-
-
-def test_a_rule_that_compares_labels_gets_one_temperature():
-    proba, y = planted_labels(600)
-    rule = "argmax_or_threshold"
-    plain, calibrated = (
-        Adjuster(multilabel="labelwise", decision=rule, calibrate=flag).fit(proba, y)
-        for flag in (False, True)
-    )
-    if calibrated.temperatures_ is not None:
-        assert calibrated.temperatures_[0] == calibrated.temperatures_[1]
-    fresh, _ = planted_labels(2000, seed=1)
-    np.testing.assert_array_equal(plain.predict(fresh), calibrated.predict(fresh))

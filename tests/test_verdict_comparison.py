@@ -9,9 +9,8 @@ from scipy.sparse import csr_matrix
 from sklearn import metrics as sk
 
 from altnorm._base.errors import InputError
-from altnorm.evidence.metrics import loose_macro_f1, resolve_scoring
-from altnorm.evidence.verdict import Verdict, compare_predictions, paired_interval
-from altnorm.method.label_rules import decide
+from altnorm.evidence.resampling import paired_interval
+from altnorm.evidence.verdict import Verdict, compare_predictions
 from tests.problems import SCORES, label_problem, problem
 
 
@@ -145,25 +144,23 @@ def test_by_default_each_kind_of_labels_has_its_own_score():
     y, before, after = label_problem()
     verdict = compare_predictions(y, before, after, n_resamples=5)
     assert verdict.scoring == "f1_micro"
-    assert verdict.after == pytest.approx(sk.f1_score(y, decide(after), average="micro"))
+    assert verdict.after == pytest.approx(sk.f1_score(y, after > 0.5, average="micro"))
     asked = compare_predictions(y, before, after, scoring="accuracy", n_resamples=5)
-    assert asked.after == sk.accuracy_score(y, decide(after))
+    assert asked.after == sk.accuracy_score(y, after > 0.5)
     assert compare_predictions([0, 1], [0, 0], [0, 1]).scoring == "accuracy"
 
 
-def test_multilabel_rule_is_used():
+def test_a_scorer_sees_probabilities_or_labels_above_one_half():
     y, before, after = label_problem()
-    options = {"decision": "argmax_or_threshold"}
-    verdict = compare_predictions(y, before, after, scoring="loose_macro_f1", **options)
-    decided = [decide(p, **options) for p in (before, after)]
-    score = resolve_scoring("loose_macro_f1", multilabel=True)
-    assert (verdict.before, verdict.after) == tuple(score(y, d) for d in decided)
+    best_label = sk.make_scorer(
+        lambda truth, proba: truth[np.arange(len(proba)), proba.argmax(axis=1)].mean(),
+        response_method="predict_proba",
+    )
+    verdict = compare_predictions(y, before, after, scoring=best_label, n_resamples=5)
+    assert verdict.after == y[np.arange(len(y)), after.argmax(axis=1)].mean()
     scorer = sk.make_scorer(sk.f1_score, average="micro")
-    as_scorer = compare_predictions(y, before, after, scoring=scorer, n_resamples=5, **options)
-    assert as_scorer.after == pytest.approx(sk.f1_score(y, decided[1], average="micro"))
-    rule = {"decision": "none_below", "none_threshold": 0.3}
-    verdict = compare_predictions(y, before, after, scoring="accuracy", **rule)
-    assert verdict.after == np.mean((decide(after, **rule) == y).all(axis=1))
+    verdict = compare_predictions(y, before, after, scoring=scorer, n_resamples=5)
+    assert verdict.after == pytest.approx(sk.f1_score(y, after > 0.5, average="micro"))
 
 
 def test_multilabel_at_the_scale_of_ultra_fine_entity_typing():
@@ -174,9 +171,11 @@ def test_multilabel_at_the_scale_of_ultra_fine_entity_typing():
     after[rows, labels] = rng.random((2000, 8))
     y[rows, labels] = rng.random((2000, 8)) < after[rows, labels]
     before = after * np.float32(0.8)
-    verdict = compare_predictions(csr_matrix(y), before, after, scoring="loose_macro_f1")
+    verdict = compare_predictions(csr_matrix(y), before, after, scoring="f1_samples")
     assert verdict.adopted
-    assert verdict.after == pytest.approx(loose_macro_f1(y, decide(after)))
+    assert verdict.after == pytest.approx(
+        sk.f1_score(y, after > 0.5, average="samples", zero_division=0)
+    )
 
 
 # The scikit-learn scorers.

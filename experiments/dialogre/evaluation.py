@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.metrics import f1_score
 
-from altnorm.evidence.metrics import decide, loose_micro_f1, tune_none_threshold
 from experiments._multilabel.files import read_seed
+from experiments._multilabel.rules import above_or_best_over, tune_second_threshold
+from experiments._multilabel.scores import loose_micro_f1
 
 __all__ = [
     "Predictions",
@@ -87,13 +88,13 @@ def _split(arrays: dict[str, np.ndarray], name: str) -> Split:
 
 def tuned_f1(labels: np.ndarray, proba: np.ndarray) -> float:
     """Micro-F1 with the second threshold T2 that is best for these very rows."""
-    limit = tune_none_threshold(proba, labels)
-    return loose_micro_f1(labels, decide(proba, decision="none_below", none_threshold=limit))
+    limit = tune_second_threshold(proba, labels)
+    return loose_micro_f1(labels, above_or_best_over(proba, limit))
 
 
 def relation_f1(labels: np.ndarray, proba: np.ndarray, limit: float) -> tuple[float, float]:
     """Micro-F1, and its unweighted mean over the relations that occur."""
-    pred = decide(proba, decision="none_below", none_threshold=limit)
+    pred = above_or_best_over(proba, limit)
     occurs = labels.any(axis=0)
     macro = f1_score(labels[:, occurs], pred[:, occurs], average="macro", zero_division=0.0)
     return loose_micro_f1(labels, pred), float(macro)
@@ -118,8 +119,8 @@ def conversational_f1(
     limit : float
         The second threshold T2.
     """
-    whole = decide(proba, decision="none_below", none_threshold=limit)
-    early = decide(prefixes.proba, decision="none_below", none_threshold=limit) * prefixes.counts
+    whole = above_or_best_over(proba, limit)
+    early = above_or_best_over(prefixes.proba, limit) * prefixes.counts
     true = labels[prefixes.rows] * prefixes.counts
     hits, said, due = (
         last.sum(axis=1) + np.bincount(prefixes.rows, part.sum(axis=1), minlength=len(labels))

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm.evidence.metrics import Score, tune_none_threshold
 from experiments._multilabel.grid import GridPoint, scan
 from experiments._multilabel.methods import Fitted, fit_methods
+from experiments._multilabel.rules import tune_second_threshold
 from experiments.dialogre.evaluation import (
     Predictions,
     Split,
@@ -35,11 +35,9 @@ class Measured(NamedTuple):
     conversational: float  # nan without predictions for prefixes
 
 
-def _score(labels: np.ndarray, proba: np.ndarray, weight: Any) -> float:
-    return tuned_f1(labels, proba)
-
-
-TUNED_F1 = Score("micro-F1 with tuned T2", "proba", function=_score)
+def f1_with_tuned_t2(estimator: Any, rows: np.ndarray, labels: np.ndarray) -> float:
+    """The study's score, as scikit-learn's scorers are called."""
+    return tuned_f1(labels, estimator.predict_proba(rows))
 
 
 def scan_validation(data: Predictions, *, quick: bool = False) -> list[GridPoint]:
@@ -61,7 +59,7 @@ def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Me
         data.val.labels,
         scan_validation(data, quick=quick),
         float(data.frequencies.mean()),
-        scoring=TUNED_F1,
+        scoring=f1_with_tuned_t2,
         random_state=seed,
         **(reduced if quick else {}),
     )
@@ -72,7 +70,7 @@ def score(data: Predictions, fitted: Fitted) -> Measured:
     """Scores of one fitted method."""
     name, method, setting = fitted
     val, test = (_adjusted(method, split) for split in (data.val, data.test))
-    limit = tune_none_threshold(val.proba, val.labels)
+    limit = tune_second_threshold(val.proba, val.labels)
     scores = [
         *relation_f1(val.labels, val.proba, limit),
         *relation_f1(test.labels, test.proba, limit),

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
-from altnorm.evidence.metrics import decide
-
 __all__ = [
     "AGAINST",
     "STRENGTHS",
@@ -192,7 +190,7 @@ def _draw_multilabel(world: World, n: int, rng: np.random.Generator) -> Rows:
 
 def decisions(world: World, proba: np.ndarray) -> np.ndarray:
     """What a row's probabilities decide: class codes (n,), or 0/1 of shape (n, m)."""
-    return proba.argmax(axis=1) if world.multilabel is None else decide(proba)
+    return proba.argmax(axis=1) if world.multilabel is None else (proba > 0.5).astype(np.int8)
 
 
 def expected_score(world: World, truth: np.ndarray, decided: np.ndarray) -> float:

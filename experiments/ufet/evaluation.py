@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from altnorm.evidence.metrics import decide, loose_macro_f1, loose_micro_f1
 from experiments._multilabel.files import read_seed
+from experiments._multilabel.rules import above_or_best
+from experiments._multilabel.scores import loose_macro_f1, loose_micro_f1
 from experiments.ufet.data import LEVELS, level_of
 
 __all__ = [
@@ -67,12 +68,12 @@ def read_predictions(path: Path, seed: str | None = None) -> Predictions:
 
 def macro_f1(labels: np.ndarray, proba: np.ndarray) -> float:
     """Loose macro-F1 with the rule "the most probable, and all above 0.5"."""
-    return loose_macro_f1(labels, decide(proba, decision="argmax_or_threshold"))
+    return loose_macro_f1(labels, above_or_best(proba))
 
 
 def macro_precision_recall(labels: np.ndarray, proba: np.ndarray) -> tuple[float, float]:
     """The two parts of loose macro-F1: averages over rows with predicted, and with true types."""
-    pred = decide(proba, decision="argmax_or_threshold")
+    pred = above_or_best(proba)
     hits, said, due = (x.sum(axis=1) for x in (labels * pred, pred, labels))
     known = due > 0  # the rule predicts something for every row
     return float((hits / said).mean()), float((hits[known] / due[known]).mean())
@@ -80,7 +81,7 @@ def macro_precision_recall(labels: np.ndarray, proba: np.ndarray) -> tuple[float
 
 def type_scores(labels: np.ndarray, proba: np.ndarray, levels: np.ndarray) -> Scores:
     """All scores of one set of predictions."""
-    pred = decide(proba, decision="argmax_or_threshold")
+    pred = above_or_best(proba)
     by_level = (
         loose_macro_f1(labels[:, levels == i], pred[:, levels == i]) for i in range(len(LEVELS))
     )

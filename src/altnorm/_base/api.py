@@ -65,10 +65,6 @@ API = (
             "report.evaluation.Evaluation",
             "evidence.metrics.resolve_scoring",
             "evidence.metrics.Score",
-            "evidence.metrics.loose_macro_f1",
-            "evidence.metrics.loose_micro_f1",
-            "evidence.metrics.decide",
-            "evidence.metrics.tune_none_threshold",
         ),
     ),
     Section(

@@ -55,25 +55,11 @@ def check_indicator(values: Any, name: str) -> Any:
         raise InputError(
             f"`{name}` must hold only 0 and 1",
             f"{wrong.size} of {entries.size} entries do not, the first is {wrong[0]}",
-            "If these are probabilities, pass them through `decide` first.",
+            "If these are probabilities, compare them with a threshold first.",
             value=wrong[0],
             code="label_matrix",
         )
     return array.astype(bool)
-
-
-def check_pair(y_true: Any, y_pred: Any, names: tuple[str, str] = ("y_true", "y_pred")) -> Any:
-    """Return two 0/1 matrices of one shape, both sparse if one is."""
-    pair = [check_indicator(v, name) for v, name in zip((y_true, y_pred), names, strict=True)]
-    if pair[0].shape != pair[1].shape:
-        raise InputError(
-            f"`{names[0]}` and `{names[1]}` must have the same shape",
-            f"they have {pair[0].shape} and {pair[1].shape}",
-            "Pass one row per example and one column per label in both.",
-            value=pair[1].shape,
-            code="shape",
-        )
-    return [csr_array(v) for v in pair] if any(map(issparse, pair)) else pair
 
 
 def check_targets(labels: np.ndarray) -> np.ndarray:

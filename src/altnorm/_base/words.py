@@ -20,8 +20,6 @@ NAMES = {
     "f1_micro": "micro-F1",
     "f1_weighted": "weighted F1",
     "f1_samples": "F1 of a row",
-    "loose_macro_f1": "loose macro-F1",
-    "loose_micro_f1": "loose micro-F1",
     "subset_accuracy": "exact-match accuracy",
     "top_k_accuracy": "top-2 accuracy",
     "matthews_corrcoef": "Matthews correlation",

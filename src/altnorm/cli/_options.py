@@ -70,7 +70,7 @@ Scoring = Annotated[
         "--scoring",
         metavar="SCORE",
         help="What counts as better: a name scikit-learn knows, such as accuracy, f1_macro or "
-        "neg_log_loss; loose_macro_f1 for multi-label.",
+        "neg_log_loss.",
         show_default=False,
     ),
 ]

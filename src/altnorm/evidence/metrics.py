@@ -1,4 +1,4 @@
-"""Loose F1 scores, and any score in a form that one can resample.
+"""Any score in a form that one can resample.
 
 What scikit-learn has is used from there. A `Score` adds what a paired test needs to know: whether
 a score is an average over rows, or a function of counts that add up over rows, or neither.
@@ -16,87 +16,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import f1_score, fbeta_score, get_scorer, get_scorer_names
 
 from altnorm._base.errors import InputError
-from altnorm._base.labels import check_pair
-from altnorm.evidence.scores import (
-    SCORES,
-    FBeta,
-    Score,
-    f_score,
-    loose_counts,
-    loose_macro,
-    micro_f1,
-    row_counts,
-)
+from altnorm.evidence.scores import SCORES, FBeta, Score, f_score
 from altnorm.method.kinds import kind_of_labels
-from altnorm.method.label_rules import decide
 
 # Scores of scikit-learn that are shares: differences are told in points.
 _SHARES = ("f1", "precision", "recall", "jaccard", "roc_auc", "average_precision")
 
 
-def loose_macro_f1(y_true: Any, y_pred: Any) -> float:
-    r"""Loose macro-averaged F1 of label sets, as in ultra-fine entity typing.
-
-    Precision is averaged over the rows with a predicted label, recall over the rows with a true
-    one, and the two averages are combined [1]_:
-
-    .. math::
-        P = \operatorname{mean}_{i: |\hat Y_i| > 0} \frac{|Y_i \cap \hat Y_i|}{|\hat Y_i|}, \quad
-        R = \operatorname{mean}_{i: |Y_i| > 0} \frac{|Y_i \cap \hat Y_i|}{|Y_i|}, \quad
-        F = \frac{2 P R}{P + R}
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels as 0/1 matrices.
-
-    Returns
-    -------
-    float
-        The score; 0 where nothing is predicted or nothing is true.
-
-    References
-    ----------
-    .. [1] X. Ling, D. S. Weld, "Fine-Grained Entity Recognition", AAAI 2012.
-
-    Examples
-    --------
-    >>> from altnorm.evidence.metrics import loose_macro_f1
-    >>> round(loose_macro_f1([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 0]]), 4)
-    0.4
-    """
-    return float(loose_macro(loose_counts(*check_pair(y_true, y_pred)).sum(axis=0)))
-
-
-def loose_micro_f1(y_true: Any, y_pred: Any) -> float:
-    r"""Loose micro-averaged F1 of label sets, as in ultra-fine entity typing.
-
-    Hits, predicted and true labels are summed over all rows, so the score equals scikit-learn's
-    ``f1_score(..., average="micro")``: :math:`2 \sum_i |Y_i \cap \hat Y_i| / \sum_i (|Y_i| + |\hat
-    Y_i|)`. Parameters, returned value and reference are those of `loose_macro_f1`.
-
-    Examples
-    --------
-    >>> from altnorm.evidence.metrics import loose_micro_f1
-    >>> loose_micro_f1([[1, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 0]])
-    0.5
-    """
-    return float(micro_f1(row_counts(*check_pair(y_true, y_pred)).sum(axis=0)))
-
-
 def resolve_scoring(
-    scoring: Any,
-    multilabel: bool = False,
-    *,
-    classes: np.ndarray | None = None,
-    decision: Callable[[np.ndarray], np.ndarray] = decide,
+    scoring: Any, multilabel: bool = False, *, classes: np.ndarray | None = None
 ) -> Score:
     """Return the `Score` that a name or a scikit-learn scorer stands for.
 
     Parameters
     ----------
     scoring : str, callable, Score or None
-        A name, such as "accuracy", "f1_macro", "neg_log_loss" or "loose_macro_f1"; any other
+        A name, such as "accuracy", "f1_macro" or "neg_log_loss"; any other
         name scikit-learn knows; or a scorer ``scorer(estimator, X, y)``. None is the natural
         score: "accuracy", or "f1_micro" for multi-label problems, where "accuracy" would count
         only the rows with every label right.
@@ -105,8 +40,6 @@ def resolve_scoring(
         Brier score of a multi-label row are averages over its labels.
     classes : ndarray of shape (n_classes,), optional
         What a scikit-learn scorer is to see in place of the class codes.
-    decision : callable, default=decide
-        For scikit-learn scorers, the rule from multi-label probabilities to decisions.
 
     Returns
     -------
@@ -136,10 +69,7 @@ def resolve_scoring(
     name = scoring if known else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)
     _check_classification(scorer, name)
-    if multilabel:
-        given = partial(_give_labels, decision=decision)
-    else:
-        given = partial(_give_classes, classes=classes)
+    given = _give_labels if multilabel else partial(_give_classes, classes=classes)
     function = partial(_score_with, scorer=scorer, name=name, given=given)
     return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
 
@@ -219,12 +149,11 @@ class _Given(ClassifierMixin, BaseEstimator):
         return self.proba_
 
 
-def _give_labels(
-    y_true: np.ndarray, proba: np.ndarray, *, decision: Callable[[np.ndarray], np.ndarray]
-) -> tuple[_Given, np.ndarray]:
+def _give_labels(y_true: np.ndarray, proba: np.ndarray) -> tuple[_Given, np.ndarray]:
     """A classifier of several labels per row, and the labels as it knows them."""
     # A matrix of [0, 1] rows is how scikit-learn recognises such a classifier.
-    return _Given(np.tile([0, 1], (proba.shape[1], 1)), decision(proba), proba), y_true
+    decided = kind_of_labels(True).decide(proba)
+    return _Given(np.tile([0, 1], (proba.shape[1], 1)), decided, proba), y_true
 
 
 def _give_classes(

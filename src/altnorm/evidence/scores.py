@@ -128,13 +128,6 @@ def row_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
     return np.stack([np.asarray(v.sum(axis=1)) for v in (y * pred, pred, y)], axis=1).astype(float)
 
 
-def loose_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
-    """Precision, has a prediction, recall, has a true label: of each row, shape (n, 4)."""
-    hits, predicted, true = row_counts(y, pred).T
-    has = (predicted > 0, true > 0)
-    return np.stack([ratio(hits, predicted), has[0], ratio(hits, true), has[1]], axis=1)
-
-
 def _class_counts(y: np.ndarray, pred: np.ndarray, n_classes: int | None = None) -> csr_array:
     """Hit, predicted and true class of each row as 0/1 columns, shape (n, 3 m)."""
     if y.ndim == 1:
@@ -150,12 +143,6 @@ def _class_counts(y: np.ndarray, pred: np.ndarray, n_classes: int | None = None)
 def micro_f1(sums: np.ndarray) -> np.ndarray:
     """F1 of sums over all decisions."""
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
-
-
-def loose_macro(sums: np.ndarray) -> np.ndarray:
-    """F1 of mean precision and mean recall."""
-    precision, recall = ratio(sums[..., 0], sums[..., 1]), ratio(sums[..., 2], sums[..., 3])
-    return ratio(2 * precision * recall, precision + recall)
 
 
 def _f_of_sums(sums: np.ndarray, beta: float) -> tuple[np.ndarray, ...]:
@@ -260,8 +247,6 @@ MULTI_LABEL = _by_name(
     *_f1_scores("micro", "macro", "weighted", multilabel=True),
     Score("subset_accuracy", "labels", per_row=_correct),
     Score("f1_samples", "labels", per_row=_row_f1),
-    Score("loose_micro_f1", "labels", counts=row_counts, of_counts=micro_f1),
-    Score("loose_macro_f1", "labels", counts=loose_counts, of_counts=loose_macro),
 )
 
 

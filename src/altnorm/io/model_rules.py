@@ -19,7 +19,7 @@ from altnorm._base.seen_rows import N_KEPT
 from altnorm._base.validation import check_amplification, sum_tolerance
 from altnorm.balance.shift import REASONS, Shift
 from altnorm.evidence.verdict import Verdict
-from altnorm.method.kinds import DECISIONS, kind_of
+from altnorm.method.kinds import kind_of
 from altnorm.method.reference import REFERENCES
 
 
@@ -298,7 +298,6 @@ def _or_none(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 SETTINGS: dict[str, Rule] = {
     "input": one_of(("proba", "logits")),
     "multilabel": one_of((None, "pairs", "labelwise")),
-    "decision": one_of(DECISIONS),
     "alpha": number(0, 1e6, above=True),
     "depth": Rule("an integer from 1 to 10000, so that alpha ** depth is no overflow", _is_depth),
     "threshold": number(0),

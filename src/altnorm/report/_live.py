@@ -33,8 +33,7 @@ def live_data(
     case: Case, reference: Reference | None, texts: Sequence[str] | None = None
 ) -> dict[str, Any] | None:
     """Return what the sliders need, or None where there is no reference to compute with."""
-    # The sliders decide entry by entry, which a rule that looks at whole rows cannot do.
-    if reference is None or case.kind.compares_labels:
+    if reference is None:
         return None
     depth = int(case.settings.get("depth", 1))
     found = None if depth == 1 else _deep(case, reference, depth, texts)

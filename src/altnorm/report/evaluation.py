@@ -104,7 +104,6 @@ def evaluate(
     check_kind(predictions, normalizer)
     before, after = before_and_after(normalizer, predictions.proba)
     options: dict[str, Any] = {"significance": significance, "random_state": random_state}
-    options["decision"] = kind.decision
     asked = scoring if scoring is not None else tuned_for(normalizer)
     # The score that was asked for decides; the others are told beside it, each on its own.
     verdict = compare_predictions(codes, before, after, scoring=asked, **options)

@@ -107,8 +107,6 @@ class EntryNodes:
     def decided(g: Graph, proba: Value, classes: np.ndarray, kind: LabelKind) -> Value:
         """The 0/1 matrix of labels."""
         chosen = g("Cast", proba, to=TensorProto.DOUBLE) > 0.5
-        if kind.decision == "argmax_or_threshold":
-            chosen = g("Or", chosen, g("Equal", g.arg_max(proba), np.arange(len(classes))))
         return g("Cast", chosen, to=TensorProto.INT64)
 
     @staticmethod

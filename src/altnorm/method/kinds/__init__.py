@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from altnorm._base.validation import check_choice
-from altnorm.method.kinds._base import DECISIONS, KindWords, LabelKind
+from altnorm.method.kinds._base import KindWords, LabelKind
 from altnorm.method.kinds._several import Labelwise, Pairs
 from altnorm.method.kinds._single import SingleLabel
 
 __all__ = [
-    "DECISIONS",
     "KindWords",
     "LabelKind",
     "Labelwise",
@@ -28,15 +27,13 @@ __all__ = [
 _KINDS: tuple[type[LabelKind], ...] = (SingleLabel, Pairs, Labelwise)
 
 
-def resolve_kind(multilabel: str | None, decision: str = "threshold") -> LabelKind:
-    """Return the kind that the settings `multilabel` and `decision` of an estimator stand for.
+def resolve_kind(multilabel: str | None) -> LabelKind:
+    """Return the kind that the setting `multilabel` of an estimator stands for.
 
     Parameters
     ----------
     multilabel : None, "pairs" or "labelwise"
         As for :class:`~altnorm.AlternatingNormalizer`.
-    decision : str, default="threshold"
-        Rule of :func:`altnorm.evidence.metrics.decide`; only several labels per row need one.
 
     Returns
     -------
@@ -44,8 +41,7 @@ def resolve_kind(multilabel: str | None, decision: str = "threshold") -> LabelKi
         The kind.
     """
     check_choice(multilabel, "multilabel", tuple(kind.multilabel for kind in _KINDS))
-    check_choice(decision, "decision", DECISIONS)
-    return next(kind(decision) for kind in _KINDS if kind.multilabel == multilabel)
+    return next(kind() for kind in _KINDS if kind.multilabel == multilabel)
 
 
 def kind_of_labels(multilabel: bool) -> LabelKind:
@@ -58,5 +54,4 @@ def kind_of_labels(multilabel: bool) -> LabelKind:
 
 def kind_of(estimator: Any) -> LabelKind:
     """Return the kind of labels that an estimator is for."""
-    multilabel = getattr(estimator, "multilabel", None)
-    return resolve_kind(multilabel, getattr(estimator, "decision", "threshold"))
+    return resolve_kind(getattr(estimator, "multilabel", None))

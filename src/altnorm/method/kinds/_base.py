@@ -13,8 +13,6 @@ from altnorm._base.arrays import Array
 from altnorm._base.validation import check_choice
 from altnorm.method.reference import Strata
 
-DECISIONS = ("threshold", "argmax_or_threshold")
-
 
 class KindWords(NamedTuple):
     """What messages say about a kind."""
@@ -33,14 +31,8 @@ class LabelKind(ABC):
 
     Probabilities may be arrays of any library where each row has one class; what is found out about
     them comes as NumPy arrays.
-
-    Parameters
-    ----------
-    decision : str, default="threshold"
-        Rule from the probabilities of several labels to decisions, one of `DECISIONS`.
     """
 
-    decision: str = "threshold"
     multilabel: ClassVar[str | None]
     is_multilabel: ClassVar[bool]
     scores: ClassVar[tuple[str, ...]]  # what people look at; the first is the natural one
@@ -151,11 +143,6 @@ class LabelKind(ABC):
     @abstractmethod
     def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How often each class is predicted without doubt."""
-
-    @property
-    def compares_labels(self) -> bool:
-        """Whether a decision on one label may depend on the others of its row."""
-        return False
 
     def read(self, values: Array, input: str) -> Array:
         """Return the probabilities that `values` are or, as logits, stand for."""

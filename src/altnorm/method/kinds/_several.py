@@ -13,7 +13,6 @@ from altnorm._base.arrays import Array, on_host
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_indicator, check_label_proba
 from altnorm.method.kinds._base import KindWords, LabelKind
-from altnorm.method.label_rules import decide
 from altnorm.method.reference import Strata, class_prior, label_prior
 from altnorm.method.several_labels import binary_ambiguity, label_slices
 
@@ -104,8 +103,8 @@ class _MultiLabel(LabelKind):
         return binary_ambiguity(proba) > threshold
 
     def decide(self, proba: Array) -> np.ndarray:
-        """Return the 0/1 matrix of decisions."""
-        return decide(proba, decision=self.decision)
+        """Return the 0/1 matrix of the labels that are more probable than not."""
+        return (check_label_proba(proba) > 0.5).astype(np.int8)
 
     def stratify(
         self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
@@ -131,11 +130,6 @@ class _MultiLabel(LabelKind):
     def part_prior(self, prior: np.ndarray, part: int) -> np.ndarray:
         """Return the prior of no and yes."""
         return self.as_rows(prior[part])[0]
-
-    @property
-    def compares_labels(self) -> bool:
-        """Every rule but the plain threshold looks at whole rows."""
-        return self.decision != "threshold"
 
     def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How often each label is more probable than not, without doubt."""

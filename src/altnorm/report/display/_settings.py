@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from altnorm._base.errors import InputError
-from altnorm.method.kinds import SingleLabel, kind_of, resolve_kind
+from altnorm.method.kinds import SingleLabel, kind_of, kind_of_labels
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.several_labels import label_slices
 from altnorm.report.display._axes import (
@@ -206,13 +206,7 @@ class FixedBrokenDisplay(_ClassDisplay):
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: Any,
-        before: Any,
-        after: Any,
-        *,
-        classes: Any = None,
-        decision: str = "threshold",
+        cls, y_true: Any, before: Any, after: Any, *, classes: Any = None
     ) -> FixedBrokenDisplay:
         """Count the rows.
 
@@ -224,8 +218,6 @@ class FixedBrokenDisplay(_ClassDisplay):
             Probabilities.
         classes : array-like of shape (n_classes,), optional
             Names.
-        decision : {"threshold", "argmax_or_threshold"}, default="threshold"
-            For a 0/1 matrix, the rule of :func:`altnorm.evidence.metrics.decide`.
 
         Returns
         -------
@@ -233,7 +225,7 @@ class FixedBrokenDisplay(_ClassDisplay):
             Not yet drawn.
         """
         truth, m = np.asarray(y_true), np.shape(before)[1]
-        kind = resolve_kind("labelwise" if truth.ndim == 2 else None, decision)
+        kind = kind_of_labels(truth.ndim == 2)
         old, new = (kind.decide(np.asarray(proba)) for proba in (before, after))
         names = np.arange(m) if classes is None else np.asarray(classes)
         return cls(class_changes(old, new, m, truth), names)
@@ -259,8 +251,7 @@ class FixedBrokenDisplay(_ClassDisplay):
         before, after = before_and_after(normalizer, proba)
         kind, classes = kind_of(normalizer), normalizer.classes_
         truth = kind.encode(kind.check_labels(y, before.shape), classes)
-        rule = kind.decision
-        return cls.from_predictions(truth, before, after, classes=classes, decision=rule)
+        return cls.from_predictions(truth, before, after, classes=classes)
 
     def _draw(self, ax: Any) -> None:
         assert self.changes.fixed is not None
