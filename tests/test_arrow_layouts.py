@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm._base.errors import InputError, InputTypeError
-from altnorm.peers import GlobalThreshold, Identity, TemperatureScaling
+from altnorm.peers import Identity, LabelThresholds, TemperatureScaling
 from tests.batches import (
     CLASSES,
     LIST_TYPES,
@@ -227,7 +227,7 @@ class TestPredictions:
         rng = np.random.default_rng(13)
         labels = rng.integers(2, size=(80, 4))
         proba = np.clip(0.5 * labels + rng.uniform(0, 0.5, size=(80, 4)), 0, 1)
-        peer = GlobalThreshold().fit(proba, labels)
+        peer = LabelThresholds().fit(proba, labels)
         (out,) = arrow.apply_batches(peer, [class_batch(proba, range(4))], prediction="labels")
         expected = [np.flatnonzero(row).tolist() for row in peer.predict(proba)]
         assert out["labels"].to_pylist() == expected

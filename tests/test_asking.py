@@ -11,7 +11,7 @@ from scipy.special import logit
 import altnorm
 from altnorm.asking.asking import find_changes
 from altnorm.asking.judgement import Pool, weigh_labels
-from altnorm.peers import GlobalThreshold, Identity
+from altnorm.peers import Identity, LabelThresholds
 from tests.problems import MODES, planted, planted_labels
 
 POOL, LABELS = planted(600, seed=1)
@@ -175,7 +175,7 @@ def test_logits_and_other_transformers(normalizer):
     same = altnorm.AlternatingNormalizer(input="logits").fit(np.log(proba), y)
     rows = altnorm.ask(same, np.log(POOL))
     assert sorted(rows) == sorted(altnorm.ask(normalizer, POOL))
-    thresholds = GlobalThreshold(input="logits").fit(*_logits(planted_labels(seed=0)))
+    thresholds = LabelThresholds(input="logits").fit(*_logits(planted_labels(seed=0)))
     asked = altnorm.ask(thresholds, logit(MULTI_POOL))
     changed = thresholds.predict(logit(MULTI_POOL)) != (MULTI_POOL > 0.5)
     assert sorted(asked) == np.flatnonzero(changed.any(axis=1)).tolist()

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from altnorm import AlternatingNormalizer, compare
 from altnorm._base.errors import InputError
-from altnorm.peers import BiasCorrectedTemperature, GlobalThreshold, Identity, TemperatureScaling
+from altnorm.peers import BiasCorrectedTemperature, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
 
 
@@ -83,7 +83,7 @@ def test_names_instead_of_codes(data):
 
 def test_several_labels():
     data = *planted_labels(300), *planted_labels(200, seed=1)
-    methods = {"one threshold": GlobalThreshold()}
+    methods = {"one threshold": LabelThresholds()}
     result = compare(*data, methods=methods)
     assert result.scoring == "f1_micro"
     assert result.base == pytest.approx(f1_score(data[3], data[2] > 0.5, average="micro"))

@@ -82,13 +82,10 @@ def test_the_command_line_gives_its_own_remedy():
 def test_warnings_point_at_the_caller():
     """Whatever lies in between: functions, estimators, scikit-learn's wrappers."""
     dead, prior = np.array([[0.0, 1.0]]), np.array([1.0, 0.0])
-    peer = altnorm.peers.PriorReweighting(prior).fit(np.array([[0.9, 0.1]]))
     half = np.array([[0.0, 0.5, 0.5]])
     calls = [
         lambda: altnorm.alternating_normalization(dead, np.eye(2), prior=prior),
         lambda: altnorm.trajectory(dead, np.eye(2), prior=prior),
-        lambda: peer.transform(dead),
-        lambda: peer.predict(dead),
         lambda: (
             altnorm.AlternatingNormalizer(prior=[1.0, 0, 0], reference="all")
             .fit(np.eye(3))

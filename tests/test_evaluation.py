@@ -8,7 +8,7 @@ from altnorm import AlternatingNormalizer, ambiguity
 from altnorm._base.errors import InputError
 from altnorm.io.datasets import load_demo
 from altnorm.io.predictions import Predictions
-from altnorm.peers import Identity, PriorReweighting
+from altnorm.peers import BatchCalibration, Identity
 from altnorm.report.evaluation import evaluate, tuned_for
 from tests.fitted import CALIBRATIONS, assemble
 
@@ -82,7 +82,7 @@ def test_wrong_kinds_are_refused():
 
 def test_a_transformer_of_log_probabilities_is_evaluated_too():
     demo = load_demo()
-    peer = PriorReweighting(prior="uniform").fit(demo.validation.proba, demo.validation.labels)
+    peer = BatchCalibration().fit(demo.validation.proba, demo.validation.labels)
     found = evaluate(peer, demo.test)
     np.testing.assert_array_equal(found.before, demo.test.proba)
     assert found.verdict.gain > 0

@@ -12,7 +12,7 @@ from altnorm.method.kinds import (
     kind_of_labels,
     resolve_kind,
 )
-from altnorm.peers import GlobalThreshold, Identity
+from altnorm.peers import Identity, LabelThresholds
 
 ROWS = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
 ENTRIES = np.array([[0.7, 0.6, 0.1], [0.3, 0.4, 0.2]])
@@ -32,7 +32,7 @@ def test_settings_name_a_kind(multilabel, kind):
 def test_settings_that_name_none():
     with pytest.raises(InputError, match="`multilabel` must be None or 'pairs' or 'labelwise'"):
         resolve_kind("several")
-    assert kind_of(GlobalThreshold()) == Labelwise()
+    assert kind_of(LabelThresholds()) == Labelwise()
 
 
 def test_decisions():

@@ -17,7 +17,7 @@ from altnorm.balance.shift import Shift
 from altnorm.io import model as model_files
 from altnorm.io import model_rules as rules
 from altnorm.io.model import KINDS, load_model, model_metadata, save_model
-from altnorm.peers import GlobalThreshold, LabelThresholds, TemperatureScaling
+from altnorm.peers import LabelThresholds, TemperatureScaling
 from tests.commands import draw, refused, run
 
 PROBA, CODES = draw(200, 0)
@@ -138,7 +138,7 @@ def test_missing_arrays_are_told(tmp_path, name):
 OTHERS = [
     (TemperatureScaling(), "temperature_", 0.0),
     (TemperatureScaling(), "temperature_", float("nan")),
-    (GlobalThreshold(), "threshold_", 1.5),
+    (LabelThresholds(), "global_threshold_", 1.5),
     (LabelThresholds(), "thresholds_", NAN),
     (AlternatingNormalizer(multilabel="labelwise"), "offsets_", np.array([0, 5, 2, 9])),
     (AlternatingNormalizer(multilabel="pairs"), "offsets_", np.array([0, 10**6])),

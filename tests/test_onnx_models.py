@@ -20,8 +20,8 @@ import altnorm.deploy.onnx
 from altnorm import AlternatingNormalizer
 from altnorm.onnx import export
 from altnorm.peers import (
+    BatchCalibration,
     Identity,
-    LabelShiftEM,
     TemperatureScaling,
 )
 from tests.graphs import OPSETS, noisy_logits, run, run_all
@@ -170,7 +170,7 @@ def test_append_errors(path, pipeline, fitted):
 def test_bad_normalizers(path, fitted):
     with pytest.raises(ValueError, match="must be a fitted Adjuster"):
         export(AlternatingNormalizer(), path)
-    peer = LabelShiftEM().fit(np.array([[0.9, 0.1], [0.4, 0.6]]), [0, 1])
+    peer = BatchCalibration("transform").fit(np.array([[0.9, 0.1], [0.4, 0.6]]))
     with pytest.raises(ValueError, match="must be a fitted Adjuster"):
         export(peer, path)
     with pytest.raises(ValueError, match="`dtype` must be"):

@@ -10,9 +10,7 @@ from scipy.special import expit, logit
 from sklearn.metrics import f1_score
 
 from altnorm._base.errors import InputError
-from altnorm.peers import GlobalThreshold, LabelThresholds
-
-SCORINGS = ["f1_micro", "f1_macro", "f1_samples"]
+from altnorm.peers import LabelThresholds
 
 
 def draw(n=60, m=5, seed=0):
@@ -21,54 +19,46 @@ def draw(n=60, m=5, seed=0):
     return expit(z - 1).round(2), (rng.random((n, m)) < expit(z)).astype(int)
 
 
-def brute_force(proba, y, scoring, weight=None):
+def micro_f1(y, decided, weight=None):
+    return f1_score(y, decided, average="micro", sample_weight=weight, zero_division=0)
+
+
+def brute_force(proba, y, weight=None):
     """The best score over all thresholds, one for each distinct probability."""
-    average = scoring.removeprefix("f1_")
-    return max(
-        f1_score(y, proba > t, average=average, sample_weight=weight, zero_division=0)
-        for t in np.append(np.unique(proba), 0)
-    )
+    return max(micro_f1(y, proba > t, weight) for t in np.append(np.unique(proba), 0))
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_global_threshold_is_the_best_there_is(scoring, weighted):
+def test_the_common_threshold_is_the_best_there_is(weighted):
     proba, y = draw()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else None
-    fitted = GlobalThreshold(scoring).fit(proba, y, sample_weight=weight)
-    average = scoring.removeprefix("f1_")
-    found = f1_score(
-        y, fitted.predict(proba), average=average, sample_weight=weight, zero_division=0
-    )
-    assert found == pytest.approx(brute_force(proba, y, scoring, weight), abs=1e-12)
+    threshold = LabelThresholds().fit(proba, y, sample_weight=weight).global_threshold_
+    found = micro_f1(y, proba > threshold, weight)
+    assert found == pytest.approx(brute_force(proba, y, weight), abs=1e-12)
 
 
 @settings(max_examples=40)
 @given(
     proba=arrays(np.float64, (6, 2), elements=st.sampled_from([0, 1e-310, 0.2, 0.5, 0.7, 1.0])),
     y=arrays(np.int64, (6, 2), elements=st.integers(0, 1)),
-    scoring=st.sampled_from(SCORINGS),
 )
-def test_ties_zeros_and_ones(proba, y, scoring):
+def test_ties_zeros_and_ones(proba, y):
     proba = np.where(proba < 1e-300, 0, proba)
-    fitted = GlobalThreshold(scoring).fit(proba, y)
-    average = scoring.removeprefix("f1_")
-    found = f1_score(y, fitted.predict(proba), average=average, zero_division=0)
-    assert found == pytest.approx(brute_force(proba, y, scoring), abs=1e-12)
-    assert 0 < fitted.threshold_ < 1
+    threshold = LabelThresholds().fit(proba, y).global_threshold_
+    assert micro_f1(y, proba > threshold) == pytest.approx(brute_force(proba, y), abs=1e-12)
+    assert 0 < threshold < 1
 
 
 def test_threshold_lies_midway_and_of_equal_ones_near_a_half():
     proba, y = np.array([[0.05, 0.1, 0.6, 0.9]]), np.array([[0, 0, 1, 1]])
-    assert GlobalThreshold().fit(proba, y).threshold_ == pytest.approx(0.35)
+    assert LabelThresholds().fit(proba, y).global_threshold_ == pytest.approx(0.35)
     # One right of one decided, or two right of four: 2 * 1 / (1 + 2) = 2 * 2 / (4 + 2).
     proba, y = np.array([[0.45, 0.5, 0.6, 0.99]]), np.array([[1, 0, 0, 1]])
-    assert GlobalThreshold().fit(proba, y).threshold_ == pytest.approx(0.225)
+    assert LabelThresholds().fit(proba, y).global_threshold_ == pytest.approx(0.225)
 
 
 def test_nothing_to_find_leaves_a_half():
     proba, y = draw()
-    assert GlobalThreshold().fit(proba, 0 * y).threshold_ == 0.5
     np.testing.assert_array_equal(LabelThresholds().fit(proba, 0 * y).thresholds_, 0.5)
 
 
@@ -85,19 +75,18 @@ def test_label_thresholds_shrink_in_log_odds_by_the_number_of_positive_rows():
     y[:, 2] = 0
     own = LabelThresholds(shrinkage=0).fit(proba, y)
     fitted = LabelThresholds(shrinkage=7).fit(proba, y)
-    common = GlobalThreshold().fit(proba, y).threshold_
+    common = fitted.global_threshold_
     trust = y.sum(axis=0) / (y.sum(axis=0) + 7)
     expected = expit(trust * logit(own.thresholds_) + (1 - trust) * logit(common))
     np.testing.assert_allclose(fitted.thresholds_, expected, atol=1e-12)
-    assert fitted.global_threshold_ == common == fitted.thresholds_[2] == own.thresholds_[2]
+    assert common == fitted.thresholds_[2] == own.thresholds_[2]
 
 
-@pytest.mark.parametrize("peer", [GlobalThreshold(), LabelThresholds()], ids=repr)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_transform_shifts_log_odds_and_keeps_every_decision(peer, dtype):
+def test_transform_shifts_log_odds_and_keeps_every_decision(dtype):
     proba, y = draw(2000)
     proba = proba.astype(dtype)
-    fitted = peer.fit(proba, y)
+    fitted = LabelThresholds().fit(proba, y)
     adjusted = fitted.transform(proba)
     np.testing.assert_array_equal(adjusted > 0.5, fitted.predict(proba))
     for before, after in zip(proba.T, adjusted.T, strict=True):
@@ -112,15 +101,15 @@ def test_decisions_stay_right_next_to_the_threshold():
     low = np.float32(0.3)
     high = np.nextafter(low, np.float32(1))
     proba = np.array([[low], [high], [0], [1]], dtype=np.float32)
-    fitted = GlobalThreshold().fit(proba, [[0], [1], [0], [1]])
+    fitted = LabelThresholds(0).fit(proba, [[0], [1], [0], [1]])
     np.testing.assert_array_equal(fitted.predict(proba)[:, 0], [0, 1, 0, 1])
     np.testing.assert_array_equal(fitted.transform(proba)[:, 0] > 0.5, [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize("threshold", [1e-300, 1 - 1e-12])
 def test_double_threshold_on_single_data(threshold):
-    fitted = GlobalThreshold().fit([[0.2], [0.7]], [[0], [1]])
-    fitted.threshold_ = threshold
+    fitted = LabelThresholds().fit([[0.2], [0.7]], [[0], [1]])
+    fitted.thresholds_ = np.array([threshold])
     proba = np.array([[0], [0.5], [1]], dtype=np.float32)
     adjusted = fitted.transform(proba)
     assert adjusted.dtype == np.float32
@@ -131,9 +120,9 @@ def test_double_threshold_on_single_data(threshold):
 
 def test_sparse_and_boolean_labels():
     proba, y = draw()
-    expected = GlobalThreshold().fit(proba, y).threshold_
-    assert GlobalThreshold().fit(proba, csr_array(y)).threshold_ == expected
-    assert GlobalThreshold().fit(proba, y.astype(bool)).threshold_ == expected
+    expected = LabelThresholds().fit(proba, y).thresholds_
+    for labels in (csr_array(y), y.astype(bool)):
+        np.testing.assert_array_equal(LabelThresholds().fit(proba, labels).thresholds_, expected)
 
 
 def test_permuting_labels_and_rows():
@@ -154,4 +143,4 @@ def test_permuting_labels_and_rows():
 )
 def test_bad_input_is_told_in_a_sentence(proba, y, message):
     with pytest.raises(InputError, match=message):
-        GlobalThreshold().fit(proba, y)
+        LabelThresholds().fit(proba, y)

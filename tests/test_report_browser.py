@@ -11,7 +11,7 @@ import pytest
 from altnorm import AlternatingNormalizer, compare
 from altnorm.io.datasets import load_demo
 from altnorm.io.predictions import Predictions
-from altnorm.peers import Identity, PriorReweighting
+from altnorm.peers import BatchCalibration, Identity
 from tests.fitted import tune
 from tests.problems import multilabel, predictions
 
@@ -38,7 +38,7 @@ def write_demo(path):
     demo = load_demo()
     val, test = demo.validation, demo.test
     normalizer = AlternatingNormalizer(0.8, threshold=0.5).fit(val.proba, val.labels)
-    methods = {"identity": Identity(), "prior": PriorReweighting(), "CAN": normalizer}
+    methods = {"identity": Identity(), "batch": BatchCalibration(), "CAN": normalizer}
     compared = compare(val.proba, val.codes, test.proba, test.codes, methods=methods)
     write_report(normalizer, test, path, texts=demo.queries, comparison=compared)
 

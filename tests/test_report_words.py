@@ -8,7 +8,7 @@ import pytest
 from altnorm import Adjuster, AlternatingNormalizer, compare
 from altnorm.evidence.verdict import compare_predictions
 from altnorm.io.predictions import Predictions
-from altnorm.peers import BiasCorrectedTemperature, GlobalThreshold, Identity
+from altnorm.peers import BiasCorrectedTemperature, Identity, LabelThresholds
 from tests.fitted import tune
 from tests.problems import multilabel, predictions
 from tests.report_pages import Page
@@ -134,7 +134,7 @@ def test_a_no_names_the_method_that_helps():
         validation.labels,
         test.proba,
         test.labels,
-        methods={"do nothing": Identity(multilabel="pairs"), "threshold": GlobalThreshold()},
+        methods={"do nothing": Identity(multilabel="pairs"), "threshold": LabelThresholds()},
     )
     assert compared[1].ci_low > 0
     text = Page(render_report(tuned, test, comparison=compared)).text

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm.peers import GlobalThreshold, Identity, LabelThresholds
+from altnorm.peers import Identity, LabelThresholds
+from experiments._methods import GlobalThreshold
 from experiments._multilabel.grid import GridPoint, best_point, fit_point
 
 __all__ = [

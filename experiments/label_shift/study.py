@@ -11,7 +11,8 @@ import numpy as np
 from altnorm import Adjuster
 from altnorm.balance.label_shift import Profile, balance_of_counts, profile_rows, take_in
 from altnorm.balance.shift import judge_shift
-from altnorm.peers import LabelShiftEM, ShrunkBias
+from altnorm.peers import ShrunkBias
+from experiments._methods import LabelShiftEM
 from experiments.label_shift.informed import informed_balance
 from experiments.label_shift.worlds import WORLDS, draw_world
 from experiments.suite.files import Classifier
@@ -168,10 +169,10 @@ class Fitted:
         self.before = np.bincount(data.val_y, minlength=self.n_classes) / data.val_y.size
         self.adjuster = adjuster("bias", "matrix").fit(data.val_proba, data.val_y)
         self.biases = adjuster("bias").fit(data.val_proba, data.val_y)
-        self.bare = LabelShiftEM(calibrate=False, tol=1e-4).fit(data.val_proba, data.val_y)
+        self.bare = LabelShiftEM(tol=1e-4).fit(data.val_proba, data.val_y)
         self.profile = Profile(*self.adjuster.shift_profile_)
         calibrated = self._calibrated(data.val_proba)
-        self.em = LabelShiftEM("predictions", calibrate=False, tol=1e-4).fit(calibrated)
+        self.em = LabelShiftEM("predictions", tol=1e-4).fit(calibrated)
 
     def _calibrated(self, proba: np.ndarray) -> np.ndarray:
         """As `adapt` calibrates for its estimate."""

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 import altnorm
 from altnorm import peers
 from altnorm.evidence.verdict import compare_predictions
+from experiments._methods import GlobalThreshold
 from experiments.suite.files import Classifier, read_classifier
 from experiments.suite.paper import published
 
@@ -33,7 +34,7 @@ def methods_for(classifier: Classifier) -> dict[str, Any]:
         return {
             "CAN as published": published(classifier),
             **{f"Adjuster, {mode}": altnorm.Adjuster(multilabel=mode) for mode in modes},
-            "one threshold": peers.GlobalThreshold(),
+            "one threshold": GlobalThreshold(),
             "a threshold per label": peers.LabelThresholds(),
         }
     methods: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from altnorm.peers import GlobalThreshold
+from experiments._methods import GlobalThreshold
 from experiments._multilabel.grid import GridPoint, best_point, fit_point, scan
 from experiments._multilabel.methods import Fitted, fit_methods
 from experiments.ufet.evaluation import (

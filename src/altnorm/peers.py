@@ -3,12 +3,9 @@
 from altnorm.families import (
     BatchCalibration,
     BiasCorrectedTemperature,
-    GlobalThreshold,
     Identity,
-    LabelShiftEM,
     LabelThresholds,
     MatrixScaling,
-    PriorReweighting,
     ShrunkBias,
     TemperatureScaling,
 )
@@ -16,12 +13,9 @@ from altnorm.families import (
 __all__ = [
     "BatchCalibration",
     "BiasCorrectedTemperature",
-    "GlobalThreshold",
     "Identity",
-    "LabelShiftEM",
     "LabelThresholds",
     "MatrixScaling",
-    "PriorReweighting",
     "ShrunkBias",
     "TemperatureScaling",
 ]

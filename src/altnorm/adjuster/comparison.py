@@ -19,11 +19,8 @@ from altnorm.evidence.verdict import Verdict, compare_predictions
 from altnorm.families import (
     BatchCalibration,
     BiasCorrectedTemperature,
-    GlobalThreshold,
     Identity,
-    LabelShiftEM,
     LabelThresholds,
-    PriorReweighting,
     TemperatureScaling,
 )
 from altnorm.method.kinds import LabelKind, kind_of, kind_of_labels
@@ -151,7 +148,6 @@ def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[
         modes = ("pairs", "labelwise")
         return {
             DO_NOTHING: Identity(multilabel="pairs"),
-            "global threshold": GlobalThreshold(),
             "label thresholds": LabelThresholds(),
             **{
                 f"{ALTERNATING}, {mode}": AlternatingNormalizerCV(
@@ -164,9 +160,6 @@ def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[
         DO_NOTHING: Identity(),
         "temperature scaling": TemperatureScaling(),
         "BCTS": BiasCorrectedTemperature(),
-        "prior re-weighting": PriorReweighting(),
-        "label-shift EM": LabelShiftEM(),
-        "label-shift EM, bare": LabelShiftEM(calibrate=False),
         "batch calibration": BatchCalibration(),
         ALTERNATING: AlternatingNormalizerCV(random_state=random_state),
         "altnorm": Adjuster(random_state=random_state),

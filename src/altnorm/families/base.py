@@ -15,16 +15,12 @@ from altnorm._base.arrays import (
     block_slices,
     concat_blocks,
     log_softmax,
-    put_rows,
     quiet,
     softmax,
-    take_rows,
-    to_numpy,
 )
-from altnorm._base.errors import InputError, InputWarning, warn
+from altnorm._base.errors import InputError
 from altnorm._base.validation import check_choice, check_weight
 from altnorm.method.estimator import ProbabilityTransformer
-from altnorm.method.reference import PRIORS, class_prior
 
 Data = TypeVar("Data")  # what a peer reads of the validation data
 
@@ -139,18 +135,10 @@ def labels_required(tags: Tags) -> Tags:
 
 
 def tilt(log_p: Array, *, slope: float = 1.0, bias: np.ndarray | None = None) -> Array:
-    """Return ``softmax(slope * log_p + bias)``; a row left without any class stays as it was."""
+    """Return ``softmax(slope * log_p + bias)``."""
     scores = log_p * slope
     if bias is not None:
         scores += as_array(bias, log_p)
-    dead = np.isneginf(to_numpy(array_namespace(scores).max(scores, axis=1)))
-    if dead.any():
-        message = (
-            f"{dead.sum()} of {dead.size} rows give probability only to classes whose prior is 0; "
-            "they are returned as they were."
-        )
-        warn(InputWarning(message, "prior_zero"))
-        scores = put_rows(scores, dead, take_rows(log_p, dead))
     return _by_blocks(softmax, scores)
 
 
@@ -180,16 +168,3 @@ def positive(prior: np.ndarray) -> np.ndarray:
     # Zero would rule the class out for good, whatever a row says.
     filled = np.where(prior > 0, prior, prior[prior > 0].min() / 2)
     return filled / filled.sum()
-
-
-def source_prior(prior: Any, data: FitData, n_classes: int) -> np.ndarray:
-    """Return the prior that a classifier works with, without zeros.
-
-    "predictions" stands for the mean prediction, all else is as for `class_prior`.
-    """
-    if isinstance(prior, str) and prior == "predictions":
-        return mean_proba(data.log_p, data.weight)
-    if isinstance(prior, str):
-        check_choice(prior, "source_prior", ("predictions", *PRIORS))
-    options: dict[str, Any] = {"sample_weight": data.weight, "name": "source_prior"}
-    return positive(class_prior(data.codes, n_classes, prior, **options))

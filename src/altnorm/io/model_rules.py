@@ -380,9 +380,7 @@ FITTED: dict[str, dict[str, Rule]] = {
         "ridge_": number(0),
         "cv_results_": _TABLE._replace(optional=True),
     },
-    "GlobalThreshold": {"threshold_": number(0, 1)},
     "Identity": {},
-    "LabelShiftEM": {**_BIAS, "source_prior_": _POSITIVE_PRIOR},
     "LabelThresholds": {"global_threshold_": number(0, 1), "thresholds_": vector(0, 1)},
     "LabelwiseScaling": {
         "slope_": vector(-1e9, 1e9),
@@ -390,7 +388,6 @@ FITTED: dict[str, dict[str, Rule]] = {
         "limit_": number(0, 1e3),
         "strength_": number(0, 1e300, above=True),
     },
-    "PriorReweighting": {**_PRIOR, "source_prior_": _POSITIVE_PRIOR},
     "TemperatureScaling": _TEMPERATURE,
 }
 """Fitted attributes of each kind, beside those in `COMMON`."""
