@@ -8,8 +8,7 @@ import sys
 import numpy as np
 from scipy.special import expit
 
-from altnorm import Adjuster
-from altnorm.io.datasets import load_demo
+from altnorm import Adjuster, load_demo
 from benchmarks.harness import Row, benchmark, peak_gigabytes, run_alone, seconds
 
 

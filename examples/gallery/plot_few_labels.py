@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 import altnorm
 
-pool = altnorm.io.datasets.load_demo().test
+pool = altnorm.load_demo().test
 normalizer = altnorm.AlternatingNormalizer(prior="uniform").fit(pool.proba)
 rows = altnorm.ask(normalizer, pool.proba)
 print(f"{len(rows)} of {len(pool.proba)} rows change; the first to label are {rows[:5]}")

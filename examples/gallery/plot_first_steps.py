@@ -15,7 +15,7 @@ import numpy as np
 
 import altnorm
 
-val, test, _ = altnorm.io.datasets.load_demo()
+val, test, _ = altnorm.load_demo()
 print(val.proba.shape, test.proba.shape)
 
 # %%

@@ -15,7 +15,7 @@ import torch
 import altnorm
 from altnorm.torch import from_normalizer
 
-val, test, _ = altnorm.io.datasets.load_demo()
+val, test, _ = altnorm.load_demo()
 normalizer = altnorm.AlternatingNormalizer(alpha=0.6, threshold=0.5, prior="uniform")
 normalizer.fit(val.proba)
 layer = from_normalizer(normalizer)

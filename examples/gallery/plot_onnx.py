@@ -17,7 +17,7 @@ import onnxruntime
 import altnorm
 import altnorm.onnx
 
-val, test, _ = altnorm.io.datasets.load_demo()
+val, test, _ = altnorm.load_demo()
 normalizer = altnorm.AlternatingNormalizer(alpha=0.6, threshold=0.5, prior="uniform")
 normalizer.fit(val.proba)
 folder = tempfile.TemporaryDirectory()

@@ -15,7 +15,7 @@ import numpy as np
 
 import altnorm
 
-val, test, _ = altnorm.io.datasets.load_demo()
+val, test, _ = altnorm.load_demo()
 m = val.proba.shape[1]
 truth = np.full(m, 1 / m)
 rng = np.random.default_rng(0)

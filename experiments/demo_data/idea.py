@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from altnorm import Adjuster
-from altnorm.io.datasets import Demo, load_demo
+from altnorm import Adjuster, load_demo
+from altnorm.io.datasets import Demo
 from experiments._figures import BLUE, GREY, INK, ORANGE, figure, save
 
 QUERY = "how do i report that i lost my card"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm.io.datasets import load_demo
+from altnorm import load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import MatrixScaling, ShrunkBias
 from experiments._output import markdown_table

@@ -9,6 +9,7 @@ from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.adjuster.comparison import compare
 from altnorm.asking.asking import ask, judge
+from altnorm.io.datasets import load_demo
 from altnorm.method.ambiguity import ambiguity, topk_entropy
 from altnorm.method.functional import alternating_normalization, trajectory
 from altnorm.method.normalizer import AlternatingNormalizer
@@ -26,6 +27,7 @@ __all__ = [
     "compare",
     "from_topk",
     "judge",
+    "load_demo",
     "topk_entropy",
     "trajectory",
 ]

@@ -85,7 +85,7 @@ def ask(normalizer: Any, proba: Any, *, n: int | None = None, random_state: Any 
     Examples
     --------
     >>> import altnorm
-    >>> val, test, _ = altnorm.io.datasets.load_demo()
+    >>> val, test, _ = altnorm.load_demo()
     >>> normalizer = altnorm.AlternatingNormalizer().fit(val.proba, val.labels)
     >>> rows = altnorm.ask(normalizer, test.proba, n=40)
     >>> rows[:3]
@@ -141,7 +141,7 @@ def judge(
     Examples
     --------
     >>> import altnorm
-    >>> val, test, _ = altnorm.io.datasets.load_demo()
+    >>> val, test, _ = altnorm.load_demo()
     >>> normalizer = altnorm.AlternatingNormalizer().fit(val.proba, val.labels)
     >>> rows = altnorm.ask(normalizer, test.proba, n=40)
     >>> print(altnorm.judge(normalizer, test.proba, rows, test.labels[rows[:10]]))

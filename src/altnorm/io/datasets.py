@@ -43,7 +43,7 @@ def load_demo() -> Demo:
 
     Examples
     --------
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import load_demo
     >>> demo = load_demo()
     >>> demo.test.proba.shape
     (4500, 150)

@@ -72,8 +72,7 @@ def write_report(
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from altnorm import AlternatingNormalizer
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import AlternatingNormalizer, load_demo
     >>> from altnorm.report import write_report
     >>> demo = load_demo()
     >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)

@@ -92,8 +92,7 @@ def evaluate(
 
     Examples
     --------
-    >>> from altnorm import AlternatingNormalizer
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import AlternatingNormalizer, load_demo
     >>> from altnorm.report.evaluation import evaluate
     >>> demo = load_demo()
     >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)

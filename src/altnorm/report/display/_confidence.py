@@ -26,7 +26,7 @@ class AmbiguityDisplay(Display):
 
     Examples
     --------
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import load_demo
     >>> from altnorm.report.display import AmbiguityDisplay
     >>> display = AmbiguityDisplay.from_predictions(load_demo().test.proba, threshold=0.5)
     >>> int(display.histogram.count.sum())
@@ -121,7 +121,7 @@ class ReliabilityDisplay(Display):
 
     Examples
     --------
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import load_demo
     >>> from altnorm.report.display import ReliabilityDisplay
     >>> test = load_demo().test
     >>> display = ReliabilityDisplay.from_predictions(test.codes, test.proba)

@@ -57,8 +57,7 @@ class ClassUseDisplay(_ClassDisplay):
 
     Examples
     --------
-    >>> from altnorm import AlternatingNormalizer
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import AlternatingNormalizer, load_demo
     >>> from altnorm.report.display import ClassUseDisplay
     >>> val = load_demo().validation
     >>> normalizer = AlternatingNormalizer().fit(val.proba, val.labels)
@@ -188,8 +187,7 @@ class FixedBrokenDisplay(_ClassDisplay):
 
     Examples
     --------
-    >>> from altnorm import AlternatingNormalizer
-    >>> from altnorm.io.datasets import load_demo
+    >>> from altnorm import AlternatingNormalizer, load_demo
     >>> from altnorm.report.display import FixedBrokenDisplay
     >>> demo = load_demo()
     >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
