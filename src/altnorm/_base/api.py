@@ -1,8 +1,8 @@
 """The public names, section by section.
 
 This list makes the API page, says whose docstrings are checked, and which modules can be reached as
-``altnorm.module`` without an import of their own. What is not on it may change without notice, and
-a module with nothing on it has an underscore.
+``altnorm.module`` without an import of their own. A name is here because a user needs it, not
+because another module does; what is not here may change without notice.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ API = (
             "AlternatingNormalizer",
             "AlternatingNormalizerCV",
             "AdjustedClassifier",
+            "evidence.verdict.Verdict",
+            "evidence.verdict.Caution",
             "method.explanation.Explanation",
             "method.drift.Drift",
             "balance.shift.Shift",
-            "adjuster.Window",
         ),
     ),
     Section("Errors", ("InputError",)),
     Section(
-        "Peers and comparison",
+        "Comparison",
         (
+            "compare",
+            "adjuster.comparison.Comparison",
+            "evidence.verdict.compare_predictions",
             "peers.Identity",
             "peers.TemperatureScaling",
             "peers.BiasCorrectedTemperature",
@@ -48,44 +52,7 @@ API = (
             "peers.MatrixScaling",
             "peers.BatchCalibration",
             "peers.LabelThresholds",
-            "compare",
-            "adjuster.comparison.Comparison",
         ),
-    ),
-    Section(
-        "Verdict and scores",
-        (
-            "evidence.verdict.Verdict",
-            "evidence.verdict.Caution",
-            "evidence.verdict.compare_predictions",
-            "report.evaluation.evaluate",
-            "report.evaluation.Evaluation",
-            "evidence.metrics.resolve_scoring",
-            "evidence.metrics.Score",
-        ),
-    ),
-    Section(
-        "Reference and prior",
-        (
-            "method.reference.class_prior",
-            "method.reference.label_prior",
-            "method.reference.shrink_frequencies",
-            "method.reference.post_stratify",
-            "method.reference.merge_rows",
-            "method.reference.reference_mask",
-        ),
-    ),
-    Section(
-        "Another class balance",
-        (
-            "balance.shift.judge_shift",
-            "balance.label_shift.Profile",
-            "balance.label_shift.profile_rows",
-            "balance.label_shift.take_in",
-            "balance.label_shift.estimate_balance",
-            "balance.label_shift.balance_of_counts",
-        ),
-        "What `adapt` is made of; :doc:`label-shift` tells the story.",
     ),
     Section(
         "Asking for labels",
@@ -100,7 +67,7 @@ API = (
             "io.predictions.write_predictions",
             "io.model.save_model",
             "io.model.load_model",
-            "io.datasets.load_demo",
+            "load_demo",
             "io.datasets.Demo",
         ),
     ),
@@ -113,7 +80,6 @@ API = (
             "report.display.ReliabilityDisplay",
             "report.display.TuningDisplay",
             "report.write_report",
-            "report.render_report",
         ),
     ),
     Section(
@@ -123,18 +89,11 @@ API = (
             "onnx.register_converter",
             "arrow.apply_batches",
             "arrow.output_schema",
-            "arrow.take_in_batches",
             "spark.transform",
             "spark.ProbabilityAdjuster",
-            "spark.take_in",
-            "spark.input_errors",
             "ray.transform",
-            "ray.take_in",
-            "ray.input_errors",
             "torch.from_normalizer",
-            "torch.Adjustment",
             "torch.AlternatingNorm",
-            "torch.ScoreScaling",
         ),
     ),
 )
