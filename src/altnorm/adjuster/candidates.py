@@ -57,8 +57,9 @@ MENU = tuple(
 )
 """Alternating normalization as it competes, each at every depth: as good as the paper's grid."""
 
-TEMPERATURE_SHRINKAGE = 1.0
-"""Pulls the logarithm of a slope to 0 as one row would: labels that are all right need it."""
+SHARPENING_SHRINKAGE = 1.0
+"""Pulls the logarithm of a slope above 1 to 0 as one row would: where all predictions are right, it
+would be infinite."""
 
 _MOST_ENTRIES = 2**21  # probabilities that one temperature is fitted to: it needs no more
 
@@ -335,4 +336,5 @@ def temperature_path(
     eps = float(array_namespace(rows).finfo(rows.dtype).eps)
     loss = Likelihood.build(rows, labels, weight, eps)
     for _ in strengths:
-        yield Tempered(fit_slope(loss, shrink=TEMPERATURE_SHRINKAGE), kind)
+        slope = fit_slope(loss)
+        yield Tempered(fit_slope(loss, shrink=SHARPENING_SHRINKAGE) if slope > 1 else slope, kind)

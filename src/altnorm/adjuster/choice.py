@@ -2,8 +2,14 @@
 
 Probabilities first: the candidate of least cross-fitted log loss, if that is proved to be below a
 temperature's. Then the decision that the purpose asks for, on these probabilities. It is adopted if
-the cross-fitted score of the purpose rises and there is evidence: from the probabilities, or from a
-paired test of the score itself. There is no second choice, so what is tested is what is applied.
+the cross-fitted score of the purpose rises and there is evidence:
+
+- Where the most probable class is decided, the log loss must be lower on the rows whose decision
+  changes, too. Most of what can be gained in log loss may be gained by other confidence alone; on
+  these rows it cannot.
+- Rules that look at labels, and methods' own decisions, stand a paired test of the score itself.
+
+There is no second choice, so what is tested is what is applied.
 """
 
 from __future__ import annotations
@@ -31,8 +37,12 @@ from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
 ONE_ERROR = 1.0
-"""Standard errors by which the score must rise where the probabilities are the evidence: the usual
-one-standard-error rule. Without it decisions change where only the confidence was wrong."""
+"""Standard errors by which the score must rise where the probabilities are proved to be better: the
+usual one-standard-error rule."""
+
+CHANGED_LEVEL = 0.1
+"""One-sided level of the test on the rows whose decision changes. They are few, and it comes on top
+of the test on all rows."""
 
 
 class Judge:
@@ -54,21 +64,27 @@ class Judge:
         self.plain = data.purpose.plain(data.proba.shape[1])
         self.before = self.plain.codes(data.proba)
 
-    def log_loss_test(self, candidate: Candidate, other: Candidate) -> Paired:
-        """Test whether the log loss of a candidate is below that of another."""
+    def log_loss_test(
+        self, candidate: Candidate, other: Candidate, only: np.ndarray | None = None
+    ) -> Paired:
+        """Test whether the log loss of a candidate is below that of another, on some rows only."""
         weight = self.data.weight
         rows = weight / weight.sum() * (candidate.log_p - other.log_p)
-        return paired_test(rows, weight, self.clusters)
+        return paired_test(rows if only is None else rows * only, weight, self.clusters)
 
     def proves(self, test: Paired) -> bool:
         """Whether a gain is significant."""
         return test.gain > 0 and test.one_sided < self.significance
 
-    def trial(self, candidate: Candidate, *, proved: bool) -> Trial:
+    def trial(self, candidate: Candidate, mildest: Candidate) -> Trial:
         """Put the decisions that the purpose makes of a candidate's probabilities to the test."""
-        proba = candidate.proba()
+        proba, purpose = candidate.proba(), self.data.purpose
         codes = self.decide(proba)
-        by_proba = self.data.purpose.score.needs == "proba"
+        proved = self.proves(self.log_loss_test(candidate, mildest))
+        if purpose.is_argmax and proved:
+            changed = self.log_loss_test(candidate, mildest, only=codes != self.before)
+            proved = changed.gain > 0 and changed.one_sided < CHANGED_LEVEL
+        by_proba = purpose.score.needs == "proba"
         scored = (self.data.proba, proba) if by_proba else (self.before, codes)
         return self.compare(candidate, codes, scored, proved=proved)
 
@@ -126,15 +142,18 @@ class Trial:
     codes: np.ndarray
     rows: np.ndarray  # (n,) what each row adds to the gain
     test: Paired
-    proved: bool  # whether its probabilities are proved to be better than a temperature's
+    proved: bool  # whether its probabilities are: on all rows and, if that decides, changed ones
     scored: tuple[np.ndarray, np.ndarray]  # before and after, as the score needs them
     rule: Decision | None = None  # where it is not the purpose's
 
     @property
     def accepted(self) -> bool:
         """Whether the score rises and there is evidence for it."""
+        purpose = self.judge.data.purpose
         if not self.test.gain > 0:
             return False
+        if self.rule is None and purpose.is_argmax and purpose.score.needs == "labels":
+            return self.proved
         from_probabilities = self.proved and self.test.errors >= ONE_ERROR
         return from_probabilities or self.judge.proves(self.test)
 
@@ -217,7 +236,7 @@ def choose(
     weight = judge.data.weight
     mildest = min((untouched, temperature), key=lambda c: c.log_loss(weight))
     trial = _main_trial(judge, competitors, mildest)
-    rival = _own_decisions(judge, fitter, competitors, calibrate=calibrate)
+    rival = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
     if rival is not None and rival.accepted and (not trial.accepted or rival.beats(trial)):
         trial = rival
     fallback = mildest if calibrate else untouched
@@ -254,7 +273,7 @@ def try_likeness(judge: Judge, choice: Choice, *, calibrate: bool) -> tuple[list
     rows = like_rows(to_numpy(to_scores(data, data.proba)), odds=data.kind.is_multilabel)
     folds = deal_by_likeness(rows, n_folds)
     again = CrossFitter(data, folds, calibrate=calibrate).again(trial.candidate)
-    gain = Judge(data, folds, judge.significance).trial(again, proved=trial.proved).test
+    gain = Judge(data, folds, judge.significance).trial(again, again).test
     if gain.errors >= ONE_ERROR:
         return [], ""
     text = (
@@ -266,25 +285,28 @@ def try_likeness(judge: Judge, choice: Choice, *, calibrate: bool) -> tuple[list
 
 
 def _main_trial(judge: Judge, competitors: Competitors, mildest: Candidate) -> Trial:
-    weight, purpose = judge.data.weight, judge.data.purpose
     if not competitors.others:
-        return judge.trial(mildest, proved=False)
-    best = min(competitors.others, key=lambda c: c.log_loss(weight))
+        return judge.trial(mildest, mildest)
+    best = min(competitors.others, key=lambda c: c.log_loss(judge.data.weight))
+    purpose = judge.data.purpose
+    # With the most probable class there would be nothing to tell of a temperature.
+    tells = purpose.is_argmax and purpose.score.needs == "labels"
     proved = judge.proves(judge.log_loss_test(best, mildest))
-    no_worse = best.log_loss(weight) <= competitors.untouched.log_loss(weight)
-    # A rule that needs no labels can be judged by its own score; others need probabilities that
-    # are right.
-    usable = proved or (no_worse and purpose.is_argmax and purpose.score.needs == "labels")
-    return judge.trial(best if usable else mildest, proved=proved)
+    return judge.trial(best if proved or tells else mildest, mildest)
 
 
 def _own_decisions(
-    judge: Judge, fitter: CrossFitter, competitors: Competitors, *, calibrate: bool
+    judge: Judge,
+    fitter: CrossFitter,
+    competitors: Competitors,
+    mildest: Candidate,
+    *,
+    calibrate: bool,
 ) -> Trial | None:
     """Put alternating normalization's own decisions to the test, at its setting of best score.
 
     Each fold is judged under the setting that is best on the others. Probabilities that are worse
-    than those that came in are no option.
+    than a temperature's are no option.
     """
     score, tried = judge.data.purpose.score, competitors.own_decisions
     if not tried or score.needs == "proba":
@@ -292,7 +314,7 @@ def _own_decisions(
     best = judge.best_setting(tried)
     candidate = fitter.at_setting(best)
     weight = judge.data.weight
-    if calibrate and candidate.log_loss(weight) > competitors.untouched.log_loss(weight):
+    if calibrate and candidate.log_loss(weight) > mildest.log_loss(weight):
         return None
     codes = np.empty_like(judge.before)
     for k in range(int(judge.folds.max()) + 1):

@@ -8,7 +8,7 @@ import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, is_foreign, quiet, take_rows
 from altnorm.decisions import Purpose
-from altnorm.evidence.folds import N_PIECES, deal_in_order
+from altnorm.evidence.folds import N_PIECES, PIECE_ROWS, deal_in_order
 from altnorm.method.kinds import LabelKind
 
 
@@ -39,7 +39,8 @@ class Validation(NamedTuple):
         """Sets of rows that may not be independent: the groups, or pieces of the file."""
         if self.groups is not None:
             return [self.groups]
-        return [deal_in_order(self.classes, N_PIECES)] if len(self.proba) >= N_PIECES else []
+        enough = len(self.proba) >= N_PIECES * PIECE_ROWS
+        return [deal_in_order(self.classes, N_PIECES)] if enough else []
 
     def blocks(self) -> np.ndarray:
         """Number the block of each row, for scores that can only be called."""
