@@ -6,12 +6,21 @@ import re
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from altnorm import alternating_normalization, ambiguity, topk_entropy, trajectory
+from altnorm import (
+    Adjuster,
+    AlternatingNormalizer,
+    alternating_normalization,
+    ambiguity,
+    topk_entropy,
+    trajectory,
+)
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.validation import check_choice, check_proba
+from altnorm.peers import BiasCorrectedTemperature
 
 GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
 
@@ -41,7 +50,7 @@ BAD_PROBA = {
     "NaN": (
         spoiled(np.nan),
         "`{name}` must be finite; 1 of 6 entries are not, the first is row 1, column 2 (nan). Drop "
-        "or repair those rows.",
+        "or repair rows with NaN or infinity.",
     ),
     "inf": (
         spoiled(np.inf, row=0),
@@ -67,7 +76,7 @@ BAD_PROBA = {
     "one dimension": (
         GOOD[0],
         "`{name}` must be two-dimensional, one row per example and one column per class; it has "
-        "shape (3,). Reshape a single row with `{name}[None, :]`.",
+        "shape (3,). Reshape your data: a single row is `{name}[None, :]`.",
     ),
     "three dimensions": (GOOD[None], "`{name}` must be two-dimensional"),
     "one column": (
@@ -280,3 +289,67 @@ class TestAccepted:
     def test_logits_are_never_guessed(self):
         with pytest.raises(InputError, match=r"logits, turn them into probabilities first"):
             ambiguity(np.array([[3.0, -1.0]]))
+
+
+# What scikit-learn would refuse in its own words, what it would let pass.
+
+PROBLEM = np.random.default_rng(0).dirichlet(np.ones(3), 60)
+LABELS = np.arange(60) % 3
+
+
+def fitted():
+    return BiasCorrectedTemperature().fit(PROBLEM, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, 2, 3], r"`proba` must be two-dimensional.*it has shape \(3,\)\. Reshape"),
+        (spoiled(np.nan), r"`proba` must be finite; 1 of 6 .* row 1, column 2 \(nan\)\. Drop"),
+        (spoiled(-np.inf).tolist(), r"`proba` must be finite; 1 of 6 .* \(-inf\)\. Drop"),
+        (pd.DataFrame(spoiled(np.nan)), r"`proba` must be finite; 1 of 6"),
+        ([["a", "b", "c"]], "`proba` must hold floating-point numbers; its dtype is <U1"),
+    ],
+)
+def test_estimators_refuse_in_our_own_words(values, message):
+    for call in (fitted().transform, lambda v: Adjuster(("bias",)).fit(v, LABELS[: len(v)])):
+        with pytest.raises(InputError, match=message):
+            call(values)
+
+
+def test_masked_entries_are_refused():
+    masked = np.ma.masked_array(PROBLEM, mask=False)
+    np.testing.assert_array_equal(fitted().transform(masked), fitted().transform(PROBLEM))
+    masked[2, 1] = np.ma.masked
+    calls = (
+        fitted().transform,
+        lambda v: Adjuster(("bias",)).fit(v, LABELS),
+        ambiguity,
+        lambda v: alternating_normalization(PROBLEM, v),
+    )
+    for call in calls:
+        with pytest.raises(InputError, match=r"no masked entries; 1 of 180 .* row 2, column 1\. "):
+            call(masked)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda w: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=w),
+        lambda w: AlternatingNormalizer().fit(PROBLEM, LABELS, sample_weight=w),
+        lambda w: alternating_normalization(PROBLEM, PROBLEM, reference_weight=w),
+        lambda w: alternating_normalization(PROBLEM, PROBLEM, prior=w[:3]),
+    ],
+)
+def test_weights_whose_sum_overflows_are_refused(call):
+    weights = np.ones(60)
+    weights[:2] = 1e308
+    with pytest.raises(InputError, match=r"at most 1\.0e\+150; 2 of .* row 0 \(1e\+308\)\. Divide"):
+        call(weights)
+
+
+def test_a_message_is_short_whatever_it_is_made_of():
+    error = InputError("rule " * 1000, "offender " * 1000, "remedy " * 1000)
+    assert len(str(error)) < 2000
+    assert error.offender == "offender " * 1000
+    assert len(str(InputError("a" * 10**6))) < 3000

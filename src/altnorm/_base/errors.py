@@ -6,6 +6,8 @@ import inspect
 import warnings
 from typing import Any, NamedTuple, Self
 
+_SHOWN = 80  # characters of a value that a message shows
+_MOST = 600  # of each part of a message, whatever it was made of
 _FIELDS = ("rule", "offender", "remedy", "value", "code", "place")
 
 
@@ -19,6 +21,19 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         column = "" if self.column is None else f", column {self.column}"
         return f"row {self.row}{column}" + (f" ({self.note})" if self.note else "")
+
+
+def shown(value: Any, limit: int = _SHOWN) -> str:
+    """Text of a value for a message; of a long one, how it begins and how long it is.
+
+    Examples
+    --------
+    >>> from altnorm._base.errors import shown
+    >>> shown("cat"), shown("a" * 5000, 5)
+    ('cat', 'aaaaa... (5,000 characters)')
+    """
+    text = str(value)
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters)"
 
 
 class InputError(ValueError):
@@ -67,10 +82,14 @@ class InputError(ValueError):
         code: str = "invalid",
         place: Any = None,
     ) -> None:
-        message = f"{rule}; {offender}" if offender else rule
-        message += "" if place is None else f", the first is {place}"
+        first = "" if place is None else f", the first is {shown(place, _MOST)}"
         # Pickling calls the class with this one sentence and then restores the fields.
-        super().__init__(message + (f". {remedy}" if remedy else "." if offender else ""))
+        if not (offender or remedy or first):
+            super().__init__(shown(rule, 4 * _MOST))
+        else:
+            says, who, what = (shown(part, _MOST) for part in (rule, offender, remedy))
+            message = f"{says}; {who}{first}" if who else f"{says}{first}"
+            super().__init__(message + (f". {what}" if what else "." if who else ""))
         self.rule, self.offender, self.remedy = rule, offender, remedy
         self.value, self.code, self.place = value, code, place
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 
 
 def column_names(values: Any) -> list[Any] | None:
@@ -88,10 +88,13 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
     missing = [name for name in wanted if name not in present]
     others = [name for name in found if name not in known]
     if missing:
-        message = f"{len(missing)} of {len(wanted)} are missing, the first is '{missing[0]}'"
-        near = get_close_matches(missing[0], others[:1000], 1) or (others[:1] if extra else [])
+        first = shown(missing[0])
+        message = f"{len(missing)} of {len(wanted)} are missing, the first is '{first}'"
+        # Its time grows with the product of both lengths.
+        likely = [name for name in others[:1000] if len(name) < 200]
+        near = get_close_matches(first, likely, 1) or (others[:1] if extra else [])
         if near:
-            message += f"; unknown column '{near[0]}': did you mean '{missing[0]}'"
+            message += f"; unknown column '{shown(near[0])}': did you mean '{first}'"
         raise InputError(
             "There must be one column for each class",
             message,
@@ -102,7 +105,7 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
     if others and extra:
         raise InputError(
             "There must be one column for each class and no other",
-            f"{len(others)} of {len(found)} are no known class, the first is '{others[0]}'",
+            f"{len(others)} of {len(found)} are no known class, the first is '{shown(others[0])}'",
             "Drop or rename them.",
             code="columns",
         )
@@ -114,7 +117,7 @@ def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:
     for name in wanted:
         if count[name] != 1:
             raise InputError(
-                f"Column {name!r} must be there once",
+                f"Column '{shown(name)}' must be there once",
                 f"it is there {count[name]} times among the {len(found)} columns",
                 "Rename the columns, or pass another name.",
                 code="columns",

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
-from altnorm._base.errors import InputError, Place
+from altnorm._base.errors import InputError, Place, shown
 from altnorm._base.validation import check_matrix
 
 
@@ -89,9 +89,9 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         raise InputError(
             "Each label must be one of the classes",
             f"{unknown.size} of {labels.size} are not",
-            f"Map the labels to {classes!r}.",
+            f"Map the labels to {shown(classes.tolist(), 300)}.",
             value=labels[unknown[0]],
             code="unknown_class",
-            place=f"{labels[unknown[0]]!r} in row {unknown[0]}",
+            place=f"{shown(repr(labels[unknown[0]]))} in row {unknown[0]}",
         )
     return codes

@@ -22,10 +22,11 @@ from altnorm._base.arrays import (
     to_numpy,
     widest_float,
 )
-from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, warn
+from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, shown, warn
 from altnorm._base.rounding import find_rounding
 
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
+_LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
 _PROBA_REMEDY = (
     "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
     "divide each row by its sum."
@@ -97,12 +98,13 @@ def _undo_rounding(wrong: Array, sums: Array, array: Array, name: str) -> tuple[
 
 def check_matrix(values: Any, name: str) -> Array:
     """Return `values` as a two-dimensional array of real floating dtype."""
+    check_unmasked(values, name)
     array = values if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2:
         raise InputError(
             f"`{name}` must be two-dimensional, one row per example and one column per class",
             f"it has shape {tuple(array.shape)}",
-            f"Reshape a single row with `{name}[None, :]`.",
+            f"Reshape your data: a single row is `{name}[None, :]`.",
             value=tuple(array.shape),
             code="shape",
         )
@@ -119,6 +121,21 @@ def check_matrix(values: Any, name: str) -> Array:
     if "16" in dtype_name(array.dtype):  # half precision is a storage format, not one to compute in
         array = xp.astype(array, xp.float32)
     return array
+
+
+def check_unmasked(values: Any, name: str) -> None:
+    """Raise if a masked array has masked entries: what lies below a mask is not to be read."""
+    masked = np.ma.getmask(values)
+    if masked is np.ma.nomask or not masked.any():
+        return
+    first = np.argwhere(np.atleast_1d(masked))[0].tolist()
+    raise InputError(
+        f"`{name}` must have no masked entries",
+        f"{int(masked.sum())} of {masked.size} are masked",
+        "Drop those rows, or fill them with `numpy.ma.filled`.",
+        code="masked",
+        place=Place(first[0], first[1] if len(first) > 1 else None),
+    )
 
 
 def check_device_array(values: Array, name: str = "proba") -> Array:
@@ -139,8 +156,22 @@ def check_device_array(values: Array, name: str = "proba") -> Array:
             code="shape",
         )
     if not bool(xp.all(xp.isfinite(array))):
-        check_entries(array, name)
+        check_finite(array, name)
     return array
+
+
+def check_finite(array: Array, name: str) -> None:
+    """Raise if an entry is NaN or infinite."""
+    xp = array_namespace(array)
+    _raise_first(
+        ~xp.isfinite(array),
+        array,
+        f"`{name}` must be finite",
+        "entries are not",
+        "Drop or repair rows with NaN or infinity.",
+        code="not_finite",
+        note="{}",
+    )
 
 
 def check_entries(array: Array, name: str) -> Array:
@@ -149,15 +180,7 @@ def check_entries(array: Array, name: str) -> Array:
     Raises also if an entry is not finite.
     """
     xp = array_namespace(array)
-    _raise_first(
-        ~xp.isfinite(array),
-        array,
-        f"`{name}` must be finite",
-        "entries are not",
-        "Drop or repair those rows.",
-        code="not_finite",
-        note="{}",
-    )
+    check_finite(array, name)
     _raise_first(
         array < -_rounding_error(xp, array),
         array,
@@ -306,14 +329,29 @@ def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
 def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputError:
     return InputError(
         f"`{name}` must be {rule}",
-        f"it is {value!r}",
+        f"it is {shown(repr(value))}",
         f"Pass for example {name}={example!r}.",
         value=value,
         code="parameter",
     )
 
 
+def check_summable(weight: np.ndarray, name: str) -> None:
+    """Raise if a weight is so large that sums of weights, or their squares, overflow."""
+    large = np.flatnonzero(weight > _LARGEST_WEIGHT)
+    if large.size:
+        raise InputError(
+            f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}",
+            f"{large.size} of {weight.size} entries are larger",
+            "Divide all of them by the largest.",
+            value=float(weight[large[0]]),
+            code="weight_range",
+            place=Place(int(large[0]), note=f"{weight[large[0]]:.6g}"),
+        )
+
+
 def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
+    check_unmasked(values, name)
     host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     if host.shape != (length,):
         raise InputError(
@@ -342,6 +380,7 @@ def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
             value=float(host[bad[0]]),
             code="weight",
         )
+    check_summable(host, name)
     return host
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -17,7 +19,13 @@ from sklearn.utils.validation import (
 from altnorm._base.arrays import Array, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
-from altnorm._base.validation import check_device_array
+from altnorm._base.validation import (
+    check_device_array,
+    check_finite,
+    check_matrix,
+    check_summable,
+    check_unmasked,
+)
 from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.method.explanation import Explanation
 from altnorm.method.kinds import kind_of
@@ -154,7 +162,8 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
         if is_foreign(proba):
             values = _read_foreign(self, proba, reset=True)
         else:
-            values = validate_data(self, collected(proba), dtype=_DTYPES)
+            with _own_words(proba):
+                values = validate_data(self, collected(proba), dtype=_DTYPES)
         names = _keep_names(self, column_names(proba))
         read, checked = self._read_once(values)
         kind = kind_of(self)
@@ -205,8 +214,25 @@ def read_input(estimator: Any, proba: Any) -> Array:
     wanted = list(estimator.classes_ if names is None else names)
     columns = named_columns(proba, wanted, by_position=names is None)
     if columns is not None:
-        return np.asarray(check_array(columns, dtype=_DTYPES))
-    return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
+        with _own_words(columns):
+            return np.asarray(check_array(columns, dtype=_DTYPES))
+    with _own_words(proba):
+        return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
+
+
+@contextmanager
+def _own_words(values: Any) -> Iterator[None]:
+    """Tell of a wrong shape, NaN and masks as everywhere; scikit-learn speaks of features."""
+    check_unmasked(values, "proba")
+    try:
+        yield
+    except ValueError:
+        array = np.asarray(values)
+        if array.dtype.kind in "fiu":
+            array = array.astype(np.float64)
+        if array.size and array.dtype.kind in "fUS":
+            check_finite(check_matrix(array, "proba"), "proba")
+        raise
 
 
 def _read_foreign(estimator: Any, proba: Any, *, reset: bool) -> Array:
@@ -222,7 +248,10 @@ def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
     rows = np.empty((n_rows, 0))
-    return np.asarray(_check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True))
+    check_unmasked(sample_weight, "sample_weight")
+    weight = _check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True)
+    check_summable(weight, "sample_weight")
+    return np.asarray(weight)
 
 
 def require_labels(
