@@ -31,6 +31,8 @@ NAMES = ["ant", "bee, or wasp", '"cow"']
 SECONDS = 20  # after which a case counts as hanging
 INTERESTING = [0, 1, -1, 127, 255, 2**15, 2**31 - 1, -(2**31), 2**32 - 1, 2**62, -(2**62)]
 WORDS = ["nan", "inf", "-1", "1e400", "", '"', ",", "0", "1", "-0.0", "1e-320", "x", "\r", "\x00"]
+WORDS += ['"x', "=1+1", "z" * 100_000, "9" * 5000, "NaN", "[1]", '{"a": [1]}']
+MESSAGE = 2000  # characters that a refusal may have
 
 
 def soundness(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -122,6 +124,44 @@ def damage_text(whole: bytes, rng: np.random.Generator) -> bytes:
     return "\n".join(",".join(line) for line in lines).encode()
 
 
+def damage_counts(whole: bytes, rng: np.random.Generator) -> bytes:
+    """Change one of the places where a Parquet file says how many rows or values there are."""
+    said, places, at = count_bytes(40), [], -1
+    while (at := whole.find(said, at + 1)) >= 0:
+        places.append(at)
+    at = int(rng.choice(places))
+    return whole[:at] + count_bytes(int(rng.choice([0, 1, 30, 39, 41, 63]))) + whole[at + 1 :]
+
+
+def count_bytes(count: int) -> bytes:
+    """How a Parquet file writes a count below 64."""
+    return bytes([2 * count])
+
+
+def damage_arrays(path: Path, target: Path, rng: np.random.Generator) -> None:
+    """Replace an array of an .npz file by one of another kind, or let it claim more than it has."""
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    odd_text = np.array(["ant", "bee", "cow"])
+    odd_text.view(np.uint32)[rng.integers(9)] = rng.choice([0x110000, 0x7FFFFFFF, 0xD800])
+    odd = [
+        np.full((40, 3), "1"),
+        odd_text,
+        np.empty((0, 2**31), np.float32),
+        np.zeros(40, "M8[s]"),
+        np.zeros(40, [("a", int)]),
+        np.full((40, 3), np.nan),
+        np.array(2**31),
+        np.zeros((40, 2), int),
+    ]
+    for _ in range(rng.integers(1, 3)):
+        name = str(rng.choice(["proba", "classes", "labels", "logits", "indices", "n_classes"]))
+        arrays[name] = odd[rng.integers(len(odd))]
+    if rng.random() < 0.5:
+        arrays.pop("classes", None)
+    np.savez(target, **arrays)
+
+
 def forge(path: Path, target: Path, rng: np.random.Generator) -> None:
     """Change what a model says, with a digest that fits, as an attacker would."""
     metadata, tensors = tensor_file.read_tensors(path)
@@ -166,6 +206,7 @@ def command(*arguments: object) -> int:
     if status == 2:
         assert len(said) == 1, said
         assert said[0].startswith("Error: "), said
+        assert len(said[0]) < MESSAGE, said[0][:300]
     else:
         assert status in (0, 1), errors.getvalue()
         assert not said, said
@@ -186,12 +227,17 @@ def file_case(suffix: str, stem: str = "sound") -> Callable[[Path, np.random.Gen
     def case(folder: Path, rng: np.random.Generator) -> None:
         whole = (folder / f"{stem}{suffix}").read_bytes()
         change = damage_text if is_text and rng.random() < 0.6 else damage
+        if suffix == ".parquet" and rng.random() < 0.3:
+            change = damage_counts
         path = folder / f"case{suffix}"
         path.write_bytes(change(whole, rng))
+        if suffix == ".npz" and rng.random() < 0.4:
+            damage_arrays(folder / "sound.npz", path, rng)
         unnamed = suffix == ".npy"
         model = folder / f"{rng.choice(['one', 'deep'])}{'-unnamed' if unnamed else ''}.model"
         output = folder / f"output{suffix}"
         if command("apply", model, path, "-o", output, "--force", "-j", 1) == 0:
+            _check_no_row_lost(path, output, change)
             names = [str(name) for name in load_model(model).classes_]
             if suffix not in (".npz", ".npy") or len(read_predictions(output).proba):
                 _check_if_rows(output, names)
@@ -199,6 +245,12 @@ def file_case(suffix: str, stem: str = "sound") -> Callable[[Path, np.random.Gen
         command("evaluate", model, path, *label)
 
     return case
+
+
+def _check_no_row_lost(path: Path, output: Path, change: Callable[..., bytes]) -> None:
+    """Raise if a file that only lies about its counts comes out with fewer rows."""
+    if change is damage_counts and path.suffix == ".parquet":
+        assert parquet.read_table(output).num_rows == 40
 
 
 def _check_if_rows(output: Path, names: list[str]) -> None:

@@ -259,3 +259,12 @@ class TestPredictions:
         (out,) = arrow.apply_batches(normalizer, [class_batch(logits, range(4))])
         expected = normalizer.transform(logits.astype(np.float32))
         np.testing.assert_allclose(matrix(out, range(4)), expected, atol=1e-3)
+
+
+def test_a_prediction_is_never_less_probable_than_another_class_as_written(normalizer):
+    """It is decided before rounding: in half precision the two largest may be written as equal."""
+    proba = draw(20_000, seed=3).astype(np.float16)
+    (out,) = arrow.apply_batches(normalizer, [class_batch(proba)], prediction="class")
+    written, names = matrix(out), CLASSES.tolist()
+    codes = [names.index(name) for name in out["class"].to_pylist()]
+    np.testing.assert_array_equal(written[np.arange(len(written)), codes], written.max(axis=1))

@@ -6,10 +6,24 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from altnorm._base.errors import InputError
+
+_RECORD: ContextVar[list[Path] | None] = ContextVar("_RECORD", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[list[Path]]:
+    """Give a list of the files that are completed within the block, for whoever tells of it."""
+    record: list[Path] = []
+    token = _RECORD.set(record)
+    try:
+        yield record
+    finally:
+        _RECORD.reset(token)
 
 
 def file_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
@@ -30,6 +44,14 @@ def check_input(path: str | os.PathLike[str]) -> Path:
     if not source.exists():
         raise file_error(
             f"The input '{source}' does not exist", remedy="Check its name and folder."
+        )
+    # A pipe would be waited for, and can be read only once.
+    if not source.is_file():
+        raise file_error(
+            "The input must be a file",
+            f"'{source}' is not a regular file",
+            "To read from a pipe, name `-` as the input and pass --format.",
+            value=source,
         )
     return source
 
@@ -95,6 +117,9 @@ def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[
         temporary.chmod(mode & 0o7777)  # the writer may have put a file of its own there
         _to_disk(temporary)
         _move(temporary, target, force)
+        record = _RECORD.get()
+        if record is not None:
+            record.append(Path(path))
     finally:
         temporary.unlink(missing_ok=True)
 

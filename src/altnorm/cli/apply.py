@@ -58,6 +58,15 @@ def apply(
         ),
     ] = False,
     only_balance: options.OnlyBalance = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet-safe",
+            metavar="",
+            help="In CSV, write a single quote before text that a spreadsheet would run as a "
+            "formula.",
+        ),
+    ] = False,
     jobs: options.Jobs = -1,
     force: options.Force = False,
     json: options.Json = False,
@@ -73,7 +82,8 @@ def apply(
     if adapt:
         normalizer = adapt_to_file(normalizer, source, layout, only_balance=only_balance)
     watch, changes = DriftWatch(normalizer), ChangeCount(normalizer)
-    job = _Job(source, output, layout, prediction, force, watch, changes)
+    writing = {"force": force, "spreadsheet_safe": spreadsheet_safe}
+    job = _Job(source, output, layout, prediction, writing, watch, changes)
     is_stream = find_source(source, layout.format).is_table
     n_rows = _stream(job, jobs) if is_stream else _whole(job)
     shift = normalizer.shift_ if adapt else None
@@ -120,7 +130,7 @@ class _Job(NamedTuple):
     output: Path
     layout: Layout
     prediction: str | None
-    force: bool
+    writing: dict[str, bool]  # how `write_table` is to write
     watch: DriftWatch
     changes: ChangeCount
 
@@ -151,7 +161,7 @@ def _stream(job: _Job, n_jobs: int) -> int:
         batches = apply_batches(
             normalizer, _sampled(table.batches, columns, job.watch, seen), n_jobs=n_jobs, **names
         )
-        how: dict[str, Any] = {"numbers": columns, "codec": table.codec, "force": job.force}
+        how: dict[str, Any] = {"numbers": columns, "codec": table.codec, **job.writing}
         with (
             write_table(job.output, schema, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
@@ -208,5 +218,5 @@ def _whole(job: _Job) -> int:
     adjusted = replace(predictions, proba=proba, input="proba")
     job.watch.add(predictions.proba)
     job.changes.add(predictions.proba, proba)
-    write_predictions(adjusted, job.output, job.layout, force=job.force)
+    write_predictions(adjusted, job.output, job.layout, **job.writing)
     return len(adjusted.proba)

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._base.files import file_error
+from altnorm._base.words import plural
 from altnorm.io.columns import Layout, check_zero_one, listed, names_of, read_labels
 from altnorm.io.formats import Source
 from altnorm.io.npy import ArrayFile, Header, open_arrays
 from altnorm.method.topk import from_topk
+
+_MOST_CLASSES = 10**6
+_MOST_VALUES = 2**30  # 8 GB in double precision
 
 
 class Arrays(NamedTuple):
@@ -45,6 +49,7 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
         name = "" if source.format == "npy" else _matrix_name(file.names, layout, path)
         key = name or ("logits" if layout.logits else "proba")
         shape = _full_shape(file, name, key, path)
+        _check_size(shape, path, is_dense="indices" not in file.names)
         label = layout.label or "labels"
         if layout.label and label not in file.names:
             offender = f"it has {listed(file.names)}"
@@ -95,6 +100,21 @@ def _full_shape(file: ArrayFile, name: str, key: str, path: Path) -> tuple[int, 
     return (shape[0], int(file.read("n_classes")))
 
 
+def _check_size(shape: tuple[int, ...], source: Path, *, is_dense: bool) -> None:
+    """Raise before anything is made that is larger than the file by orders of magnitude."""
+    rows, classes = shape
+    if not rows:
+        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
+    if classes > _MOST_CLASSES or (rows * classes > _MOST_VALUES and not is_dense):
+        raise file_error(
+            f"Predictions may have at most {_MOST_CLASSES:,} classes and, where `indices` leave "
+            f"some out, {_MOST_VALUES:,} numbers",
+            f"'{source}' has {plural(rows, 'row')} and says that there are {classes:,} classes",
+            "Correct `n_classes`, or split the file.",
+            value=classes,
+        )
+
+
 def _check_matrix(header: Header, key: str, source: Path) -> tuple[int, ...]:
     if len(header.shape) != 2 or header.dtype.kind != "f":
         raise file_error(
@@ -117,7 +137,7 @@ def _check_class_shape(found: tuple[int, ...], shape: tuple[int, ...], source: P
 
 def _check_unnamed(wanted: list[str], n_columns: int, source: Path) -> None:
     """Raise if columns without names would have to be matched to named classes by position."""
-    if sorted(wanted) != sorted(names_of(np.arange(n_columns))):
+    if len(wanted) != n_columns or set(wanted) != set(names_of(np.arange(n_columns))):
         raise file_error(
             "Columns are matched by class name, never by position alone",
             f"'{source}' has {n_columns} columns without names, the model knows {listed(wanted)}",

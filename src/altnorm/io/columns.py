@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.frames import check_same_names
 from altnorm.io.jsonl import CLASSES_KEY
 
@@ -81,7 +81,7 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     unknown = [name for name in named if name not in present]
     if unknown:
         raise InputError(
-            f"The table has no column '{unknown[0]}'",
+            f"The table has no column '{shown(unknown[0])}'",
             remedy=f"Its columns are {listed(schema.names)}.",
             code="columns",
         )
@@ -132,7 +132,7 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
         if not (_is_fraction(kind) or pa.types.is_integer(kind)):
             raise InputError(
                 "Class columns must hold numbers",
-                f"'{name}' holds {kind}",
+                f"'{shown(name)}' holds {shown(kind)}",
                 "Convert it.",
                 code="columns",
             )
@@ -140,7 +140,7 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
             row = first_row + column.is_null().to_pylist().index(True)
             raise InputError(
                 "Class columns must have no gaps",
-                f"'{name}' is empty in row {row}, and {column.null_count} times in all",
+                f"'{shown(name)}' is empty in row {row}, and {column.null_count} times in all",
                 "Drop or repair those rows.",
                 code="columns",
             )
@@ -180,7 +180,7 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
     row, label = next((i, label) for i, label in enumerate(labels) if label not in codes)
     raise InputError(
         f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
-        f"row {row} has '{label}'",
+        f"row {row} has '{shown(label)}'",
         f"The classes are {listed(names)}.",
         code="columns",
     )
@@ -201,7 +201,7 @@ def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
     # A class may be rare, but a column of, say, prices is the label of no row at all.
     unused = np.flatnonzero(np.bincount(codes, minlength=len(columns)) == 0)
     if unused.size:
-        name = columns[unused[0]]
+        name = shown(columns[unused[0]])
         raise InputError(
             "Every column of logits must be a class",
             f"{unused.size} of {len(columns)} are no row's label, the first is '{name}'",
@@ -226,9 +226,9 @@ def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> N
         # an integer column, and so for no class.
         if ends["min"] == ends["max"] == 0:
             raise InputError(
-                f"Column '{field.name}' holds only 0 and may be a class",
+                f"Column '{shown(field.name)}' holds only 0 and may be a class",
                 remedy="If it is, write 0.0, or start the names of all class columns alike and "
-                f"pass --prefix; if it is not, pass --other '{field.name}'.",
+                f"pass --prefix; if it is not, pass --other '{shown(field.name)}'.",
                 value=field.name,
                 code="columns",
             )
@@ -244,22 +244,30 @@ def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
     """Raise if a floating-point column is no class, where sums cannot tell an extra class."""
     spare = spare_columns(schema, layout, columns)
     if spare:
+        name = shown(spare[0])
         raise InputError(
-            f"The floating-point column '{spare[0]}' is no class of the model, and is not said "
-            "to be something else",
-            remedy=f"If it is, pass --other '{spare[0]}'.",
+            f"The floating-point column '{name}' is no class of the model, and is not said to be "
+            "something else",
+            remedy=f"If it is, pass --other '{name}'.",
             code="columns",
         )
 
 
 def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Return a 0/1 matrix as unsigned integers."""
+    if values.dtype.kind not in "biuf":
+        raise InputError(
+            "Label columns must hold the numbers 0 and 1",
+            f"they hold {values.dtype}",
+            "Write 1 where the label applies.",
+            code="columns",
+        )
     wrong = (values != 0) & (values != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise InputError(
             "Label columns must hold 0 and 1",
-            f"'{names[column]}' holds {values[row, column]:g} in row {row}",
+            f"'{shown(names[column])}' holds {values[row, column]:g} in row {row}",
             "Write 1 where the label applies.",
             code="columns",
         )
@@ -273,7 +281,7 @@ def check_text(names: Sequence[str]) -> None:
         if any("\ud800" <= char <= "\udfff" for char in name):
             raise InputError(
                 "Class names must be valid text",
-                f"{name!r} is not",
+                f"{shown(repr(name))} is not",
                 "Rename the class.",
                 value=name,
                 code="columns",
@@ -336,8 +344,8 @@ def read_labels(
     if not layout.gaps or missing.all():
         raise InputError(
             "Each row must have a label" if not layout.gaps else "Some rows must have a label",
-            f"'{layout.label or 'labels'}' "
-            + ("is empty" if values[row] in (None, "") else f"holds {values[row]}")
+            f"'{shown(layout.label or 'labels')}' "
+            + ("is empty" if values[row] in (None, "") else f"holds {shown(values[row])}")
             + f" in row {row}",
             "Drop the rows without one.",
             code="columns",
@@ -363,5 +371,5 @@ def names_of(values: Any) -> list[str]:
 
 def listed(names: Sequence[str]) -> str:
     """Tell names in a sentence, the first few of them."""
-    message = ", ".join(f"'{name}'" for name in names[:6])
+    message = ", ".join(f"'{shown(name)}'" for name in names[:6])
     return message if len(names) <= 6 else f"{message} and {len(names) - 6} more"

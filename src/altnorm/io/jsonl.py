@@ -7,13 +7,14 @@ between the kinds of lines is in a *shape*: what the first pass must learn, and 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm.io.formats import open_plain
 from altnorm.method.topk import from_topk
@@ -149,15 +150,22 @@ def read_lines(path: Path) -> Iterator[Line]:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
+                record = json.loads(line, parse_constant=_refuse_constant)
             except (ValueError, RecursionError) as error:
-                raise file_error(f"Line {number} is not JSON", f"{error}") from error
+                reason = str(error)
+                if "int_max_str_digits" in reason:  # Python's advice is for its programmers
+                    reason = "a whole number has more digits than can be read"
+                raise file_error(f"Line {number} is not JSON", shown(reason)) from error
             if not isinstance(record, dict):
                 raise file_error(
                     "Each line must be a JSON object",
                     f"line {number} is {line.strip()[:40].decode(errors='replace')}",
                 )
             yield number, record
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value, write null where a value is missing")
 
 
 def open_lines(
@@ -174,7 +182,9 @@ def open_lines(
     classes = shape.classes()
     twice = sorted(set(classes) & kinds.keys())
     if twice:
-        raise file_error(f"'{twice[0]}' is both a class and another key", remedy="Rename one.")
+        raise file_error(
+            f"'{shown(twice[0])}' is both a class and another key", remedy="Rename one."
+        )
     types = {name: _arrow_type(found, name in numbers) for name, found in kinds.items()}
     fields = [pa.field(name, kind) for name, kind in types.items()]
     fields += [pa.field(name, pa.float64()) for name in classes]
@@ -240,11 +250,28 @@ def _plain(value: Any, kind: Any) -> Any:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _without_nan(value: Any) -> Any:
+    """A value with None for NaN, which JSON lacks; infinity, which it lacks too, is refused."""
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    if isinstance(value, float) and math.isinf(value):
+        raise file_error(
+            "JSON lines hold finite numbers", f"there is {value}", "Write a .parquet file."
+        )
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def jsonl_writer(file: IO[bytes]) -> Callable[[Any], None]:
     """Write each row as an object."""
 
     def write(batch: Any) -> None:
         for row in batch.to_pylist():
-            file.write(json.dumps(row, ensure_ascii=False, default=str).encode() + b"\n")
+            try:
+                line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+            except ValueError:
+                line = json.dumps(_without_nan(row), ensure_ascii=False, default=str)
+            file.write(line.encode() + b"\n")
 
     return write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -59,6 +60,8 @@ class ArrayFile:
         self.header(name)
         with self._open(name) as (file, _):
             array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+        if array.dtype.kind == "U":
+            _check_characters(array)
         return array.astype(array.dtype.newbyteorder("="), copy=False)
 
     @contextmanager
@@ -71,6 +74,13 @@ class ArrayFile:
         info = self._zip.getinfo(stored)
         with self._zip.open(info) as file:
             yield file, info.file_size
+
+
+def _check_characters(text: np.ndarray) -> None:
+    """Raise if text holds numbers that are no characters, on which Python stumbles later."""
+    numbers = np.frombuffer(text.tobytes(), dtype=f"{text.dtype.str[0]}u4")
+    if numbers.size and numbers.max() > sys.maxunicode:
+        raise ValueError("its text holds code points beyond Unicode")
 
 
 @contextmanager

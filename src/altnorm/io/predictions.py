@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error, replacing
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
@@ -35,7 +35,7 @@ from altnorm.io.columns import (
     with_spare_hint,
 )
 from altnorm.io.formats import SUFFIXES, Source, find_source, format_of
-from altnorm.io.tables import is_table, read_table, write_table
+from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
 from altnorm.method.kinds import LabelKind, kind_of_labels
 
 
@@ -199,7 +199,7 @@ def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = 
     table = read_table(path, text=[name], **layout.reading)
     if name not in table.schema.names:
         remedy = f"Its columns are {listed(table.schema.names)}."
-        raise file_error(f"The table has no column '{name}'", remedy=remedy, value=name)
+        raise file_error(f"The table has no column '{shown(name)}'", remedy=remedy, value=name)
     return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
 
 
@@ -209,6 +209,7 @@ def write_predictions(
     layout: Layout | None = None,
     *,
     force: bool = False,
+    spreadsheet_safe: bool = False,
 ) -> None:
     """Write predictions to a file that is either complete or not there.
 
@@ -222,13 +223,18 @@ def write_predictions(
         Names of the columns; the label column is "label" by default.
     force : bool, default=False
         Whether an existing file may be replaced.
+    spreadsheet_safe : bool, default=False
+        Whether text that a spreadsheet would run as a formula gets a single quote before it, for
+        .csv and .tsv.
     """
     layout = Layout() if layout is None else layout
     target = Path(path)
+    check_spreadsheet(target, spreadsheet_safe)
     if is_table(target):
         batch = _to_batch(predictions, layout)
         names = [layout.prefix + name for name in names_of(predictions.classes)]
-        with write_table(target, batch.schema, numbers=names, force=force) as write:
+        how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
+        with write_table(target, batch.schema, numbers=names, **how) as write:
             write(batch)
         return
     if format_of(target) is None:
@@ -314,7 +320,7 @@ def _check_values(predictions: Predictions) -> Predictions:
         raise file_error(
             "Predictions must be finite",
             f"{int(wrong.sum())} of {wrong.size} are not, the first is row {row}, class "
-            f"'{predictions.classes[column]}' ({predictions.proba[row, column]})",
+            f"'{shown(predictions.classes[column])}' ({predictions.proba[row, column]})",
             "Drop or repair those rows.",
         )
     return predictions

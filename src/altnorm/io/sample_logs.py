@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from altnorm._base.errors import InputWarning, warn
+from altnorm._base.errors import InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.jsonl import Line
 
@@ -49,7 +49,7 @@ class SampleLog:
         if not is_sample(record):
             raise file_error(
                 f"Each line of a sample log has {', '.join(sorted(KEYS))}",
-                f"line {number} has {', '.join(sorted(record))[:80]}",
+                f"line {number} has {shown(', '.join(sorted(record)))}",
                 "For other JSON lines, pass --format jsonl.",
             )
         # Each filter repeats all questions: lines of one filter only are one set of predictions.
@@ -76,8 +76,8 @@ class SampleLog:
         if len(self._filters) > 1:
             first, *others = self._filters
             message = (
-                f"The log has several filters; the lines of '{first}' are read, those of "
-                f"{', '.join(others)} are not."
+                f"The log has several filters; the lines of '{shown(first)}' are read, those of "
+                f"{shown(', '.join(others))} are not."
             )
             warn(InputWarning(message, "several_filters"))
         texts = {known for known in self._texts if len(known) == self._size}
@@ -116,10 +116,10 @@ def _log_likelihoods(record: dict[str, Any], number: int) -> list[float]:
     if len(values) < 2 or len(values) != len(answers) or not np.isfinite(values).all():
         raise file_error(
             "`filtered_resps` must hold a log-likelihood and a truth value for each option",
-            f"line {number} (doc_id {record['doc_id']}) has {str(answers)[:60]}",
+            f"line {number} (doc_id {shown(record['doc_id'])}) has {shown(answers)}",
             "Only logs of multiple-choice tasks can be read.",
         )
-    asked = _arguments(record)
+    asked = _arguments(record, number)
     # For mutual information the harness asks for each option once more, without the prompt.
     half = len(asked) // 2
     if half and all(prompt == "" for prompt, _ in asked[half:]) and asked[0][0] != "":
@@ -127,15 +127,24 @@ def _log_likelihoods(record: dict[str, Any], number: int) -> list[float]:
     return values
 
 
-def _arguments(record: dict[str, Any]) -> list[tuple[str, str]]:
+def _arguments(record: dict[str, Any], number: int = 0) -> list[tuple[str, str]]:
     """Prompt and continuation of each request, where the log has them."""
     given = record.get("arguments")
-    if isinstance(given, dict):
-        # Newer logs name the arguments; older ones list them.
-        given = [[each.get("arg_0"), each.get("arg_1")] for each in given.values()]
-    if not isinstance(given, list):
+    # Newer logs name the arguments; older ones list them.
+    is_named = isinstance(given, dict)
+    requests = list(given.values()) if isinstance(given, dict) else given
+    if requests is None:
         return []
-    return [(str(each[0]), str(each[1])) for each in given if len(each) >= 2]
+    kind = dict if is_named else list
+    if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
+        raise file_error(
+            "`arguments` must hold a prompt and an option for each request",
+            f"line {number} (doc_id {shown(record['doc_id'])}) has {shown(given)}",
+            "Leave `arguments` out: options are then named by their numbers.",
+        )
+    if is_named:
+        requests = [[each.get("arg_0"), each.get("arg_1")] for each in requests]
+    return [(str(each[0]), str(each[1])) for each in requests if len(each) >= 2]
 
 
 def _option_texts(record: dict[str, Any], size: int) -> tuple[str, ...]:
@@ -161,12 +170,13 @@ def _target(
 ) -> int:
     """Index of the right option, which is given as such or as text."""
     given = str(record["target"]).strip()
-    if given.isdecimal() and (size is None or int(given) < size):
+    # Nine digits always fit an index; a longer text may be too long to convert.
+    if given.isdecimal() and len(given) < 10 and (size is None or int(given) < size):
         return int(given)
     if given in texts:
         return texts.index(given)
     raise file_error(
         "`target` must be the index or the text of the right option",
-        f"line {number} (doc_id {record['doc_id']}) has '{given[:40]}'",
+        f"line {number} (doc_id {shown(record['doc_id'])}) has '{shown(given)}'",
         "Only tasks with one right option can be read.",
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import ARRAYS, SUFFIXES, Source, find_source, format_of
 from altnorm.io.jsonl import Columns, ScoreLines, jsonl_writer, open_lines, read_lines
@@ -92,8 +92,8 @@ def open_table(
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
-                reader = open_text(source.path, DELIMITERS[source.format], set(numbers), stack)
-                table = TableSource(reader.schema, iter(reader))
+                delimiter = DELIMITERS[source.format]
+                table = TableSource(*open_text(source.path, delimiter, set(numbers), stack))
             elif source.format in ("jsonl", "lm-eval"):
                 table = TableSource(*_open_lines(source, numbers, format, usual))
             elif source.format == "parquet":
@@ -161,6 +161,7 @@ def write_table(
     numbers: Collection[str] = (),
     codec: str = "snappy",
     force: bool = False,
+    spreadsheet_safe: bool = False,
 ) -> Iterator[Callable[[Any], None]]:
     """Write a file of columns batch by batch; it is there, complete, after the block.
 
@@ -176,6 +177,9 @@ def write_table(
         Compression, for Parquet.
     force : bool, default=False
         Whether an existing file may be replaced.
+    spreadsheet_safe : bool, default=False
+        Whether text that a spreadsheet would run as a formula is written with a single quote
+        before it (`altnorm.io.text_tables.neutralise_formula`), for CSV and TSV.
 
     Yields
     ------
@@ -183,17 +187,28 @@ def write_table(
         Takes the next record batch.
     """
     format = _table_format(Path(path), format_of(path))
+    check_spreadsheet(path, spreadsheet_safe)
     compressed = Path(path).suffix.lower() in (".gz", ".feather")
     with replacing(path, force=force) as temporary, ExitStack() as stack:
         if format in DELIMITERS:
             file = writable(temporary, stack, compressed=compressed)
-            yield text_writer(file, schema, DELIMITERS[format])
+            yield text_writer(file, schema, DELIMITERS[format], safe=spreadsheet_safe)
         elif format == "jsonl":
             yield jsonl_writer(writable(temporary, stack, compressed=compressed))
         elif format == "parquet":
             yield _parquet_writer(temporary, schema, stack, set(numbers), codec)
         else:
             yield _arrow_writer(temporary, schema, stack, compressed)
+
+
+def check_spreadsheet(path: str | os.PathLike[str], spreadsheet_safe: bool) -> None:
+    """Raise if a file is to be safe for spreadsheets that is not one of text."""
+    if spreadsheet_safe and format_of(path) not in DELIMITERS:
+        raise file_error(
+            "Only CSV and TSV files need be made safe for spreadsheets",
+            f"'{Path(path).name}' is neither",
+            "Leave --spreadsheet-safe out, or name a .csv file.",
+        )
 
 
 def _table_source(path: str | os.PathLike[str], format: str | None) -> Source:
@@ -223,7 +238,7 @@ def _table_format(path: Path, format: str | None) -> str:
 def _check_names(names: list[str], source: Path) -> None:
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
-        offender = f"'{source.name}' has {times} columns '{name}'"
+        offender = f"'{source.name}' has {times} columns '{shown(name)}'"
         raise file_error("Column names must differ", offender, "Rename them.", value=name)
 
 
@@ -240,7 +255,7 @@ def _reading(source: Source) -> Iterator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         raise file_error(
             f"'{source.path}' cannot be read as {NAMES[source.format]}, it may be cut off or "
-            f"damaged: {reason}."
+            f"damaged: {shown(reason, 300)}."
         ) from error
 
 
@@ -264,10 +279,25 @@ def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
     if metadata.num_row_groups and metadata.num_columns:
         codec = metadata.row_group(0).column(0).compression.lower()
     size = max(1, _BATCH_VALUES // max(1, metadata.num_columns))
-    batches = file.iter_batches(batch_size=size)
+    batches = _all_rows(file.iter_batches(batch_size=size), metadata.num_rows, source)
     return TableSource(
         file.schema_arrow, batches, metadata.num_rows, "none" if codec == "uncompressed" else codec
     )
+
+
+def _all_rows(batches: Iterator[Any], n_rows: int, source: Path) -> Iterator[Any]:
+    """The batches; raise at their end if the pages held another number of rows than was said."""
+    found = 0
+    for batch in batches:
+        found += batch.num_rows
+        yield _sound(batch)
+    if found != n_rows:
+        raise file_error(
+            f"'{source}' is damaged",
+            f"it says that it has {n_rows:,} rows and {found:,} can be read",
+            "Write it again.",
+            value=found,
+        )
 
 
 def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
@@ -294,8 +324,8 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
 def _sound(batch: Any) -> Any:
     """The batch itself, once its offsets and indices are known to stay within its own memory.
 
-    PyArrow trusts what an IPC file says about itself: a wrong offset reads, or crashes on, memory
-    that is not the file's.
+    PyArrow trusts what a file says about itself: a wrong offset reads, or crashes on, memory
+    that is not the file's, and bytes that are no UTF-8 would be written as text.
     """
     batch.validate(full=True)
     return batch

@@ -5,31 +5,61 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from altnorm._base.errors import shown
 from altnorm._base.files import file_error
 from altnorm.io.formats import is_compressed
+from altnorm.io.quotes import QuoteWatch
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _BLOCK = 2**23
-_FORMULA = r"^[=+\-@\t]"  # what a spreadsheet may take for the start of a formula
-_NUMBER = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
+_FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet may take for the start of a formula
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def open_text(source: Path, delimiter: str, numbers: Collection[str], stack: ExitStack) -> Any:
-    """Open a reader of record batches; columns that are not `numbers` stay the text they are."""
+def neutralise_formula(text: str) -> str:
+    """Text that a spreadsheet shows and does not run: with a single quote before a formula.
+
+    A formula is what begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not
+    a plain number.
+
+    Parameters
+    ----------
+    text : str
+        A cell.
+
+    Returns
+    -------
+    str
+        The cell, as it was unless it may be a formula.
+
+    Examples
+    --------
+    >>> from altnorm.io.text_tables import neutralise_formula
+    >>> neutralise_formula("=HYPERLINK(A1)"), neutralise_formula("-1.5"), neutralise_formula("a=b")
+    ("'=HYPERLINK(A1)", '-1.5', 'a=b')
+    """
+    is_formula = re.search(_FORMULA, text) and not re.fullmatch(_NUMBER, text)
+    return f"'{text}" if is_formula else text
+
+
+def open_text(
+    source: Path, delimiter: str, numbers: Collection[str], stack: ExitStack
+) -> tuple[Any, Iterator[Any]]:
+    """Schema and record batches; columns that are not `numbers` stay the text they are."""
     import pyarrow as pa
     from pyarrow import csv
 
-    options = _options(delimiter)
-    with ExitStack() as peeking, csv.open_csv(_input(source, peeking), **options) as peek:
-        names = peek.schema.names
+    names = _header(source, delimiter)
     types = {name: pa.float64() if name in numbers else pa.string() for name in names}
     convert = csv.ConvertOptions(column_types=types)
-    return csv.open_csv(_input(source, stack), convert_options=convert, **options)
+    watch = QuoteWatch(_input(source, stack), source.name, delimiter, len(names))
+    reader = csv.open_csv(watch, convert_options=convert, **_options(delimiter))
+    return reader.schema, _watched(reader, watch)
 
 
 def read_text(source: Path, delimiter: str, text: Collection[str]) -> Any:
@@ -38,9 +68,39 @@ def read_text(source: Path, delimiter: str, text: Collection[str]) -> Any:
     from pyarrow import csv
 
     convert = csv.ConvertOptions(column_types={name: pa.string() for name in text})
+    n_columns = len(_header(source, delimiter))
     with ExitStack() as stack:
-        file = _input(source, stack)
-        return csv.read_csv(file, convert_options=convert, **_options(delimiter))
+        watch = QuoteWatch(_input(source, stack), source.name, delimiter, n_columns)
+        with _telling(watch):
+            table = csv.read_csv(watch, convert_options=convert, **_options(delimiter))
+    watch.finish()
+    return table
+
+
+def _header(source: Path, delimiter: str) -> list[str]:
+    from pyarrow import csv
+
+    with ExitStack() as stack, csv.open_csv(_input(source, stack), **_options(delimiter)) as peek:
+        return peek.schema.names
+
+
+def _watched(reader: Any, watch: QuoteWatch) -> Iterator[Any]:
+    with _telling(watch):
+        yield from reader
+    watch.finish()
+
+
+@contextmanager
+def _telling(watch: QuoteWatch) -> Iterator[None]:
+    """Tell of a field without an end rather than of what PyArrow makes of it."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid:
+        if watch.too_long:
+            watch.finish()
+        raise
 
 
 def _input(source: Path, stack: ExitStack) -> Any:
@@ -69,24 +129,30 @@ def writable(path: Path, stack: ExitStack, *, compressed: bool) -> IO[bytes]:
     return file
 
 
-def text_writer(file: IO[bytes], schema: Any, delimiter: str) -> Callable[[Any], None]:
-    """Write text as it was read, quoted only where it must be; PyArrow's writer quotes all text."""
+def text_writer(
+    file: IO[bytes], schema: Any, delimiter: str, *, safe: bool = False
+) -> Callable[[Any], None]:
+    """Write text as it was read, quoted only where it must be; PyArrow's writer quotes all text.
+
+    Where it is to be `safe` for spreadsheets, formulas are neutralised, in the header too.
+    """
     import pyarrow as pa
 
     nested = [field.name for field in schema if pa.types.is_nested(field.type)]
     if nested:
         raise file_error(
-            f"A CSV file cannot hold the nested column '{nested[0]}'",
+            f"A CSV file cannot hold the nested column '{shown(nested[0])}'",
             remedy="Write a .parquet file.",
         )
-    names = [pa.array([name], pa.large_string()) for name in schema.names]
-    file.write(_lines([_quoted(name, delimiter) for name in names], delimiter))
+    header = pa.array(schema.names, pa.large_string())
+    header = _quoted(_neutralised(header) if safe else header, delimiter)
+    file.write(delimiter.join(header.to_pylist()).encode() + b"\n")
 
     def write(batch: Any) -> None:
         if batch.num_rows:
             columns = zip(schema.names, batch.columns, strict=True)
-            fields = [_fields(name, column, delimiter) for name, column in columns]
-            file.write(_lines(fields, delimiter))
+            fields = [_as_text(name, column) for name, column in columns]
+            file.write(_lines(_cells(schema, fields, delimiter, safe), delimiter))
 
     return write
 
@@ -108,8 +174,7 @@ def _lines(columns: list[Any], delimiter: str) -> Any:
     return lines.buffers()[2]
 
 
-def _fields(name: str, column: Any, delimiter: str) -> Any:
-    """A column as text; only that of numbers and times is sure to need no quotes."""
+def _as_text(name: str, column: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType):
@@ -117,16 +182,53 @@ def _fields(name: str, column: Any, delimiter: str) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        text = column.cast(pa.large_string())
+        return column.cast(pa.large_string())
     except pa.ArrowException as error:
         raise file_error(
             "A CSV file holds text",
-            f"column '{name}' ({column.type}) cannot be written as text: "
+            f"column '{shown(name)}' ({column.type}) cannot be written as text: "
             f"{str(error).splitlines()[0].rstrip('.')}",
             "Write a .parquet file.",
         ) from error
-    plain = pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)
-    return text if plain else _quoted(text, delimiter)
+
+
+def _cells(schema: Any, columns: list[Any], delimiter: str, safe: bool) -> list[Any]:
+    """Columns with quotes where they are needed; only numbers and times are sure to need none."""
+    import pyarrow as pa
+
+    types = [getattr(field.type, "storage_type", field.type) for field in schema]
+    text = [j for j, kind in enumerate(types) if not _is_plain(kind)]
+    if not text:
+        return columns
+    # All at once: a file may have more columns than rows.
+    joined = pa.concat_arrays([columns[j] for j in text])
+    joined = _quoted(_neutralised(joined) if safe else joined, delimiter)
+    n_rows = len(columns[0])
+    quoted = {j: joined.slice(i * n_rows, n_rows) for i, j in enumerate(text)}
+    return [quoted.get(j, column) for j, column in enumerate(columns)]
+
+
+def _is_plain(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
+
+
+def _neutralised(text: Any) -> Any:
+    """As `neutralise_formula`, for an array."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    quote, nothing = (pa.scalar(s, pa.large_string()) for s in ("'", ""))
+    quoted = pc.binary_join_element_wise(quote, text, nothing)
+    return pc.if_else(_is_formula(text), quoted, text)
+
+
+def _is_formula(text: Any) -> Any:
+    from pyarrow import compute as pc
+
+    is_number = pc.match_substring_regex(text, _NUMBER)
+    return pc.and_not(pc.match_substring_regex(text, _FORMULA), is_number)
 
 
 def _quoted(text: Any, delimiter: str) -> Any:
@@ -138,8 +240,5 @@ def _quoted(text: Any, delimiter: str) -> Any:
     quoted = pc.binary_join_element_wise(
         quote, pc.replace_substring(text, '"', '""'), quote, nothing
     )
-    formula = pc.and_not(
-        pc.match_substring_regex(text, _FORMULA), pc.match_substring_regex(text, _NUMBER)
-    )
     special = pc.match_substring_regex(text, f'["{re.escape(delimiter)}\r\n]')
-    return pc.if_else(pc.or_(special, formula), quoted, text)
+    return pc.if_else(pc.or_(special, _is_formula(text)), quoted, text)

@@ -1,0 +1,334 @@
+"""Files that lie or are odd: no row is lost in silence, and no file makes a traceback or a hang."""
+
+import io
+import json
+import os
+import sys
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import csv, parquet
+
+from altnorm import InputError
+from altnorm.io.columns import Layout
+from altnorm.io.predictions import Predictions, read_predictions, write_predictions
+from altnorm.io.quotes import QuoteWatch
+from altnorm.io.tables import open_table, read_table, write_table
+from altnorm.io.text_tables import neutralise_formula
+from tests.commands import CLASSES, QUICK, refused, run, table
+
+LAYOUT = Layout("y")
+SHORT = 1000  # characters; a message is read by people
+
+
+def write_text(path, data, marks):
+    """A CSV file whose last column is text; `marks` puts text of its own into some lines."""
+    lines = data.assign(note="plain").to_csv(index=False).splitlines()
+    for number, mark in marks.items():
+        lines[number - 1] = lines[number - 1].replace("plain", mark)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+# Quotes.
+
+
+@pytest.mark.parametrize("n_rows", [60, 200_000])  # also more than is read at a time
+def test_a_quote_that_never_ends_is_refused(tmp_path, n_rows):
+    path = write_text(tmp_path / "a.csv", table(n_rows, 0), {12: '"plain'})
+    with pytest.raises(InputError, match=r"begins in line 12 of 'a\.csv' does not"):
+        read_predictions(path, LAYOUT)
+    with (
+        pytest.raises(InputError, match="begins in line 12"),
+        open_table(path, numbers=CLASSES) as opened,
+    ):
+        list(opened.batches)
+
+
+def test_a_quote_that_never_ends_in_the_last_line(tmp_path):
+    path = write_text(tmp_path / "a.csv", table(60, 0), {61: '"plain'})
+    with pytest.raises(InputError, match="begins in line 61"):
+        read_table(path)
+
+
+def test_rows_within_quotes_are_told(tmp_path):
+    path = write_text(tmp_path / "a.csv", table(60, 0), {12: '"plain', 32: 'pl"ain'})
+    with pytest.warns(UserWarning, match=r"20 lines of 'a\.csv' .* from line 12 to line 32\."):
+        assert read_table(path).num_rows == 40
+
+
+def test_text_of_several_lines_is_no_rows(tmp_path):
+    data = table(60, 0).assign(note='two lines, and\na "quote"\n\nhere')
+    data.to_csv(tmp_path / "a.csv", index=False)
+    assert read_table(tmp_path / "a.csv")["note"].to_pylist() == data["note"].tolist()
+
+
+def test_commands_refuse_an_open_quote(folder, model, capsys):
+    write_text(folder / "q.csv", table(60, 0), {12: '"plain'})
+    for command in (["apply", model, "q.csv"], ["tune", "q.csv", "--label", "y", *QUICK]):
+        assert "line 12" in refused(capsys, *command, "-o", "o.csv")
+        assert not os.path.exists("o.csv")
+
+
+def read_naively(text, n_columns):
+    """Line of the field that is open at the end (0: none), and the fields that hold rows."""
+    line, state, opened, inside, found, i = 1, "start", 0, "", [], 0
+    while i < len(text):
+        char = text[i]
+        if state == "quoted" and text[i : i + 2] == '""':
+            inside, i = inside + '""', i + 1
+        elif state == "quoted" and char == '"':
+            rows = [part for part in inside.split("\n")[1:] if part.count(",") == n_columns - 1]
+            found += [(opened, line, len(rows))] if rows else []
+            state, opened = "field", 0
+        elif state == "quoted":
+            inside += char
+        elif state == "start" and char == '"':
+            state, opened, inside = "quoted", line, ""
+        else:
+            state = "start" if char in ",\r\n" else "field"
+        line, i = line + (char == "\n"), i + 1
+    return opened, found
+
+
+@given(st.text('",\n\rab', max_size=40), st.integers(1, 9), st.integers(2, 3))
+def test_quotes_are_followed_as_a_naive_reader_does(text, block, n_columns):
+    watch = QuoteWatch(io.BytesIO(text.encode()), "x", ",", n_columns)
+    while watch.read(block):
+        pass
+    assert (watch._opened, watch._swallowed) == read_naively(text, n_columns)
+
+
+def test_a_mark_of_byte_order_hides_no_quote():
+    watch = QuoteWatch(io.BytesIO(b'\xef\xbb\xbf"a,b'), "x", ",", 2)
+    watch.read(100)
+    with pytest.raises(InputError, match="line 1 of 'x'"):
+        watch.finish()
+
+
+# Parquet.
+
+N_ROWS = 2000
+
+
+def varint(number):
+    """How a Parquet file writes a count of two bytes."""
+    return bytes([(2 * number) & 0x7F | 0x80, (2 * number) >> 7])
+
+
+def test_no_row_of_a_parquet_file_is_lost_in_silence(tmp_path):
+    path = tmp_path / "a.parquet"
+    sound = pa.Table.from_pandas(table(N_ROWS, 0), preserve_index=False)
+    parquet.write_table(sound, path)
+    whole, at, n_refused = path.read_bytes(), -1, 0
+    while (at := whole.find(varint(N_ROWS), at + 1)) >= 0:
+        for count in (0, 1500, 1999):
+            path.write_bytes(whole[:at] + varint(count) + whole[at + 2 :])
+            try:
+                assert read_table(path).equals(sound)
+            except InputError as error:
+                n_refused += "rows and" in str(error)
+    assert n_refused > 3
+
+
+def test_text_of_a_parquet_file_must_be_utf8(tmp_path):
+    data = pa.table({"text": pa.array([b"\xff\xfe", b"b"]), "a": [0.5, 0.2], "b": [0.5, 0.8]})
+    text = pa.StringArray.from_buffers(2, *data["text"].chunk(0).buffers()[1:])
+    parquet.write_table(data.set_column(0, "text", text), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"cannot be read as Parquet.*UTF8"):
+        read_table(tmp_path / "a.parquet")
+
+
+# Formulas.
+
+FORMULAS = ["=1+1", "+a", "-a", "@a", "-1+cmd()", "\t=1", '="a,b"']
+HARMLESS = ["-1.5", "+2e-3", "a=1", "", "a, b"]
+
+
+def test_a_formula_is_neutralised_and_nothing_else():
+    assert [neutralise_formula(text) for text in FORMULAS] == ["'" + text for text in FORMULAS]
+    assert [neutralise_formula(text) for text in HARMLESS] == HARMLESS
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz"])
+def test_a_table_that_is_safe_for_spreadsheets(tmp_path, name):
+    cells = FORMULAS + HARMLESS
+    data = pa.table({"=name": cells, "x": np.arange(-1.0, len(cells) - 1)})
+    with write_table(tmp_path / name, data.schema, spreadsheet_safe=True) as write:
+        write(data.to_batches()[0])
+    sep = "," if "csv" in name else "\t"
+    read = pd.read_csv(tmp_path / name, sep=sep, keep_default_na=False, dtype={"'=name": str})
+    assert read["'=name"].tolist() == [neutralise_formula(text) for text in cells]
+    assert read["x"].tolist() == data["x"].to_pylist()
+
+
+def test_apply_writes_a_table_for_spreadsheets(folder, model, capsys):
+    table(60, 0).assign(note="=1+1").to_csv("in.csv", index=False)
+    apply = ["apply", model, "in.csv", "-o"]
+    assert run([*apply, "plain.csv"]) == 0
+    assert run([*apply, "safe.csv", "--spreadsheet-safe"]) == 0
+    assert set(pd.read_csv("plain.csv")["note"]) == {"=1+1"}
+    assert set(pd.read_csv("safe.csv")["note"]) == {"'=1+1"}
+    message = refused(capsys, *apply, "safe.parquet", "--spreadsheet-safe")
+    assert "'safe.parquet' is neither" in message
+    np.savez("in.npz", proba=table(9, 0)[CLASSES].to_numpy(), classes=CLASSES)
+    message = refused(capsys, "apply", model, "in.npz", "-o", "o.npz", "--spreadsheet-safe")
+    assert "'o.npz' is neither" in message
+
+
+# JSON lines and sample logs.
+
+
+def write_log(path, **changes):
+    line = {"doc_id": 0, "target": 0, "filtered_resps": [[-1.0, False], [-2.0, False]]}
+    path.write_text((json.dumps(line | changes) + "\n") * 5)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arguments": {"a": [1]}}, r"`arguments` must hold a prompt.*line 1 .* \{'a': \[1\]\}"),
+        ({"arguments": [1, 2]}, r"`arguments` must hold a prompt.*line 1 .* \[1, 2\]"),
+        ({"arguments": "text"}, "`arguments` must hold a prompt"),
+        ({"target": "1" * 5000}, r"`target` must be .* \(5,000 characters\)"),
+        ({"target": 10**5000}, "Line 1 is not JSON; a whole number has more digits"),
+    ],
+)
+def test_odd_sample_logs_are_refused(tmp_path, changes, message):
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)  # only to write it
+    path = write_log(tmp_path / "log.jsonl", **changes)
+    sys.set_int_max_str_digits(limit)
+    with pytest.raises(InputError, match=message) as caught:
+        read_predictions(path)
+    assert len(str(caught.value)) < SHORT
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_json_has_no_nan(tmp_path, constant):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 0.5, "b": 0.5}\n{"a": 0.5, "b": 0.5, "x": ' + constant + "}\n")
+    with pytest.raises(InputError, match=f"Line 2 is not JSON; {constant} is no JSON value"):
+        read_table(path)
+
+
+def test_json_lines_are_written_as_json(tmp_path):
+    data = pa.table({"x": [float("nan"), 1.0], "l": [[float("nan")], [2.0]]})
+    with write_table(tmp_path / "a.jsonl", data.schema) as write:
+        write(data.to_batches()[0])
+    lines = (tmp_path / "a.jsonl").read_text().splitlines()
+    assert lines == ['{"x": null, "l": [null]}', '{"x": 1.0, "l": [2.0]}']
+    data = pa.table({"x": [float("inf")]})
+    with (
+        pytest.raises(InputError, match="finite numbers; there is inf"),
+        write_table(tmp_path / "b.jsonl", data.schema) as write,
+    ):
+        write(data.to_batches()[0])
+
+
+# Arrays.
+
+PROBA = table(60, 0)[CLASSES].to_numpy()
+
+
+def beyond_unicode(text):
+    numbers = text.view(np.uint32).copy()
+    numbers[0] = 0x7FFFFFFF
+    return numbers.view(text.dtype)
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("name", ["classes", "labels"])
+def test_text_beyond_unicode_is_refused(tmp_path, name, order):
+    arrays = {"proba": PROBA, "classes": CLASSES, "labels": np.array(["bee"] * 60)}
+    spoiled = beyond_unicode(arrays[name])
+    as_numbers = spoiled.view(np.uint32).astype(f"{order}u4")
+    arrays[name] = as_numbers.view(spoiled.dtype.newbyteorder(order))
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(InputError, match="code points beyond Unicode"):
+        read_predictions(tmp_path / "a.npz")
+
+
+def test_labels_as_a_matrix_of_text_are_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", proba=PROBA, classes=CLASSES, labels=np.full((60, 3), "1"))
+    with pytest.raises(InputError, match="must hold the numbers 0 and 1; they hold <U1"):
+        read_predictions(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(("n_rows", "n_classes"), [(1, 2**31), (600, 2 * 10**6), (2000, 10**6)])
+@pytest.mark.parametrize("wanted", [None, CLASSES])
+def test_claims_are_refused_before_memory_is_taken(tmp_path, n_rows, n_classes, wanted):
+    rows = {"indices": np.tile([[0, 1]], (n_rows, 1)), "proba": np.tile([[0.5, 0.4]], (n_rows, 1))}
+    np.savez(tmp_path / "a.npz", **rows, n_classes=n_classes)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=f"says that there are {n_classes:,} classes"):
+        read_predictions(tmp_path / "a.npz", classes=wanted)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**24
+
+
+def test_a_matrix_without_rows_takes_no_memory(tmp_path):
+    np.save(tmp_path / "a.npy", np.empty((0, 2**31), np.float32))
+    with pytest.raises(InputError, match="at least one row"):
+        read_predictions(tmp_path / "a.npy")
+
+
+# Whatever the format.
+
+
+def test_a_pipe_is_no_input(tmp_path, folder, model, capsys):
+    os.mkfifo("pipe.csv")
+    for command in (["apply", model, "pipe.csv"], ["apply", "pipe.csv", "val.parquet"]):
+        message = refused(capsys, *command, "-o", "o.csv")
+        assert "'pipe.csv' is not a regular file" in message
+
+
+LONG = "z" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (table(60, 0).assign(y=LONG), {"label": "y"}),
+        (table(60, 0), {"label": LONG}),
+        (table(60, 0).assign(**{LONG: 0.5}), {"label": "y", "logits": True}),
+        (table(60, 0).rename(columns={"ant": LONG}).assign(**{LONG: np.inf}), {}),
+    ],
+)
+def test_messages_stay_short(tmp_path, data, options):
+    data.to_parquet(tmp_path / "a.parquet", index=False)
+    with pytest.raises(InputError) as caught:
+        read_predictions(tmp_path / "a.parquet", Layout(**options)).codes  # noqa: B018
+    assert len(str(caught.value)) < SHORT
+    with pytest.raises(InputError) as caught:
+        read_predictions(tmp_path / "a.parquet", classes=[LONG + "a", "ant"])
+    assert len(str(caught.value)) < SHORT
+
+
+def test_many_columns_are_written_at_once(tmp_path, monkeypatch):
+    """A call of PyArrow takes some microseconds, however few rows there are."""
+    import pyarrow.compute as pc
+
+    calls, match = [], pc.match_substring_regex
+    monkeypatch.setattr(
+        pc, "match_substring_regex", lambda *a, **k: calls.append(1) or match(*a, **k)
+    )
+    n_columns = 500
+    data = pa.table({f"c{j}": [f"{j},", "b"] for j in range(n_columns)})
+    with write_table(tmp_path / "a.csv", data.schema) as write:
+        write(data.to_batches()[0])
+    assert len(calls) < 20
+    assert csv.read_csv(tmp_path / "a.csv").equals(data)
+
+
+def test_class_names_that_are_formulas_can_be_made_safe(tmp_path):
+    odd = Predictions(PROBA[:2], np.array(["=a", "b", "c"]))
+    write_predictions(odd, tmp_path / "a.csv", spreadsheet_safe=True)
+    assert read_predictions(tmp_path / "a.csv").classes.tolist() == ["'=a", "b", "c"]
