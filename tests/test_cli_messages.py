@@ -166,6 +166,50 @@ def test_nowhere_to_print_to(command, message):
     assert done.stderr.count(b"\n") == 1
 
 
+def test_what_was_written_before_output_failed_is_told(folder):
+    tune = f"altnorm tune val.parquet --label y -o m {' '.join(QUICK)}"
+    done = shell(f"{tune} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr == b"Error: No space left on device; 'm' was written.\n"
+    assert os.path.exists("m")
+
+
+@pytest.mark.parametrize("options", ["", "--strict"])
+def test_a_reader_that_left_is_no_verdict(folder, options):
+    """1 would say that the verdict is no, and 0, with --strict, that it is yes."""
+    tune = f"altnorm tune val.parquet --label y -o m {' '.join(QUICK)} {options}"
+    done = shell(f"{tune} | true; exit ${{PIPESTATUS[0]}}", executable="/bin/bash")
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+CHECK = ["check", "val.parquet", "test.parquet", "--label", "y"]
+CHECK += ["--model", "m", "--report", "r.html"]
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.8])
+def test_an_interrupt_while_libraries_are_imported(folder, seconds):
+    code = "import os, signal, threading; to_me = (os.getpid(), signal.SIGINT); "
+    code += f"threading.Timer({seconds}, os.kill, to_me).start(); "
+    code += "from altnorm.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *CHECK], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"Interrupted; nothing was written.\n")
+    assert not os.path.exists("m")
+
+
+@pytest.mark.parametrize(
+    ("where", "left"), [("write_report", "nothing was"), ("save_model", "'r.html' was")]
+)
+def test_an_interrupt_in_check_says_what_is_left(folder, monkeypatch, capsys, where, left):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"altnorm.cli._journey.{where}", interrupt)
+    assert run(CHECK) == 130
+    assert capsys.readouterr().err == f"Interrupted; {left} written.\n"
+    assert not os.path.exists("m")
+
+
 def test_streams_that_know_only_ascii(folder, model):
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = shell(f"altnorm evaluate {model} test.parquet --label y", env=environment)

@@ -1,19 +1,40 @@
 """Classification with alternating normalization: better predictions without retraining."""
 
 from importlib import import_module, metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from altnorm._base.api import SUBMODULES
-from altnorm._base.errors import InputError
-from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
-from altnorm.adjuster.classifier import AdjustedClassifier
-from altnorm.adjuster.comparison import compare
-from altnorm.asking.asking import ask, judge
-from altnorm.io.datasets import load_demo
-from altnorm.method.ambiguity import ambiguity, topk_entropy
-from altnorm.method.functional import alternating_normalization, trajectory
-from altnorm.method.normalizer import AlternatingNormalizer
-from altnorm.method.topk import from_topk
+
+if TYPE_CHECKING:
+    from altnorm._base.errors import InputError
+    from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
+    from altnorm.adjuster.classifier import AdjustedClassifier
+    from altnorm.adjuster.comparison import compare
+    from altnorm.asking.asking import ask, judge
+    from altnorm.io.datasets import load_demo
+    from altnorm.method.ambiguity import ambiguity, topk_entropy
+    from altnorm.method.functional import alternating_normalization, trajectory
+    from altnorm.method.normalizer import AlternatingNormalizer
+    from altnorm.method.topk import from_topk
+
+# Imported when they are first used: the command line must be able to catch an interrupt while
+# NumPy, SciPy and scikit-learn are imported, which takes a second.
+_HOMES = {
+    "AdjustedClassifier": "adjuster.classifier",
+    "Adjuster": "adjuster",
+    "AlternatingNormalizer": "method.normalizer",
+    "AlternatingNormalizerCV": "adjuster",
+    "InputError": "_base.errors",
+    "alternating_normalization": "method.functional",
+    "ambiguity": "method.ambiguity",
+    "ask": "asking.asking",
+    "compare": "adjuster.comparison",
+    "from_topk": "method.topk",
+    "judge": "asking.asking",
+    "load_demo": "io.datasets",
+    "topk_entropy": "method.ambiguity",
+    "trajectory": "method.functional",
+}
 
 __all__ = [
     "AdjustedClassifier",
@@ -34,7 +55,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a submodule when it is first used: some need libraries that are extras."""
+    """Import a name, or a submodule, when it is first used: some need libraries that are extras."""
+    if name in _HOMES:
+        value = getattr(import_module(f"altnorm.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
     if name in SUBMODULES:
         return import_module(f"altnorm.{name}")
     if name == "__version__":

@@ -1,18 +1,24 @@
 """The command line: ``altnorm``.
 
 Exit status 0: done. 1: a verdict that says no, with ``--strict``. 2: bad input, told in one
-sentence. 3: an error in altnorm itself.
+sentence. 3: an error in altnorm itself. 130: interrupted. 141: who read the output has left.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from os import _exit
+from typing import Any
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line and exit."""
+    # Libraries take a second to import, and an interrupt would surface anywhere in them.
+    before = signal.signal(signal.SIGINT, _leave)
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
@@ -24,4 +30,10 @@ def main() -> None:
         sys.exit(2)
     from altnorm.cli._run import run
 
+    signal.signal(signal.SIGINT, before)
     sys.exit(run(sys.argv[1:]))
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"Interrupted; nothing was written.\n")
+    _exit(130)  # no unwinding: it would surface in the middle of a library

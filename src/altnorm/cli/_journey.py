@@ -106,7 +106,7 @@ def travel(
     if test is not None and test.labels is not None:
         result = evaluate(tuned, test)
         compared = compare_tuned(tuned, labelled, test)
-    save_model(tuned, files.model, force=force)
+    # The report takes seconds: an interrupt meanwhile should leave nothing behind.
     write_report(
         tuned,
         validation if test is None else test,
@@ -118,6 +118,7 @@ def travel(
         seen=test is None,
         force=force,
     )
+    save_model(tuned, files.model, force=force)
     return Journey(tuned, validation, test, result, compared)
 
 

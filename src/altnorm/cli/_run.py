@@ -8,17 +8,20 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from altnorm._base.errors import InputError
+from altnorm._base.files import recording
 from altnorm.cli._app import app
 from altnorm.cli._remedies import REMEDIES
 from altnorm.cli._screen import errors
 from altnorm.cli._signals import signals_raise
 
-DONE, SAYS_NO, BAD_INPUT, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, SAYS_NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
+INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
 
 # Typer's usage errors derive from Click's, which it has made its own in later versions.
 ClickException: type[Any] = next(
@@ -39,20 +42,26 @@ def run(arguments: Sequence[str]) -> int:
     int
         Exit status.
     """
-    with warnings.catch_warnings(), signals_raise():
+    with warnings.catch_warnings(), signals_raise(), recording() as written:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()
         try:
             _check_streams()
             status = app(list(arguments), standalone_mode=False, prog_name="altnorm")
             sys.stdout.flush()
-        except BrokenPipeError:  # the reader of our output has left: nothing more to say
-            _silence_stdout()
-            return DONE
+        except BrokenPipeError:
+            return _reader_left()
         except Exception as error:
-            return _tell(error)
+            return _tell(error, written)
         except KeyboardInterrupt:
-            return _interrupted()
+            return _interrupted(written)
+        except SystemExit as leaving:
+            # Typer leaves with the status of a verdict that says no.
+            if isinstance(leaving.__context__, BrokenPipeError):
+                return _reader_left()
+            raise
+    if status == INTERRUPTED:  # later versions of Typer make a status of an interrupt
+        return _interrupted(written)
     return status if isinstance(status, int) else DONE
 
 
@@ -74,10 +83,16 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(error: Exception) -> int:
+def _reader_left() -> int:
+    """Nothing more to say, and nobody to say it to; but neither done nor a verdict."""
+    _silence_stdout()
+    return READER_LEFT
+
+
+def _tell(error: Exception, written: Sequence[Path]) -> int:
     """Tell an error in one sentence, if it is a known one; return the exit status."""
     if isinstance(error, typer.Abort):
-        return _interrupted()
+        return _interrupted(written)
     if isinstance(error, ClickException):
         sentence = " ".join(error.format_message().split()).rstrip(".") + "."
         errors.print(f"Error: {sentence} See --help.", markup=False, soft_wrap=True)
@@ -86,7 +101,7 @@ def _tell(error: Exception) -> int:
     if isinstance(error, OSError) and error.filename is None and _stdout_fails():
         _silence_stdout()
     if isinstance(error, (InputError, OSError, ImportError, MemoryError)) or _is_arrow(error):
-        errors.print(f"Error: {one_sentence(error)}", markup=False, soft_wrap=True)
+        errors.print(f"Error: {one_sentence(error, written)}", markup=False, soft_wrap=True)
         return BAD_INPUT
     # Not one of those that tell a user what to do: the trace is for us.
     traceback.print_exception(error)
@@ -108,21 +123,30 @@ def _is_arrow(error: Exception) -> bool:
     return arrow is not None and isinstance(error, arrow.ArrowException)
 
 
-def one_sentence(error: Exception) -> str:
+def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
     """Return the message of an error in the words of the command line, on one line."""
     if isinstance(error, OSError) and error.strerror:
         where = f" ('{error.filename}')" if error.filename else ""
-        return f"{error.strerror}{where}; nothing was written."
+        return f"{error.strerror}{where}; {_left_behind(written)}."
     if isinstance(error, MemoryError):
-        return f"There is not enough memory ({error or 'no more was given'}); nothing was written."
+        reason = error or "no more was given"
+        return f"There is not enough memory ({reason}); {_left_behind(written)}."
     if isinstance(error, InputError) and error.code in REMEDIES:
         error = error.replace(remedy=REMEDIES[error.code])
     return " ".join(str(error).split())
 
 
-def _interrupted() -> int:
-    errors.print("Interrupted; nothing was written.")
+def _interrupted(written: Sequence[Path]) -> int:
+    errors.print(f"Interrupted; {_left_behind(written)}.", markup=False, soft_wrap=True)
     return INTERRUPTED
+
+
+def _left_behind(written: Sequence[Path]) -> str:
+    """Say which files were complete before something went wrong."""
+    if not written:
+        return "nothing was written"
+    names = " and ".join(f"'{path}'" for path in written)
+    return f"{names} {'was' if len(written) == 1 else 'were'} written"
 
 
 def _warning_printer() -> Callable[..., None]:
