@@ -7,7 +7,7 @@ from altnorm._base.api import SUBMODULES
 
 if TYPE_CHECKING:
     from altnorm._base.errors import InputError
-    from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
+    from altnorm.adjuster import Adjuster, AlternatingNormalizerCV, load
     from altnorm.adjuster.classifier import AdjustedClassifier
     from altnorm.adjuster.comparison import compare
     from altnorm.asking.asking import ask, judge
@@ -31,6 +31,7 @@ _HOMES = {
     "compare": "adjuster.comparison",
     "from_topk": "method.topk",
     "judge": "asking.asking",
+    "load": "adjuster",
     "load_demo": "io.datasets",
     "topk_entropy": "method.ambiguity",
     "trajectory": "method.functional",
@@ -48,6 +49,7 @@ __all__ = [
     "compare",
     "from_topk",
     "judge",
+    "load",
     "load_demo",
     "topk_entropy",
     "trajectory",

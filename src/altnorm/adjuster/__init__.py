@@ -7,7 +7,9 @@
 - `adaptation`: what new predictions without labels say. `comparison`: methods side by side.
 """
 
+from altnorm._base.persistence import load
 from altnorm.adjuster.adjuster import Adjuster
 from altnorm.adjuster.alternating import AlternatingNormalizerCV
 
-__all__ = ["Adjuster", "AlternatingNormalizerCV"]
+# Whoever loads a model has all kinds of them at hand, as they are registered by their classes.
+__all__ = ["Adjuster", "AlternatingNormalizerCV", "load"]

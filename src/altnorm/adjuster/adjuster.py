@@ -11,7 +11,19 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm._base.arrays import Array, array_namespace, move
 from altnorm._base.errors import InputError
+from altnorm._base.persistence import storable
 from altnorm._base.seen_rows import sketch_rows
+from altnorm._base.specs import (
+    ABSENT,
+    array,
+    declare,
+    mapping,
+    nested,
+    number,
+    one_of,
+    record,
+    table,
+)
 from altnorm._base.validation import check_choice, check_level
 from altnorm.adjuster.adaptation import Adaptable
 from altnorm.adjuster.applied import apply_model, fitted_words, score_of
@@ -29,6 +41,8 @@ from altnorm.adjuster.choice import (
 from altnorm.adjuster.reading import read_validation
 from altnorm.adjuster.summary import tuned_html
 from altnorm.adjuster.validation import Validation
+from altnorm.balance.shift import Shift
+from altnorm.decisions import Decision
 from altnorm.decisions.weights import balancing_weights
 from altnorm.evidence.cautions import (
     Labelled,
@@ -39,11 +53,19 @@ from altnorm.evidence.cautions import (
     too_few_rows,
 )
 from altnorm.evidence.folds import assign_folds
-from altnorm.evidence.verdict import Caution
+from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.families import (
+    BiasCorrectedTemperature,
+    Identity,
+    LabelwiseScaling,
+    MatrixScaling,
+)
 from altnorm.method.drift import count_usage
 from altnorm.method.kinds import kind_of
+from altnorm.method.normalizer import AlternatingNormalizer
 
 
+@storable
 class Adjuster(Adaptable):
     r"""Better probabilities and decisions from validation labels, adopted only on evidence.
 
@@ -162,6 +184,25 @@ class Adjuster(Adaptable):
 
     threshold = 0.75
     """Ambiguity above which `drift` counts a prediction as doubtful."""
+
+    _fitted = declare(
+        model_=nested(
+            Identity,
+            BiasCorrectedTemperature,
+            MatrixScaling,
+            LabelwiseScaling,
+            AlternatingNormalizer,
+        ),
+        temperature_=number(1e-9, 1e9),
+        decision_=record(Decision),
+        verdict_=record(Verdict),
+        calibration_=record(Verdict) | None,
+        families_=mapping(record(Verdict)),
+        family_=one_of((None, "temperature", *FAMILIES)),
+        cv_results_=table(),
+        seen_rows_=array("u8", ("seen",), rising=True, empty=True),
+        shift_=record(Shift) | ABSENT,
+    )
 
     def __init__(
         self,

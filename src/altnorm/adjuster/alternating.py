@@ -13,6 +13,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm._base.arrays import Array, to_numpy
 from altnorm._base.errors import InputError
+from altnorm._base.persistence import storable
+from altnorm._base.specs import declare, mapping, nested, record, table
 from altnorm._base.validation import check_choice, check_integer, check_level, check_positive
 from altnorm.adjuster.alternating_paths import (
     ClassPaths,
@@ -26,10 +28,11 @@ from altnorm.adjuster.choice import Judge, Trial
 from altnorm.adjuster.reading import read_validation
 from altnorm.adjuster.validation import Validation
 from altnorm.evidence.folds import assign_folds
-from altnorm.evidence.verdict import Caution
+from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
 from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.kinds import kind_of
+from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.reference import REFERENCES
 
 PAPER_ALPHAS = (*(round(0.1 * i, 1) for i in range(1, 10)), *(float(i) for i in range(1, 36)))
@@ -53,6 +56,7 @@ class Tried(NamedTuple):
     outside: np.ndarray
 
 
+@storable
 class AlternatingNormalizerCV(ProbabilityTransformer):
     r"""Alternating normalization with settings chosen on validation data, adopted on evidence.
 
@@ -114,6 +118,13 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
 
     threshold = 0.75
     """Ambiguity above which `drift` counts a prediction as doubtful."""
+
+    _fitted = declare(
+        best_params_=mapping(),
+        best_normalizer_=nested(AlternatingNormalizer, Identity),
+        verdict_=record(Verdict),
+        cv_results_=table(),
+    )
 
     def __init__(
         self,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import beta
 
+from altnorm._base.persistence import storable
+from altnorm._base.specs import Scope, Spec, declare, number, one_of
 from altnorm.balance.count_tests import compare_counts
 from altnorm.balance.label_shift import balance_errors, estimate_balance
 from altnorm.balance.leaning import shift_over_leaning
@@ -45,6 +48,14 @@ _RAKING_STEPS, _RAKED = 200, 1e-6
 _TAIL = 0.025
 
 
+def _are_shares(value: Any, scope: Scope) -> bool:
+    return scope.fits(("m",), (len(value),)) and all(0 <= share <= 1 for share in value)
+
+
+_SHARES = Spec("one share per class", _are_shares)
+
+
+@storable
 @dataclass(frozen=True)
 class Shift:
     """What new predictions say about the class balance, without labels.
@@ -104,6 +115,15 @@ class Shift:
     uneven: float
     over_leaning: float
     n_rows: int
+
+    _fields: ClassVar = declare(
+        reason=one_of(REASONS),
+        **dict.fromkeys(("p_value", "distance", "strength", "fit_p_value"), number(0, 1)),
+        **dict.fromkeys(("unexplained", "uneven"), number(0, 1)),
+        over_leaning=number(),
+        **dict.fromkeys(("before", "before_low", "before_high"), _SHARES),
+        **dict.fromkeys(("after", "after_low", "after_high"), _SHARES),
+    )
 
     @property
     def adapted(self) -> bool:

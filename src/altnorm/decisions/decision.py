@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, as_array, column_of_max, to_numpy
+from altnorm._base.persistence import storable
+from altnorm._base.specs import array, declare, one_of, rule
 
 KINDS = ("weights", "costs", "thresholds")
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Decision:
     r"""The rule from the probabilities of a row to its decision.
@@ -50,6 +53,13 @@ class Decision:
     kind: str
     values: np.ndarray
     worth: np.ndarray
+
+    _fields: ClassVar = declare(
+        kind=one_of(KINDS),
+        values=(array("f", ("m",)) | array("f", ("m", "outcomes")))
+        & rule("a table for costs alone", lambda v, has: (v.ndim == 2) == (has.kind == "costs")),
+        worth=array("f", ("m", "outcomes")) | array("f", ("m", 2, 2)),
+    )
 
     @property
     def n_outcomes(self) -> int:

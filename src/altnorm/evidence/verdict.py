@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.labels import check_indicator, check_label_proba
+from altnorm._base.persistence import storable
 from altnorm._base.validation import check_proba, check_weight
 from altnorm.evidence.attribution import attribute_gain
 from altnorm.evidence.metrics import resolve_scoring
@@ -39,6 +40,7 @@ N_BLOCKS = 20
 """Blocks of rows whose exchange is tried, for scores that can only be called."""
 
 
+@storable
 @dataclass(frozen=True)
 class Caution:
     """Something that a verdict cannot see, or that a reader should know.
@@ -64,6 +66,7 @@ class Caution:
         return self.text
 
 
+@storable
 @dataclass(frozen=True)
 class Verdict:
     """What a paired comparison of predictions before and after an adjustment came to.

@@ -14,6 +14,8 @@ import numpy as np
 from scipy.special import expit, log_expit, logit
 
 from altnorm._base.arrays import block_slices
+from altnorm._base.persistence import storable
+from altnorm._base.specs import ABSENT, array, declare, number, one_of
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.families.base import MultilabelPeer
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
@@ -51,6 +53,7 @@ class _LabelOdds(NamedTuple):
     weight: np.ndarray
 
 
+@storable
 class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
     r"""A slope and an intercept on the log-odds of each label, shrunk to those of all labels.
 
@@ -103,6 +106,14 @@ class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
     >>> scaling.predict([[0.3, 0.3]])
     array([[0, 1]], dtype=int8)
     """
+
+    _fitted = declare(
+        slope_=array("f", ("m",), -1e9, 1e9),
+        bias_=array("f", ("m",), -1e9, 1e9),
+        limit_=number(0, 1e3),
+        strength_=number(0, 1e300, above=True),
+        multilabel=one_of(("pairs", "labelwise")) | ABSENT,  # an Adjuster's, where it is set
+    )
 
     def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
         self.strength = strength

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from altnorm._base.persistence import storable
+from altnorm._base.specs import TINY, array, declare, number, one_of
 from altnorm._base.validation import check_choice, check_positive
 from altnorm.families.base import (
     FitData,
@@ -13,6 +15,7 @@ from altnorm.families.base import (
 )
 
 
+@storable
 class BatchCalibration(SingleLabelPeer):
     r"""Divide by the contextual prior, the mean prediction of a batch.
 
@@ -53,6 +56,9 @@ class BatchCalibration(SingleLabelPeer):
     array([[0.5  , 0.5  ],
            [0.368, 0.632]])
     """
+
+    _settings = declare(batch=one_of(("fit", "transform")), gamma=number(0))
+    _fitted = declare(contextual_prior_=array("f", ("m",), TINY, 1, total=1))
 
     def __init__(self, batch: str = "fit", *, gamma: float = 1.0, input: str = "proba") -> None:
         self.batch = batch

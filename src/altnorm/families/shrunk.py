@@ -31,6 +31,8 @@ from altnorm._base.arrays import (
     softmax,
     to_numpy,
 )
+from altnorm._base.persistence import storable
+from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import FitData, SingleLabelPeer, labels_required, positive, tilt
 from altnorm.families.device import DeviceLikelihood
@@ -54,6 +56,7 @@ class Tilt(NamedTuple):
         return self.slope * log_p + move(self.bias, log_p)
 
 
+@storable
 class ShrunkBias(SingleLabelPeer):
     r"""Temperature and class biases, shrunk towards zero or towards what the prior suggests.
 
@@ -98,6 +101,8 @@ class ShrunkBias(SingleLabelPeer):
 
     any_library = True
 
+    _fitted = declare(temperature_=number(1e-9, 1e9), bias_=array("f", ("m",), -1e9, 1e9))
+
     def __init__(
         self,
         member: str = "prior",
@@ -130,6 +135,7 @@ class ShrunkBias(SingleLabelPeer):
         return labels_required(super().__sklearn_tags__())
 
 
+@storable
 class MatrixScaling(SingleLabelPeer):
     r"""Matrix scaling: the score of each class is a penalised sum over all log-probabilities.
 
@@ -194,6 +200,13 @@ class MatrixScaling(SingleLabelPeer):
     """
 
     any_library = True
+
+    _fitted = declare(
+        matrix_=array("f", ("m", "m"), -1e9, 1e9),
+        bias_=array("f", ("m",), -1e9, 1e9),
+        ridge_=number(0, 1e300, above=True),
+        floor_=number(-1e3, 0),
+    )
 
     def __init__(
         self,

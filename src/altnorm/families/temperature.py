@@ -9,12 +9,15 @@ from sklearn.utils import Tags
 
 from altnorm._base.arrays import Array
 from altnorm._base.errors import InputError
+from altnorm._base.persistence import storable
+from altnorm._base.specs import ABSENT, array, declare, number, table
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import FitData, SingleLabelPeer, labels_required, tilt
 from altnorm.families.likelihood import RIDGES, Likelihood, fit_bias, fit_slope, ridge_path
 from altnorm.method.estimator import ProbabilityTransformer, read_input
 
 
+@storable
 class Identity(ProbabilityTransformer):
     """Change nothing: the base line of every comparison.
 
@@ -67,6 +70,7 @@ class Identity(ProbabilityTransformer):
         return proba
 
 
+@storable
 class TemperatureScaling(SingleLabelPeer):
     r"""Temperature scaling: sharpen or flatten every row by the same exponent.
 
@@ -109,6 +113,8 @@ class TemperatureScaling(SingleLabelPeer):
     array([[0.75, 0.25]])
     """
 
+    _fitted = declare(temperature_=number(1e-9, 1e9))
+
     def _fit(self, data: FitData) -> None:
         self.temperature_ = 1 / fit_slope(_likelihood(data))
 
@@ -137,6 +143,7 @@ class TemperatureScaling(SingleLabelPeer):
         return labels_required(super().__sklearn_tags__())
 
 
+@storable
 class BiasCorrectedTemperature(SingleLabelPeer):
     r"""Bias-corrected temperature scaling, BCTS: one temperature and a bias for each class.
 
@@ -195,6 +202,13 @@ class BiasCorrectedTemperature(SingleLabelPeer):
     >>> bcts.predict([[0.6, 0.4]])
     array([1])
     """
+
+    _fitted = declare(
+        temperature_=number(1e-9, 1e9),
+        bias_=array("f", ("m",), -1e9, 1e9),
+        ridge_=number(0),
+        cv_results_=table() | ABSENT,
+    )
 
     def __init__(self, ridge: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
         self.ridge = ridge

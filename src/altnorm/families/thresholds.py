@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
+from altnorm._base.persistence import storable
+from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_positive
 from altnorm.families.base import MultilabelPeer
 from altnorm.families.f1 import best_threshold, f1_at, levels, shift_threshold
@@ -18,6 +20,7 @@ class _MultilabelData(NamedTuple):
     weight: np.ndarray
 
 
+@storable
 class LabelThresholds(MultilabelPeer[_MultilabelData]):
     r"""A decision threshold for each label, shrunk towards a common one where labels are rare.
 
@@ -68,6 +71,8 @@ class LabelThresholds(MultilabelPeer[_MultilabelData]):
     >>> method.thresholds_
     array([0.2, 0.8])
     """
+
+    _fitted = declare(global_threshold_=number(0, 1), thresholds_=array("f", ("m",), 0, 1))
 
     def __init__(self, shrinkage: float = 10.0, *, input: str = "proba") -> None:
         self.shrinkage = shrinkage

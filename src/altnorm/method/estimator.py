@@ -19,6 +19,8 @@ from sklearn.utils.validation import (
 from altnorm._base.arrays import Array, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
+from altnorm._base.persistence import Saved
+from altnorm._base.specs import ABSENT, array, declare, labels, one_of, rule
 from altnorm._base.validation import (
     check_device_array,
     check_finite,
@@ -33,7 +35,12 @@ from altnorm.method.kinds import kind_of
 _DTYPES = [np.float64, np.float32]
 
 
-class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+def _is_doubt(value: Any, _: Any) -> bool:
+    whole = isinstance(value, list) and all(type(count) is int for count in value)
+    return whole and len(value) == 2 and 0 <= value[0] <= value[1]
+
+
+class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers that turn class probabilities into class probabilities.
 
     A subclass writes `fit` with `_check_fit`, and `_transform`, which maps a clean (n, m) array
@@ -43,6 +50,21 @@ class ProbabilityTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimat
     input: str = "proba"
     multilabel: str | None = None
     any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
+
+    _settings = declare(
+        input=one_of(("proba", "logits")),
+        multilabel=one_of((None, "pairs", "labelwise")),
+    )
+    _fitted = declare(
+        classes_=labels("m"),
+        n_features_in_=rule(
+            "the number of classes, 2 or more unless rows have several labels",
+            lambda n, est: type(n) is int and n == est.classes_.size >= kind_of(est).min_columns,
+        ),
+        feature_names_in_=array("U O", ("m",)) | ABSENT,
+        usage_counts_=array("i u", ("m",), low=0),
+        usage_doubt_=rule("two counts, the first not larger", _is_doubt),
+    )
 
     def transform(self, proba: Any) -> Any:
         """Return the adjusted class probabilities.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from altnorm._base.arrays import (
     to_numpy,
     widest_float,
 )
+from altnorm._base.persistence import storable
+from altnorm._base.specs import ABSENT, MAX, Scope, Spec, array, declare, integer, number, one_of
 from altnorm._base.validation import (
     check_amplification,
     check_choice,
@@ -44,6 +48,29 @@ _REFERENCES, _PATHS, _LINEAR = KeptResults(), KeptResults(), KeptResults()
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
 
 
+def _is_prior(value: Any, scope: Scope) -> Any:
+    kind = kind_of(scope.owner)
+    size = len(kind.prior_names(scope.owner.classes_.tolist()))
+    total = 1.0 if kind.prior_sums_to_one else None
+    return array("f", (size,), 0, 1, total=total).holds(value, scope)
+
+
+def _are_offsets(value: Any, scope: Scope) -> Any:
+    kind, reference = kind_of(scope.owner), scope.owner.reference_
+    if not kind.is_multilabel:
+        return value is ABSENT and reference.ndim == 2
+    size = len(kind.parts(scope.owner.classes_.size)) + 1
+    if reference.ndim != 1 or not array("i", (size,), 0).holds(value, scope):
+        return False
+    return (value[0], value[-1]) == (0, reference.size) and (np.diff(value) >= 0).all()
+
+
+def _are_three(value: Any, _: Scope) -> bool:
+    numbers = isinstance(value, list) and all(isinstance(v, Real) for v in value)
+    return numbers and len(value) == 3
+
+
+@storable
 class AlternatingNormalizer(ProbabilityTransformer):
     r"""Re-adjust doubtful predictions against confident ones and the class prior.
 
@@ -116,6 +143,24 @@ class AlternatingNormalizer(ProbabilityTransformer):
     """
 
     any_library = True
+
+    _settings = declare(
+        alpha=number(0, 1e6, above=True),
+        depth=integer(1, 10_000),
+        threshold=number(0),
+        k_max=integer(2, 2**31),
+        reference=one_of(REFERENCES),
+        smoothing=number(0, 1e300),
+    )
+    _fitted = declare(
+        prior_=Spec("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior),
+        reference_=array("f", ("n", "m"), 0, 1, total=1, tolerance=1e-2)
+        | array("f", ("n",), 0, 1, empty=True),
+        reference_weight_=array("f i u", ("n",), 0, 1e290, empty=True) | None,
+        offsets_=Spec("where the labels' references start", _are_offsets),
+        _log_s=array("f", ("m",), -math.inf, math.log(MAX)) | None,
+        _log_s_of=Spec("three numbers", _are_three),
+    )
 
     def __init__(
         self,

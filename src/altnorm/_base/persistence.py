@@ -1,0 +1,334 @@
+"""Fitted estimators <-> safetensors files: numbers as tensors, all else as JSON metadata.
+
+Loading executes nothing that a file says: it builds only classes that declared themselves with
+`storable`, out of numbers, text and arrays, and checks them against what they declare.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+from sklearn.utils.validation import check_is_fitted
+
+from altnorm._base.errors import InputError, InputTypeError
+from altnorm._base.files import check_input, replacing
+from altnorm._base.specs import Spec, check_model, declare, declared, fitted_state
+
+FORMAT_VERSION = 1
+
+KINDS: dict[str, type] = {}
+"""Every class that a model file may hold: estimators, and the records inside them."""
+
+_KEY = "altnorm"  # one entry of metadata, as safetensors writes several in any order
+_LABEL_TYPE = re.compile(r"[<|]U([1-9]\d{0,4}|0)|O")
+_BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_REMEDY = "Save it again, for example with `altnorm tune`."
+
+Class = TypeVar("Class", bound=type)
+Tensors = dict[str, np.ndarray]
+
+
+def storable(kind: Class) -> Class:
+    """Let model files hold a class: an estimator, or a dataclass."""
+    known = KINDS.setdefault(kind.__name__, kind)
+    if known.__module__ != kind.__module__:
+        raise TypeError(f"Model files hold another {kind.__name__}, that of {known.__module__}")
+    KINDS[kind.__name__] = kind
+    return kind
+
+
+class Saved:
+    """What an estimator needs to be saved: declarations, and `save`."""
+
+    _settings: Mapping[str, Spec] = declare()
+    _fitted: Mapping[str, Spec] = declare()
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the fitted estimator to a safetensors file, which :func:`altnorm.load` reads.
+
+        The file holds settings, class names, what `fit` found, versions, and a SHA-256 digest of
+        all of it. Settings that cannot be serialised, such as a scoring function, are left out;
+        their defaults come back.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to.
+        force : bool, default=False
+            Whether an existing file may be replaced.
+        """
+        check_is_fitted(self)
+        tensors: Tensors = {}
+        content = _encode(self, "", tensors)["estimator"]
+        content |= {"format_version": FORMAT_VERSION, "versions": versions()}
+        # Refused here rather than by the reader, who may sit elsewhere.
+        check_model(self, "Fit it again, and save what `fit` leaves.")
+        with replacing(path, force=force) as temporary:
+            write_content(temporary, content, tensors)
+
+    def _check_params(self) -> None:
+        """Raise on bad settings, before any data are read."""
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted estimator that its `save` wrote.
+
+    A file that was changed or cut off is refused, and so is one whose settings or arrays are not
+    such as `fit` leaves them. Nothing in a file is executed.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or one of altnorm.peers
+        It transforms bit for bit as the one that was saved. Its arrays are read-only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import altnorm
+    >>> proba = np.array([[0.1, 0.9], [0.8, 0.2]])
+    >>> normalizer = altnorm.AlternatingNormalizer(alpha=2.0).fit(proba)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     normalizer.save(Path(folder) / "model.safetensors")
+    ...     altnorm.load(Path(folder) / "model.safetensors")
+    AlternatingNormalizer(alpha=2.0)
+    """
+    content, tensors = read_content(path)
+    with _understood(path):
+        return _decode_estimator(content, tensors)
+
+
+def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a model file says about itself.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As for :func:`load`.
+
+    Returns
+    -------
+    dict
+        "kind", "settings", "classes" (a list), "versions", "format_version", "digest".
+    """
+    content, tensors = read_content(path)
+    with _understood(path):
+        return {
+            "kind": str(content["kind"]),
+            "settings": {k: _decode(v, tensors) for k, v in content["settings"].items()},
+            "classes": _decode(content["state"]["classes_"], tensors).tolist(),
+            "versions": dict(content["versions"]),
+            "format_version": content["format_version"],
+            "digest": content["digest"],
+        }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, altnorm and what it computes with."""
+    found = {"python": platform.python_version()}
+    for name in ("altnorm", "numpy", "scipy", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def write_content(path: Path, content: dict[str, Any], tensors: Tensors) -> None:
+    """Write what a model file holds, with its digest: the same bytes for the same content."""
+    content = {**content, "digest": _digest(content, tensors)}
+    path.write_bytes(save(tensors, {_KEY: _to_json(content)}))  # its own writer hides OSError
+
+
+def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
+    """Check a file from the outside in; return what it holds."""
+    source = check_input(path)
+    try:
+        with safe_open(source, "numpy") as opened:
+            text = (opened.metadata() or {}).get(_KEY)
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        content = {} if text is None else json.loads(text)
+        version, told = content.get("format_version"), content.get("digest")
+        intact = told == _digest(content, tensors)
+    except (SafetensorError, OSError, *_BROKEN) as error:
+        what = f"is not a model file, or it was cut off or damaged ({error})"
+        raise _file_error(source, what) from error
+    if text is None:
+        raise _file_error(source, "is a safetensors file but no altnorm model")
+    if type(version) is not int:
+        raise _file_error(source, "does not say its format version")
+    if version > FORMAT_VERSION:
+        newer = f"has model format {str(version)[:9]}, which is newer than format {FORMAT_VERSION}"
+        newer += f" that altnorm {versions()['altnorm']} reads"
+        raise _file_error(source, newer, "Upgrade altnorm.")
+    # Against accidents, not against attackers: who can change the file can change the digest.
+    if not intact:
+        raise _file_error(source, "was changed after it was saved: its digest does not match")
+    for tensor in tensors.values():
+        tensor.flags.writeable = False
+    return content, tensors
+
+
+def _file_error(source: Any, what: str, remedy: str = _REMEDY) -> InputError:
+    return InputError(f"'{source}' {what}", remedy=remedy, code="model_file")
+
+
+@contextmanager
+def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what a file of another making can cause into one sentence."""
+    try:
+        yield
+    except InputError as error:
+        raise error.replace(rule=f"'{path}' is not a sound model: {error.rule}") from error
+    except _BROKEN as error:
+        what = f"is not a model that this altnorm understands ({error!r})"
+        raise _file_error(path, what) from error
+
+
+def _digest(content: dict[str, Any], tensors: Tensors) -> str:
+    digest = hashlib.sha256()
+    digest.update(_to_json({k: v for k, v in content.items() if k != "digest"}).encode())
+    for name, tensor in sorted(tensors.items()):
+        # The same bytes in another shape are another array.
+        digest.update(_to_json([name, tensor.dtype.str, tensor.shape]).encode())
+        digest.update(tensor.reshape(-1).view(np.uint8).data)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, allow_nan=False)
+
+
+def _encode_estimator(estimator: Any, prefix: str, tensors: Tensors) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=False).items():
+        arrays: Tensors = {}
+        try:
+            settings[name] = _encode(value, f"{prefix}settings.{name}", arrays)
+        # A splitter or scorer is an object: `transform` does not need it, so it is left out.
+        except InputTypeError:
+            continue
+        tensors.update(arrays)
+    state = fitted_state(estimator).items()
+    return {
+        "kind": type(estimator).__name__,
+        "settings": settings,
+        "state": {name: _encode(value, prefix + name, tensors) for name, value in state},
+    }
+
+
+def _encode(value: Any, name: str, tensors: Tensors) -> Any:
+    """Turn a value into JSON; arrays of numbers go to `tensors`, and types JSON lacks get a tag."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, name, tensors)
+    if isinstance(value, (list, tuple)):
+        items = [_encode(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
+        return {type(value).__name__: items}
+    if isinstance(value, dict):  # as pairs: a key may be a tuple, and the order is kept
+        keys = [_encode(key, name, {}) for key in value]
+        items = [_encode(item, f"{name}.{key}", tensors) for key, item in value.items()]
+        return {"dict": list(zip(keys, items, strict=True))}
+    if KINDS.get(type(value).__name__) is not type(value):
+        raise InputTypeError(
+            "A model file holds numbers, text, arrays, and estimators of altnorm",
+            f"`{name or 'self'}` is {type(value).__name__}",
+            code="model_file",
+        )
+    if not is_dataclass(value):
+        return {"estimator": _encode_estimator(value, f"{name}." if name else "", tensors)}
+    parts = {f.name: getattr(value, f.name) for f in fields(value)}
+    encoded = {part: _encode(v, f"{name}.{part}", tensors) for part, v in parts.items()}
+    return {"record": type(value).__name__, "fields": encoded}
+
+
+def _encode_array(value: np.ndarray, name: str, tensors: Tensors) -> Any:
+    if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+        # Sums depend on the order of their terms, so an array comes back in the same layout.
+        fortran = value.flags.f_contiguous and not value.flags.c_contiguous
+        stored = np.ascontiguousarray(value.T if fortran else value)
+        while name in tensors:
+            name += "_"
+        tensors[name] = stored.astype(stored.dtype.newbyteorder("<").str, copy=False)
+        return {"tensor": name, "fortran": fortran}
+    if value.dtype.kind not in "UO" or value.ndim != 1:
+        raise InputTypeError(
+            "A model file holds classes that are text, numbers or booleans",
+            f"`{name}` has dtype {value.dtype}",
+            "Convert the labels to text.",
+            code="model_file",
+        )
+    dtype = value.dtype.newbyteorder("<").str if value.dtype.kind == "U" else "O"
+    return {"texts": [_encode(text, name, {}) for text in value.tolist()], "dtype": dtype}
+
+
+def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
+    kind = _known(content["kind"])
+    if not issubclass(kind, Saved):
+        raise ValueError(f"{kind.__name__} is no estimator")
+    estimator: Any = kind(**{k: _decode(v, tensors) for k, v in content["settings"].items()})
+    undeclared = content["state"].keys() - declared(kind, "_fitted").keys()
+    if undeclared:  # a file must not be able to replace a method
+        fault = f"{kind.__name__} has no fitted attribute `{min(undeclared)}`"
+        raise InputError(fault, remedy=_REMEDY, code="model_file")
+    for name, value in content["state"].items():
+        setattr(estimator, name, _decode(value, tensors))
+    check_model(estimator)
+    return estimator
+
+
+def _known(name: str) -> type:
+    if name not in KINDS:
+        raise InputError(
+            f"A model of kind '{name}' is unknown", remedy="Upgrade altnorm.", code="model_file"
+        )
+    return KINDS[name]
+
+
+def _decode(value: Any, tensors: Tensors) -> Any:
+    """Undo `_encode`: plain JSON values stand for themselves, everything else has a tag."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case {"float": str(text)}:
+            return float(text)
+        case {"tensor": str(name), "fortran": bool(fortran)}:
+            return tensors[name].T if fortran else tensors[name]
+        case {"texts": list(texts), "dtype": str(dtype)} if _LABEL_TYPE.fullmatch(dtype):
+            return np.array([_decode(text, {}) for text in texts], dtype=dtype)
+        case {"list": list(items)}:
+            return [_decode(item, tensors) for item in items]
+        case {"tuple": list(items)}:
+            return tuple(_decode(item, tensors) for item in items)
+        case {"dict": list(pairs)}:
+            return {_decode(key, {}): _decode(item, tensors) for key, item in pairs}
+        case {"estimator": dict(content)}:
+            return _decode_estimator(content, tensors)
+        case {"record": str(name), "fields": dict(parts)} if is_dataclass(_known(name)):
+            return _known(name)(**{part: _decode(v, tensors) for part, v in parts.items()})
+    raise ValueError(f"{str(value)[:80]} is nothing that was saved")
