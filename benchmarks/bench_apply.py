@@ -54,13 +54,11 @@ def _prepare(folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from altnorm.io.model import save_model
-
     rng = np.random.default_rng(0)
     both = [classifier_rows(rng, 1000, N_CLASSES, margin) for margin in (SURE, IN_DOUBT)]
     normalizer = AlternatingNormalizer().fit(np.concatenate(both))
     normalizer.classes_ = np.array(NAMES)
-    save_model(normalizer, folder / "model")
+    normalizer.save(folder / "model")
     schema = pa.schema([("id", pa.int64()), *((name, pa.float64()) for name in NAMES)])
     with pq.ParquetWriter(folder / "in.parquet", schema) as writer:
         for start in range(0, N_ROWS, BLOCK):

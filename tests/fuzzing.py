@@ -19,12 +19,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
-from altnorm import AlternatingNormalizer, alternating_normalization
-from altnorm._base import tensor_file
+from altnorm import AlternatingNormalizer, alternating_normalization, load
 from altnorm._base.errors import InputError
+from altnorm._base.persistence import read_content, write_content
 from altnorm.cli._run import run
-from altnorm.io import model as model_files
-from altnorm.io.model import load_model, save_model
 from altnorm.io.predictions import read_predictions
 
 NAMES = ["ant", "bee, or wasp", '"cow"']
@@ -69,9 +67,9 @@ def write_sound(folder: Path, rng: np.random.Generator) -> None:
     (folder / "log.jsonl").write_text("\n".join(map(json.dumps, logged(proba, codes))))
     for name, settings in (("one", {}), ("deep", {"depth": 3, "alpha": 2.0})):
         normalizer = AlternatingNormalizer(reference="all", threshold=0.3, **settings).fit(proba)
-        save_model(normalizer, folder / f"{name}-unnamed.model", force=True)
+        normalizer.save(folder / f"{name}-unnamed.model", force=True)
         normalizer.classes_ = np.array(NAMES)
-        save_model(normalizer, folder / f"{name}.model", force=True)
+        normalizer.save(folder / f"{name}.model", force=True)
 
 
 def logged(proba: np.ndarray, codes: np.ndarray) -> list[dict[str, object]]:
@@ -164,22 +162,27 @@ def damage_arrays(path: Path, target: Path, rng: np.random.Generator) -> None:
 
 def forge(path: Path, target: Path, rng: np.random.Generator) -> None:
     """Change what a model says, with a digest that fits, as an attacker would."""
-    metadata, tensors = tensor_file.read_tensors(path)
+    content, tensors = read_content(path)
     odd = [None, -1, 0, 10**12, 0.5, "x", [], {}, {"float": "nan"}, {"list": [1]}, True]
+    odd += [
+        {"dict": [[1, 2]]},
+        {"record": "Verdict", "fields": {}},
+        {"tensor": "prior_", "fortran": True},
+    ]
     for _ in range(rng.integers(1, 3)):
-        part = str(rng.choice(["settings", "state", "classes"]))
-        record = json.loads(metadata[part])
+        record = content[str(rng.choice(["settings", "state"]))]
         key = str(rng.choice(sorted(record)))
+        if isinstance(record[key], dict) and rng.random() < 0.3:
+            record = record[key]
+            key = str(rng.choice(sorted(record)))
         record[key] = odd[rng.integers(len(odd))]
-        metadata[part] = json.dumps(record)
     for name, array in tensors.items():
         if rng.random() < 0.3 and array.dtype.kind == "f":
             changed = array.copy()
             value = rng.choice([np.nan, np.inf, -1.0, 2.0, 0.0])
             changed.flat[rng.integers(max(1, changed.size))] = value
             tensors[name] = changed if rng.random() < 0.5 else changed[: len(changed) // 2].copy()
-    metadata["digest"] = model_files._digest(metadata, tensors)
-    tensor_file.write_tensors(target, tensors, metadata)
+    write_content(target, content, tensors)
 
 
 @contextmanager
@@ -238,7 +241,7 @@ def file_case(suffix: str, stem: str = "sound") -> Callable[[Path, np.random.Gen
         output = folder / f"output{suffix}"
         if command("apply", model, path, "-o", output, "--force", "-j", 1) == 0:
             _check_no_row_lost(path, output, change)
-            names = [str(name) for name in load_model(model).classes_]
+            names = [str(name) for name in load(model).classes_]
             if suffix not in (".npz", ".npy") or len(read_predictions(output).proba):
                 _check_if_rows(output, names)
         label = [] if suffix in (".npz", ".npy") or stem == "log" else ["--label", "y"]

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from altnorm import load
 from altnorm.cli._run import run
-from altnorm.io.model import load_model
 from altnorm.io.predictions import Predictions, write_predictions
 from tests.commands import CLASSES, QUICK, out, refused, table
 
@@ -42,8 +42,8 @@ def test_adapt_writes_what_python_makes(capsys):
     assert printed.startswith("Adapted to another class balance, at a distance of 0.")
     assert "  ant: 3" in printed
     proba = pd.read_parquet("new.parquet")[CLASSES].to_numpy()
-    expected = load_model("m").adapt(proba).shift_
-    found = load_model("m2").shift_
+    expected = load("m").adapt(proba).shift_
+    found = load("m2").shift_
     assert found.reason == expected.reason == "adapted"
     np.testing.assert_allclose(found.after, expected.after, atol=0.03)
 
@@ -54,9 +54,7 @@ def test_no_shift_is_an_equal_model(capsys):
     assert out(capsys).startswith("Not adapted: no sign of another class balance (900 rows")
     assert run([*arguments, "--strict"]) == 1
     proba = pd.read_parquet("same.parquet")[CLASSES].to_numpy()
-    np.testing.assert_array_equal(
-        load_model("m3").transform(proba), load_model("m").transform(proba)
-    )
+    np.testing.assert_array_equal(load("m3").transform(proba), load("m").transform(proba))
 
 
 def test_apply_adapts_in_two_passes(capsys):
@@ -69,10 +67,10 @@ def test_apply_adapts_in_two_passes(capsys):
         assert json.loads(captured.out)["shift"]["reason"] == "adapted"
     proba = pd.read_parquet("new.parquet")[CLASSES].to_numpy()
     adjusted = pd.read_parquet("out-new.parquet")
-    np.testing.assert_array_equal(adjusted[CLASSES], load_model("m2").transform(proba))
+    np.testing.assert_array_equal(adjusted[CLASSES], load("m2").transform(proba))
     truth = CLASSES.tolist().index
     codes = adjusted["y"].map(truth).to_numpy()
-    before = load_model("m").transform(proba).argmax(axis=1)
+    before = load("m").transform(proba).argmax(axis=1)
     assert (adjusted[CLASSES].to_numpy().argmax(axis=1) == codes).mean() > (before == codes).mean()
 
 
@@ -80,7 +78,7 @@ def test_who_knows_better_is_believed(capsys):
     """The balance has not changed, so the estimate is near the old one; but it is adopted."""
     assert run(["adapt", "m", "same.parquet", "-o", "m6", "--only-balance", "--strict"]) == 0
     assert out(capsys).startswith("Adapted to another class balance, as asked, at a distance of 0.")
-    found = load_model("m6")
+    found = load("m6")
     proba = pd.read_parquet("same.parquet")[CLASSES].to_numpy()
     assert found.shift_.reason == "assumed"
     assert found.shift_.strength == 1

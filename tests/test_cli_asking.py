@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import altnorm
+from altnorm import load
 from altnorm.cli._run import run
 from altnorm.io import formats as _formats
-from altnorm.io.model import load_model
 from tests.commands import CLASSES, out, refused, table, write_log
 
 
@@ -41,7 +41,7 @@ def test_the_file_holds_what_ask_asks_for(folder, model, pool, capsys):
     assert run(["ask", model, "test.parquet", "-n", "12", "-o", "ask.csv", "--label", "y"]) == 0
     assert "12 rows to label" in out(capsys)
     asked, proba = read(), pool[CLASSES].to_numpy()
-    normalizer = load_model(model)
+    normalizer = load(model)
     rows = altnorm.ask(normalizer, proba, n=12)
     assert asked["row"].astype(int).tolist() == rows.tolist()
     assert asked["ask"].tolist() == [str(i) for i in range(1, 13)]
@@ -58,7 +58,7 @@ def test_the_file_holds_what_ask_asks_for(folder, model, pool, capsys):
 def test_neither_place_nor_line_betrays_the_new_class(folder, model, pool):
     assert run(["ask", model, "test.parquet", "-n", "400", "-o", "ask.csv"]) == 0
     asked, proba = read(), pool[CLASSES].to_numpy()
-    new = load_model(model).predict(proba)[asked["row"].astype(int)]
+    new = load(model).predict(proba)[asked["row"].astype(int)]
     first = asked["candidate_1"].to_numpy() == new
     assert abs(first.mean() - 0.5) < 3 * 0.5 / np.sqrt(len(first))
     assert len(asked) > 100
@@ -66,7 +66,7 @@ def test_neither_place_nor_line_betrays_the_new_class(folder, model, pool):
 
 def test_judge_says_what_the_library_says(folder, model, pool, capsys):
     assert run(["ask", model, "test.parquet", "-n", "80", "-o", "ask.csv"]) == 0
-    proba, normalizer = pool[CLASSES].to_numpy(), load_model(model)
+    proba, normalizer = pool[CLASSES].to_numpy(), load(model)
     rows = altnorm.ask(normalizer, proba, n=80)
     for n in (0, 3, 80):
         fill(pool["y"], n)
@@ -138,7 +138,7 @@ def test_from_no_labels_at_all(folder, pool, capsys):
     known = altnorm.AlternatingNormalizer(prior=shares[CLASSES].to_numpy())
     known.fit(pool[CLASSES].to_numpy())
     proba = pool[CLASSES].to_numpy()
-    np.testing.assert_array_equal(load_model("model").transform(proba), known.transform(proba))
+    np.testing.assert_array_equal(load("model").transform(proba), known.transform(proba))
     assert run(["ask", "model", "pool.csv", "-o", "ask.csv"]) == 0
     fill(pool["y"], 40)
     assert judged(capsys)["decision"] == "adopt"
@@ -148,7 +148,7 @@ def test_settings_without_labels(folder, capsys):
     arguments = ["tune", "val.parquet", "--no-labels", "-o", "model", "--json"]
     assert run([*arguments, "--alphas", "0.5", "--depths", "2", "--thresholds", "0.3"]) == 0
     assert json.loads(out(capsys)) == {"model": "model", "verdict": None}
-    found = load_model("model")
+    found = load("model")
     assert (found.alpha, found.depth, found.threshold) == (0.5, 2, 0.3)
     np.testing.assert_allclose(found.prior_, 1 / 3)
     error = refused(capsys, *arguments, "--force", "--alphas", "1,2")
@@ -168,7 +168,7 @@ def test_several_labels_per_row(folder, capsys):
     assert run([*tune, "-o", "model"]) == 0
     assert run(["ask", "model", "tags.parquet", "-n", "25", "-o", "ask.csv"]) == 0
     assert "from the top (yes or no), then: altnorm judge model ask.csv" in out(capsys)
-    asked, normalizer = read(), load_model("model")
+    asked, normalizer = read(), load("model")
     rows = altnorm.ask(normalizer, pool.to_numpy(), n=25)
     assert asked.groupby("ask", sort=False)["row"].first().astype(int).tolist() == rows.tolist()
     assert len(asked) > 25

@@ -8,10 +8,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from altnorm import AlternatingNormalizerCV
+from altnorm import AlternatingNormalizerCV, load
 from altnorm.cli._run import run
 from altnorm.io.columns import Layout
-from altnorm.io.model import load_model
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.commands import CLASSES, QUICK, draw, out, refused, table
 
@@ -34,7 +33,7 @@ def test_from_nothing_to_an_answer(folder, capsys):
 
 def test_apply_equals_transform_and_keeps_the_rest(folder, model):
     before = pd.read_parquet("test.parquet")
-    normalizer = load_model(model)
+    normalizer = load(model)
     expected = normalizer.transform(before[CLASSES].to_numpy())
     for name in ("out.parquet", "out.arrow", "out.feather", "out.csv"):
         assert run(["apply", model, "test.parquet", "-o", name, "--prediction", "guess"]) == 0
@@ -63,7 +62,7 @@ def test_apply_on_arrays(folder, model):
     assert run(["apply", model, "in.npz", "-o", "out.npz"]) == 0
     read = read_predictions("out.npz")
     assert read.classes.tolist() == CLASSES.tolist()
-    np.testing.assert_array_equal(read.proba, load_model(model).transform(proba))
+    np.testing.assert_array_equal(read.proba, load(model).transform(proba))
     assert run(["apply", model, "in.npz", "-o", "out.parquet"]) == 0
     np.testing.assert_array_equal(read_predictions("out.parquet").proba, read.proba)
 
@@ -91,7 +90,7 @@ def test_prefixes(folder):
         data.to_parquet(f"{name}2.parquet")
     columns = ["--prefix", "p_"]
     assert run(["tune", "val2.parquet", "--label", "y", *columns, "-o", "m", *QUICK]) == 0
-    assert load_model("m").classes_.tolist() == CLASSES.tolist()
+    assert load("m").classes_.tolist() == CLASSES.tolist()
     assert run(["apply", "m", "test2.parquet", *columns, "-o", "out.parquet"]) == 0
     assert (pd.read_parquet("out.parquet")["ant"] == 3.5).all()
     assert run(["evaluate", "m", "test2.parquet", "--label", "y", *columns]) == 0
@@ -107,7 +106,7 @@ def test_logits_are_said_and_not_guessed(folder, capsys):
     assert run(["apply", "m", "logits.parquet", "-o", "out.parquet"]) == 0
     after = pd.read_parquet("out.parquet")[CLASSES].to_numpy()
     np.testing.assert_allclose(after.sum(axis=1), 1)
-    np.testing.assert_array_equal(after, load_model("m").transform(np.log(proba)))
+    np.testing.assert_array_equal(after, load("m").transform(np.log(proba)))
     write_predictions(Predictions(proba, CLASSES), "proba.npz")
     printed = refused(capsys, "apply", "m", "proba.npz", "-o", "x.npz")
     assert "must hold `logits`; it holds 'proba', 'classes'" in printed
@@ -135,7 +134,7 @@ def test_multilabel(folder, capsys, mode, suffix):
     prefix = columns[2:]
     assert run(["apply", "m", name, *prefix, "-o", f"out.{suffix}"]) == 0
     read = read_predictions(f"out.{suffix}", Layout(prefix="p_"), classes=CLASSES)
-    np.testing.assert_array_equal(read.proba, load_model("m").transform(proba))
+    np.testing.assert_array_equal(read.proba, load("m").transform(proba))
     assert run(["compare", name, name, *columns, "--json"]) == 0
     methods = json.loads(out(capsys).splitlines()[-1])["methods"]
     assert {"alternating normalization, pairs", "do nothing"} <= {row["method"] for row in methods}
@@ -150,7 +149,7 @@ def test_classes_without_rows_keep_their_names(folder):
     data = pd.read_parquet("val.parquet")
     data[data["y"] != "cow"].to_parquet("two.parquet")
     assert run(["tune", "two.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
-    assert load_model("m").classes_.tolist() == CLASSES.tolist()
+    assert load("m").classes_.tolist() == CLASSES.tolist()
 
 
 def test_identity_and_strict(folder, capsys):
@@ -194,9 +193,7 @@ def test_rows_fixed_and_broken_are_the_right_ones(folder, model, capsys):
     printed = json.loads(out(capsys).splitlines()[-1])
     data = pd.read_parquet("test.parquet")
     proba, truth = data[CLASSES].to_numpy(), data["y"].to_numpy()
-    right = [
-        CLASSES[p.argmax(axis=1)] == truth for p in (proba, load_model(model).transform(proba))
-    ]
+    right = [CLASSES[p.argmax(axis=1)] == truth for p in (proba, load(model).transform(proba))]
     assert printed["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
     assert printed["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
 
@@ -215,11 +212,11 @@ def test_export(folder, model):
     proba, _ = draw(50, 3)
     session = onnxruntime.InferenceSession("m.onnx")
     (adjusted,) = session.run(None, {"proba": proba})
-    np.testing.assert_allclose(adjusted, load_model(model).transform(proba), atol=1e-12)
+    np.testing.assert_allclose(adjusted, load(model).transform(proba), atol=1e-12)
     assert run([*command, "--label-output", "class", "--force"]) == 0
     session = onnxruntime.InferenceSession("m.onnx")
     adjusted, decided = session.run(["adjusted", "class"], {"proba": proba})
-    assert decided.tolist() == load_model(model).predict(proba).tolist()
+    assert decided.tolist() == load(model).predict(proba).tolist()
 
 
 def test_report(folder, model, capsys):

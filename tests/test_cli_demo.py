@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
+from altnorm import load
 from altnorm.cli import check as command
 from altnorm.cli._run import run
 from altnorm.io import formats as _formats
-from altnorm.io.model import load_model
 from tests.commands import draw, out, refused, table, write_log
 
 
@@ -50,7 +50,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert "altnorm" in text
     assert str(folder / "altnorm-model.safetensors") in text
     assert opened == [(folder / "altnorm-report.html").as_uri()]
-    assert load_model("altnorm-model.safetensors").verdict_.adopted
+    assert load("altnorm-model.safetensors").verdict_.adopted
     assert "exists already" in refused(capsys, *both)
     assert run([*both, "--force", "--json"]) == 0
     printed = json.loads(out(capsys))

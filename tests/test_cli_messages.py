@@ -9,7 +9,6 @@ import pytest
 
 from altnorm import AlternatingNormalizer
 from altnorm.cli._run import run
-from altnorm.io.model import save_model
 from tests.commands import CLASSES, QUICK, draw, out, refused
 
 
@@ -91,7 +90,7 @@ def test_bugs_are_not_passed_off_as_bad_input(folder, capsys, monkeypatch):
 def test_warnings_are_one_line(folder, capsys):
     normalizer = AlternatingNormalizer(prior=[1.0, 0.0, 0.0]).fit(draw(100, 0)[0])
     normalizer.classes_ = CLASSES
-    save_model(normalizer, "m")
+    normalizer.save("m")
     pd.DataFrame([[0.0, 0.5, 0.5]], columns=CLASSES).to_parquet("in.parquet")
     assert run(["apply", "m", "in.parquet", "-o", "out.parquet"]) == 0
     printed = capsys.readouterr().err

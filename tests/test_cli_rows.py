@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from altnorm import load
 from altnorm.cli._run import run
 from altnorm.io.columns import Layout
-from altnorm.io.model import load_model
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.commands import CLASSES, QUICK, draw, out, refused, table
 
@@ -27,7 +27,7 @@ def test_rows_without_labels(folder, capsys, suffix):
     assert run(["tune", name, *label, "-o", "m", *QUICK]) == 0
     text = " ".join(out(capsys).split())
     assert "600 rows (300 without a label), 3 classes ('ant', 'bee', 'cow')" in text
-    assert load_model("m").verdict_.n_rows == 300
+    assert load("m").verdict_.n_rows == 300
     message = refused(capsys, "evaluate", "m", name, *label)
     assert "Each row must have a label" in message
     assert "empty in row 100" in message
@@ -66,7 +66,7 @@ def test_groups_reach_the_estimator(folder, capsys):
 
 def test_apply_counts_what_changes(folder, model, capsys):
     data = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
-    after = load_model(model).transform(data)
+    after = load(model).transform(data)
     write_predictions(Predictions(data, CLASSES), "test.npz")
     for name in ("test.parquet", "test.npz"):
         assert run(["apply", model, name, "-o", f"o-{name}", "--json"]) == 0

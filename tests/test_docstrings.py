@@ -40,7 +40,6 @@ ALLOWED = {
     "altnorm.arrow.apply_batches": {"RT01"},
 }
 WITHOUT_EXAMPLE = {
-    "altnorm.io.model.load_model",
     "altnorm.io.predictions.read_predictions",
     "altnorm.io.predictions.write_predictions",
 }

@@ -13,7 +13,6 @@ import pytest
 from pyarrow import csv, feather, parquet
 
 from altnorm import AlternatingNormalizer
-from altnorm.io.model import save_model
 
 N_ROWS, N_CLASSES = 60_000, 20
 OLD = b"what was there before"
@@ -29,7 +28,7 @@ def inputs(tmp_path_factory):
     proba = rng.dirichlet(np.full(N_CLASSES, 0.2), N_ROWS)
     normalizer = AlternatingNormalizer(depth=2).fit(proba[:300])
     normalizer.classes_ = np.array(names)
-    save_model(normalizer, folder / "model")
+    normalizer.save(folder / "model")
     table = pa.table({"id": np.arange(N_ROWS)} | dict(zip(names, proba.T.copy(), strict=True)))
     parquet.write_table(table, folder / "in.parquet", row_group_size=5000)
     feather.write_feather(table, folder / "in.arrow", chunksize=5000)

@@ -7,11 +7,11 @@ from scipy.special import expit, log_expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from altnorm import load
 from altnorm._base.errors import InputError
 from altnorm.families import LabelwiseScaling
 from altnorm.families.crossfit import STRENGTHS, cross_fit
 from altnorm.families.labelwise import labelwise_path, odds_limit
-from altnorm.io.model import load_model, save_model
 
 FITTED = 1e-4  # a fitted number against that of another optimiser
 
@@ -181,8 +181,8 @@ def test_labels_gain_from_their_own_slopes_and_intercepts():
 def test_a_saved_model_gives_the_same_answers(tmp_path):
     logits, y = draw()
     fitted = LabelwiseScaling(4.0).fit(expit(logits), y)
-    save_model(fitted, tmp_path / "model.safetensors")
-    again = load_model(tmp_path / "model.safetensors")
+    fitted.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.transform(expit(logits)), fitted.transform(expit(logits)))
 
 

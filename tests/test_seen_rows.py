@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from altnorm import Adjuster
+from altnorm import Adjuster, load
 from altnorm._base.seen_rows import N_KEPT, share_seen, sketch_rows
-from altnorm.io.model import load_model, save_model
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import evaluate
 
@@ -42,8 +41,8 @@ def test_evaluation_on_the_rows_of_tuning_says_so(tmp_path):
     scores = rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0]
     proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     tuned = Adjuster(("alternating",)).fit(proba[:400], y[:400])
-    save_model(tuned, tmp_path / "m")
-    for model in (tuned, load_model(tmp_path / "m")):
+    tuned.save(tmp_path / "m")
+    for model in (tuned, load(tmp_path / "m")):
         same = evaluate(model, Predictions(proba[:400], np.arange(3), y[:400]))
         assert [c.code for c in same.verdict.cautions] == ["tuned_on_these_rows"]
         assert "too good" in same.verdict.cautions[0].text

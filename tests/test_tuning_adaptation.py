@@ -5,9 +5,8 @@ import pytest
 from scipy.special import softmax
 from sklearn.base import clone
 
-from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError, load
 from altnorm.adjuster import Window
-from altnorm.io.model import load_model, save_model
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
 
 OLD, NEW = np.full(4, 0.25), np.array([0.04, 0.1, 0.16, 0.7])
@@ -121,8 +120,8 @@ def test_a_matrix_calibrates_where_it_makes_labels_more_probable(tmp_path):
     )
     assert ours < 0.7 * theirs
     proba = new[0]
-    save_model(adjuster, tmp_path / "model")
-    assert load_model(tmp_path / "model").adapt(proba).shift_ == adjuster.adapt(proba).shift_
+    adjuster.save(tmp_path / "model")
+    assert load(tmp_path / "model").adapt(proba).shift_ == adjuster.adapt(proba).shift_
 
 
 def test_a_matrix_for_the_balance_has_a_ridge():
@@ -250,10 +249,10 @@ def test_a_new_fit_forgets_the_shift(fitted):
 def test_models_remember(fitted, name, tmp_path):
     proba, _ = draw(1500, NEW, 1, bias=bias_of(name))
     adapted = fitted[name].adapt(proba)
-    save_model(adapted, tmp_path / "model")
-    restored = load_model(tmp_path / "model")
+    adapted.save(tmp_path / "model")
+    restored = load(tmp_path / "model")
     assert restored.shift_ == adapted.shift_
     np.testing.assert_array_equal(restored.transform(proba), adapted.transform(proba))
-    save_model(fitted[name], tmp_path / "original")
-    again = load_model(tmp_path / "original").adapt(proba)
+    fitted[name].save(tmp_path / "original")
+    again = load(tmp_path / "original").adapt(proba)
     np.testing.assert_array_equal(again.transform(proba), adapted.transform(proba))

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from altnorm import Adjuster
-from altnorm.io.model import save_model
 
 CLASSES = np.array(["ant", "bee", "cow"])
 CODE = Path(__file__).parent / "mlflow_model.py"
@@ -28,7 +27,7 @@ adjuster = Adjuster().fit(proba[:600], CLASSES[labels[:600]])
 
 with tempfile.TemporaryDirectory() as folder:
     file, target = Path(folder, "normalizer.safetensors"), Path(folder, "model")
-    save_model(adjuster, file)
+    adjuster.save(file)
     mlflow.pyfunc.save_model(
         target,
         python_model=CODE,

@@ -9,7 +9,7 @@ after the adjustment out. It needs altnorm, and the model file as an artifact na
 import mlflow
 import pandas as pd
 
-from altnorm.io.model import load_model
+from altnorm import load
 
 
 class Adjustment(mlflow.pyfunc.PythonModel):
@@ -17,7 +17,7 @@ class Adjustment(mlflow.pyfunc.PythonModel):
 
     def load_context(self, context):
         """Load the model file; unlike a pickle it executes nothing."""
-        self.normalizer = load_model(context.artifacts["normalizer"])
+        self.normalizer = load(context.artifacts["normalizer"])
 
     def predict(self, context, model_input: pd.DataFrame, params=None) -> pd.DataFrame:
         """One column per class, in any order and among others, in; the same plus "class" out."""

@@ -19,7 +19,6 @@ from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, score_table, show_cautions, show_verdict
 from altnorm.cli.compare import compare_files, comparison_table
 from altnorm.evidence.sentences import calibration_words, change_words, family_words, rise_words
-from altnorm.io.model import save_model
 from altnorm.io.predictions import Predictions
 from altnorm.report import write_report
 from altnorm.report.evaluation import Evaluation, evaluate, tuned_for
@@ -118,7 +117,7 @@ def travel(
         seen=test is None,
         force=force,
     )
-    save_model(tuned, files.model, force=force)
+    tuned.save(files.model, force=force)
     return Journey(tuned, validation, test, result, compared)
 
 

@@ -11,7 +11,6 @@ from altnorm.cli._fit import fit_named
 from altnorm.cli._screen import out, print_json
 from altnorm.io.balance_file import read_balance
 from altnorm.io.columns import names_of
-from altnorm.io.model import save_model
 from altnorm.io.predictions import Predictions
 from altnorm.method.kinds import resolve_kind
 from altnorm.method.reference import PRIORS
@@ -57,7 +56,7 @@ def save_unlabelled(
     fitted: AlternatingNormalizer, output: Path, *, force: bool, json: bool
 ) -> None:
     """Write a model that was fitted without labels, and say what to do next."""
-    save_model(fitted, output, force=force)
+    fitted.save(output, force=force)
     if json:
         print_json({"model": str(output), "verdict": None})
         return

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from joblib import cpu_count
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-from altnorm.io.model import FORMAT_VERSION, versions
+from altnorm._base.persistence import FORMAT_VERSION, versions
 
 OPTIONAL = ("pyarrow", "onnx", "torch", "pyspark", "ray", "matplotlib", "jinja2")
 

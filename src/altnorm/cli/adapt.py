@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from altnorm._base.files import check_output
+from altnorm._base.persistence import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.cli._window import adapt_to_file
 from altnorm.io.columns import names_of
-from altnorm.io.model import load_model, save_model
 
 EXAMPLE = "altnorm adapt model.safetensors new.parquet -o model2.safetensors"
 
@@ -41,10 +41,10 @@ def adapt(
     that has changed, the new model is equal to the old one.
     """
     check_output(output, force=force)
-    normalizer = load_model(model)
+    normalizer = load(model)
     layout = columns.layout(logits=normalizer.input == "logits")
     adapted = adapt_to_file(normalizer, new, layout, only_balance=only_balance)
-    save_model(adapted, output, force=force)
+    adapted.save(output, force=force)
     if json:
         print_json({"model": str(output), "shift": asdict(adapted.shift_)})
     else:

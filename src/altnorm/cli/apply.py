@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from altnorm._base.errors import InputError
+from altnorm._base.persistence import load
 from altnorm._base.words import plural
 from altnorm.cli import _options as options
 from altnorm.cli._changes import ChangeCount
@@ -29,7 +30,6 @@ from altnorm.io.columns import (
     with_spare_hint,
 )
 from altnorm.io.formats import find_source
-from altnorm.io.model import load_model
 from altnorm.io.predictions import read_predictions, write_predictions
 from altnorm.io.tables import is_table, open_table, write_table
 from altnorm.method.kinds import kind_of
@@ -77,7 +77,7 @@ def apply(
     """
     start = time.perf_counter()
     _check_only_balance(only_balance, adapt)
-    normalizer = load_model(model)
+    normalizer = load(model)
     layout = columns.layout(logits=normalizer.input == "logits")
     if adapt:
         normalizer = adapt_to_file(normalizer, source, layout, only_balance=only_balance)

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from altnorm._base.files import check_output
+from altnorm._base.persistence import load, model_metadata
 from altnorm.asking.asking import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.io.columns import Layout, names_of
-from altnorm.io.model import load_model, model_metadata
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import (
     Origin,
@@ -70,7 +70,7 @@ def ask(
 
 def pool_questions(model: Path, pool: Path, layout: Layout, seed: int, n: int) -> Questions:
     """The first `n` questions about a pool."""
-    normalizer = load_model(model)
+    normalizer = load(model)
     # The pool is read without its labels; they may have gaps, or be of another kind.
     plain = replace(layout, label=None, label_prefix=None, logits=normalizer.input == "logits")
     predictions = read_predictions(pool, plain, classes=normalizer.classes_)

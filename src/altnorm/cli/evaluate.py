@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from altnorm._base.persistence import load
 from altnorm.cli import _options as options
 from altnorm.cli._screen import (
     changed_table,
@@ -16,7 +17,6 @@ from altnorm.cli._screen import (
     show_cautions,
     show_verdict,
 )
-from altnorm.io.model import load_model
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.report.evaluation import Evaluation
 from altnorm.report.evaluation import evaluate as evaluate_normalizer
@@ -41,7 +41,7 @@ def evaluate(
     json: options.Json = False,
 ) -> int:
     """Scores before and after, the verdict, and which rows were fixed and broken."""
-    normalizer = load_model(model)
+    normalizer = load(model)
     layout = columns.layout(labels, logits=normalizer.input == "logits")
     predictions = read_predictions(test, layout, classes=normalizer.classes_)
     result = evaluate_normalizer(

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from altnorm._base.persistence import load
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.io.model import load_model
 
 EXAMPLE = "altnorm export model.safetensors -o model.onnx"
 
@@ -43,7 +43,7 @@ def export(
     from altnorm.deploy.onnx import export as export_onnx
 
     export_onnx(
-        load_model(model),
+        load(model),
         output,
         dtype=dtype,
         append_to=append_to,

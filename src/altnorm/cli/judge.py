@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from altnorm._base.persistence import load, model_metadata
 from altnorm.asking.judgement import GO_ON, Judgement
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.cli.ask import pool_questions
-from altnorm.io.model import load_model, model_metadata
 from altnorm.io.questions import Questions, read_questions
 
 EXAMPLE = "altnorm judge model.safetensors ask.csv"
@@ -47,7 +47,7 @@ def judge(
     """
     questions = read_questions(asked)
     questions.check_model(model_metadata(model)["digest"])
-    judgement = questions.judge(load_model(model).classes_, significance=significance)
+    judgement = questions.judge(load(model).classes_, significance=significance)
     done = judgement.n_labelled == questions.n_rows
     n_before = questions.n_rows
     if pool is not None and judgement.decision == GO_ON and done:

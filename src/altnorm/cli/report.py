@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from altnorm._base.files import check_output
+from altnorm._base.persistence import load
 from altnorm.cli import _options as options
 from altnorm.cli._journey import compare_tuned
 from altnorm.cli._screen import out, print_json
-from altnorm.io.model import load_model
 from altnorm.io.predictions import read_predictions, read_texts
 
 EXAMPLE = "altnorm report model.safetensors test.parquet --label intent -o report.html"
@@ -47,7 +47,7 @@ def report(
 
     check_page(output)
     check_output(output, force=force)
-    normalizer = load_model(model)
+    normalizer = load(model)
     layout = columns.layout(labels, logits=normalizer.input == "logits")
     tested = read_predictions(test, layout, classes=normalizer.classes_)
     texts = None if text is None else read_texts(test, text, layout)

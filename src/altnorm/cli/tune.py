@@ -17,7 +17,6 @@ from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
 from altnorm.evidence.sentences import calibration_words
 from altnorm.io.columns import listed, names_of
-from altnorm.io.model import save_model
 from altnorm.io.predictions import Predictions, read_predictions
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
@@ -94,7 +93,7 @@ def tune(
     tuned = _estimator(grid, families, calibrate, **settings)
     groups = read_groups(validation, group, len(predictions.proba), layout)
     fit_named(tuned, predictions, groups=groups)
-    save_model(tuned, output, force=force)
+    tuned.save(output, force=force)
     if json:
         print_json(_record(tuned, output))
     else:

@@ -12,10 +12,10 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from altnorm._base.persistence import versions
 from altnorm._base.words import plural, setting_words
 from altnorm.adjuster.comparison import Comparison
 from altnorm.adjuster.summary import does
-from altnorm.io.model import versions
 from altnorm.report._case import Case
 from altnorm.report._words import answer, cautions, score_line, value_words
 

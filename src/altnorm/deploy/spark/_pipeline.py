@@ -13,8 +13,8 @@ from pyspark.ml.param.shared import HasOutputCol, HasPredictionCol, HasProbabili
 from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLWritable
 from sklearn.utils.validation import check_is_fitted
 
+from altnorm._base.persistence import load
 from altnorm.deploy.spark._transform import transform
-from altnorm.io.model import load_model, save_model
 
 
 class ProbabilityAdjuster(
@@ -25,7 +25,7 @@ class ProbabilityAdjuster(
     Fit the normalizer on the driver, to validation predictions; the stage applies it, on the
     executors, by :func:`altnorm.deploy.spark.transform`. It is saved and loaded as Spark ML's own
     stages are, alone or in a ``PipelineModel``, on any file system that Spark writes to; inside is
-    the model file of :func:`altnorm.io.model.save_model`.
+    the model file that :func:`altnorm.load` reads.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class _Writer(DefaultParamsWriter):
         super().saveImpl(path)
         with TemporaryDirectory() as folder:
             file = Path(folder, "model.safetensors")
-            save_model(self.instance.normalizer, file)
+            self.instance.normalizer.save(file)
             cell = bytearray(file.read_bytes())
         frame = self.sparkSession.createDataFrame([(cell,)], "model binary")
         frame.write.parquet(f"{path}/data")
@@ -119,7 +119,7 @@ class _Reader(DefaultParamsReader):
         with TemporaryDirectory() as folder:
             file = Path(folder, "model.safetensors")
             file.write_bytes(cell)
-            stage.normalizer = load_model(file)
+            stage.normalizer = load(file)
         return stage
 
 
