@@ -174,6 +174,7 @@ def test_json(folder, model, capsys):
         "apply": [model, "test.parquet", "-o", "o.parquet"],
         "compare": ["val.parquet", "test.parquet", "--label", "y", "--jobs", "1"],
         "export": [model, "-o", "m.onnx"],
+        "info": [model],
     }
     printed = {}
     for name, arguments in commands.items():
@@ -185,6 +186,8 @@ def test_json(folder, model, capsys):
     assert printed["evaluate"]["verdict"]["n_fixed"] == len(printed["evaluate"]["fixed"])
     assert printed["evaluate"]["verdict"]["n_broken"] == len(printed["evaluate"]["broken"])
     assert printed["apply"]["n_rows"] == 900
+    assert printed["info"]["classes"] == CLASSES.tolist()
+    assert printed["info"]["verdict"] == printed["tune"]["verdict"]
     assert "alternating normalization" in {row["method"] for row in printed["compare"]["methods"]}
 
 

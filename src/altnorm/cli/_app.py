@@ -17,6 +17,7 @@ from altnorm.cli import (
     demo,
     evaluate,
     export,
+    info,
     judge,
     report,
     tune,
@@ -76,3 +77,4 @@ _add(judge.judge, judge.EXAMPLE)
 _add(compare.compare, compare.EXAMPLE)
 _add(report.report, report.EXAMPLE)
 _add(export.export, export.EXAMPLE)
+_add(info.info, info.EXAMPLE)

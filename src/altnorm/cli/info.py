@@ -1,0 +1,76 @@
+"""``altnorm info``: what a model file holds."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+from rich.table import Column, Table
+
+from altnorm._base.persistence import load, model_metadata
+from altnorm._base.words import plural, score_name, setting_words
+from altnorm.adjuster.summary import does
+from altnorm.cli import _options as options
+from altnorm.cli._screen import name_cell, out, print_json, show_verdict
+from altnorm.method.kinds import kind_of
+
+EXAMPLE = "altnorm info model.safetensors"
+_SHOWN = 10  # classes that are named
+
+
+def info(model: options.Model, json: options.Json = False) -> None:
+    """Say what a model file holds: kind, classes, purpose, what it does, evidence, versions."""
+    metadata, fitted = model_metadata(model), load(model)
+    verdict = getattr(fitted, "verdict_", None)
+    if json:
+        settings = {name: _plain(value) for name, value in metadata["settings"].items()}
+        record = {**metadata, "settings": settings, "does": _does(fitted)}
+        print_json(record if verdict is None else {**record, "verdict": verdict.to_dict()})
+        return
+    grid = Table.grid("", Column(overflow="fold"), padding=(0, 2))
+    for name, text in _lines(metadata, fitted):
+        grid.add_row(name, text)
+    out.print(grid)
+    if verdict is not None:
+        show_verdict(verdict)
+
+
+def _lines(metadata: dict[str, Any], fitted: Any) -> list[tuple[str, str]]:
+    words, verdict = kind_of(fitted).words, getattr(fitted, "verdict_", None)
+    purpose = [] if verdict is None else [score_name(verdict.scoring, verdict.multilabel)]
+    decision, versions = getattr(fitted, "decision_", None), metadata["versions"].items()
+    return [
+        ("kind", metadata["kind"]),
+        ("takes", f"{'logits' if fitted.input == 'logits' else 'probabilities'}, {words.problem}"),
+        ("classes", _classes(metadata["classes"])),
+        *(("purpose", text) for text in purpose),
+        ("does", _does(fitted)),
+        *([] if decision is None else [("decides", repr(decision)[9:-1])]),
+        ("saved by", ", ".join(f"{name} {version}" for name, version in versions)),
+        ("format", str(metadata["format_version"])),
+        ("digest", metadata["digest"]),
+    ]
+
+
+def _classes(classes: list[Any]) -> str:
+    names = ", ".join(name_cell(name) for name in classes[:_SHOWN])
+    more = ", ..." if len(classes) > _SHOWN else ""
+    return f"{plural(len(classes), 'class', 'classes')}: {names}{more}"
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON can hold it: what is no number, text or truth value as Python shows it."""
+    finite = isinstance(value, float) and math.isfinite(value)
+    return value if value is None or finite or isinstance(value, (int, str)) else str(value)
+
+
+def _does(fitted: Any) -> str:
+    """What the model does to predictions, in words."""
+    if hasattr(fitted, "family_"):
+        return does(fitted)
+    inner = getattr(fitted, "best_normalizer_", fitted)
+    if "alpha" in inner.get_params():
+        return setting_words(inner.get_params())
+    summary = str(inspect.getdoc(type(inner))).splitlines()[0]
+    return summary[0].lower() + summary[1:].rstrip(".")
