@@ -44,6 +44,19 @@ def test_existing_output_needs_force(tmp_path):
     assert target.read_text() == "new"
 
 
+def test_a_file_that_is_another_meanwhile_is_not_replaced(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    write(target, "new", force=True, expected=b"old")
+    assert target.read_text() == "new"
+    with pytest.raises(InputError, match=r"'a.txt' was changed while this command was running"):
+        write(target, "newer", then=lambda: target.write_text("mine"), force=True, expected=b"new")
+    assert target.read_text() == "mine"
+    with pytest.raises(InputError, match="was changed"):
+        write(target, "newer", then=target.unlink, force=True, expected=b"mine")
+    assert entries(tmp_path) == []
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_error_removes_the_temporary_and_keeps_the_old(tmp_path, error):
     target = tmp_path / "a.txt"

@@ -76,7 +76,9 @@ def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
+def replacing(
+    path: str | os.PathLike[str], *, force: bool = False, expected: bytes | None = None
+) -> Iterator[Path]:
     """Give a temporary name to write to, and move what was written to `path` at the end.
 
     Nothing incomplete ever stands under `path`, and what stood there before stays until the new
@@ -90,6 +92,8 @@ def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[
         The final name.
     force : bool, default=False
         Whether an existing file may be replaced.
+    expected : bytes, optional
+        What the existing file must still hold when it is replaced.
 
     Yields
     ------
@@ -116,6 +120,8 @@ def replacing(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[
         yield temporary
         temporary.chmod(mode & 0o7777)  # the writer may have put a file of its own there
         _to_disk(temporary)
+        if expected is not None:
+            _check_unchanged(target, expected)
         _move(temporary, target, force)
         record = _RECORD.get()
         if record is not None:
@@ -137,6 +143,16 @@ def _move(temporary: Path, target: Path, force: bool) -> None:
             os.replace(temporary, target)
     with suppress(OSError):  # some systems cannot open or sync a folder
         _to_disk(target.parent)
+
+
+def _check_unchanged(target: Path, expected: bytes) -> None:
+    """Raise if somebody has saved another file there, whose changes would be lost."""
+    if not target.exists() or target.read_bytes() != expected:
+        raise InputError(
+            f"'{target.name}' was changed while this command was running, and is left as it is now",
+            remedy="Run the command again.",
+            code="changed",
+        )
 
 
 def _to_disk(path: Path) -> None:
