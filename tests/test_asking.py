@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import logit
+from sklearn.linear_model import LogisticRegression
 
 import altnorm
-from altnorm.asking.asking import find_changes
 from altnorm.asking.judgement import Pool, weigh_labels
+from altnorm.asking.sampling import find_changes
+from altnorm.asking.values import Outcomes, common_step
+from altnorm.decisions import Decision
 from altnorm.peers import Identity, LabelThresholds
 from tests.problems import MODES, planted, planted_labels
 
@@ -26,6 +29,11 @@ def normalizer():
 @pytest.fixture(scope="module")
 def tagger():
     return altnorm.AlternatingNormalizer(multilabel="labelwise").fit(*planted_labels(seed=0))
+
+
+def counted(x):
+    """Rows that are fixed (1), broken (-1) or neither."""
+    return Outcomes(x.astype(float), np.ones(x.size), x > 0, x < 0)
 
 
 def counts(normalizer, proba, y, rows):
@@ -61,8 +69,9 @@ def test_every_changed_row_is_as_likely_to_come_first(normalizer):
 
 def test_a_row_with_more_changed_labels_comes_sooner(tagger):
     changes = find_changes(tagger, MULTI_POOL)
-    assert set(changes.size) >= {1, 2, 3}
-    chosen = [int(np.flatnonzero(changes.size == size)[0]) for size in (1, 2, 3)]
+    n_changed = np.count_nonzero(changes.before != changes.after, axis=1)
+    assert set(n_changed) >= {1, 2, 3}
+    chosen = [int(np.flatnonzero(n_changed == size)[0]) for size in (1, 2, 3)]
     pool = MULTI_POOL[changes.rows[chosen]]
     orders = np.array([altnorm.ask(tagger, pool, random_state=seed) for seed in range(1200)])
     expected = np.array([200, 400, 600])
@@ -200,7 +209,7 @@ def test_where_nothing_changes_there_is_nothing_to_ask(normalizer):
     found = altnorm.judge(identity, POOL, rows, [])
     assert rows.shape == (0,)
     assert str(found) == "Do not adopt: no decision changes in 600 rows."
-    assert found.gain == found.ci_low == found.ci_high == 0
+    assert str([found.gain, found.ci_low, found.ci_high]) == "[0.0, 0.0, 0.0]"  # and not -0.0
 
 
 def test_without_labels_there_is_no_answer_yet(normalizer):
@@ -222,8 +231,7 @@ def test_a_decision_that_falls_before_the_interval_says_so(sign):
     said = "; the sign is settled, the two-sided interval still holds 0."
     seen = set()
     for n in range(1, 16):  # every label speaks for the same side
-        fixed = np.full(n, int(sign > 0))
-        found = weigh_labels(Pool(900, 300, 300, 1), fixed, 1 - fixed, np.ones(n, int))
+        found = weigh_labels(Pool(900, 300, 300.0, np.eye(4)), counted(np.full(n, sign)))
         is_settled = found.ci_low > 0 if sign > 0 else found.ci_high <= 0
         assert str(found).endswith(said) == (found.decision != "go on" and not is_settled)
         seen.add((found.decision, is_settled))
@@ -236,17 +244,206 @@ def test_a_decision_that_falls_before_the_interval_says_so(sign):
 )
 def test_looking_after_each_label_errs_seldom_and_covers(fixed, broken, right):
     n, runs, rng = 200, 300, np.random.default_rng(5)
-    pool = Pool(1000, n, n, 1)
+    pool = Pool(1000, n, float(n), np.eye(4))
     outcome = np.repeat([1, -1, 0], [fixed, broken, n - fixed - broken])
     wrong = missed = 0
     for _ in range(runs):
         x = rng.permutation(outcome)[:150]
-        found = weigh_labels(pool, (x > 0) + 0, (x < 0) + 0, np.ones(150, dtype=int))
+        found = weigh_labels(pool, counted(x))
         # The interval holds what all looks have left, and the first decision stays.
         missed += not found.ci_low <= (fixed - broken) / 1000 <= found.ci_high
         wrong += found.decision not in (right, "go on")
     assert wrong / runs <= 0.05
     assert missed / runs <= 0.05
+
+
+class Fixed:
+    """A model that has made up its mind, with a purpose if it is given one."""
+
+    def __init__(self, decided, classes, decision=None, multilabel=None):
+        self.decided, self.classes_, self.multilabel = decided, np.asarray(classes), multilabel
+        if decision is not None:
+            self.decision_ = decision
+
+    def predict(self, proba):
+        return self.decided
+
+
+CLASSES = np.array(["ant", "bee", "cow", "dog"])
+COSTS = np.array([[0, 1, 4, 9, 2], [1, 0, 1, 1, 0.5], [2, 2, 0, 2, 0.5], [20, 1, 1, 0, 0.5]])
+SHARES = np.array([0.1, 0.2, 0.3, 0.4])
+BY_HIT, BY_PREDICTED = np.array([0.9, 0.5, 0.4, 0.3]), np.array([-0.4, -0.2, -0.1, -0.1])
+DECISIONS = {
+    "accuracy": Decision("weights", np.ones(4), np.eye(4)),
+    "balanced accuracy": Decision("weights", 1 / SHARES, np.diag(1 / (4 * SHARES))),
+    "f1": Decision("weights", np.ones(4), np.diag(BY_HIT) + BY_PREDICTED),
+    "costs": Decision("costs", COSTS, -COSTS),
+}
+
+
+def undecided(n, seed, decision):
+    """Two models that differ in about half of the rows, and the truth; some rows are left."""
+    rng = np.random.default_rng(seed)
+    n_outcomes = 4 + (decision.worth.shape[1] > 4)
+    names = np.array([*CLASSES, None], dtype=object)
+    truth, first = rng.integers(4, size=n), rng.integers(n_outcomes, size=n)
+    second = np.where(rng.random(n) < 0.5, first, rng.integers(n_outcomes, size=n))
+    better = rng.random(n) < 0.3
+    second[better] = truth[better]
+    models = (Fixed(names[codes], CLASSES, decision) for codes in (second, first))
+    return *models, (second, first), truth
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_a_changed_row_counts_what_it_is_worth(name):
+    decision = DECISIONS[name]
+    new, old, codes, truth = undecided(300, 0, decision)
+    pool = np.empty((300, 4))
+    rows = altnorm.ask(new, pool, against=old)
+    assert sorted(rows) == np.flatnonzero(codes[0] != codes[1]).tolist()
+    found = altnorm.judge(new, pool, rows, CLASSES[truth[rows]], against=old)
+    after, before = (decision.values_of(truth, decided) for decided in codes)
+    assert found.gain == pytest.approx((after - before).mean(), abs=1e-12)
+    assert found.ci_low == found.ci_high == found.gain
+    assert (found.n_fixed, found.n_broken) == ((after > before).sum(), (after < before).sum())
+    assert found.decision == ("adopt" if found.gain > 0 else "do not adopt")
+    assert ("cost saved per row +" in str(found)) == (name == "costs")
+    back = altnorm.judge(old, pool, rows, CLASSES[truth[rows]], against=new)
+    assert back.gain == pytest.approx(-found.gain, abs=1e-12)
+    for n in (0, 7, 40):
+        early = altnorm.judge(new, pool, rows, CLASSES[truth[rows[:n]]], against=old)
+        assert early.ci_low <= found.gain <= early.ci_high
+
+
+def test_an_adjuster_that_leaves_rows_to_a_person_is_judged_by_its_costs():
+    costs = 1 - np.eye(4, 5)
+    costs[0], costs[:, 4] = [0, 6, 6, 6, 0.3], 0.3
+    adjuster = altnorm.Adjuster(costs=costs).fit(*planted(seed=0))
+    rows = altnorm.ask(adjuster, POOL)
+    found = altnorm.judge(adjuster, POOL, rows, LABELS[rows])
+    said = adjuster.predict(POOL)
+    after = np.array([4 if label is None else label for label in said])
+    assert (after == 4).sum() > 50
+    saved = costs[LABELS, POOL.argmax(axis=1)] - costs[LABELS, after]
+    assert found.gain == pytest.approx(saved.mean(), abs=1e-12)
+    assert found.in_costs
+
+
+def test_a_row_that_can_matter_more_comes_sooner():
+    worth = np.diag([6.0, 1.0, 1.0, 1.0])
+    first, second = np.array(["bee", "bee"]), np.array(["ant", "cow"])
+    models = [
+        Fixed(said, CLASSES, Decision("weights", np.ones(4), worth)) for said in (second, first)
+    ]
+    orders = [
+        altnorm.ask(models[0], np.empty((2, 4)), against=models[1], random_state=seed)
+        for seed in range(700)
+    ]
+    expected = 700 * 6 / 7
+    assert abs(sum(order[0] == 0 for order in orders) - expected) < 4 * np.sqrt(expected / 7)
+
+
+STEPS = [
+    (np.eye(4), 1.0),
+    (np.tile(np.eye(2) / 7, (7, 1, 1)), 1 / 7),
+    (np.array([[0, -2.5], [-5, 0]]), 2.5),
+    (np.array([[0, -2], [-5, 0]]), 0.0),
+    (np.zeros((2, 2)), 0.0),
+]
+
+
+@pytest.mark.parametrize(("worth", "step"), STEPS)
+def test_values_that_are_multiples_of_one(worth, step):
+    assert common_step(worth) == step
+
+
+def test_a_change_that_is_worth_nothing_is_not_asked_about():
+    costs = np.array([[0, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]])
+    decision = Decision("costs", costs, -costs)
+    old, new = (Fixed(np.array(said), CLASSES, decision) for said in (["bee", "ant"], ["cow"] * 2))
+    assert altnorm.ask(new, np.empty((2, 4)), against=old).tolist() == [1]
+
+
+@pytest.mark.parametrize("is_better", [True, False])
+@pytest.mark.parametrize("name", ["costs", "f1"])
+def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_better):
+    decision, runs, pool = DECISIONS[name], 100, np.empty((60, 4))
+    new, old, codes, truth = undecided(60, 4, decision)
+    gain = np.subtract(*(decision.values_of(truth, decided) for decided in codes)).mean()
+    if is_better != (gain > 0):
+        new, old, gain = old, new, -gain
+    wrong = missed = 0
+    for run in range(runs):
+        rows = altnorm.ask(new, pool, against=old, random_state=run)
+        rows = rows[: int(0.8 * len(rows))]
+        found = altnorm.judge(new, pool, rows, CLASSES[truth[rows]], against=old)
+        missed += not found.ci_low <= gain <= found.ci_high
+        wrong += found.decision == ("do not adopt" if is_better else "adopt")
+    assert wrong / runs <= 0.05
+    assert missed / runs <= 0.05
+
+
+def test_several_labels_count_what_they_are_worth():
+    rng = np.random.default_rng(0)
+    worth = rng.normal(size=(6, 2, 2))
+    decision = Decision("thresholds", np.full(6, 0.5), worth)
+    truth, first, second = rng.integers(2, size=(3, 200, 6))
+    keep = rng.random((200, 6)) < 0.8
+    second = np.where(keep, first, second)
+    models = [Fixed(d, range(6), decision, "labelwise") for d in (second, first)]
+    pool = np.empty((200, 6))
+    rows = altnorm.ask(models[0], pool, against=models[1])
+    found = altnorm.judge(models[0], pool, rows, truth[rows], against=models[1])
+    gain = np.subtract(*(decision.values_of(truth, d) for d in (second, first))).mean()
+    assert found.gain == pytest.approx(gain, abs=1e-12)
+
+
+def test_any_fitted_estimator_that_decides():
+    proba, y = planted(seed=0)
+    models = [LogisticRegression(C=c).fit(proba, y) for c in (1.0, 1e-3)]
+    rows = altnorm.ask(models[0], POOL, against=models[1])
+    decided = [model.predict(POOL) for model in models]
+    assert sorted(rows) == np.flatnonzero(decided[0] != decided[1]).tolist()
+    found = altnorm.judge(models[0], POOL, rows, LABELS[rows], against=models[1])
+    assert found.gain == pytest.approx(np.subtract(*(np.mean(d == LABELS) for d in decided)))
+    rows = altnorm.ask(models[1], POOL)  # against the predictions as they came
+    assert sorted(rows) == np.flatnonzero(decided[1] != POOL.argmax(axis=1)).tolist()
+
+
+class AsTheyCame:
+    """A model that changes nothing, with the classes in its own order."""
+
+    def __init__(self, classes, multilabel=None):
+        self.classes_, self.multilabel = classes, multilabel
+
+    def predict(self, proba):
+        return proba > 0.5 if self.multilabel else self.classes_[proba.argmax(axis=1)]
+
+
+def test_classes_in_another_order(normalizer, tagger):
+    for model, pool in ((normalizer, POOL), (tagger, MULTI_POOL)):
+        same = AsTheyCame(model.classes_[::-1], model.multilabel)
+        rows = altnorm.ask(model, pool, against=same)
+        np.testing.assert_array_equal(rows, altnorm.ask(model, pool))
+        other = AsTheyCame(model.classes_, model.multilabel)
+        assert altnorm.ask(other, pool, against=same).size == 0
+
+
+def test_models_that_cannot_be_compared(normalizer, tagger):
+    others = altnorm.AlternatingNormalizer().fit(POOL[:, :3] / POOL[:, :3].sum(1, keepdims=True))
+    with pytest.raises(altnorm.InputError, match=r"the same classes; they have \[.*3.*\] and"):
+        altnorm.ask(normalizer, POOL, against=others)
+    logits = altnorm.AlternatingNormalizer(input="logits").fit(np.log(POOL), LABELS)
+    with pytest.raises(altnorm.InputError, match="same kind of input; they have proba and logits"):
+        altnorm.ask(normalizer, POOL, against=logits)
+    labels = Fixed(MULTI_POOL > 0.5, range(4), multilabel="pairs")
+    with pytest.raises(altnorm.InputError, match="same kind of labels; they have single-label"):
+        altnorm.ask(normalizer, POOL, against=labels)
+    left = Fixed(np.array([*LABELS[:-1], None], dtype=object), range(4))
+    plain = Fixed(LABELS, range(4), DECISIONS["accuracy"])
+    with pytest.raises(altnorm.InputError, match="to leave a row to a person; 1 of 600 rows are"):
+        altnorm.ask(plain, POOL, against=left)
+    assert altnorm.ask(left, POOL, against=plain).tolist() == [599]  # never right
 
 
 BAD = [

@@ -23,21 +23,23 @@ POOLS = [
     ([1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1]),
     ([-1, -1, -1, -1, -1], [1, 1, 1, 1, 1]),
     ([2, -1, 3, -2, 1], [2, 1, 3, 4, 3]),  # rows with several changed labels
+    ([0.5, -0.25, 1.25, 0.0, -3.5], [0.5, 2.0, 1.25, 0.75, 4.0]),  # costs, of which some are high
 ]
+RESOLUTION = 2.0**-16  # of the limits, in units of the pool's total size
 
 
 def draws_of(x, k, order, n=None):
     x, k, order = np.array(x), np.array(k), np.array(order, dtype=int)
-    return DrawnUnits(x[order][:n], k[order][:n], int(k.sum()), len(k))
+    return DrawnUnits(x[order][:n], k[order][:n], float(k.sum()), len(k))
 
 
 def orders(k):
     """All orders of a pool with their probability: the next unit in proportion to its size."""
     for order in permutations(range(len(k))):
-        chance, left = Fraction(1), sum(k)
+        chance, left = Fraction(1), Fraction(sum(k))
         for i in order:
-            chance *= Fraction(k[i], left)
-            left -= k[i]
+            chance *= Fraction(k[i]) / left
+            left -= Fraction(k[i])
         yield order, chance
 
 
@@ -49,10 +51,10 @@ def exact_capital(x, k, order, s):
     for i in order:
         mean = rest_x / rest_k
         if mean > -1:
-            growth = [1 + c / (1 + mean) * (Fraction(x[i], k[i]) - mean) for c in parts]
+            growth = [1 + c / (1 + mean) * (Fraction(x[i]) / Fraction(k[i]) - mean) for c in parts]
             capitals = [old * g for old, g in zip(capitals, growth, strict=True)]
         path.append(sum(capitals) / 32)
-        rest_x, rest_k = rest_x - x[i], rest_k - k[i]
+        rest_x, rest_k = rest_x - Fraction(x[i]), rest_k - Fraction(k[i])
     return path
 
 
@@ -67,7 +69,7 @@ def test_the_capital_is_a_martingale_where_the_claim_is_just_true(x, k):
 
 @pytest.mark.parametrize(("x", "k"), POOLS)
 def test_the_capital_shrinks_on_average_where_the_claim_is_amply_true(x, k):
-    for s in range(sum(x) + 1, sum(k) + 1):
+    for s in np.arange(sum(x) + 1, sum(k) + 1):
         mean = sum(float(c) * np.exp(log_capital(draws_of(x, k, o), s)) for o, c in orders(k))
         assert (np.diff(mean) <= ROUNDING).all()
 
@@ -75,7 +77,7 @@ def test_the_capital_shrinks_on_average_where_the_claim_is_amply_true(x, k):
 @pytest.mark.parametrize(("x", "k"), POOLS)
 def test_the_capital_is_that_of_the_definition(x, k):
     rng = np.random.default_rng(0)
-    for s in range(-sum(k), sum(k) + 1):
+    for s in np.arange(-sum(k), sum(k) + 0.5, 0.5):
         order = rng.permutation(len(x)).tolist()
         exact = [float(value) for value in exact_capital(x, k, order, s)]
         np.testing.assert_allclose(
@@ -88,7 +90,7 @@ def test_errors_and_misses_over_all_orders_of_all_pools_of_seven_rows(alpha):
     wrong, missed, times = {}, {}, {}
     for x in product((-1, 0, 1), repeat=7):
         pool, total = tuple(sorted(x)), sum(x)
-        draws = DrawnUnits(np.array(x), np.ones(7, dtype=int), 7, 7)
+        draws = DrawnUnits(np.array(x), np.ones(7, dtype=int), 7, 7, 1.0)
         up, down = log_capital(draws, total).max(), log_capital(draws.mirrored(), -total).max()
         missed[pool] = missed.get(pool, 0) + (max(up, down) >= np.log(2 / alpha))
         against = (draws, 0) if total <= 0 else (draws.mirrored(), -1)
@@ -109,22 +111,34 @@ def test_errors_and_misses_over_all_orders_of_all_pools_of_seven_rows(alpha):
 @settings(max_examples=60, deadline=None)
 def test_the_limits_are_those_of_a_search_over_all_totals(x, rest, alpha):
     n = len(x) + rest
-    draws = DrawnUnits(np.array(x), np.ones(len(x), dtype=int), n, n)
-    low, high = (int(bound[-1]) for bound in possible(draws))
-    kept = [
-        s
-        for s in range(low, high + 1)
-        if log_capital(draws, s).max() < np.log(2 / alpha)
-        and log_capital(draws.mirrored(), -s).max() < np.log(2 / alpha)
-    ]
+    draws = DrawnUnits(np.array(x), np.ones(len(x)), n, n, step=1.0)
+    low, high = (float(bound[-1]) for bound in possible(draws))
+    kept = [s for s in np.arange(low, high + 1) if not is_rejected(draws, s, alpha)]
     assert total_limits(draws, alpha) == ((kept[0], kept[-1]) if kept else (low, high))
     assert not kept or len(kept) == kept[-1] - kept[0] + 1
+
+
+def is_rejected(draws, s, alpha):
+    both = log_capital(draws, s).max(), log_capital(draws.mirrored(), -s).max()
+    return max(both) >= np.log(2 / alpha)
+
+
+@pytest.mark.parametrize("n", [3, 20, 45])
+def test_the_limits_of_totals_that_may_be_any_number(n):
+    rng = np.random.default_rng(4)
+    k = rng.exponential(size=60)
+    draws = draws_of(k * rng.uniform(-1, 1, size=60), k, rng.permutation(60), n)
+    low, high = total_limits(draws, 0.3)
+    nearby = 2 * RESOLUTION * draws.total
+    for limit, inwards in ((low, nearby), (high, -nearby)):
+        assert is_rejected(draws, limit, 0.3)
+        assert not is_rejected(draws, limit + inwards, 0.3)
 
 
 def test_the_limits_only_close_in_and_end_at_the_truth():
     x = np.random.default_rng(1).permutation([1] * 30 + [0] * 20 + [-1] * 10)
     limits = [
-        total_limits(DrawnUnits(x[:n], np.ones(n, dtype=int), 60, 60), 0.05) for n in range(61)
+        total_limits(DrawnUnits(x[:n], np.ones(n), 60, 60, step=1.0), 0.05) for n in range(61)
     ]
     low, high = np.array(limits).T
     assert (np.diff(low) >= 0).all()

@@ -2,15 +2,22 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import altnorm
-from altnorm import load
+from altnorm.asking.sampling import find_changes
+from altnorm.cli import ask as ask_command
 from altnorm.cli._run import run
+from altnorm.decisions import Decision
 from altnorm.io import formats as _formats
+from altnorm.io.columns import Layout
+from altnorm.io.model import load_model, save_model
+from altnorm.io.predictions import read_predictions
+from altnorm.io.questions import Origin, make_questions, read_questions
 from tests.commands import CLASSES, out, refused, table, write_log
 
 
@@ -30,6 +37,21 @@ def judged(capsys, *arguments):
     capsys.readouterr()
     assert run(["judge", "model", "ask.csv", "--json", *arguments]) == 0
     return json.loads(out(capsys))
+
+
+def fit(path, name="model", *, threshold=0.75, **layout):
+    """Write a model that was fitted to the predictions in a file; return its name."""
+    predictions = read_predictions(path, Layout(**layout))
+    fitted = altnorm.AlternatingNormalizer(threshold=threshold, prior="uniform")
+    fitted.fit(predictions.proba)
+    fitted.classes_ = predictions.classes
+    fitted.save(name)
+    return name
+
+
+@pytest.fixture
+def model(folder):
+    return fit("val.parquet")
 
 
 @pytest.fixture
@@ -104,17 +126,6 @@ def test_asking_again_appends_and_keeps_the_labels(folder, model, pool, capsys):
     pd.testing.assert_frame_equal(longer[5:].drop(columns="comment"), read("whole.csv")[5:])
     assert run([*ask, "-n", "2", "--force"]) == 0
     assert len(read()) == 2
-
-
-def test_judge_appends_rows_of_the_pool(folder, model, pool, capsys):
-    assert run(["ask", model, "test.parquet", "-n", "3", "-o", "ask.csv", "--label", "y"]) == 0
-    found = judged(capsys, "--pool", "test.parquet")
-    assert found["n_asked"] == 3  # there are rows to label first
-    fill(["neither"] * 900, 3)
-    found = judged(capsys, "--pool", "test.parquet", "--label", "y")
-    assert found["n_asked"] == 3 + found["n_expected"] == len(read())
-    assert "rows were appended" in found["next"]
-    assert read()["label"].tolist()[:4] == ["neither"] * 3 + [""]
 
 
 def test_a_spreadsheet_may_sort_the_lines_and_use_semicolons(folder, model, pool, capsys):
@@ -193,7 +204,7 @@ def test_several_labels_per_row(folder, capsys):
 def test_whole_numbers_that_a_gap_made_floats(folder, model, pool, capsys):
     proba = pool[CLASSES].to_numpy()
     np.savez("pool.npz", proba=proba)
-    assert run(["tune", "pool.npz", "--no-labels", "-o", "numbers"]) == 0
+    fit("pool.npz", "numbers")
     assert run(["ask", "numbers", "pool.npz", "-n", "9", "-o", "ask.csv"]) == 0
     asked = pd.read_csv("ask.csv")  # as pandas guesses: an empty column is one of floats
     codes = np.array([CLASSES.tolist().index(name) for name in pool["y"]])
@@ -213,7 +224,7 @@ def test_arrays_have_no_other_columns(folder, model, pool):
 
 def test_a_sample_log_as_the_pool_keeps_its_right_answers_to_itself(folder, pool, capsys):
     write_log(folder / "samples.jsonl", pool)
-    assert run(["tune", "samples.jsonl", "--no-labels", "-o", "model"]) == 0
+    fit("samples.jsonl")
     assert run(["ask", "model", "samples.jsonl", "-n", "6", "-o", "ask.csv"]) == 0
     asked = read()
     assert asked["doc_id"].tolist() == asked["row"].tolist()
@@ -224,14 +235,13 @@ def test_a_sample_log_as_the_pool_keeps_its_right_answers_to_itself(folder, pool
 def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
     write_log(folder / "samples.dat", pool, options=2)
     how = ["--format", "lm-eval", "--usual-options"]
-    assert run(["tune", "samples.dat", "--no-labels", "-o", "model", *how]) == 0
+    fit("samples.dat", format="lm-eval", usual_options=True)
     assert run(["ask", "model", "samples.dat", "-n", "6", "-o", "ask.csv", *how]) == 0
     asked = read()
     kept = [i for i in range(len(pool)) if i % 10]
     assert asked["doc_id"].astype(int).tolist() == [kept[int(row)] for row in asked["row"]]
-    fill(["neither"] * 900, 6)
-    found = judged(capsys, "--pool", "samples.dat", *how)
-    assert found["n_asked"] == 6 + found["n_expected"] == len(read())
+    assert run(["ask", "model", "samples.dat", "-n", "2", "-o", "ask.csv", *how]) == 0
+    assert len(read()) == 8
     error = refused(capsys, "ask", "model", "samples.dat", "-o", "b.csv", *how[:2])
     assert "--usual-options" in error
 
@@ -243,7 +253,7 @@ def test_a_pool_from_the_standard_input(folder, model, pool, capsys, monkeypatch
     _formats._copy_stdin.cache_clear()
     ask = ["ask", model, "-", "--format", "csv", "--label", "y", "-n", "6", "-o", "ask.csv"]
     assert run(ask) == 0
-    known = read("known.csv").drop(columns="y")
+    known = read("known.csv")
     pd.testing.assert_frame_equal(read()[known.columns], known)
     assert "Pass --format" in refused(capsys, "ask", model, "-", "-o", "b.csv")
 
@@ -251,8 +261,7 @@ def test_a_pool_from_the_standard_input(folder, model, pool, capsys, monkeypatch
 def test_where_nothing_changes_nothing_is_asked(folder, capsys):
     sure = pd.DataFrame(np.eye(3)[[0, 1, 2] * 5] * 0.97 + 0.01, columns=CLASSES)
     sure.to_parquet("sure.parquet")
-    assert run(["tune", "val.parquet", "--no-labels", "-o", "model"]) == 0
-    capsys.readouterr()
+    fit("val.parquet")
     assert run(["ask", "model", "sure.parquet", "-o", "ask.csv"]) == 0
     assert "The model changes no decision in 15 rows: nothing to label." in out(capsys)
     assert not (folder / "ask.csv").exists()
@@ -263,23 +272,249 @@ def test_what_is_refused(folder, model, pool, capsys):
     assert run(ask) == 0
     table(600, 2).to_parquet("elsewhere.parquet", index=False)
     error = refused(capsys, "ask", model, "elsewhere.parquet", "-o", "ask.csv")
-    assert "only to a file of the same model, pool and seed" in error
+    assert "only to a file of the same models, pool and seed" in error
     asked = read()
     asked.assign(label="cat").to_csv("wrong.csv", index=False)
     error = refused(capsys, "judge", model, "wrong.csv")
     assert "one of 'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'" in error
-    asked.assign(candidate_1="").to_csv("wrong.csv", index=False)
-    assert "Row and candidates of a question" in refused(capsys, "judge", model, "wrong.csv")
-    asked.assign(pool="?").to_csv("wrong.csv", index=False)
-    assert "column 'pool' must say the same" in refused(capsys, "judge", model, "wrong.csv")
-    asked.assign(ask="1").to_csv("wrong.csv", index=False)
-    assert "each once; '1' is there 4 times" in refused(capsys, "judge", model, "wrong.csv")
+    pd.concat([asked, asked[:1]]).to_csv("wrong.csv", index=False)
+    assert "there once, and number 1 is there again" in refused(capsys, "judge", model, "wrong.csv")
+    assert run([*ask[:-1], "other.csv", "--seed", "1"]) == 0
+    pd.concat([asked, read("other.csv")]).to_csv("wrong.csv", index=False)
+    error = refused(capsys, "judge", model, "wrong.csv")
+    assert "'pool' must say the same in each line; the lines are about 2 pools, models" in error
     asked.drop(columns="label").to_csv("wrong.csv", index=False)
     assert "it has no column 'label'" in refused(capsys, "judge", model, "wrong.csv")
     (folder / "wrong.csv").write_bytes(b"ask,row\n\xe9,1\n")
     assert "must be a CSV file in UTF-8" in refused(capsys, "judge", model, "wrong.csv")
-    assert run(["tune", "val.parquet", "--no-labels", "-o", "other"]) == 0
+    fit("test.parquet", "other")
     assert "those of this model" in refused(capsys, "judge", "other", "ask.csv")
+
+
+def replaced(column, pattern, text):
+    """Lines in which part of a column is another."""
+    return lambda asked: asked.assign(
+        **{column: asked[column].str.replace(pattern, text, regex=True)}
+    )
+
+
+DIGITS = "9" * 5000  # more than Python turns into a number
+CHANGED = {
+    "no changes": replaced("pool", r"total=[0-9.]+", "total=0.0"),
+    "no changed rows": replaced("pool", r"changed=\d+", "changed=0"),
+    "no rows": replaced("pool", r"rows=\d+", "rows=0"),
+    "another seed": replaced("pool", r"seed=\d+", "seed=7"),
+    "long numbers": replaced("pool", r"rows=\d+", f"rows={DIGITS}"),
+    "long sizes": replaced("pool", r"lines=\d+", f"lines={DIGITS}"),
+    "other text": lambda asked: asked.assign(pool="?"),
+    "a row of another line": lambda asked: asked.assign(row=asked["row"][0]),
+    "a number of another line": lambda asked: asked.assign(ask="1"),
+    "a long row": lambda asked: asked.assign(row=DIGITS),
+    "a long number": lambda asked: asked.assign(ask=DIGITS),
+    "no candidate": lambda asked: asked.assign(candidate_1=""),
+    "candidates exchanged": lambda asked: asked.rename(
+        columns={"candidate_1": "candidate_2", "candidate_2": "candidate_1"}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_a_line_that_is_not_as_it_was_written_is_refused(folder, model, pool, capsys, change):
+    assert run(["ask", model, "test.parquet", "-n", "4", "-o", "ask.csv"]) == 0
+    fill(pool["y"], 4)
+    CHANGED[change](read()).to_csv("ask.csv", index=False)
+    rule = "A question must be as `altnorm ask` wrote it, but for its label; that with number"
+    assert rule in refused(capsys, "judge", model, "ask.csv")
+    assert rule in refused(capsys, "ask", model, "test.parquet", "-n", "4", "-o", "ask.csv")
+
+
+def test_labels_saved_while_ask_works_are_not_lost(folder, model, pool, capsys, monkeypatch):
+    ask = ["ask", model, "test.parquet", "-n", "5", "-o", "ask.csv"]
+    assert run(ask) == 0
+    find = ask_command.find_changes
+
+    def labelled_meanwhile(*arguments):
+        fill(pool["y"], 5)
+        return find(*arguments)
+
+    monkeypatch.setattr(ask_command, "find_changes", labelled_meanwhile)
+    error = refused(capsys, *ask)
+    assert "'ask.csv' was changed while this command was running, and is left as it is" in error
+    assert len(read()) == 5
+    assert "" not in read()["label"].tolist()
+
+
+def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
+    fit("test.parquet", "second", threshold=0.3)
+    ask = ["ask", "second", "test.parquet", "-n", "30", "-o", "ask.csv"]
+    assert run([*ask, "--against", model]) == 0
+    models = load("second"), load(model)
+    assert models[0].classes_.tolist() != models[1].classes_.tolist()  # columns in another order
+    proba = pool[models[0].classes_].to_numpy()
+    rows = altnorm.ask(models[0], proba, n=30, against=models[1])
+    asked = read()
+    assert asked["row"].astype(int).tolist() == rows.tolist()
+    after, before = (fitted.predict(pool[fitted.classes_].to_numpy())[rows] for fitted in models)
+    pairs = asked[["candidate_1", "candidate_2"]].to_numpy()
+    assert [set(p) for p in pairs] == [{a, b} for a, b in zip(before, after, strict=True)]
+    fill(pool["y"], 30)
+    capsys.readouterr()
+    assert run(["judge", "second", "ask.csv", "--json"]) == 0
+    found = json.loads(out(capsys))
+    truth = pool["y"].to_numpy()[rows]
+    known = altnorm.judge(models[0], proba, rows, truth, against=models[1]).to_dict()
+    assert {name: found[name] for name in known} == known
+    fill(["neither"] * 900, 30)
+    assert run(["judge", "second", "ask.csv"]) == 0
+    assert "altnorm ask second POOL --against MODEL0 -n" in out(capsys)
+    assert "same models, pool and seed" in refused(capsys, *ask)
+
+
+def write_samples(name, data, doc):
+    """A sample log with these documents."""
+    lines = []
+    for i, row in enumerate(np.log(data[CLASSES].to_numpy())):
+        target = CLASSES.tolist().index(data["y"][i])
+        answers = [[value, False] for value in row]
+        line = {"doc_id": i, "doc": doc(i, target), "target": target, "filtered_resps": answers}
+        lines.append(json.dumps(line) + "\n")
+    Path(name).write_text("".join(lines))
+
+
+CHOICES = {"text": ["of wood", "of stone", "of clay"]}
+
+
+def document(i, target):
+    if i == 5:
+        return None  # a gap must not turn the mask off
+    return {
+        "question": f"q{i}",
+        "choices": CHOICES,
+        "answerKey": "ABC"[target],  # named like an answer
+        "cop": target + 1,  # an answer by its values
+        "about": {"idx": i, "gold": [target]},
+        "mc1_targets": {"labels": [int(j == target) for j in range(3)]},
+        "parts": [{"stem": f"s{i}", "answer": "wood"}],
+    }
+
+
+def test_no_field_of_a_sample_log_gives_the_answer_away(folder, pool, capsys):
+    write_samples("samples.jsonl", pool, document)
+    fit("samples.jsonl")
+    ask = ["ask", "model", "samples.jsonl", "-n", "6", "-o"]
+    assert run([*ask, "ask.csv"]) == 0
+    assert run([*ask, "named.csv", "--text", "doc", "--text", "doc.about"]) == 0
+    asked = read()
+    for row, doc in zip(asked["row"], asked["doc"], strict=True):
+        about, parts = {"idx": int(row)}, [{"stem": f"s{row}"}]
+        shown = {"question": f"q{row}", "choices": CHOICES, "about": about, "parts": parts}
+        assert json.loads(doc) == shown
+    named = read("named.csv")
+    assert named["doc"].tolist() == asked["doc"].tolist()
+    assert [json.loads(cell) for cell in named["doc.about"]] == [
+        {"idx": int(row)} for row in asked["row"]
+    ]
+
+
+def test_fields_of_a_sample_log_may_be_named(folder, pool, capsys):
+    write_samples("samples.jsonl", pool, document)
+    fit("samples.jsonl")
+    ask = ["ask", "model", "samples.jsonl", "-n", "6", "-o", "ask.csv", "--text"]
+    for name in ("doc.answerKey", "doc.cop", "target"):
+        assert f"'{name}' holds the right answers" in refused(capsys, *ask, name)
+    assert "The table has no column 'dog.question'" in refused(capsys, *ask, "dog.question")
+    assert "The column 'doc' has no field 'text'" in refused(capsys, *ask, "doc.text")
+    assert run([*ask, "doc.question", "--text", "doc_id"]) == 0
+    asked = read()
+    own = ["candidate_1", "candidate_2", "label", "pool"]
+    assert asked.columns.tolist() == ["ask", "row", "doc.question", "doc_id", *own]
+    assert asked["doc.question"].tolist() == [f"q{row}" for row in asked["row"]]
+
+
+def test_text_that_looks_nested_stays_as_it_is(folder, model, pool):
+    notes = ["[1]  two,  spaces", "{not json", '{"a":  "x"}']
+    pool.assign(note=[notes[i % 3] for i in range(len(pool))]).to_csv("pool.csv", index=False)
+    assert run(["ask", model, "pool.csv", "-n", "9", "-o", "ask.csv"]) == 0
+    assert read()["note"].tolist() == [notes[int(row) % 3] for row in read()["row"]]
+
+
+def test_a_column_of_classes_is_not_shown(folder, model, pool):
+    pool.assign(guess=pool["y"], size="9.5", letter="b").to_csv("pool.csv", index=False)
+    assert run(["ask", model, "pool.csv", "-n", "3", "-o", "ask.csv"]) == 0
+    assert {"y", "guess", "letter"}.isdisjoint(read().columns)
+    assert read()["size"].tolist() == ["9.5"] * 3
+    assert run(["ask", model, "pool.csv", "-n", "3", "-o", "b.csv", "--text", "guess"]) == 0
+    assert set(read("b.csv")["guess"]) <= set(CLASSES)
+
+
+FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx"]
+
+
+def test_no_cell_is_a_formula(folder, pool, capsys):
+    names = dict(zip(CLASSES, ("=ant", "-bee", "@cow"), strict=True))
+    notes = [FORMULAS[i % 5] for i in range(len(pool))]
+    data = pool.drop(columns="note").rename(columns=names).assign(**{"=note": notes, "less": "-3"})
+    data.to_parquet("pool.parquet", index=False)
+    fit("pool.parquet")
+    assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "9", "-o", "ask.csv"]) == 0
+    asked = read()
+    assert asked["'=note"].tolist() == [f"'{notes[int(row)]}" for row in asked["row"]]
+    assert set(asked["less"]) == {"-3"}  # a number
+    assert set(asked["candidate_1"]) <= {"'=ant", "'-bee", "'@cow"}
+    # Answers as they are copied from the candidates, and as the classes are called.
+    truth = np.array([names[y] for y in pool["y"]])
+    fill([f"'{name}" if i % 2 else name for i, name in enumerate(truth)], 9)
+    rows = asked["row"].astype(int).to_numpy()
+    fitted = load("model")
+    proba = data[fitted.classes_].to_numpy()
+    known = altnorm.judge(fitted, proba, rows, truth[rows]).to_dict()
+    found = judged(capsys)
+    assert {name: found[name] for name in known} == known
+    assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "2", "-o", "ask.csv"]) == 0
+    assert read()["'=note"].tolist()[:9] == asked["'=note"].tolist()
+    assert "" not in read()["'=note"].tolist()
+
+
+COSTS = np.array([[0.0, 1, 5, 0.4], [1, 0, 1, 0.4], [2, 2, 0, 0.4]])
+
+
+class Careful:
+    """A model that leaves rows to a person, where its costs ask for it."""
+
+    classes_ = CLASSES
+    decision_ = Decision("costs", COSTS, -COSTS)
+
+    def predict(self, proba):
+        return self.decision_.names(self.decision_.codes(proba), CLASSES)
+
+
+def test_questions_about_costs_and_rows_left_to_a_person(folder, pool):
+    model, proba, truth = Careful(), pool[CLASSES].to_numpy(), pool["y"].to_numpy()
+    changes = find_changes(model, proba)
+    source = Origin.of(changes, 3, "sha256:0123456789abcdef")
+    make_questions(changes, CLASSES, source, n=50).write("ask.csv")
+    asked = read()
+    assert (asked[["candidate_1", "candidate_2"]] == "(left to a person)").any(axis=1).sum() > 10
+    rows = altnorm.ask(model, proba, n=50, random_state=3)
+    assert asked["row"].astype(int).tolist() == rows.tolist()
+    for n in (0, 12, 50):
+        fill(truth, n)
+        known = altnorm.judge(model, proba, rows, truth[rows[:n]])
+        assert read_questions("ask.csv").judge(model).to_dict() == known.to_dict()
+    assert "cost saved per row" in str(known)
+    fill(["neither"] * len(pool), 50)
+    with pytest.raises(altnorm.InputError, match=r"right class must be named; .*'neither'"):
+        read_questions("ask.csv").judge(model)
+    fill(["(left to a person)"] * len(pool), 50)
+    with pytest.raises(altnorm.InputError, match="A label must be one of 'ant', 'bee', 'cow', or"):
+        read_questions("ask.csv").judge(model)
+
+
+def test_a_text_too_long_for_a_cell_is_cut(folder, model, pool, capsys):
+    pool.assign(note="x" * 200_000).iloc[:300].to_parquet("pool.parquet", index=False)
+    assert run(["ask", model, "pool.parquet", "-n", "2", "-o", "ask.csv"]) == 0
+    assert read()["note"][0] == "x" * 32_000 + " ..."
+    assert judged(capsys)["decision"] == "go on"
 
 
 BALANCES = [

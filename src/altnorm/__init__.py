@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from altnorm.adjuster import Adjuster, AlternatingNormalizerCV, load
     from altnorm.adjuster.classifier import AdjustedClassifier
     from altnorm.adjuster.comparison import compare
-    from altnorm.asking.asking import ask, judge
+    from altnorm.asking.judgement import judge
+    from altnorm.asking.sampling import ask
     from altnorm.io.datasets import load_demo
     from altnorm.method.ambiguity import ambiguity, topk_entropy
     from altnorm.method.functional import alternating_normalization, trajectory
@@ -27,10 +28,10 @@ _HOMES = {
     "InputError": "_base.errors",
     "alternating_normalization": "method.functional",
     "ambiguity": "method.ambiguity",
-    "ask": "asking.asking",
+    "ask": "asking.sampling",
     "compare": "adjuster.comparison",
     "from_topk": "method.topk",
-    "judge": "asking.asking",
+    "judge": "asking.judgement",
     "load": "adjuster",
     "load_demo": "io.datasets",
     "topk_entropy": "method.ambiguity",

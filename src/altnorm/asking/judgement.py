@@ -1,4 +1,8 @@
-"""What labels of changed rows say about an adjustment: adopt, do not adopt, or go on."""
+"""What labels of changed rows say about an adjustment: adopt, do not adopt, or go on.
+
+Labels are weighed one by one, so that one may look after each and stop as soon as the answer is
+there. See :mod:`altnorm.asking.betting` for the reasoning.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ from altnorm.asking.betting import (
     possible,
     total_limits,
 )
+from altnorm.asking.given_labels import find_positions, read_truth
+from altnorm.asking.sampling import find_changes
+from altnorm.asking.values import Decider, Outcomes, common_step, decision_of, value_changes
 from altnorm.method.kinds import kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
@@ -26,30 +33,30 @@ ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
 class Judgement:
     """What the labels of some changed rows say about an adjustment.
 
-    In multi-label problems what is fixed or broken is a label decision of a row, and the gain is
-    that of the share of right label decisions; else it is that of the accuracy.
+    The gain is that of the model's purpose: of the accuracy, or of the share of right label
+    decisions, where it has none.
 
     Attributes
     ----------
     decision : {"adopt", "do not adopt", "go on"}
-        "adopt": the adjustment fixes more than it breaks. "do not adopt": it does not. "go on": the
+        "adopt": the adjustment gains over the pool. "do not adopt": it does not. "go on": the
         labels do not decide it yet. Looking after every label and stopping at the first of the
         two answers, one errs with probability at most `significance`.
     gain : float
-        Estimate of the gain over the whole pool: the share of changed decisions times the mean of
-        those labelled (1 fixed, -1 broken, 0 neither); NaN without labels.
+        Estimate of the gain per row over the whole pool, from the values of the labelled changes
+        (accuracy: 1 fixed, -1 broken, 0 neither); NaN without labels.
     ci_low, ci_high : float
         Confidence sequence for this gain: with probability at least ``1 - significance`` it holds
         the gain after each and every label. It guards both sides, each with half of
         `significance`. A decision can be wrong on one side only and has all of it, so it may fall
         some labels before the interval leaves 0; `str` then says so.
     p_value : float
-        For "the adjustment does not fix more than it breaks", valid at any time.
+        For "the adjustment gains nothing", valid at any time.
     n_rows, n_changed : int
         Rows in the pool, and rows whose decision changes.
     n_labelled, n_fixed, n_broken : int
-        Labelled rows, and the decisions among them that went from wrong to right and from right
-        to wrong.
+        Labelled rows, and the decisions among them that are worth more than before, and less:
+        for accuracy, those that went from wrong to right and from right to wrong.
     n_expected : int
         About how many further labelled rows will decide, if the others are like those labelled;
         0 if they have.
@@ -61,6 +68,8 @@ class Judgement:
         The level.
     multilabel : bool
         Whether decisions are label decisions.
+    in_costs : bool
+        Whether the gain is cost saved per row; else it is one of a score, 0.01 a point.
     """
 
     decision: str
@@ -78,6 +87,7 @@ class Judgement:
     n_waiting: int = 0
     significance: float = 0.05
     multilabel: bool = False
+    in_costs: bool = False
 
     @property
     def adopted(self) -> bool:
@@ -105,12 +115,17 @@ class Judgement:
         )
 
     def _gain(self) -> str:
-        gain, low, high = (100 * value for value in (self.gain, self.ci_low, self.ci_high))
+        scale = 1 if self.in_costs else 100
+        gain, low, high = (scale * value for value in (self.gain, self.ci_low, self.ci_high))
         change = "+.1f" if max(abs(gain), abs(low), abs(high)) >= 1 else "+.2f"
+        if self.in_costs:
+            start = f"cost saved per row {gain:{(change := '+.3g')}}"
+        else:
+            start = f"gain over the pool {gain:{change}} points"
         p_value = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         return (
-            f"gain over the pool {gain:{change}} points ({1 - self.significance:.0%} CI "
-            f"{low:{change}} to {high:{change}}, valid at any time), {p_value}"
+            f"{start} ({1 - self.significance:.0%} CI {low:{change}} to {high:{change}}, "
+            f"valid at any time), {p_value}"
         )
 
     def _rest(self) -> str:
@@ -133,21 +148,96 @@ class Pool(NamedTuple):
     n_rows: int
     n_changed: int
     """Rows with a changed decision."""
-    n_changes: int
-    """Changed decisions: as many, or more in multi-label problems."""
-    n_decisions: int
-    """Decisions per row: 1, or the number of labels."""
-    multilabel: bool = False
+    total: float
+    """The most that all changes together can be worth, or cost."""
+    worth: np.ndarray
+    """What decisions are worth, as in :class:`altnorm.decisions.Decision`."""
+    in_costs: bool = False
+
+
+def judge(
+    adjuster: Decider,
+    proba: Any,
+    asked: Any,
+    y: Any,
+    *,
+    against: Decider | None = None,
+    significance: float = 0.05,
+) -> Judgement:
+    r"""Say whether to adopt an adjustment, from the labels given so far to the rows of `ask`.
+
+    A changed row counts what it is worth for the purpose of `adjuster` (its `scoring` or `costs`;
+    accuracy for models without one). The answer is valid whenever one looks: after each label, and
+    with any rule for when to stop. It rests on bets against "the adjustment gains nothing" and
+    against "it gains" ([1]_, for sampling without replacement), whose capital reaches
+    :math:`1 / \alpha` with probability at most :math:`\alpha` if the claim is true, however long
+    one goes on; the interval holds the gains that no bet has ruled out (a confidence sequence,
+    [2]_).
+
+    Parameters
+    ----------
+    adjuster : Adjuster or any fitted model with `predict` and `classes_`
+        As for :func:`ask`.
+    proba : array-like of shape (n_samples, n_classes)
+        The pool, as for :func:`ask`.
+    asked : array-like of shape (n_asked,)
+        Row numbers from :func:`ask`, in its order.
+    y : array-like of shape (n_labelled,) or (n_labelled, n_classes)
+        Labels of the first of these rows: class labels, or a 0/1 matrix, of which only changed
+        labels are looked at. None or NaN is a missing label; what follows it does not count yet.
+    against : model like `adjuster`, optional
+        As for :func:`ask`: "adopt" then means that `adjuster` is better than this one.
+    significance : float, default=0.05
+        Largest probability of a wrong answer.
+
+    Returns
+    -------
+    Judgement
+        `decision` is "adopt", "do not adopt" or "go on"; `str` gives all in one line.
+
+    See Also
+    --------
+    ask : Which rows to label.
+
+    References
+    ----------
+    .. [1] Waudby-Smith, Ramdas. Estimating means of bounded random variables by betting. Journal
+           of the Royal Statistical Society B, 2024.
+    .. [2] Howard, Ramdas, McAuliffe, Sekhon. Time-uniform, nonparametric, nonasymptotic
+           confidence sequences. Annals of Statistics, 2021.
+
+    Examples
+    --------
+    >>> import altnorm
+    >>> val, test, _ = altnorm.load_demo()
+    >>> normalizer = altnorm.AlternatingNormalizer().fit(val.proba, val.labels)
+    >>> rows = altnorm.ask(normalizer, test.proba, n=40)
+    >>> print(altnorm.judge(normalizer, test.proba, rows, test.labels[rows[:10]]))
+    Go on: 10 of 693 changed rows labelled, 7 fixed, 1 broken; gain over the pool +9.2 points
+    (95% CI -3.4 to +14.7, valid at any time), p = 0.094; about 7 more labels should decide.
+    >>> altnorm.judge(normalizer, test.proba, rows, test.labels[rows[:20]]).decision
+    'adopt'
+    """
+    changes = find_changes(adjuster, proba, against)
+    decision = decision_of(adjuster, changes.multilabel)
+    position = find_positions(changes.rows, asked)
+    before, after = changes.before[position], changes.after[position]
+    truth = read_truth(y, adjuster.classes_, before != after, multilabel=changes.multilabel)
+    labelled = ~np.isnan(truth).any(axis=1)
+    # Up to the first row without a label: skipping rows would let who labels choose them.
+    n = int(np.append(labelled, False).argmin())
+    values = value_changes(decision.worth, before[:n], after[:n])
+    counts = changes.n_rows, changes.rows.size, float(changes.size.sum())
+    return weigh_labels(
+        Pool(*counts, decision.worth, decision.kind == "costs"),
+        values.outcomes(truth[:n].astype(int)),
+        significance=significance,
+        n_waiting=int(np.count_nonzero(labelled[n:])),
+    )
 
 
 def weigh_labels(
-    pool: Pool,
-    fixed: np.ndarray,
-    broken: np.ndarray,
-    sizes: np.ndarray,
-    *,
-    significance: float = 0.05,
-    n_waiting: int = 0,
+    pool: Pool, outcomes: Outcomes, *, significance: float = 0.05, n_waiting: int = 0
 ) -> Judgement:
     """Weigh the labels of changed rows, one after the other.
 
@@ -155,9 +245,8 @@ def weigh_labels(
     ----------
     pool : Pool
         Where the rows come from.
-    fixed, broken, sizes : ndarray of shape (n_labelled,)
-        Decisions of each labelled row that were fixed, that were broken, and that changed, in
-        the order in which the rows were drawn.
+    outcomes : Outcomes
+        What the changes of the labelled rows are worth, in the order in which they were drawn.
     significance : float, default=0.05
         Largest probability of a wrong answer.
     n_waiting : int, default=0
@@ -169,10 +258,11 @@ def weigh_labels(
         The answer.
     """
     check_level(significance, "significance")
-    draws = DrawnUnits(fixed - broken, sizes, pool.n_changes, pool.n_changed)
+    step = common_step(pool.worth)
+    draws = DrawnUnits(outcomes.x, outcomes.size, pool.total, pool.n_changed, step)
     decision, n_decided = _decide(draws, significance)
     low, high = total_limits(draws, significance)
-    unit = max(1, pool.n_rows * pool.n_decisions)
+    unit = max(1, pool.n_rows)
     return Judgement(
         decision,
         float(np.clip(_estimate(draws), low, high)) / unit,
@@ -181,27 +271,29 @@ def weigh_labels(
         _p_value(draws),
         pool.n_rows,
         pool.n_changed,
-        fixed.size,
-        int(fixed.sum()),
-        int(broken.sum()),
+        outcomes.x.size,
+        int(outcomes.n_fixed.sum()),
+        int(outcomes.n_broken.sum()),
         expected_labels(draws, significance) if decision == GO_ON else 0,
         n_decided,
         n_waiting,
         significance,
-        pool.multilabel,
+        pool.worth.ndim == 3,
+        pool.in_costs,
     )
 
 
 def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
     """The decision, and the number of labels after which it fell."""
-    # More is fixed than broken if the total is above 0; else it is below 1, as it is an integer.
     adopt_at = first_crossing(draws, 0, significance)
-    reject_at = first_crossing(draws.mirrored(), -1, significance)
-    lowest, highest = (bound[-1] for bound in possible(draws))
-    if lowest > 0:  # what is certain wins over what was likely
+    # A total that is not above 0 is below the first that is.
+    reject_at = first_crossing(draws.mirrored(), -draws.step, significance)
+    lowest, highest = possible(draws)
+    if lowest[-1] > draws.rounding:  # what is certain wins over what was likely
         return ADOPT, adopt_at
-    if highest <= 0:
-        return DO_NOT, reject_at
+    settled = np.flatnonzero(highest <= draws.rounding)
+    if settled.size:
+        return DO_NOT, int(settled[0]) if reject_at is None else min(reject_at, int(settled[0]))
     if adopt_at is not None and (reject_at is None or adopt_at < reject_at):
         return ADOPT, adopt_at
     return (GO_ON, None) if reject_at is None else (DO_NOT, reject_at)
@@ -210,13 +302,13 @@ def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
 def _estimate(draws: DrawnUnits) -> float:
     """Total of the pool if the rest is like what was drawn."""
     if not draws.x.size:
-        return math.nan if draws.total else 0.0
+        return math.nan if draws.n_units else 0.0
     left = draws.total - draws.k.sum()
     return float(draws.x.sum() + left * np.mean(draws.x / draws.k))
 
 
 def _p_value(draws: DrawnUnits) -> float:
-    """For "no more is fixed than broken": one over the largest capital so far."""
-    if possible(draws)[0][-1] > 0:
+    """For "the total is not above 0": one over the largest capital so far."""
+    if possible(draws)[0][-1] > draws.rounding:
         return 0.0
     return min(1.0, float(np.exp(-log_capital(draws, 0).max())))

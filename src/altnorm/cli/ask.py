@@ -9,20 +9,15 @@ from typing import Annotated
 import typer
 
 from altnorm._base.files import check_output
-from altnorm._base.persistence import load, model_metadata
-from altnorm.asking.asking import find_changes
+from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
+from altnorm.io.answers import NEITHER
 from altnorm.io.columns import Layout, names_of
+from altnorm._base.persistence import load, model_metadata
+from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import (
-    Origin,
-    Questions,
-    make_questions,
-    other_columns,
-    read_questions,
-    short_digest,
-)
+from altnorm.io.questions import Origin, Questions, make_questions, read_questions
 from altnorm.report.evaluation import check_kind
 
 EXAMPLE = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"
@@ -38,6 +33,25 @@ def ask(
     number: Annotated[
         int, typer.Option("--number", "-n", metavar="N", min=1, help="Rows to label.")
     ] = 40,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="MODEL0",
+            help="Compare with this model, not with the predictions as they came.",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text",
+            metavar="NAME",
+            help="Column of POOL to show, such as `review` or `doc.question`; may be given "
+            "several times. By default all but the right answers.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     labels: options.LabelColumns,
     columns: options.ClassColumns,
@@ -54,36 +68,44 @@ def ask(
     if Path(output).exists() and not force:
         asked = read_questions(output)
     check_output(output, force=force or asked is not None)
+    n_before = 0 if asked is None else asked.n_rows
     layout = columns.layout(labels)
-    stop = number if asked is None else asked.n_rows + number
-    questions = pool_questions(model, pool, layout, seed, stop)
+    questions = _pool_questions(model, against, pool, layout, seed, n_before + number, text or [])
     if asked is not None:
         questions = asked.extended(questions)
     if questions.lines:
-        questions.write(output, force=force or asked is not None)
+        questions.write(output, force=force)
     if json:
         origin = questions.source._asdict()
         print_json({"output": str(output), "n_asked": questions.n_rows, **origin})
     else:
-        _show(questions, 0 if asked is None else asked.n_rows, model, output)
+        _show(questions, n_before, model, output)
 
 
-def pool_questions(model: Path, pool: Path, layout: Layout, seed: int, n: int) -> Questions:
+def _pool_questions(
+    model: Path,
+    against: Path | None,
+    pool: Path,
+    layout: Layout,
+    seed: int,
+    n: int,
+    text: list[str],
+) -> Questions:
     """The first `n` questions about a pool."""
-    normalizer = load(model)
+    fitted = load(model)
+    other = None if against is None else load(against)
     # The pool is read without its labels; they may have gaps, or be of another kind.
-    plain = replace(layout, label=None, label_prefix=None, logits=normalizer.input == "logits")
-    predictions = read_predictions(pool, plain, classes=normalizer.classes_)
-    check_kind(predictions, normalizer)
-    changes = find_changes(normalizer, predictions.proba)
-    counts = (changes.n_rows, changes.rows.size, int(changes.size.sum()))
-    source = Origin(*counts, seed, short_digest(model_metadata(model)["digest"]))
-    names = names_of(normalizer.classes_)
+    plain = replace(layout, label=None, label_prefix=None, logits=fitted.input == "logits")
+    predictions = read_predictions(pool, plain, classes=fitted.classes_)
+    check_kind(predictions, fitted)
+    changes = find_changes(fitted, predictions.proba, other)
+    digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
     truth = [] if layout.label is None else [layout.label]
     if layout.label_prefix is not None:
-        truth = [layout.label_prefix + name for name in names]
-    others = other_columns(pool, layout, [layout.prefix + name for name in names], truth)
-    return make_questions(changes, normalizer.classes_, source, n=n, others=others)
+        truth = [layout.label_prefix + name for name in names_of(fitted.classes_)]
+    others = pool_columns(pool, layout, fitted.classes_, hidden=truth, text=text)
+    source = Origin.of(changes, seed, *digests)
+    return make_questions(changes, fitted.classes_, source, n=n, others=others)
 
 
 def _show(questions: Questions, n_before: int, model: Path, output: Path) -> None:
@@ -99,9 +121,12 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
         f"{'' if left else ' (these are all)'}: {output}",
         soft_wrap=True,
     )
+    answers = "yes or no"
+    if not questions.multilabel:
+        answers = f"one of the candidates, another class, or `{NEITHER}`"
     out.print(
-        f"Fill in the column `label` from the top ({questions.form.hint}), then: altnorm judge "
-        f"{model} {output}",
+        f"Fill in the column `label` from the top ({answers}), then: altnorm judge {model} "
+        f"{output}",
         markup=False,
         soft_wrap=True,
     )

@@ -1,27 +1,32 @@
 """Rows to label <-> a CSV file that a person fills in.
 
 One line per question, in the order in which to answer them. All that is needed to judge the
-answers travels in the file: the column `pool` says how large the pool is, how many decisions
-change in it, and the seed, from which it also follows which of the two candidates is the new one.
-The person who labels cannot see that, and is not led.
+answers travels in the file: the column `pool` says how large the pool is, how many rows change in
+it and how much that can matter, and the seed, from which it also follows which of the two
+candidates is the new one. The person who labels cannot see that, and is not led. A digest of each
+line tells a line that was changed.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
-from altnorm.asking.asking import Changes
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
+from altnorm.asking.sampling import Changes
+from altnorm.asking.values import Decider, decision_of, value_changes
 from altnorm.io.answers import (
     ABOUT,
     CANDIDATES,
@@ -29,83 +34,77 @@ from altnorm.io.answers import (
     NEITHER,
     NUMBER,
     OWN_COLUMNS,
+    PERSON,
     POOL,
     ROW,
-    Answers,
     place_of_new,
     read_answers,
 )
-from altnorm.io.columns import Layout, names_of, said_by_file
-from altnorm.io.formats import find_source
-from altnorm.io.tables import open_table
-from altnorm.method.kinds import kind_of_labels
+from altnorm.io.columns import names_of
+from altnorm.io.text_tables import neutralise_formula
+
+NO_MODEL = "none"
+_DIGITS = 12
 
 
 class Origin(NamedTuple):
-    """Where questions come from: what the column `pool` says."""
+    """Where questions come from: what the column `pool` says in every line."""
 
     n_rows: int
     n_changed: int
-    n_changes: int
+    total: float
+    """The most that all changes together can be worth, or cost."""
     seed: int
     model: str
     """The first digits of the model's digest."""
+    against: str
+    """The same of the model that it is compared with; `NO_MODEL`: the predictions as they came."""
+    changes: str
+    """The first digits of a digest of the changed rows and their decisions."""
+
+    @classmethod
+    def of(cls, changes: Changes, seed: int, model: str, against: str | None = None) -> Self:
+        """What a file has to say about changes, a seed, and the digests of one or two models."""
+        arrays = (changes.rows, changes.before, changes.after, changes.size)
+        content = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
+        other = NO_MODEL if against is None else short_digest(against)
+        numbers = changes.n_rows, changes.rows.size, float(changes.size.sum()), seed
+        return cls(*numbers, short_digest(model), other, content.hexdigest()[:_DIGITS])
 
     def __str__(self) -> str:
         return (
-            f"rows={self.n_rows} changed={self.n_changed} changes={self.n_changes} "
-            f"seed={self.seed} model={self.model}"
+            f"rows={self.n_rows} changed={self.n_changed} total={self.total!r} seed={self.seed} "
+            f"model={self.model} against={self.against} changes={self.changes}"
         )
+
+
+class Provenance(NamedTuple):
+    """What the column `pool` says in one line."""
+
+    origin: Origin
+    n_lines: int
+    """How many lines there are about the row: it counts once all are answered."""
+
+    def sign(self, line: Mapping[str, str]) -> str:
+        """Text of the column, with a digest of all that a person must not change in the line."""
+        start = f"{self.origin} lines={self.n_lines}"
+        fixed = [line.get(name, "") for name in (NUMBER, ROW, ABOUT, *CANDIDATES)]
+        digest = hashlib.sha256(json.dumps([start, *fixed]).encode()).hexdigest()
+        return f"{start} check={digest[:_DIGITS]}"
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
         """The way back; None if it is some other text."""
-        pattern = r"rows=(\d+) changed=(\d+) changes=(\d+) seed=(\d+) model=(\w+)"
-        if (found := re.match(pattern, text)) is None:
+        pattern = (
+            r"rows=([0-9]{1,18}) changed=([0-9]{1,18}) total=([0-9]{1,18}\.[0-9]{1,25}|[0-9.]{1,20}"
+            r"e[+-]?[0-9]{1,3}) seed=([0-9]{1,18}) model=(\w+) against=(\w+) changes=(\w+) "
+            r"lines=([0-9]{1,9}) check=\w+"
+        )
+        if (found := re.fullmatch(pattern, text)) is None:
             return None
-        n_rows, n_changed, n_changes, seed = (int(number) for number in found.groups()[:4])
-        return cls(n_rows, n_changed, n_changes, seed, found.group(5))
-
-
-Candidates = dict[str, tuple[str, str]]
-"""Old and new answer of each changed decision of a row, by the label that it is about."""
-
-
-class _AboutClass:
-    """Which class a row has: one question per row."""
-
-    own_columns: tuple[str, ...] = ()
-    other_answers: tuple[str, ...] = (NEITHER,)
-    hint = f"one of the candidates, another class, or `{NEITHER}`"
-
-    @staticmethod
-    def candidates(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Candidates:
-        return {"": (names[int(old[0])], names[int(new[0])])}
-
-    @staticmethod
-    def size(pairs: Candidates) -> str:
-        return ""
-
-
-class _AboutLabel:
-    """Whether a row has a label: as many questions about a row as labels change."""
-
-    own_columns: tuple[str, ...] = (ABOUT,)
-    other_answers: tuple[str, ...] = ()
-    hint = "yes or no"
-
-    @staticmethod
-    def candidates(old: np.ndarray, new: np.ndarray, names: Sequence[str]) -> Candidates:
-        columns = np.flatnonzero(old != new).tolist()
-        return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}
-
-    @staticmethod
-    def size(pairs: Candidates) -> str:
-        # A row counts once all its lines are answered, so each says how many there are.
-        return f" size={len(pairs)}"
-
-
-_FORMS: dict[bool, type[_AboutClass] | type[_AboutLabel]] = {False: _AboutClass, True: _AboutLabel}
+        rows, changed, total, seed, *digests, n_lines = found.groups()
+        origin = Origin(int(rows), int(changed), float(total), int(seed), *digests)
+        return cls(origin, int(n_lines))
 
 
 @dataclass(frozen=True)
@@ -115,16 +114,13 @@ class Questions:
     source: Origin
     columns: Sequence[str]
     lines: Sequence[Mapping[str, str]]
+    content: bytes | None = None
+    """What the file held when it was read; None if it was not."""
 
     @property
     def multilabel(self) -> bool:
         """Whether a question is about one label of a row."""
         return ABOUT in self.columns
-
-    @property
-    def form(self) -> type[_AboutClass] | type[_AboutLabel]:
-        """How questions of this kind are put."""
-        return _FORMS[self.multilabel]
 
     @property
     def n_rows(self) -> int:
@@ -134,6 +130,8 @@ class Questions:
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the file, complete or not at all.
 
+        A file that was read before is replaced only if nobody has changed it since.
+
         Parameters
         ----------
         path : str or path-like
@@ -141,12 +139,14 @@ class Questions:
         force : bool, default=False
             Whether an existing file may be replaced.
         """
+        replaces = force or self.content is not None
         with (
-            replacing(path, force=force) as temporary,
+            replacing(path, force=replaces, expected=self.content) as temporary,
             temporary.open("w", newline="", encoding="utf-8") as file,
         ):
-            options: dict[str, Any] = {"lineterminator": "\n", "extrasaction": "ignore"}
-            writer = csv.DictWriter(file, self.columns, **options)
+            writer = csv.DictWriter(
+                file, self.columns, lineterminator="\n", extrasaction="ignore", restval=""
+            )
             writer.writeheader()
             writer.writerows(self.lines)
 
@@ -164,11 +164,10 @@ class Questions:
             These first.
         """
         if self.source != longer.source:
-            raise InputError(
-                "Questions can be added only to a file of the same model, pool and seed",
+            raise _file_error(
+                "Questions can be added only to a file of the same models, pool and seed",
                 f"the file says '{self.source}', and now it is '{longer.source}'",
                 "Name another file, or replace this one with --force.",
-                code="questions_file",
             )
         # The order is the seed's, so the same number is the same row in both.
         asked = {line[NUMBER] for line in self.lines}
@@ -184,20 +183,19 @@ class Questions:
             The digest of the model file.
         """
         if short_digest(digest) != self.source.model:
-            raise InputError(
+            raise _file_error(
                 "The questions must be those of this model",
                 f"they are about {self.source.model}, and the model is {short_digest(digest)}",
                 "Name the model that `altnorm ask` was given.",
-                code="questions_file",
             )
 
-    def judge(self, classes: Any, *, significance: float = 0.05) -> Judgement:
+    def judge(self, model: Decider, *, significance: float = 0.05) -> Judgement:
         """Weigh the answers given so far; the first row without an answer ends them.
 
         Parameters
         ----------
-        classes : array-like of shape (n_classes,)
-            The classes of the model.
+        model : fitted Adjuster or any other fitted model
+            The model that the questions are about.
         significance : float, default=0.05
             Largest probability of a wrong answer.
 
@@ -206,29 +204,31 @@ class Questions:
         Judgement
             As :func:`altnorm.judge` gives it.
         """
-        names, kind = names_of(classes), kind_of_labels(self.multilabel)
-        may_answer = Answers(kind.outcomes(names), self.form.other_answers)
-        answers = read_answers(self.lines, may_answer, seed=self.source.seed)
+        names, decision = names_of(model.classes_), decision_of(model, self.multilabel)
+        n_lines = [_provenance(line).n_lines for line in self.lines]
+        answers = read_answers(self.lines, n_lines, names, self.source.seed)
         # The test is valid for rows in the order of the seed; labels out of turn wait for theirs.
-        rows = [np.array(answers[number]) for number in takewhile(answers.__contains__, count(1))]
+        rows = [answers[number] for number in takewhile(answers.__contains__, count(1))]
+        width = len(names) if self.multilabel else 1
+        before, after, truth = np.array(rows, dtype=int).reshape(-1, 3, width).swapaxes(0, 1)
+        outcomes = value_changes(decision.worth, before, after).outcomes(truth)
+        _check_named(outcomes.x)
         return weigh_labels(
-            Pool(*self.source[:3], kind.n_decisions(len(names)), self.multilabel),
-            np.array([np.count_nonzero(row > 0) for row in rows], dtype=int),
-            np.array([np.count_nonzero(row < 0) for row in rows], dtype=int),
-            np.array([row.size for row in rows], dtype=int),
+            Pool(*self.source[:3], decision.worth, decision.kind == "costs"),
+            outcomes,
             significance=significance,
             n_waiting=len(answers) - len(rows),
         )
 
 
 def short_digest(digest: str) -> str:
-    """The first eight digits of a digest such as "sha256:0416..."; enough to tell models apart."""
-    return digest.rpartition(":")[2][:8]
+    """The first digits of a digest such as "sha256:0416..."; enough to tell models apart."""
+    return digest.rpartition(":")[2][:_DIGITS]
 
 
 def make_questions(
     changes: Changes,
-    classes: Any,
+    classes: np.ndarray,
     source: Origin,
     *,
     n: int | None = None,
@@ -247,27 +247,46 @@ def make_questions(
     n : int, optional
         Number of rows; by default all that change.
     others : mapping of str to sequence of str, optional
-        Other columns of the pool, to show with each row.
+        Other columns of the pool, to show with each row: one text for each row of the pool.
 
     Returns
     -------
     Questions
         One for each changed decision.
     """
-    names, shown = names_of(classes), {} if others is None else others
-    form = _FORMS[changes.multilabel]
+    shown = {neutralise_formula(k): v for k, v in (others or {}).items()}
+    names = [neutralise_formula(name) for name in [*names_of(classes), PERSON]]
     lines = []
     for number, position in enumerate(changes.order(source.seed)[:n], 1):
         row = int(changes.rows[position])
-        start = {NUMBER: str(number), ROW: str(row)} | {k: v[row] for k, v in shown.items()}
-        pairs = form.candidates(changes.before[position], changes.after[position], names)
+        start = {NUMBER: str(number), ROW: str(row)}
+        start |= {name: neutralise_formula(texts[row]) for name, texts in shown.items()}
+        decisions = changes.before[position], changes.after[position]
+        pairs = (_label_pairs if changes.multilabel else _class_pair)(*decisions, names)
         for about, pair in pairs.items():
             # Who answers must not see which candidate is the adjusted one.
             new = place_of_new(source.seed, row, about)
             asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
-            lines.append(start | asked | {LABEL: "", POOL: f"{source}{form.size(pairs)}"})
-    columns = [NUMBER, ROW, *shown, *form.own_columns, *CANDIDATES, LABEL, POOL]
+            line = start | asked | {LABEL: ""}
+            lines.append(line | {POOL: Provenance(source, len(pairs)).sign(line)})
+    about_columns = [ABOUT] if changes.multilabel else []
+    columns = [NUMBER, ROW, *shown, *about_columns, *CANDIDATES, LABEL, POOL]
     return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
+
+
+def _class_pair(
+    old: np.ndarray, new: np.ndarray, names: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Old and new class of a row: one question."""
+    return {"": (names[int(old[0])], names[int(new[0])])}
+
+
+def _label_pairs(
+    old: np.ndarray, new: np.ndarray, names: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Old and new answer for each label that changes: as many questions."""
+    columns = np.flatnonzero(old != new).tolist()
+    return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}
 
 
 def read_questions(path: str | os.PathLike[str]) -> Questions:
@@ -281,87 +300,59 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
     Returns
     -------
     Questions
-        Its lines.
+        Its lines, of which all but labels and further columns are as they were written.
     """
     target = check_input(path)
+    content = target.read_bytes()
     try:
-        with target.open(newline="", encoding="utf-8-sig") as file:
-            header = file.readline()
-            file.seek(0)
-            # Spreadsheet programs write semicolons where the decimal separator is a comma.
-            delimiter = ";" if header.count(";") > header.count(",") else ","
-            reader = csv.DictReader(file, delimiter=delimiter, restval="")
-            lines, columns = list(reader), list(reader.fieldnames or ())
+        text = content.decode("utf-8-sig")
+        header = text.partition("\n")[0]
+        # Spreadsheet programs write semicolons where the decimal separator is a comma.
+        delimiter = ";" if header.count(";") > header.count(",") else ","
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval="")
+        lines, columns = list(reader), list(reader.fieldnames or ())
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(
-            f"'{target}' must be a CSV file in UTF-8",
-            str(error),
-            "Save it as 'CSV UTF-8'.",
-            code="questions_file",
-        ) from error
+        rule = f"'{target}' must be a CSV file in UTF-8"
+        raise _file_error(rule, str(error), "Save it as 'CSV UTF-8'.") from error
     missing = [name for name in OWN_COLUMNS if name not in (*columns, ABOUT)]
     if missing or not lines:
         what = f"it has no column '{missing[0]}'" if missing else "it has no lines"
         remedy = "Pass the file that `altnorm ask` wrote, with all its columns."
-        raise InputError(
-            f"'{target}' must be a file of questions", what, remedy, code="questions_file"
-        )
-    return Questions(_read_source(lines), columns, lines)
-
-
-def other_columns(
-    path: str | os.PathLike[str],
-    layout: Layout,
-    class_names: Sequence[str],
-    hidden: Sequence[str] = (),
-) -> dict[str, list[str]]:
-    """Read the columns of a pool that are not classes, as text; none of a file of arrays.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    layout : Layout
-        Its format, and which questions of a sample log are kept.
-    class_names : sequence of str
-        The columns of the classes.
-    hidden : sequence of str
-        Further columns to leave out. Those that have the name of a column of questions, those
-        that are not text or numbers, and the right answers of a sample log are left out as well.
-
-    Returns
-    -------
-    dict of str to list of str
-        The columns, in the order of the file.
-    """
-    if not find_source(path, layout.format).is_table:
-        return {}
-    import pyarrow as pa
-
-    with open_table(path, numbers=class_names, **layout.reading) as opened:
-        table = pa.Table.from_batches(opened.batches, opened.schema)
-    # The right answer, where the file has it, would spoil the question.
-    without = {*class_names, *hidden, *OWN_COLUMNS, said_by_file(table.schema).get("label")}
-    return {
-        field.name: [
-            "" if value is None else str(value) for value in table.column(field.name).to_pylist()
-        ]
-        for field in table.schema
-        if field.name not in without
-        and not pa.types.is_nested(field.type)
-        and not pa.types.is_binary(field.type)
-    }
-
-
-def _read_source(lines: Sequence[Mapping[str, str]]) -> Origin:
-    """What the lines say about the pool, which must be the same in all of them."""
-    found = {Origin.parse(line[POOL]) for line in lines}
-    source = found.pop()
-    if source is None or found:
-        raise InputError(
+        raise _file_error(f"'{target}' must be a file of questions", what, remedy)
+    origins = {_provenance(line).origin for line in lines}
+    if len(origins) > 1:
+        raise _file_error(
             f"The column '{POOL}' must say the same in each line",
-            f"the first line has '{lines[0][POOL]}'",
-            "Copy it from the file that `altnorm ask` wrote; do not mix questions of two pools.",
-            code="questions_file",
+            f"the lines are about {len(origins)} pools, models or seeds",
+            "Do not mix questions of several files.",
         )
-    return source
+    return Questions(origins.pop(), columns, lines, content)
+
+
+def _provenance(line: Mapping[str, str]) -> Provenance:
+    """Where a line comes from; raise unless it is as it was written but for the label."""
+    found = Provenance.parse(line[POOL])
+    if found is None or found.sign(line) != line[POOL]:
+        raise _file_error(
+            "A question must be as `altnorm ask` wrote it, but for its label",
+            f"that with number '{line[NUMBER][:20]}' and row '{line[ROW][:20]}' is not",
+            f"Restore its columns {', '.join((NUMBER, ROW, *CANDIDATES, POOL))}, or ask anew.",
+        )
+    return found
+
+
+def _check_named(x: np.ndarray) -> None:
+    """Raise where a gain depends on which class is meant."""
+    unknown = np.flatnonzero(np.isnan(x))
+    if unknown.size:
+        raise InputError(
+            "With these costs the right class must be named",
+            f"question {unknown[0] + 1} has '{NEITHER}'",
+            "Write the class, or leave the label empty.",
+            value=NEITHER,
+            code="answers",
+        )
+
+
+def _file_error(rule: str, offender: str, remedy: str) -> InputError:
+    return InputError(rule, offender, remedy, code="questions_file")

@@ -1,0 +1,184 @@
+"""Which rows to label: those on which two models decide differently, in a random order.
+
+Whether an adjustment helps is decided only by rows whose decision it changes. They are drawn
+without replacement, a row that can matter more sooner. See :mod:`altnorm.asking.betting` for the
+reasoning.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_random_state
+
+from altnorm._base.arrays import on_host
+from altnorm._base.errors import InputError
+from altnorm._base.labels import class_codes
+from altnorm._base.validation import check_integer
+from altnorm.asking.values import Decider, decision_of, value_changes
+from altnorm.method.estimator import ProbabilityTransformer, read_before, read_input
+from altnorm.method.kinds import kind_of
+
+Seed = int | np.random.RandomState | None
+
+
+class Changes(NamedTuple):
+    """The rows of a pool that two models decide differently."""
+
+    rows: np.ndarray
+    """Their row numbers, ascending."""
+    before: np.ndarray
+    """Their decisions: class codes, one column, or a 0/1 matrix with one column per label."""
+    after: np.ndarray
+    size: np.ndarray
+    """The most that the change of each row can be worth for the purpose, or cost."""
+    n_rows: int
+    """Rows in the pool."""
+    multilabel: bool
+
+    def order(self, random_state: Seed) -> np.ndarray:
+        """Positions in a random order: one of twice the size is twice as likely to be the next."""
+        # The first of several exponential clocks rings in proportion to their rates.
+        clocks = check_random_state(random_state).standard_exponential(self.rows.size)
+        return np.argsort(clocks / self.size, kind="stable")
+
+
+def ask(
+    adjuster: Decider,
+    proba: Any,
+    *,
+    against: Decider | None = None,
+    n: int | None = None,
+    random_state: Seed = 0,
+) -> np.ndarray:
+    """Say which rows of an unlabelled pool to label, to learn whether an adjustment helps.
+
+    Only rows whose decision changes are asked for: labels of all others say nothing. They come in
+    a random order, without replacement, that depends on `random_state` only: the first 10 of 40
+    are those of ``n=10``, and one may stop anywhere. A row whose change can be worth twice as much
+    for the purpose of `adjuster` is twice as likely to come next; with several labels per row, one
+    with two changed labels.
+
+    Label them in this order, and do not skip any: rows that are skipped because they are hard
+    would bias the answer.
+
+    Parameters
+    ----------
+    adjuster : Adjuster or any fitted model with `predict` and `classes_`
+        The model in question. Labels of the pool must have had no part in fitting it.
+    proba : array-like of shape (n_samples, n_classes)
+        Predictions on the pool, columns as in `fit`.
+    against : model like `adjuster`, optional
+        What it is compared with, such as the model before :meth:`altnorm.Adjuster.adapt`. None:
+        the predictions as they came.
+    n : int, optional
+        Number of rows; by default all that change. There may be fewer.
+    random_state : int, RandomState or None, default=0
+        Fixes the order.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Row numbers, in the order in which to label them.
+
+    See Also
+    --------
+    judge : What their labels say.
+
+    Examples
+    --------
+    >>> import altnorm
+    >>> val, test, _ = altnorm.load_demo()
+    >>> normalizer = altnorm.AlternatingNormalizer().fit(val.proba, val.labels)
+    >>> rows = altnorm.ask(normalizer, test.proba, n=40)
+    >>> rows[:3]
+    array([3555,  569, 3520])
+    """
+    changes = find_changes(adjuster, proba, against)
+    if n is not None:
+        n = check_integer(n, "n", low=1)
+    return changes.rows[changes.order(random_state)[:n]]
+
+
+def find_changes(adjuster: Decider, proba: Any, against: Decider | None = None) -> Changes:
+    """Return the rows that a model decides differently than another, or than what it is given."""
+    kind, classes = kind_of(adjuster), np.asarray(adjuster.classes_)
+    multilabel = kind.is_multilabel
+    after = _codes(adjuster.predict(proba), classes, multilabel)
+    if against is None:
+        before = np.asarray(kind.decide(read_before(adjuster, proba)), dtype=int)
+        before = before.reshape(after.shape)
+    else:
+        before = _other_decisions(against, adjuster, proba)
+    worth = decision_of(adjuster, multilabel).worth
+    if not multilabel:
+        _check_outcomes(before, after, worth.shape[1])
+    size = value_changes(worth, before, after).size
+    # A change that is worth nothing, whatever the truth, need not be asked about.
+    rows = np.flatnonzero(size > 0)
+    return Changes(rows, before[rows], after[rows], size[rows], len(after), multilabel)
+
+
+def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> None:
+    """Raise where a row is left to a person, and the purpose does not say what that is worth."""
+    for decided in (before, after):
+        unknown = np.flatnonzero(decided[:, 0] >= n_outcomes)
+        if unknown.size:
+            raise InputError(
+                "The purpose of the model must say what it costs to leave a row to a person",
+                f"{unknown.size} of {len(decided)} rows are, the first is row {unknown[0]}",
+                "Give it `costs` with a column more than there are classes.",
+                value=int(unknown[0]),
+                code="against",
+            )
+
+
+def _codes(said: Any, classes: np.ndarray, multilabel: bool) -> np.ndarray:
+    """Class codes in one column, the number of classes for None; or the 0/1 matrix."""
+    said = on_host(said)
+    if multilabel:
+        return np.asarray(said.toarray() if issparse(said) else said).astype(int)
+    labels = np.asarray(said)
+    given = np.ones(labels.size, dtype=bool)
+    if labels.dtype.kind == "O":
+        given[:] = [label is not None for label in labels]
+        labels = np.asarray(labels[given].tolist())
+    codes = np.full((given.size, 1), classes.size)
+    if given.any():
+        codes[given, 0] = class_codes(labels, classes)
+    return codes
+
+
+def _other_decisions(against: Decider, adjuster: Decider, proba: Any) -> np.ndarray:
+    """Decisions of another model, coded as those of the first, for which `proba` is made."""
+    _check_comparable(adjuster, against)
+    classes, others = (list(model.classes_) for model in (adjuster, against))
+    multilabel = kind_of(adjuster).is_multilabel
+    if classes == others:
+        return _codes(against.predict(proba), np.asarray(adjuster.classes_), multilabel)
+    is_ours = isinstance(adjuster, ProbabilityTransformer)
+    columns = np.asarray(read_input(adjuster, on_host(proba)) if is_ours else on_host(proba))
+    said = against.predict(columns[:, [classes.index(name) for name in others]])
+    codes = _codes(said, np.asarray(adjuster.classes_), multilabel)
+    return codes[:, [others.index(name) for name in classes]] if multilabel else codes
+
+
+def _check_comparable(adjuster: Decider, against: Decider) -> None:
+    """Raise unless both models take the same predictions and decide about the same classes."""
+    takes = getattr(adjuster, "input", None)
+    pairs: dict[str, list[Any]] = {
+        "classes": [sorted(model.classes_) for model in (adjuster, against)],
+        "kind of input": [takes, getattr(against, "input", takes)],
+        "kind of labels": [kind_of(model).words.problem for model in (adjuster, against)],
+    }
+    for what, (first, second) in pairs.items():
+        if first != second:
+            raise InputError(
+                f"Both models must have the same {what}",
+                f"they have {str(first)[:80]} and {str(second)[:80]}",
+                "Compare models of one classifier.",
+                value=second,
+                code="against",
+            )
