@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from altnorm import (
-    Adjuster,
     AdjustedClassifier,
+    Adjuster,
     AlternatingNormalizer,
     AlternatingNormalizerCV,
 )
@@ -97,9 +97,7 @@ def test_validation_data_may_lack_a_class():
     trained = GaussianNB().fit(*draw())
     X, y = draw(seed=1)
     X, y = X[y > 0], y[y > 0]
-    model = AdjustedClassifier(
-        FrozenEstimator(trained), AlternatingNormalizerCV(**SMALL)
-    ).fit(X, y)
+    model = AdjustedClassifier(FrozenEstimator(trained), AlternatingNormalizerCV(**SMALL)).fit(X, y)
     np.testing.assert_array_equal(model.classes_, [0, 1, 2])
     assert model.predict_proba(X).shape == (len(X), 3)
     with pytest.raises(InputError, match=r"Each label must be one of the classes.*first is .*7"):
@@ -369,8 +367,6 @@ def test_labels_are_needed():
 
 def test_a_normalizer_of_logits_is_refused():
     X, y = np.arange(40.0).reshape(20, 2), np.tile([0, 1], 10)
-    model = AdjustedClassifier(
-        LogisticRegression(), AlternatingNormalizer(input="logits")
-    )
+    model = AdjustedClassifier(LogisticRegression(), AlternatingNormalizer(input="logits"))
     with pytest.raises(InputError, match=r"must take probabilities.*input is 'logits'"):
         model.fit(X, y)

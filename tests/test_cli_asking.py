@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 import altnorm
+from altnorm import load
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import ask as ask_command
 from altnorm.cli._run import run
 from altnorm.decisions import Decision
 from altnorm.io import formats as _formats
 from altnorm.io.columns import Layout
-from altnorm.io.model import load_model, save_model
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Origin, make_questions, read_questions
 from tests.commands import CLASSES, out, refused, table, write_log

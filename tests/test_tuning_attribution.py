@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from altnorm.adjuster.attribution import Attribution, derivative, sureness
+from altnorm.adjuster.folds import Validation
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
 from sklearn.metrics import fbeta_score, make_scorer
 
-from altnorm.adjuster.attribution import Attribution, derivative, sureness
-from altnorm.adjuster.folds import Validation
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.method.kinds import resolve_kind
 

@@ -2,6 +2,13 @@
 
 import numpy as np
 import pytest
+from altnorm.adjuster.calibration import (
+    FEWEST,
+    Temperatures,
+    cool,
+    fit_temperatures,
+    keep_decisions,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -10,13 +17,6 @@ from sklearn import config_context
 from sklearn.metrics import log_loss
 
 from altnorm import Adjuster
-from altnorm.adjuster.calibration import (
-    FEWEST,
-    Temperatures,
-    cool,
-    fit_temperatures,
-    keep_decisions,
-)
 from altnorm.peers import BiasCorrectedTemperature, TemperatureScaling
 from tests.problems import planted, planted_labels
 

@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
+from altnorm.evidence.resampling import paired_interval
 from scipy.sparse import csr_matrix
 from sklearn import metrics as sk
 
 from altnorm._base.errors import InputError
-from altnorm.evidence.resampling import paired_interval
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from tests.problems import SCORES, label_problem, problem
 

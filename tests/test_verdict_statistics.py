@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from altnorm.evidence.resampling import mcnemar_p_value, paired_interval
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
@@ -12,7 +13,6 @@ from scipy.stats import multinomial
 from sklearn import metrics as sk
 
 from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.resampling import mcnemar_p_value, paired_interval
 from altnorm.evidence.scores import Score
 from altnorm.evidence.verdict import compare_predictions
 from tests.problems import SCORES, label_problem, problem

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from altnorm._base.files import check_output
-from altnorm._base.persistence import load
+from altnorm.adjuster import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json

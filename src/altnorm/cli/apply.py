@@ -12,8 +12,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from altnorm._base.errors import InputError
-from altnorm._base.persistence import load
 from altnorm._base.words import plural
+from altnorm.adjuster import load
 from altnorm.cli import _options as options
 from altnorm.cli._changes import ChangeCount
 from altnorm.cli._drift import DriftWatch

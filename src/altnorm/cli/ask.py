@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from altnorm._base.files import check_output
+from altnorm._base.persistence import model_metadata
+from altnorm.adjuster import load
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.io.answers import NEITHER
 from altnorm.io.columns import Layout, names_of
-from altnorm._base.persistence import load, model_metadata
 from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Origin, Questions, make_questions, read_questions

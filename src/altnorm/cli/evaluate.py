@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from altnorm._base.persistence import load
+from altnorm.adjuster import load
 from altnorm.cli import _options as options
 from altnorm.cli._screen import (
     changed_table,

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from altnorm._base.persistence import load, model_metadata
+from altnorm._base.persistence import model_metadata
+from altnorm.adjuster import load
 from altnorm.asking.judgement import GO_ON, Judgement
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm._base.persistence import load, model_metadata
 from altnorm.io.questions import NO_MODEL, Questions, read_questions
 
 EXAMPLE = "altnorm judge model.safetensors ask.csv"
