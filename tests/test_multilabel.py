@@ -16,6 +16,7 @@ from altnorm.method.several_labels import (
     LabelReferences,
     adjust_binary,
     binary_ambiguity,
+    label_references,
 )
 from tests.oracle import oracle
 
@@ -380,7 +381,7 @@ def test_a_label_with_hardly_any_reference_does_not_hold_up_the_others():
     proba[:, 1] = np.append(1e-9, np.full(99, 0.5))
     normalizer = AlternatingNormalizer(1.5, 3, 0.5, prior=[0.3, 0.4, 0.5], multilabel="labelwise")
     normalizer.fit(proba)
-    labels = LabelReferences.of(normalizer._label_references())
+    labels = LabelReferences.of(label_references(normalizer))
     assert labels.which == [0, 2]
     assert [label for label, _ in labels.others] == [1]
     row = np.array([[0.4, 0.7, 0.55]])

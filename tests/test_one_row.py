@@ -48,7 +48,7 @@ def fitted(kind=None, n=200, m=4, **settings):
 
 
 def count_held():
-    return len(_normalizer._PATHS._held) + len(_normalizer._LINEAR._held)
+    return len(_normalizer._PATHS._held)
 
 
 def in_doubt(n=6, m=4):
@@ -161,7 +161,6 @@ def test_many_rows_keep_nothing(count):
 def test_classes_with_prior_zero_are_left_out_as_before():
     rows = in_doubt()
     normalizer = fitted(prior=[0.5, 0.3, 0.2, 0.0])
-    assert normalizer._adjust_linearly(rows) is None
     assert normalizer._followed(rows).path is None
     together = normalizer.transform(np.tile(rows, (20, 1)))[: len(rows)]
     assert_allclose(normalizer.transform(rows), together, rtol=0, atol=1e-13)

@@ -39,24 +39,26 @@ Array = Any
 _CACHE_BYTES = 2**21
 
 # What may be kept for the next call is this share of scikit-learn's `working_memory`.
-_KEPT_SHARE = 0.125
+_KEPT_SHARE = 0.25
 
 _FUSED = ("torch.float32", "torch.float64")  # what kernels compute in
 
 # Products of small blocks leave most of a GPU idle, so a block takes this share of its free memory.
 _DEVICE_SHARE = 0.25
 
-_NUMPY = _array_namespace(np.empty(0))
+_NAMESPACES: dict[type, Any] = {}  # of each kind of array that was seen
 _cached_name = cache(str)
 
 
 def array_namespace(*arrays: Array) -> Any:
     """Return the one library of some arrays, in the form of the array API standard."""
-    # NumPy's is asked for dozens of times for a single row, and looking it up takes a while.
-    for array in arrays:
-        if type(array) is not np.ndarray:
-            return _array_namespace(*arrays)
-    return _NUMPY
+    kind = type(arrays[0])
+    if any(type(array) is not kind for array in arrays):
+        return _array_namespace(*arrays)
+    # It is asked for dozens of times for a single row, and looking it up takes a while.
+    if kind not in _NAMESPACES:
+        _NAMESPACES[kind] = _array_namespace(*arrays)
+    return _NAMESPACES[kind]
 
 
 def is_foreign(values: Any) -> bool:
@@ -180,7 +182,7 @@ def quiet(xp: Any) -> AbstractContextManager[Any]:
 def top_k(array: Array, k: int) -> Array:
     """Return the `k` largest values of each row, largest first."""
     xp = array_namespace(array)
-    if is_torch_namespace(xp):
+    if hasattr(xp, "topk"):  # PyTorch, and the graphs of `altnorm.deploy.onnx`
         return xp.topk(array, k, dim=1).values
     if is_jax_namespace(xp):
         from jax.lax import top_k as jax_top_k
@@ -192,6 +194,13 @@ def top_k(array: Array, k: int) -> Array:
             array = np.partition(array, array.shape[1] - k, axis=1)[:, -k:]
         return np.sort(array, axis=1)[:, ::-1]
     return xp.sort(array, axis=1, descending=True)[:, :k]
+
+
+def running_sums(array: Array) -> Array:
+    """Return the sums of the first, the first two, .. entries of each row."""
+    xp = array_namespace(array)
+    # The older name, where there is one: `torch.compile` warns of what is around the other.
+    return (xp.cumsum if hasattr(xp, "cumsum") else xp.cumulative_sum)(array, axis=1)
 
 
 def top_columns(array: Array, k: int) -> Array:

@@ -17,6 +17,7 @@ from altnorm._base.arrays import (
     concat_blocks,
     fused,
     quiet,
+    running_sums,
     take_rows,
     to_numpy,
     top_k,
@@ -140,18 +141,27 @@ def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
     kernels = fused(proba)
     if kernels is not None and k_max <= kernels.FEW:
         return kernels.largest_entropy(proba, k_min, k_max)
-    xp = array_namespace(proba)
-    top = top_k(proba, k_max)
-    with quiet(xp):
-        plogp = xp.where(top > 0, top * xp.log(top), xp.zeros_like(top))
-    mass = xp.cumulative_sum(top, axis=1)[:, k_min - 1 :]
+    sizes = as_array(log_sizes(k_min, k_max), proba)
+    with quiet(array_namespace(proba)):
+        return top_entropy(top_k(proba, k_max), k_min, sizes)[:, 0]
+
+
+def top_entropy(top: Array, k_min: int, log_k: Array) -> Array:
+    """Largest of the top-k entropies, as a column; `log_k` holds log k from `k_min` on.
+
+    `top` (n, k_max) are the largest probabilities, largest first.
+    """
+    xp = array_namespace(top)
+    plogp = xp.where(top > 0, top * xp.log(top), xp.zeros_like(top))
+    mass = running_sums(top)[:, k_min - 1 :]
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
-    nats = xp.log(mass) - xp.cumulative_sum(plogp, axis=1)[:, k_min - 1 :] / mass
-    found = xp.max(nats / as_array(_log_sizes(k_min, k_max), top), axis=1)
+    nats = xp.log(mass) - running_sums(plogp)[:, k_min - 1 :] / mass
+    found = xp.max(nats / log_k, axis=1, keepdims=True)
     # Rounding may leave the unit interval by some units in the last place.
     return xp.minimum(xp.maximum(found, xp.zeros_like(found)), xp.ones_like(found))
 
 
 @cache
-def _log_sizes(k_min: int, k_max: int) -> np.ndarray:
+def log_sizes(k_min: int, k_max: int) -> np.ndarray:
+    """Logarithms of the numbers of classes that top-k entropies are taken over."""
     return np.array([math.log(k) for k in range(k_min, k_max + 1)])

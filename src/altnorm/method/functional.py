@@ -10,7 +10,6 @@ from typing import Any
 
 from altnorm._base.arrays import Array, array_namespace, concat_blocks, fused, may_keep, quiet
 from altnorm._base.validation import check_proba, sum_tolerance
-from altnorm.method import linear as _linear
 from altnorm.method import one_step as _one_step
 from altnorm.method import scaling as _scaling
 from altnorm.method import two_classes as _binary
@@ -155,36 +154,16 @@ def follow_reference(problem: Problem) -> Problem | None:
     None where that is not worth it: what is kept would be large, and products of that size take
     long themselves; or where another kernel is used, or classes are left out.
     """
-    reduced = _followable(problem, 3 * problem.depth)
-    if reduced is None:
+    reduced, left_out = reduce_problem(problem._replace(p=problem.p[:0, :]))
+    n, m = reduced.reference.shape
+    too_large = not may_keep(3 * problem.depth * n * m)
+    if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
         return None
     with quiet(array_namespace(problem.p)):
         if reduced.q.shape[0] == 2:
             return reduced._replace(path=tuple(islice(_logit_path(reduced), problem.depth)))
         path = _scaling.anchor_path(reduced.logs())
         return reduced._replace(path=_scaling.keep_anchors(path, problem.depth))
-
-
-def follow_linearly(problem: Problem) -> _linear.LinearPath | None:
-    """As `follow_reference`, without logarithms; for rows that are NumPy arrays.
-
-    None also where numbers may get too large or too small for it.
-    """
-    reduced = _followable(problem, 1 if problem.alpha == 1 else problem.depth)
-    if reduced is None:
-        return None
-    with quiet(array_namespace(problem.p)):
-        return _linear.linear_path(reduced.logs(), problem.depth)
-
-
-def _followable(problem: Problem, n_kept: int) -> Problem | None:
-    """Problem without rows, if so many arrays of the reference's size may be kept for it."""
-    reduced, left_out = reduce_problem(problem._replace(p=problem.p[:0, :]))
-    n, m = reduced.reference.shape
-    too_large = not may_keep(n_kept * n * m)
-    if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
-        return None
-    return reduced
 
 
 def solve(problem: Problem) -> Array:

@@ -36,14 +36,9 @@ from altnorm.method.kinds import kind_of
 from altnorm.method.one_step import step_once
 from altnorm.method.problem import Problem, problem
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
-from altnorm.method.several_labels import (
-    BinaryReference,
-    LabelReferences,
-    adjust_binary,
-    label_slices,
-)
+from altnorm.method.several_labels import LabelReferences, adjust_binary, label_references
 
-_REFERENCES, _PATHS, _LINEAR = KeptResults(), KeptResults(), KeptResults()
+_REFERENCES, _PATHS = KeptResults(), KeptResults()
 
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
 
@@ -264,29 +259,20 @@ class AlternatingNormalizer(ProbabilityTransformer):
         fresh = self._log_s_of == self._sums_settings()
         log_s = self._log_s if fresh else self._column_sums()
         if log_s is None:
-            found = self._adjust_linearly(rows)
-            return _functional.solve(self._followed(rows)) if found is None else found
+            return _functional.solve(self._followed(rows))
         # All that one iteration needs of the reference.
         return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
 
-    def _kept(self, results: KeptResults, key: Any, make: Callable[[], Any]) -> Any:
+    def _kept(self, key: Any, make: Callable[[], Any]) -> Any:
         """What is made of this fit and its settings, once for rows that come one by one."""
         arrays = self.reference_, self.reference_weight_, self.prior_
-        return results.get(self, arrays, [*self._sums_settings(), *key], make)
-
-    def _adjust_linearly(self, rows: Array) -> Array | None:
-        """Rows after several iterations, if they are few and do without logarithms."""
-        if rows.shape[0] > _FEW_ROWS or is_foreign(rows):
-            return None
-        path = self._kept(_LINEAR, (), lambda: _functional.follow_linearly(self._problem(rows)))
-        return None if path is None else path.adjust(rows)
+        return _PATHS.get(self, arrays, [*self._sums_settings(), *key], make)
 
     def _followed(self, rows: Array) -> Problem:
         """Problem, with the reference's own iterations if they are worth keeping."""
         followed = None
         if rows.shape[0] <= _FEW_ROWS:
             followed = self._kept(
-                _PATHS,
                 place_of(rows),
                 lambda: _functional.follow_reference(self._problem(rows)),
             )
@@ -319,22 +305,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if not kind.is_multilabel:
             return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
         if proba.shape[0] <= _FEW_ROWS and may_keep(self.depth * self.reference_.size):
-            labels = self._kept(_PATHS, (), lambda: LabelReferences.of(self._label_references()))
+            labels = self._kept((), lambda: LabelReferences.of(label_references(self)))
             return labels.adjust(proba, doubt)
         parts = kind.parts(out.shape[1])
-        for j, reference in enumerate(self._label_references()):
+        for j, reference in enumerate(label_references(self)):
             at = doubt[parts[j]]
             values = proba[parts[j]][at].astype(np.float64, copy=False)
             out[parts[j]][at] = adjust_binary(values, reference)
         return out
-
-    def _label_references(self) -> Iterator[BinaryReference | None]:
-        for j, span in label_slices(self.offsets_):
-            yield BinaryReference.of(
-                self.reference_[span],
-                None if self.reference_weight_ is None else self.reference_weight_[span],
-                float(self.prior_[j]),
-                alpha=self.alpha,
-                depth=self.depth,
-                smoothing=self.smoothing,
-            )

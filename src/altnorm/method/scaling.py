@@ -239,6 +239,15 @@ def next_anchor(reference: LogReference) -> Anchor:
 
 
 def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
+    """As `step_rows`, by a kernel that does all of it at once where there is one."""
+    log_q, factors = reference.log_q, (anchor.log_c, anchor.log_p)
+    kernels = fused(*rows, log_p, *factors, log_q) if reference.log_mass is None else None
+    if kernels is None:
+        return step_rows(rows, log_p, anchor, reference)
+    return Rows(*kernels.next_rows(rows, log_p, factors, log_q, reference.alpha))
+
+
+def step_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
     """One iteration of the rows in doubt, given the reference's share of their columns.
 
     Everything is measured in units in which the anchor's column sum is q_j, so that a column that
@@ -246,10 +255,6 @@ def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference)
     """
     xp = array_namespace(rows.log_b)
     log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
-    kernels = fused(*rows, log_p, anchor.log_c, anchor.log_p, log_q) if log_mass is None else None
-    if kernels is not None:
-        factors = anchor.log_c, anchor.log_p
-        return Rows(*kernels.next_rows(rows, log_p, factors, log_q, alpha))
     own = alpha * (rows.log_b - rows.log_c) + anchor.log_c
     others = log_p
     if log_mass is not None:
@@ -292,6 +297,27 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
     log_p = xp.log(shares) + shift
     log_shares = anchor.log_a + anchor.log_r[:, None]
     return _repair(log_p, (shares < tiny) & supported, weight, log_shares.T)
+
+
+def log_product(left: Array, log_right: Array, right: Array, supported: Array) -> Array:
+    """``log(exp(left) @ right.T)``, (t, r), whatever underflows on the way.
+
+    Parameters
+    ----------
+    left : array of shape (t, k)
+        Logs, each row with a finite entry.
+    log_right : array of shape (r, k)
+        Logs.
+    right : array of shape (r, k)
+        Their exponentials.
+    supported : array of bool, shape (r,)
+        Rows of `log_right` with a finite entry; the result is -inf for the others.
+    """
+    xp = array_namespace(left)
+    shift = xp.max(left, axis=1, keepdims=True)
+    product = xp.exp(left - shift) @ right.T
+    lost = (product < smallest_safe(xp, left)) & supported
+    return _repair(xp.log(product) + shift, lost, left, log_right)
 
 
 def _repair(log_product: Array, wrong: Array, left: Array, right: Array) -> Array:

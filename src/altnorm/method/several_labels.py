@@ -54,15 +54,29 @@ class BinaryReference(NamedTuple):
         smoothing: float,
     ) -> BinaryReference | None:
         """Return None where the prior is 0 or 1, or no entry counts: they say nothing."""
-        if weight is not None:
-            p, weight = p[weight > 0], weight[weight > 0].astype(np.float64, copy=False)
-        if not 0 < prior < 1 or not p.size:
-            return None
-        total = p.size if weight is None else float(weight.sum())
-        log_q = math.log(prior), math.log1p(-prior)  # exact for the prior of a rare label, too
-        log_mass = math.log(smoothing * total) if smoothing else None
         with quiet(np):
             logits = logit(p.astype(np.float64, copy=False))
+        return cls.of_logits(logits, weight, prior, alpha=alpha, depth=depth, smoothing=smoothing)
+
+    @classmethod
+    def of_logits(
+        cls,
+        logits: np.ndarray,
+        weight: np.ndarray | None,
+        prior: float,
+        *,
+        alpha: float,
+        depth: int,
+        smoothing: float,
+    ) -> BinaryReference | None:
+        """As `of`, from log-odds in double precision."""
+        if weight is not None:
+            logits, weight = logits[weight > 0], weight[weight > 0].astype(np.float64, copy=False)
+        if not 0 < prior < 1 or not logits.size:
+            return None
+        total = logits.size if weight is None else float(weight.sum())
+        log_q = math.log(prior), math.log1p(-prior)  # exact for the prior of a rare label, too
+        log_mass = math.log(smoothing * total) if smoothing else None
         return cls(logits, weight, log_q, alpha, depth, log_mass)
 
     def follow(self) -> Iterable[LogitStage]:
@@ -91,12 +105,20 @@ def adjust_binary(p: np.ndarray, reference: BinaryReference | None) -> np.ndarra
     """
     if reference is None or not p.size:
         return p.copy()
-    log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
     with quiet(np):
-        stages = reference.follow()
-        steps = iterate_logits_along(logit(p), stages, log_q, alpha=alpha, log_mass=log_mass)
-        *_, logits = steps
-        return expit(logits)
+        return np.asarray(expit(adjust_logits(logit(p), reference)))
+
+
+def adjust_logits(z: np.ndarray, reference: BinaryReference) -> np.ndarray:
+    """As `adjust_binary`, from log-odds to log-odds."""
+    *_, last = iterate_logits_along(
+        z,
+        reference.follow(),
+        reference.log_q,
+        alpha=reference.alpha,
+        log_mass=reference.log_mass,
+    )
+    return last
 
 
 class LabelReferences(NamedTuple):
@@ -140,6 +162,20 @@ def _stack(references: Sequence[BinaryReference]) -> BinaryReference:
     return first._replace(
         log_q=(yes, no), log_mass=log_mass, stages=tuple(map(stack_stages, stages))
     )
+
+
+def label_references(normalizer: Any) -> Iterator[BinaryReference | None]:
+    """Yield the reference of each label, or the one of all; None where it says nothing."""
+    weight = normalizer.reference_weight_
+    for j, span in label_slices(normalizer.offsets_):
+        yield BinaryReference.of(
+            normalizer.reference_[span],
+            None if weight is None else weight[span],
+            float(normalizer.prior_[j]),
+            alpha=normalizer.alpha,
+            depth=normalizer.depth,
+            smoothing=normalizer.smoothing,
+        )
 
 
 def label_slices(offsets: np.ndarray) -> Iterator[tuple[int, slice]]:

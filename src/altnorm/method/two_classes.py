@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -108,18 +108,28 @@ def iterate_logits_along(
     xp = array_namespace(logit_b)
     shift: Array | None = None
     for stage in path:
-        own = [alpha * part for part in log_sigmoids(logit_b)]
         if shift is None:  # all rows meet the same reference
             shift = xp.zeros_like(logit_b)
             others = [s + shift for s in stage.sums]
         else:
             others = _smoothed(stage.sums_at(shift), log_q, log_mass)
-        kept = [_softplus(_gap(s, o)) for s, o in zip(others, own, strict=True)]
-        logit_b = (log_q[0] - kept[0]) - (log_q[1] - kept[1])
+        logit_b, own = step_logits(logit_b, others, log_q, alpha)
         step = _prior_over_sums(log_q, [log_add(s, o) for s, o in zip(others, own, strict=True)])
         shift = alpha * shift + (step - stage.step)
         shift = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
         yield logit_b
+
+
+def step_logits(
+    logit_b: Array, others: Sequence[Array], log_q: Sequence[Any], alpha: float
+) -> tuple[Array, list[Array]]:
+    """One iteration of the rows, given the reference's two column sums; and the rows' own shares.
+
+    Shares are logs of ``p^alpha``, as the column sums are.
+    """
+    own = [alpha * part for part in log_sigmoids(logit_b)]
+    kept = [_softplus(_gap(s, o)) for s, o in zip(others, own, strict=True)]
+    return (log_q[0] - kept[0]) - (log_q[1] - kept[1]), own
 
 
 def logit_path(
