@@ -9,20 +9,6 @@ from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.io.predictions import Predictions
 from altnorm.method.kinds import kind_of
 from altnorm.peers import Identity, MatrixScaling, ShrunkBias
-from tests.oracle import Case
-
-
-def fit_case(case: Case) -> AlternatingNormalizer:
-    """Fit so that `transform` does what the case asks, to every row."""
-    keywords = case.keywords
-    return AlternatingNormalizer(
-        keywords["alpha"],
-        keywords["depth"],
-        threshold=0.0,
-        prior="uniform" if keywords["prior"] is None else keywords["prior"],
-        reference="all",
-        smoothing=keywords["smoothing"],
-    ).fit(case.reference, sample_weight=keywords["reference_weight"])
 
 
 def tune(validation: Predictions, **options) -> AlternatingNormalizerCV:

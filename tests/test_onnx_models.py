@@ -19,12 +19,9 @@ from sklearn.preprocessing import StandardScaler
 import altnorm.deploy.onnx
 from altnorm import AlternatingNormalizer
 from altnorm.onnx import export
-from altnorm.peers import (
-    BatchCalibration,
-    Identity,
-    TemperatureScaling,
-)
-from tests.graphs import OPSETS, noisy_logits, run, run_all
+from altnorm.peers import Identity, TemperatureScaling
+from tests.graphs import OPSETS, run
+from tests.programs import draw_logits
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def fitted():
-    z, y = noisy_logits(np.random.default_rng(0), 300, 4)
+    z, y = draw_logits(4, 300)
     return AlternatingNormalizer(2.0, 2, 0.5).fit(softmax(z, axis=1), y)
 
 
@@ -53,10 +50,12 @@ def test_model_file(path, fitted, opset):
     assert [(s.domain, s.version) for s in model.opset_import] == [("", opset)]
     assert {node.domain for node in operators(model.graph)} == {""}
     p = softmax(np.random.default_rng(6).normal(size=(50, 4)), axis=1).astype(np.float32)
-    whole = run(model, p)
+    whole, decided = run(model, p)
     for rows in (0, 1, 7):
-        assert run(model, p[:rows]).shape == (rows, 4)
-        np.testing.assert_allclose(run(model, p[:rows]), whole[:rows], atol=1e-7)
+        some, code = run(model, p[:rows])
+        assert some.shape == (rows, 4)
+        np.testing.assert_allclose(some, whole[:rows], atol=1e-7)
+        np.testing.assert_array_equal(code, decided[:rows])
 
 
 def test_settings_are_in_the_metadata(path, fitted):
@@ -96,12 +95,13 @@ def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
         merged = export(normalizer, path, append_to=given, label_output="label")
         onnx.checker.check_model(str(path), full_check=True)
         names = [output.name for output in merged.graph.output]
-        assert names == ["adjusted", "label", "label_before", "probabilities"]
-        adjusted, label, label_before, before = run_all(merged, x)
+        assert names == ["adjusted", "decision", "label", "label_before", "probabilities"]
+        adjusted, decided, label, label_before, before = run(merged, x)
         # The classifier itself runs in single precision, which the adjustment passes on.
         np.testing.assert_allclose(adjusted, normalizer.transform(proba), atol=1e-5, rtol=0)
         np.testing.assert_allclose(before, proba, atol=1e-5, rtol=0)
-        np.testing.assert_array_equal(label, adjusted.argmax(axis=1))
+        np.testing.assert_array_equal(decided, adjusted.argmax(axis=1))
+        np.testing.assert_array_equal(label, decided)
         np.testing.assert_array_equal(label_before, before.argmax(axis=1))
         assert (label != label_before).any()
     assert [o.name for o in classifier.graph.output] == ["label", "probabilities"]
@@ -118,20 +118,7 @@ def test_class_names_are_kept_in_the_metadata_of_a_classifier(path, pipeline):
     metadata = {entry.key: entry.value for entry in merged.metadata_props}
     assert metadata["author"] == "somebody"
     assert json.loads(metadata["altnorm.classes"]) == names.tolist()
-    assert set(run_all(merged, x)[1]) == set(names)
-
-
-@pytest.mark.parametrize("opset", [9, 11, 12])
-def test_an_old_classifier_gets_a_newer_operator_set(path, pipeline, opset):
-    model, x, y = pipeline
-    normalizer = AlternatingNormalizer(2.0, 2, 0.5).fit(model.predict_proba(x)[:600], y[:600])
-    old = converted(model, x, {"": opset, "ai.onnx.ml": 1}, zipmap=False)
-    merged = export(normalizer, path, append_to=old)
-    assert [(s.domain, s.version) for s in merged.opset_import if not s.domain] == [("", 13)]
-    assert old.ir_version < 7 or opset == 12
-    assert merged.ir_version >= 7  # what operator set 13 needs
-    want = normalizer.transform(model.predict_proba(x))
-    np.testing.assert_allclose(run(merged, x), want, atol=1e-5, rtol=0)
+    assert set(run(merged, x)[2]) == set(names)
 
 
 def test_append_twice(path, pipeline):
@@ -141,8 +128,15 @@ def test_append_twice(path, pipeline):
     second = TemperatureScaling().fit(first.transform(proba)[:600], y[:600])
     merged = export(first, path, append_to=converted(model, x, zipmap=False), output_name="once")
     twice = export(second, path, append_to=merged, append_output="once", output_name="twice")
-    got = dict(zip([o.name for o in twice.graph.output], run_all(twice, x), strict=True))
-    assert list(got) == ["twice", "once", "label_before", "probabilities"]
+    got = dict(zip([o.name for o in twice.graph.output], run(twice, x), strict=True))
+    assert list(got) == [
+        "twice",
+        "decision",
+        "once",
+        "decision_before",
+        "label_before",
+        "probabilities",
+    ]
     want = second.transform(first.transform(proba))
     np.testing.assert_allclose(got["twice"], want, atol=1e-5, rtol=0)
 
@@ -160,19 +154,21 @@ def test_append_errors(path, pipeline, fitted):
     with pytest.raises(ValueError, match="names that the classifier does not use; it uses 'X'"):
         export(ten, path, append_to=classifier, output_name="X")
     old = converted(model, x, {"": 12, "ai.onnx.ml": 1}, zipmap=False)
-    old.graph.node[0].op_type = "Upsample"  # gone since operator set 10
-    old.graph.node[0].domain = ""
-    with pytest.raises(ValueError, match="must be 13 or later; it is 12, and onnx cannot"):
+    with pytest.raises(ValueError, match="must be 13 or later; it is 12"):
         export(ten, path, append_to=old)
+    for attribute in (a for n in operators(classifier.graph) for a in n.attribute):
+        if attribute.name == "axis":
+            attribute.i = 17
+    softmax_node = onnx.helper.make_node("Softmax", ["probabilities"], ["soft"], axis=17)
+    classifier.graph.node.append(softmax_node)
+    with pytest.raises(ValueError, match=r"must be a sound ONNX graph; this one is not \(.*axis"):
+        export(ten, path, append_to=classifier)
     assert not path.exists()
 
 
-def test_bad_normalizers(path, fitted):
+def test_bad_options(path, fitted):
     with pytest.raises(ValueError, match="must be a fitted Adjuster"):
         export(AlternatingNormalizer(), path)
-    peer = BatchCalibration("transform").fit(np.array([[0.9, 0.1], [0.4, 0.6]]))
-    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
-        export(peer, path)
     with pytest.raises(ValueError, match="`dtype` must be"):
         export(fitted, path, dtype="float16")
     with pytest.raises(ValueError, match="13 or greater"):

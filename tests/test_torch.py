@@ -1,210 +1,285 @@
-"""The PyTorch modules against `transform`."""
+"""The PyTorch module against `transform` and `predict`, its gradients, graphs and state."""
 
 from __future__ import annotations
 
+import copy
 import importlib
+import io
+import sys
 import warnings
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm.peers import Identity, TemperatureScaling
-from tests.fitted import FORMS, LABEL_FORMS, assemble, fit_case
+from altnorm import AlternatingNormalizer
+from altnorm.peers import TemperatureScaling
 from tests.oracle import draw_cases
-from tests.problems import planted
+from tests.programs import (
+    FORMS,
+    LABEL_MODELS,
+    answer,
+    draw_labels,
+    draw_logits,
+    fit_case,
+    several,
+    single,
+)
 
 torch = pytest.importorskip("torch")
-modules = importlib.import_module("altnorm.torch")
-layers = importlib.import_module("tests.layers")
-AlternatingNorm = modules.AlternatingNorm
+from_normalizer = importlib.import_module("altnorm.torch").from_normalizer
 
 pytestmark = pytest.mark.heavy
 
-one_thread = layers.one_thread  # a fixture
+TOLERANCE = 1e-12
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+# (classes, alpha, depth): one iteration, the scaling form, and two classes.
+SETTINGS = [(5, 2.0, 1), (5, 0.7, 2), (5, 2.0, 3), (2, 3.0, 1), (2, 1.5, 3)]
 
 
-@pytest.mark.parametrize("m", [2, 10, 60])
-@pytest.mark.parametrize("alpha", [0.1, 0.7, 1, 3.0])
-@pytest.mark.parametrize("depth", [1, 2, 5])
-def test_equals_transform(m, alpha, depth):
-    p = layers.draw(0, 400, m, 3.0)
-    normalizer = AlternatingNormalizer(alpha, depth, 0.5).fit(p[:200], sample_weight=np.ones(200))
-    layer = AlternatingNorm.from_normalizer(normalizer)
-    tolerance = layers.TOLERANCE * max(1.0, alpha ** (depth - 1))
-    got, want = layer(torch.tensor(p[200:])), normalizer.transform(p[200:])
-    layers.assert_close(got, want, tolerance)
-    unchanged = (want == p[200:]).all(axis=1)
-    assert unchanged.any()
-    assert (got.numpy()[unchanged] == p[200:][unchanged]).all()
+@pytest.fixture(autouse=True)
+def one_thread():
+    """More threads would fight with those of the other tests."""
+    n_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n_threads)
+
+
+def draw(seed, n, m, scale):
+    return softmax(scale * np.random.default_rng(seed).normal(size=(n, m)), axis=1)
+
+
+def layer_and_rows(m, alpha, depth, **settings):
+    prior = np.random.default_rng(1).dirichlet(np.full(m, 5.0))
+    normalizer = AlternatingNormalizer(alpha, depth, 0.3, reference="all", prior=prior, **settings)
+    layer = from_normalizer(normalizer.fit(draw(2, 30, m, 3.0)))
+    return layer, torch.tensor(draw(3, 6, m, 0.5))
+
+
+def assert_close(got, want, tolerance=TOLERANCE):
+    np.testing.assert_allclose(got.detach().numpy(), want, atol=tolerance, rtol=0)
+
+
+def finite_gradient(layer, values):
+    x = torch.tensor(values, requires_grad=True)
+    layer(x).square().sum().backward()
+    return bool(torch.isfinite(x.grad).all())
 
 
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_everything_that_may_go_wrong(smoothing):
     for i, case in enumerate(draw_cases(8, 80, smoothing=smoothing)):
-        keywords, normalizer = case.keywords, fit_case(case)
-        x = torch.tensor(case.proba, requires_grad=True)
-        got = AlternatingNorm.from_normalizer(normalizer)(x)
+        normalizer = fit_case(case)
+        layer = from_normalizer(normalizer)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*prior zero")
             want = normalizer.transform(case.proba)
-        amplification = max(1.0, keywords["alpha"] ** keywords["depth"])
-        np.testing.assert_allclose(
-            got.detach().numpy(), want, atol=1e-13 * amplification, rtol=0, err_msg=str(i)
-        )
-        got.square().sum().backward()
-        assert torch.isfinite(x.grad).all()
+        tolerance = 1e-13 * max(1.0, case.keywords["alpha"] ** case.keywords["depth"])
+        got = layer(torch.tensor(case.proba)).numpy()
+        np.testing.assert_allclose(got, want, atol=tolerance, rtol=0, err_msg=str(i))
+        assert finite_gradient(layer, case.proba)
 
 
-@pytest.mark.parametrize("mode", ["pairs", "labelwise"])
+@pytest.mark.parametrize("m", [2, 60])
+@pytest.mark.parametrize(("alpha", "depth"), [(0.1, 2), (1, 5), (3.0, 1), (3.0, 5)])
+def test_rows_that_are_sure_are_the_same_bit_for_bit(m, alpha, depth):
+    p = draw(0, 400, m, 3.0)
+    normalizer = AlternatingNormalizer(alpha, depth, 0.5).fit(p[:200], sample_weight=np.ones(200))
+    got, want = from_normalizer(normalizer)(torch.tensor(p)), normalizer.transform(p)
+    assert_close(got, want, TOLERANCE * max(1.0, alpha ** (depth - 1)))
+    unchanged = (want == p).all(axis=1)
+    assert unchanged.any()
+    assert (got.numpy()[unchanged] == p[unchanged]).all()
+
+
+@pytest.mark.parametrize(("model", "rule"), FORMS)
 @pytest.mark.parametrize("given", ["proba", "logits"])
-@pytest.mark.parametrize(("alpha", "depth", "threshold"), [(1, 1, 0.75), (2.0, 3, 0.25), (2, 2, 0)])
-def test_multilabel_equals_transform(mode, given, alpha, depth, threshold):
-    rng = np.random.default_rng(4)
-    z = 2.5 * rng.normal(size=(300, 6)) - 1
-    labels = rng.random(z.shape) < expit(z)
-    labels[:, 2] = True  # never adjusted
-    x = expit(z) if given == "proba" else z
-    normalizer = AlternatingNormalizer(
-        alpha, depth, threshold, multilabel=mode, input=given, reference="all", smoothing=0.2
-    ).fit(x[:200], labels[:200])
-    layer = AlternatingNorm.from_normalizer(normalizer)
-    layers.assert_close(
-        layer(torch.tensor(x)), normalizer.transform(x), layers.TOLERANCE * alpha ** (depth - 1)
-    )
+def test_both_stages(model, rule, given):
+    fitted, values = single(model, rule, given)
+    layer = from_normalizer(fitted)
+    for dtype, tolerance in ((np.float64, TOLERANCE), (np.float32, 1e-7)):
+        x = torch.tensor(values.astype(dtype))
+        want, codes = answer(fitted, x.numpy())
+        assert_close(layer(x), want, tolerance)
+        np.testing.assert_array_equal(layer.decide(x), codes)
+    assert finite_gradient(layer, values)
 
 
-def test_constructor_takes_multilabel_predictions_as_a_matrix():
-    p = expit(np.random.default_rng(5).normal(size=(50, 4)) * 3)
-    for mode, prior in (("labelwise", np.full(4, 0.2)), ("pairs", np.array([0.2, 0.8]))):
-        normalizer = AlternatingNormalizer(
-            2.0, 2, 0.5, multilabel=mode, prior=prior, reference="all"
-        ).fit(p)
-        layer = AlternatingNorm(p, prior, alpha=2.0, depth=2, threshold=0.5, multilabel=mode)
-        layers.assert_close(layer(torch.tensor(p)), normalizer.transform(p))
-
-
-def test_identity_and_search():
-    p = layers.draw(6, 60, 3, 1.0)
-    x = torch.tensor(p)
-    assert torch.equal(AlternatingNorm.from_normalizer(Identity().fit(p))(x), x)
-    labels = p > 0.4
-    labelwise = Identity(multilabel="labelwise").fit(p, labels)
-    assert torch.equal(AlternatingNorm.from_normalizer(labelwise)(x), x)
-    y = np.random.default_rng(6).integers(3, size=60)
-    search = AlternatingNormalizerCV((1.0,), (1, 2), (0.5,), input="logits", random_state=0)
-    search.fit(np.log(p), y)
-    layers.assert_close(
-        AlternatingNorm.from_normalizer(search)(torch.log(x)), search.transform(np.log(p))
-    )
-    with pytest.raises(ValueError, match=r"nothing else.*Use altnorm.torch.from_normalizer"):
-        AlternatingNorm.from_normalizer(TemperatureScaling().fit(p, y))
-
-
-@pytest.mark.parametrize(("decider", "calibration"), FORMS)
+@pytest.mark.parametrize("model", LABEL_MODELS)
 @pytest.mark.parametrize("given", ["proba", "logits"])
-def test_both_stages_of_an_adjuster(decider, calibration, given):
-    z, y = layers.biased(12, 400, 4)
-    z[::50] = -800 * (np.arange(4) != 3)  # one-hot rows: logs of zero
-    values = z if given == "logits" else softmax(z, axis=1)
-    adjuster = assemble(decider, calibration, values[:300], y[:300], input=given)
-    layer, want = modules.from_normalizer(adjuster), adjuster.transform(values)
-    x = torch.tensor(values, requires_grad=True)
-    layers.assert_close(layer(x), want)
-    for dtype in (torch.float64, torch.float32):
-        rows = x.detach().to(dtype)
-        alone = adjuster.transform(rows.double().numpy()).argmax(axis=1)
-        np.testing.assert_array_equal(layer(rows).argmax(dim=1).numpy(), alone)
-    layer(x).square().sum().backward()
-    assert torch.isfinite(x.grad).all()
+def test_several_labels(model, given):
+    fitted, values = several(model, given)
+    layer = from_normalizer(fitted)
+    want, codes = answer(fitted, values)
+    assert_close(layer(torch.tensor(values)), want)
+    np.testing.assert_array_equal(layer.decide(torch.tensor(values)), codes)
+    assert finite_gradient(layer, values)
 
 
-@pytest.mark.parametrize(("mode", "decider", "calibration"), LABEL_FORMS)
-@pytest.mark.parametrize("given", ["proba", "logits"])
-def test_both_stages_for_several_labels(mode, decider, calibration, given):
-    z, _ = layers.biased(13, 300, 5)
-    labels = np.random.default_rng(13).random(z.shape) < expit(z + 1)
-    z[0, :2] = -900, 900
-    values = z if given == "logits" else expit(z)
-    adjuster = assemble(decider, calibration, values, labels, multilabel=mode, input=given)
-    x = torch.tensor(values, requires_grad=True)
-    layer = modules.from_normalizer(adjuster)
-    layers.assert_close(layer(x), adjuster.transform(values))
-    layer(x).square().sum().backward()
-    assert torch.isfinite(x.grad).all()
-
-
-def test_an_adapted_copy():
-    p, y = planted(1000)
-    rare = y != 3
-    rare[::20] = True
-    adapted = Adjuster(("alternating",), n_repeats=1).fit(p, y).adapt(p[rare])
-    assert adapted.shift_.adapted
-    layers.assert_close(modules.from_normalizer(adapted)(torch.tensor(p)), adapted.transform(p))
-
-
-def test_a_calibration_that_would_change_decisions_does_not():
-    z, y = layers.biased(14, 400, 6)
-    adjuster = assemble("alternating", "matrix", softmax(z, axis=1), y)
-    p = np.random.default_rng(14).dirichlet(np.ones(6), 1000)
-    layer, x = modules.from_normalizer(adjuster), torch.tensor(p)
-    lost = layer.calibrator(x).argmax(dim=1) != layer.decider(x).argmax(dim=1)
-    assert lost.sum() > 50
-    for dtype in (torch.float64, torch.float32, torch.bfloat16):
-        rows = x.to(dtype)
-        got, decided = layer(rows), layer.decider(rows.double()).argmax(dim=1)
-        assert torch.equal(got.argmax(dim=1), decided)
-        ones = torch.ones(1000, dtype=dtype)
-        torch.testing.assert_close(got.sum(dim=1), ones, atol=3e-2, rtol=0)
-
-
-@pytest.mark.parametrize("calibration", ["temperatures", "bias", "matrix"])
-def test_gradient_through_the_calibration(calibration):
-    z, y = layers.biased(15, 200, 4)
-    adjuster = assemble("alternating", calibration, z, y, input="logits")
-    rows = torch.tensor(np.random.default_rng(16).normal(size=(8, 4)), requires_grad=True)
-    assert torch.autograd.gradcheck(modules.from_normalizer(adjuster), (rows,), atol=1e-6)
-
-
-def test_peers_and_soft_thresholds():
-    z, y = layers.biased(17, 200, 3)
+def test_peers_take_logits_without_a_detour():
+    z, y = draw_logits(3)
     z[0] = [0.0, -900.0, -1000.0]
     peer = TemperatureScaling(input="logits").fit(z, y)
-    layer = modules.from_normalizer(peer)
-    layers.assert_close(layer(torch.tensor(z)), peer.transform(z))
-    with pytest.raises(ValueError, match="A soft threshold is for alternating normalization"):
-        modules.from_normalizer(peer, soft=0.1)
-    plain = AlternatingNormalizer().fit(softmax(z, axis=1))
-    assert modules.from_normalizer(plain, soft=0.1).soft == 0.1
-    calibrated = assemble("alternating", "temperatures", softmax(z, axis=1), y)
-    with pytest.raises(ValueError, match="A soft threshold is for alternating normalization"):
-        modules.from_normalizer(calibrated, soft=0.1)
-    with pytest.raises(ValueError, match=r"one row and one column .* \(2, 3\) and \(3,\)"):
-        modules.ScoreScaling(np.ones((2, 3)), np.zeros(3))
+    assert_close(from_normalizer(peer)(torch.tensor(z)), peer.transform(z))
+
+
+@pytest.mark.parametrize(("m", "alpha", "depth"), SETTINGS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_gradient(m, alpha, depth, smoothing):
+    layer, rows = layer_and_rows(m, alpha, depth, smoothing=smoothing)
+    assert torch.autograd.gradcheck(layer, (rows.requires_grad_(),), atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["matrix", "cooled", "deep, cooled"])
+def test_gradient_through_both_stages(model):
+    fitted, _ = single(model, "argmax", "logits", m=4)
+    rows = torch.tensor(np.random.default_rng(16).normal(size=(8, 4)), requires_grad=True)
+    assert torch.autograd.gradcheck(from_normalizer(fitted), (rows,), atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["line", "pairs", "deep labelwise"])
+def test_gradient_through_labels(model):
+    fitted, _ = several(model, "logits")
+    rows = torch.tensor(np.random.default_rng(7).normal(size=(4, 6)), requires_grad=True)
+    assert torch.autograd.gradcheck(from_normalizer(fitted), (rows,), atol=1e-6)
+
+
+def test_gradient_where_linear_sums_underflow(monkeypatch):
+    from altnorm.method import scaling
+
+    layer, rows = layer_and_rows(40, 35.0, 3)
+    seen, repair = [], scaling._repair
+
+    def spy(log_product, wrong, *others):
+        seen.append(int(wrong.sum()))
+        return repair(log_product, wrong, *others)
+
+    monkeypatch.setattr(scaling, "_repair", spy)
+    assert torch.autograd.gradcheck(layer, (rows.requires_grad_(),), eps=1e-8, atol=1e-5)
+    assert sum(seen) > 0
+
+
+def test_zero_probabilities_have_no_gradient():
+    layer, _ = layer_and_rows(5, 0.5, 2)
+    rows = torch.tensor([[0.5, 0.5, 0, 0, 0], [1.0, 0, 0, 0, 0]], dtype=torch.float64)
+    layer(rows.requires_grad_()).square().sum().backward()
+    assert torch.isfinite(rows.grad).all()
+    assert (rows.grad[0, 2:] == 0).all()
 
 
 @pytest.mark.parametrize("given", ["proba", "logits"])
-@pytest.mark.parametrize("multilabel", [None, "labelwise"])
-def test_sequences_with_a_mask(given, multilabel):
-    z, y = layers.biased(18, 240, 3)
-    values = z if given == "logits" else softmax(z, axis=1)
-    labels = y if multilabel is None else z > 1
-    settings = {"multilabel": multilabel, "input": given}
-    adjuster = assemble("alternating", "temperatures", values, labels, **settings)
-    layer = modules.from_normalizer(adjuster)
-    x = torch.tensor(values.reshape(8, 30, 3))
-    want = adjuster.transform(values).reshape(8, 30, 3)
-    layers.assert_close(layer(x), want)
-    layers.assert_close(layer(x[0, 0]), want[0, 0])
-    lengths = torch.arange(1, 9) * 3
-    mask = torch.arange(30) < lengths[:, None]
+@pytest.mark.parametrize("labels", [False, True])
+def test_sequences_with_a_mask(given, labels):
+    fitted, values = several("pairs", given) if labels else single("cooled", "person", given)
+    m = values.shape[1]
+    values = values[:240]
+    layer = from_normalizer(fitted)
+    x = torch.tensor(values.reshape(8, 30, m))
+    want, codes = answer(fitted, values)
+    want = want.reshape(8, 30, m)
+    assert_close(layer(x), want)
+    assert_close(layer(x[0, 0]), want[0, 0])
+    decided = layer.decide(x)
+    assert decided.shape == (x.shape if labels else x.shape[:2])
+    np.testing.assert_array_equal(decided.reshape(codes.shape), codes)
+    mask = torch.arange(30) < 3 * torch.arange(1, 9)[:, None]
     x[~mask] = torch.nan
-    x.requires_grad_()
     for padding in (mask, mask.to(torch.int64)):
-        got = layer(x, padding)
-        layers.assert_close(got[mask], want[mask.numpy()])
+        got = layer(x.requires_grad_(), padding)
+        assert_close(got[mask], want[mask.numpy()])
         assert (got[~mask] == 0).all()
+        assert (layer.decide(x, padding)[~mask] == -1).all()
     got.square().sum().backward()
     assert torch.isfinite(x.grad).all()
     assert (x.grad[~mask] == 0).all()
+
+
+def test_state_dicts():
+    layer, rows = layer_and_rows(5, 2.0, 2)
+    other = from_normalizer(
+        AlternatingNormalizer(0.5, 2, 0.4, reference="all", prior="uniform").fit(
+            draw(9, 30, 5, 3.0)
+        )
+    )
+    assert not torch.allclose(layer(rows), other(rows))
+    file = io.BytesIO()
+    torch.save(torch.nn.Sequential(layer).state_dict(), file)
+    file.seek(0)
+    torch.nn.Sequential(other).load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(layer(rows), other(rows))
+    assert torch.equal(copy.deepcopy(layer)(rows), layer(rows))
+    for wrong in (layer_and_rows(5, 2.0, 3)[0], layer_and_rows(4, 2.0, 2)[0]):
+        with pytest.raises(RuntimeError, match=r"Unexpected key|Missing key|size mismatch"):
+            wrong.load_state_dict(layer.state_dict())
+
+
+def test_buffers_stay_double_and_output_follows_the_input():
+    layer, rows = layer_and_rows(5, 2.0, 2)
+    want = layer(rows)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        got = layer.to(dtype)(rows.to(dtype))
+        assert got.dtype == dtype
+        torch.testing.assert_close(got.double(), want, atol=1e-2, rtol=0)
+    assert torch.equal(layer(rows), want)
+
+
+@pytest.mark.parametrize(("m", "alpha", "depth"), [(5, 2.0, 1), (5, 2.0, 2), (2, 1.5, 3)])
+def test_compile_and_export_in_one_graph(m, alpha, depth):
+    layer, rows = layer_and_rows(m, alpha, depth)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    x, y = rows.clone().requires_grad_(), rows.clone().requires_grad_()
+    compiled(x).square().sum().backward()
+    layer(y).square().sum().backward()
+    torch.testing.assert_close(compiled(x), layer(y))
+    torch.testing.assert_close(x.grad, y.grad)
+    program = torch.export.export(layer, (rows,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    more = torch.tensor(draw(10, 11, m, 0.5))
+    torch.testing.assert_close(program.module()(more), layer(more))
+    own = {str(node.target) for node in program.graph.nodes if "altnorm" in str(node.target)}
+    assert own == ({"altnorm.log_product.default"} if (m, depth) == (5, 2) else set())
+
+
+@pytest.mark.parametrize("model", ["matrix", "deep, cooled"])
+def test_both_stages_in_one_graph(model):
+    fitted, values = single(model, "person", "logits")
+    layer = from_normalizer(fitted)
+    x = torch.tensor(values[:200].reshape(10, 20, 5))
+    mask = torch.arange(200).reshape(10, 20) % 3 > 0
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, mask), layer(x, mask))
+    decide = torch.compile(layer.decide, fullgraph=True, backend="aot_eager")
+    assert torch.equal(decide(x, mask), layer.decide(x, mask))
+    shapes = ({0: torch.export.Dim("batch")}, {0: torch.export.Dim("batch")})
+    program = torch.export.export(layer, (x, mask), dynamic_shapes=shapes)
+    torch.testing.assert_close(program.module()(x[:3], mask[:3]), layer(x[:3], mask[:3]))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("m", "alpha", "depth"), SETTINGS)
+def test_device(device, m, alpha, depth):
+    layer, rows = layer_and_rows(m, alpha, depth)
+    want, decided = layer(rows), layer.decide(rows)
+    got = layer.to(device)(rows.to(device))
+    assert got.device.type == device
+    torch.testing.assert_close(got.cpu(), want, atol=TOLERANCE, rtol=0)
+    assert torch.equal(layer.decide(rows.to(device)).cpu(), decided)
+
+
+def test_labels_with_a_prior_of_one_are_left_alone():
+    z, labels = draw_labels()
+    labels[:, 2] = True
+    normalizer = AlternatingNormalizer(2.0, 2, 0.0, multilabel="labelwise", input="logits")
+    normalizer.fit(z, labels)
+    got = from_normalizer(normalizer)(torch.tensor(z))
+    assert_close(got, normalizer.transform(z), 4 * TOLERANCE)
+
+
+def test_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name in ("altnorm.torch", "altnorm.deploy.torch"):
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=r"pip install 'altnorm\[torch\]'"):
+        importlib.import_module("altnorm.torch")

@@ -1,15 +1,5 @@
-"""Fitted normalizers as PyTorch modules, differentiable with respect to their input."""
+"""Fitted models as PyTorch modules, differentiable with respect to their input."""
 
-from altnorm.deploy.torch import (
-    Adjustment,
-    AlternatingNorm,
-    ScoreScaling,
-    from_normalizer,
-)
+from altnorm.deploy.torch import from_normalizer
 
-__all__ = [
-    "Adjustment",
-    "AlternatingNorm",
-    "ScoreScaling",
-    "from_normalizer",
-]
+__all__ = ["from_normalizer"]

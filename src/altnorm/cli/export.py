@@ -32,7 +32,7 @@ def export(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Also write the class after the adjustment, as an output of this name.",
+            help="Also write the decided class by its name, as an output of this name.",
             show_default=False,
         ),
     ] = None,

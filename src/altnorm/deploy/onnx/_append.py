@@ -1,4 +1,4 @@
-"""A classifier's ONNX model, made ready for a normalizer at its end."""
+"""A classifier's ONNX model, made ready for a model at its end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from os import PathLike
 from typing import Any
 
 import onnx
-from onnx import version_converter
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_input
@@ -16,14 +15,14 @@ _LABELS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.STRI
 
 
 def prepare_classifier(source: Any, taken: list[str]) -> Any:
-    """Return a copy whose operator set is new enough and whose labels are renamed.
+    """Return a copy whose labels are renamed, if its operator set is new enough.
 
     Labels that a classifier decides say nothing of the adjustment, so "label" becomes
     "label_before"; so does an output with one of the names that are `taken`.
     """
     model = onnx.ModelProto()
     model.CopyFrom(source if isinstance(source, onnx.ModelProto) else _load(source))
-    model = _raise_opset(model)
+    _check_opset(model)
     for output in list(model.graph.output):
         tensor = output.type.tensor_type
         is_label = tensor.elem_type in _LABELS and len(tensor.shape.dim) <= 1
@@ -52,7 +51,7 @@ def free_prefix(model: Any) -> str:
 
 
 def find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
-    """Find the classifier's output that the normalizer takes."""
+    """Find the classifier's output that the model takes."""
     floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
     found = []
     for output in classifier.graph.output:
@@ -74,6 +73,25 @@ def find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
     )
 
 
+def check_graph(model: Any, *, appended: bool) -> None:
+    """Raise unless the whole is a sound graph; what is wrong with a classifier is bad input."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # the checker's own, of several kinds
+        if not appended:
+            raise
+        raise InputError(
+            "`append_to` must be a sound ONNX graph",
+            f"this one is not ({_first_line(error)})",
+            "Convert the classifier anew.",
+            code="onnx_file",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
 def _load(path: str | PathLike[str]) -> Any:
     """Read a classifier; a file that holds something else is bad input."""
     source = check_input(path)
@@ -85,7 +103,7 @@ def _load(path: str | PathLike[str]) -> Any:
     except Exception as error:  # the parser's own, which protocol buffers do not document
         raise InputError(
             "`append_to` must be an ONNX model",
-            f"'{source}' is not, or it is damaged ({' '.join(str(error).split())[:200]})",
+            f"'{source}' is not, or it is damaged ({_first_line(error)})",
             "Name the file that your converter wrote.",
             value=str(source),
             code="onnx_file",
@@ -93,25 +111,21 @@ def _load(path: str | PathLike[str]) -> Any:
     return model
 
 
-def _raise_opset(model: Any) -> Any:
-    """Return the model with an operator set that has what the normalizer needs."""
+def _check_opset(model: Any) -> None:
+    """Raise unless the standard operators are new enough; name them once."""
     standard = [s.version for s in model.opset_import if s.domain in ("", "ai.onnx")]
     opset = max(standard, default=OLDEST_OPSET)
     others = [s for s in model.opset_import if s.domain not in ("", "ai.onnx")]
     del model.opset_import[:]  # skl2onnx names the standard operators twice
     model.opset_import.extend([onnx.helper.make_opsetid("", opset), *others])
-    if opset >= OLDEST_OPSET:
-        return model
-    try:
-        return version_converter.convert_version(model, OLDEST_OPSET)
-    except Exception as error:  # the converter's own, which it does not document
+    if opset < OLDEST_OPSET:
         raise InputError(
             f"The classifier's operator set must be {OLDEST_OPSET} or later",
-            f"it is {opset}, and onnx cannot convert it ({' '.join(str(error).split())[:200]})",
+            f"it is {opset}",
             "Convert the classifier with a later target opset.",
             value=opset,
             code="onnx_opset",
-        ) from error
+        )
 
 
 def _names(graph: Any) -> set[str]:

@@ -1,9 +1,10 @@
-"""A small writer of ONNX graphs: values with arithmetic, so that formulas read as formulas."""
+"""A small writer of ONNX graphs: values with arithmetic, in the form of the array API standard."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ class Graph:
         self.initializers: list[Any] = []
         self.numbers = itertools.count()
 
-    def __call__(self, op: str, *inputs: Any, n_outputs: int = 1, **attributes: Any) -> Value:
-        """Add a node; return its first output."""
+    def __call__(
+        self, op: str, *inputs: Any, dtype: Any = None, n_outputs: int = 1, **attributes: Any
+    ) -> Value:
+        """Add a node; return its first output, of the dtype of the first input unless given."""
         values = [self.constant(x) for x in inputs]
         outputs = [self.name() for _ in range(n_outputs)]
         self.nodes.append(helper.make_node(op, [v.name for v in values], outputs, **attributes))
-        return Value(self, outputs[0])
+        return Value(self, outputs[0], values[0].dtype if dtype is None else np.dtype(dtype))
 
     def name(self) -> str:
         """Return a name not used before."""
@@ -34,52 +37,43 @@ class Graph:
         """Store an array; numbers become double or int64."""
         if isinstance(value, Value):
             return value
-        name = self.name()
-        self.initializers.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
-        return Value(self, name)
+        name, array = self.name(), np.asarray(value, order="C")
+        self.initializers.append(numpy_helper.from_array(array, name))
+        return Value(self, name, array.dtype, array.shape)
 
-    def log(self, x: Value) -> Value:
-        """Return the logarithm; that of zero is minus infinity."""
-        return self("Log", x)
-
-    def reduce_max(self, x: Value) -> Value:
-        """Return the largest entry of each row."""
-        if self.opset < 18:
-            return self("ReduceMax", x, axes=[1], keepdims=1)
-        return self("ReduceMax", x, np.array([1]), keepdims=1)
-
-    def sum(self, x: Value) -> Value:
-        """Return the sum of each row."""
-        return self("ReduceSum", x, np.array([1]), keepdims=1)
-
-    def arg_max(self, x: Value) -> Value:
-        """Return where each row has its largest entry, the first of equal ones."""
-        return self("ArgMax", x, axis=1, keepdims=1)
-
-    def differs(self, x: Value, y: Value) -> Value:
-        """Return where two arrays differ."""
-        return self("Not", self("Equal", x, y))
+    def cast(self, x: Value, tensor_type: int) -> Value:
+        """Return a value in another type."""
+        return self("Cast", x, to=tensor_type, dtype=helper.tensor_dtype_to_np_dtype(tensor_type))
 
     def indices(self, mask: Value) -> Value:
         """Return the indices at which a vector is true."""
-        return self("Squeeze", self("NonZero", mask), np.array([0]))
+        return self("Squeeze", self("NonZero", mask, dtype=np.int64), np.array([0]))
 
-    def top_k(self, x: Value, k: int) -> Value:
-        """Return the `k` largest entries of each row."""
-        return self("TopK", x, np.array([k]), n_outputs=2)
+    def finish(self, outputs: dict[str, Value]) -> None:
+        """Give values the names of outputs, and drop all that none of them needs."""
+        for name, value in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [value.name], [name]))
+        needed = set(outputs)
+        kept = []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.output):
+                needed |= _inputs(node)
+                kept.append(node)
+        self.nodes = kept[::-1]
+        self.initializers = [tensor for tensor in self.initializers if tensor.name in needed]
 
     def stack_rows(
         self, count: Value, width: int, make_row: Callable[[Graph, Value], Value]
     ) -> Value:
-        """Stack ``make_row(0)``, ``make_row(1)``, .., each a double vector of length `width`.
+        """Stack ``make_row(0)``, ``make_row(1)``, .., each a double vector.
 
         `make_row` is given the graph of the loop's body, which may use values of this one.
         """
         body = Graph(self.opset, self.prefix)
         body.initializers, body.numbers = self.initializers, self.numbers
         inputs = [(self.name(), TensorProto.INT64), (self.name(), TensorProto.BOOL)]
-        row = make_row(body, Value(body, inputs[0][0]))
-        go_on = body("Identity", Value(body, inputs[1][0]))
+        row = make_row(body, Value(body, inputs[0][0], np.dtype(np.int64)))
+        go_on = body("Identity", Value(body, inputs[1][0], np.dtype(bool)))
         subgraph = helper.make_graph(
             body.nodes,
             row.name,
@@ -89,37 +83,82 @@ class Graph:
                 helper.make_tensor_value_info(row.name, TensorProto.DOUBLE, [width]),
             ],
         )
-        return self("Loop", count, np.array(True), body=subgraph)
+        return self("Loop", count, np.array(True), body=subgraph, dtype=np.float64)
+
+
+def _inputs(node: Any) -> set[str]:
+    """Names that a node uses, also inside a loop."""
+    inner = (each for attribute in node.attribute for each in attribute.g.node)
+    return set(node.input).union(*map(_inputs, inner))
 
 
 class Value:
     """An array inside the graph, with arithmetic."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
-        self.graph, self.name = graph, name
+    def __init__(
+        self, graph: Graph, name: str, dtype: np.dtype, shape: tuple[int, ...] = ()
+    ) -> None:
+        self.graph, self.name, self.dtype = graph, name, dtype
+        self.shape = shape  # of constants; runtimes work out the others
+
+    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
+        from altnorm.deploy.onnx import _namespace
+
+        return _namespace
+
+    def _with(self, op: str, other: Any, *, dtype: Any = None, swapped: bool = False) -> Value:
+        """Add a node with two inputs; a number takes the type of the value."""
+        if isinstance(other, (int, float)):
+            other = np.asarray(other, dtype=self.dtype)
+        first, second = (other, self) if swapped else (self, other)
+        return self.graph(op, first, second, dtype=dtype)
 
     def __add__(self, other: Any) -> Value:
-        return self.graph("Add", self, other)
+        return self._with("Add", other)
 
     def __sub__(self, other: Any) -> Value:
-        return self.graph("Sub", self, other)
+        return self._with("Sub", other)
 
     def __rsub__(self, other: Any) -> Value:
-        return self.graph("Sub", other, self)
+        return self._with("Sub", other, swapped=True)
 
     def __mul__(self, other: Any) -> Value:
-        return self.graph("Mul", self, other)
+        return self._with("Mul", other)
 
     def __truediv__(self, other: Any) -> Value:
-        return self.graph("Div", self, other)
+        return self._with("Div", other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self._with("Div", other, swapped=True)
 
     def __matmul__(self, other: Any) -> Value:
-        return self.graph("MatMul", self, other)
+        return self._with("MatMul", other)
 
     def __gt__(self, other: Any) -> Value:
-        return self.graph("Greater", self, other)
+        return self._with("Greater", other, dtype=bool)
+
+    def __lt__(self, other: Any) -> Value:
+        return self._with("Less", other, dtype=bool)
+
+    def __and__(self, other: Any) -> Value:
+        return self._with("And", other)
 
     def __neg__(self) -> Value:
         return self.graph("Neg", self)
 
+    def __getitem__(self, key: Any) -> Value:
+        """Entries at indices, or some of the columns."""
+        if isinstance(key, Value):
+            return self.graph("Gather", self, key)
+        rows, columns = key
+        assert rows == slice(None)
+        ends = columns.start or 0, 2**31 if columns.stop is None else columns.stop
+        return self.graph("Slice", self, *(np.array([end]) for end in ends), np.array([1]))
+
+    @property
+    def T(self) -> Value:  # noqa: N802 - the standard's name
+        """The matrix transposed."""
+        return self.graph("Transpose", self, perm=[1, 0])
+
+    __radd__, __rmul__ = __add__, __mul__
     __array_ufunc__ = None  # an ndarray on the left leaves the arithmetic to us

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import helper
 from sklearn.frozen import FrozenEstimator
 
 from altnorm._base.errors import InputError
 from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.deploy.onnx._append import OLDEST_OPSET
 from altnorm.deploy.onnx._graph import Graph, Value
-from altnorm.deploy.onnx._nodes import nodes_for
-from altnorm.deploy.onnx._stages import transformed
-from altnorm.deploy.stages import read_stages
-from altnorm.method.kinds import kind_of
+from altnorm.deploy.onnx._nodes import adjusted, label_values
+from altnorm.deploy.reading import read_program
 
 _OPTIONS = {
     "zipmap": [True, False, "columns"],
@@ -62,7 +60,7 @@ def register_converter() -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    """Add the inner classifier and then the normalizer to a graph of skl2onnx."""
+    """Add the inner classifier and then the adjustment to a graph of skl2onnx."""
     model, (label, proba) = operator.raw_operator, operator.outputs
     opset = container.target_opset_any_domain("")
     if opset < OLDEST_OPSET:
@@ -73,18 +71,16 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             value=opset,
             code="onnx_opset",
         )
-    tensor_type = _tensor_type(proba)
     # Two of these in one pipeline must not share the names of their values.
     g = Graph(opset, scope.get_unique_variable_name("altnorm") + "/")
-    before = Value(g, _inner_proba(scope, operator))
-    after = transformed(g, before, read_stages(model.normalizer_), tensor_type)
+    before = Value(g, _inner_proba(scope, operator), _dtype(proba))
+    program = read_program(model.adjuster_)
+    after, decided = adjusted(before, program)
     # With `nocl` (no class labels) skl2onnx promises indices in the place of names.
-    nocl = scope.get_options(model, {"nocl": False})["nocl"]
-    classes = np.arange(len(model.classes_)) if nocl else model.classes_
-    kind = kind_of(model.normalizer_)
-    decided = nodes_for(kind).decided(g, after, classes, kind)
-    for value, variable in ((decided, label), (after, proba)):
-        g.nodes.append(helper.make_node("Identity", [value.name], [variable.full_name]))
+    names = label_values(model.classes_, program)
+    if names is not None and not scope.get_options(model, {"nocl": False})["nocl"]:
+        decided = g.constant(names)[decided]
+    g.finish({label.full_name: decided, proba.full_name: after})
     container.initializers.extend(g.initializers)
     # skl2onnx takes nodes in parts, each with the version of its operator.
     for node in g.nodes:
@@ -113,8 +109,7 @@ def _inner_proba(scope: Any, operator: Any) -> str:
     return str(proba.onnx_name)
 
 
-def _tensor_type(variable: Any) -> int:
+def _dtype(variable: Any) -> np.dtype:
     from skl2onnx.common.data_types import DoubleTensorType
 
-    is_double = isinstance(variable.type, DoubleTensorType)
-    return int(TensorProto.DOUBLE if is_double else TensorProto.FLOAT)
+    return np.dtype(np.float64 if isinstance(variable.type, DoubleTensorType) else np.float32)

@@ -1,58 +1,40 @@
-"""The one operator that the module needs beyond PyTorch's: a matrix product of logs.
+"""What a program needs of PyTorch beyond the array API.
 
-It looks at its values to decide what to recompute, which a traced graph cannot express, so it is
-registered as an operator of its own: `torch.compile` and `torch.export` call it as it is.
+The product of logs looks at its values to decide what to recompute, which a traced graph cannot
+express, so it is registered as an operator of its own: `torch.compile` and `torch.export` call it
+as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from altnorm.method import scaling
+
 _TINY = float(np.finfo(np.float64).smallest_normal) ** 0.9  # a product below may have lost terms
 _BLOCK = 2**24  # entries of the largest temporary
 
 
+def replace_rows(p: Tensor, chosen: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the rows, with `change` applied where `chosen` says so, and only there."""
+    if torch.compiler.is_compiling():  # a graph has one shape, so it computes every row
+        return torch.where(chosen, change(p), p)
+    (rows,) = torch.nonzero(chosen[:, 0], as_tuple=True)
+    return p.index_copy(0, rows, change(p[rows]))
+
+
 def _forward(left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor) -> Tensor:
-    """``log(exp(left) @ exp(log_right).T)``; entries lost to underflow are computed from the logs.
-
-    Parameters
-    ----------
-    left : Tensor of shape (t, k)
-        Logs, each row with a finite entry. Gradients flow here only.
-    log_right : Tensor of shape (r, k)
-        Logs.
-    right : Tensor of shape (r, k)
-        Their exponentials.
-    supported : Tensor of bool, shape (r,)
-        Rows of `log_right` with a finite entry; the result is -inf for the others.
-
-    Returns
-    -------
-    Tensor of shape (t, r)
-        Logs of the product.
-    """
-    shift = left.amax(dim=1, keepdim=True)
-    product = torch.exp(left - shift) @ right.T
-    out = torch.log(product) + shift
-    for row, column in _lost(product, supported, left.shape[1]):
-        out[row, column] = torch.logsumexp(left[row] + log_right[column], dim=1)
-    return out
+    result: Tensor = scaling.log_product(left, log_right, right, supported)
+    return result
 
 
 def _fake_forward(left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor) -> Tensor:
     return left.new_empty(left.shape[0], log_right.shape[0])
-
-
-def _lost(product: Tensor, supported: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield, block by block, the places whose sums underflowed."""
-    row, column = torch.nonzero((product < _TINY) & supported, as_tuple=True)
-    size = max(1, _BLOCK // width)
-    yield from zip(row.split(size), column.split(size), strict=True)
 
 
 def _gradient(
@@ -64,15 +46,15 @@ def _gradient(
     held = product >= _TINY
     ratio = torch.where(held, grad, 0.0) / torch.where(held, product, 1.0)
     result = torch.exp(left - shift) * (ratio @ right)
-    for row, column in _lost(product, supported, left.shape[1]):
+    size = max(1, _BLOCK // left.shape[1])
+    lost = torch.nonzero(~held & supported, as_tuple=True)
+    for row, column in zip(*(index.split(size) for index in lost), strict=True):
         share = torch.softmax(left[row] + log_right[column], dim=1)
         result.index_add_(0, row, share * grad[row, column][:, None])
     return result
 
 
-def _fake_gradient(
-    grad: Tensor, out: Tensor, left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor
-) -> Tensor:
+def _fake_gradient(grad: Tensor, out: Tensor, left: Tensor, *constants: Tensor) -> Tensor:
     return torch.empty_like(left)
 
 

@@ -1,0 +1,311 @@
+r"""What a fitted model does to a row, written once for every array library.
+
+A `Program` holds constants; `probabilities` and `decisions` run it. They are written in the array
+API and look at no value to decide what to do next, so that the same lines compute on NumPy arrays,
+record the gradients of PyTorch, and write the nodes of an ONNX graph. The iterations themselves are
+those of :mod:`altnorm.method`. What the standard lacks comes as a `Backend`.
+
+All is computed in double precision, whatever comes in: alpha^depth multiplies rounding errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from altnorm._base.arrays import Array, array_namespace, log_softmax, softmax, top_k
+from altnorm.method.ambiguity import top_entropy
+from altnorm.method.scaling import (
+    Anchor,
+    LogReference,
+    Rows,
+    log_product,
+    normalized_exp,
+    step_rows,
+)
+from altnorm.method.two_classes import step_logits
+
+
+class Backend(Protocol):
+    """What a program needs of a library beyond the array API."""
+
+    def log_product(self, left: Array, log_right: Array, right: Array, supported: Array) -> Array:
+        """As :func:`altnorm.method.scaling.log_product`."""
+
+    def replace_rows(self, p: Array, chosen: Array, change: Callable[[Array], Array]) -> Array:
+        """Return the rows, with `change` applied where `chosen` (t, 1) says so."""
+
+
+class ArrayBackend:
+    """For arrays that can be looked at: what is not needed is not computed."""
+
+    log_product = staticmethod(log_product)
+
+    @staticmethod
+    def replace_rows(p: Array, chosen: Array, change: Callable[[Array], Array]) -> Array:
+        """As :class:`Backend` says."""
+        xp = array_namespace(p)
+        out = xp.asarray(p, copy=True)
+        out[chosen[:, 0]] = change(p[chosen[:, 0]])
+        return out
+
+
+class LinearScores(NamedTuple):
+    """Softmax of scores that are linear in log-probabilities: a matrix, or one slope."""
+
+    weight: Any  # (m, m), transposed; or a number
+    bias: Array  # (m,)
+    floor: float | None  # smaller log-probabilities count as this one
+    is_matrix: bool
+
+    def __call__(self, log_p: Array) -> Array:
+        """Adjusted rows."""
+        if self.floor is not None:
+            xp = array_namespace(log_p)
+            log_p = xp.maximum(log_p, xp.zeros_like(log_p) + self.floor)
+        scores = log_p @ self.weight if self.is_matrix else log_p * self.weight
+        return softmax(scores + self.bias)
+
+
+class LabelScores(NamedTuple):
+    """Logistic function of a slope and an intercept on the log-odds of each label."""
+
+    slope: Any  # (m,), or a number
+    bias: Any  # (m,), or a number
+    limit: float | None  # log-odds beyond it count as this far from 0
+
+    def __call__(self, z: Array) -> Array:
+        """Adjusted entries, from log-odds."""
+        if self.limit is not None:
+            xp, limit = array_namespace(z), self.limit + 0 * self.bias
+            z = xp.maximum(xp.minimum(z, limit), -limit)
+        return sigmoid(z * self.slope + self.bias)
+
+
+class Doubt(NamedTuple):
+    """Which rows, or entries, alternating normalization adjusts."""
+
+    threshold: float
+    k_max: int
+    log_k: Array  # (k_max - 1,)
+
+    def rows(self, p: Array) -> Array:
+        """Say which rows are in doubt, (t, 1)."""
+        return top_entropy(top_k(p, self.k_max), 2, self.log_k) > self.threshold
+
+    def entries(self, p: Array) -> Array:
+        """Say which entries are in doubt: their entropy in bits."""
+        nats = -(p * finite_log(p) + (1 - p) * finite_log(1 - p))
+        return nats / math.log(2) > self.threshold
+
+
+class Kernel(NamedTuple):
+    """One iteration of the reference on its own, for all that come after the first."""
+
+    anchor: Anchor
+    a: Array  # (n, m) exponentials of the anchor's `log_a`
+
+
+class AlternatingRows(NamedTuple):
+    """Alternating normalization of rows over several classes."""
+
+    doubt: Doubt
+    reference: LogReference  # prior and settings; its rows are in the kernels
+    top: Any  # (k,) what is taken off the log of each column beforehand, or 0
+    kernels: tuple[Kernel, ...]  # one per iteration
+    supported: Array  # (k,) classes that some reference row has
+    every: Array  # (n,) true
+    kept: Array | None  # (k,) classes with a positive prior; None where all have one
+    spread: Array | None  # (k, m) puts them back among all
+
+    def __call__(self, p: Array, backend: Backend) -> Array:
+        """Rows, with those in doubt adjusted; the others are the same bit for bit."""
+        in_doubt = self.doubt.rows(p)
+        if len(self.kernels) == 1:
+            return array_namespace(p).where(in_doubt, self.adjusted(p, backend), p)
+        return backend.replace_rows(p, in_doubt, lambda rows: self.adjusted(rows, backend))
+
+    def adjusted(self, p: Array, backend: Backend) -> Array:
+        """Every row adjusted; one with only classes of prior zero as it was."""
+        if self.kept is None:
+            return normalized_exp(self.iterated(p, backend))
+        xp = array_namespace(p)
+        b = xp.take(p, self.kept, axis=1)
+        # Rows with nothing left would divide 0 by 0; ones take their place until the end.
+        alive = xp.max(b, axis=1, keepdims=True) > 0
+        log_b = self.iterated(xp.where(alive, b, xp.ones_like(b)), backend)
+        return xp.where(alive, normalized_exp(log_b) @ self.spread, p)
+
+    def iterated(self, b: Array, backend: Backend) -> Array:
+        """Logs of all rows after the last iteration."""
+        before, *rest = self.kernels
+        rows = Rows(masked_log(b) - self.top, 0 * self.reference.log_q)
+        rows = step_rows(rows, before.anchor.log_p, before.anchor, self.reference)
+        for kernel in rest:
+            log_p = self.share(rows.log_c, before, kernel, backend)
+            rows = step_rows(rows, log_p, kernel.anchor, self.reference)
+            before = kernel
+        return rows.log_b
+
+    def share(self, log_c: Array, before: Kernel, after: Kernel, backend: Backend) -> Array:
+        """As :func:`altnorm.method.scaling.reference_share`, in two products of logs."""
+        xp = array_namespace(log_c)
+        masked = xp.where(self.supported, log_c, xp.zeros_like(log_c) - math.inf)
+        sums = backend.log_product(masked, before.anchor.log_a, before.a, self.every)
+        weight = after.anchor.log_r - self.reference.alpha * sums
+        return backend.log_product(weight, after.anchor.log_a.T, after.a.T, self.supported)
+
+
+class Curve(NamedTuple):
+    """Functions of one number as polynomials on pieces, those of function j after those of j - 1.
+
+    On a piece, the polynomial's argument is ``(z - center) * slope``, between -1 and 1.
+    """
+
+    reach: float  # z lies between -reach and reach
+    n_halvings: int  # that find a piece
+    first: Array  # (f,) index of each function's first piece
+    last: Array  # (f,) and of its last
+    left: Array  # (pieces,) where the piece begins
+    center: Array  # (pieces,)
+    slope: Array  # (pieces,)
+    coefficients: tuple[Array, ...]  # (pieces,) each, constant term first
+
+    def __call__(self, z: Array) -> Array:
+        """Values of the functions, one per column: a binary search, then a polynomial."""
+        xp, reach = array_namespace(z), xp_full(z, self.reach)
+        z = xp.maximum(xp.minimum(z, reach), -reach)
+        at = self.first
+        for step in reversed(range(self.n_halvings)):
+            ahead = xp.minimum(at + 2**step, self.last)
+            at = xp.where(self.left[ahead] > z, at, ahead)
+        s = (z - self.center[at]) * self.slope[at]
+        *lower, result = (c[at] for c in self.coefficients)
+        for coefficient in reversed(lower):
+            result = result * s + coefficient
+        return result
+
+
+class OneStep(NamedTuple):
+    """One iteration of log-odds against given column sums."""
+
+    log_s: tuple[Array, ...]  # (f,) of yes and no
+    log_q: tuple[Array, ...]  # (f,)
+    alpha: float
+
+    def __call__(self, z: Array) -> Array:
+        """Adjusted log-odds."""
+        return step_logits(z, self.log_s, self.log_q, self.alpha)[0]
+
+
+class AlternatingOdds(NamedTuple):
+    """Alternating normalization of two classes or of several labels: a row is one number, or m."""
+
+    doubt: Doubt
+    active: Array | None  # (m,) labels that have a reference; None for two classes
+    function: OneStep | Curve  # of log-odds
+
+    def __call__(self, p: Array, backend: Backend) -> Array:
+        """Probabilities, with those in doubt adjusted; the others are the same bit for bit."""
+        xp = array_namespace(p)
+        if self.active is None:
+            log_p = masked_log(p)
+            z = self.function(log_p[:, :1] - log_p[:, 1:])
+            return xp.where(self.doubt.rows(p), sigmoid(xp.concat([z, -z], axis=1)), p)
+        new = sigmoid(self.function(log_odds(p)))
+        return xp.where(self.doubt.entries(p) & self.active, new, p)
+
+
+class Rule(NamedTuple):
+    """From probabilities to decisions, as :class:`altnorm.decisions.Decision` says."""
+
+    kind: str
+    values: Array | None  # None where the most probable class is decided
+    leaves_rows: bool = False  # whether one more decision leaves the row to a person
+
+    def __call__(self, p: Array) -> Array:
+        """Column of each row's class, or a 0/1 matrix."""
+        xp = array_namespace(p)
+        if self.kind == "thresholds":
+            return xp.astype(p > self.values, xp.int64)
+        if self.values is not None:
+            p = -(p @ self.values) if self.kind == "costs" else p * self.values
+        return xp.argmax(p, axis=1)
+
+
+class Program(NamedTuple):
+    """All that a fitted model does to a row."""
+
+    input: str
+    is_multilabel: bool
+    is_direct: bool  # whether logits go to the scores as they are, not by way of probabilities
+    model: Any  # LinearScores, LabelScores, AlternatingRows, AlternatingOdds; None is nothing
+    cooling: Any  # LinearScores or LabelScores that divide by a temperature, or None
+    rule: Rule
+
+    def probabilities(self, values: Array, backend: Backend) -> Array:
+        """Adjusted probabilities of rows of doubles."""
+        p = self.modelled(values, backend)
+        if self.cooling is None:
+            return p
+        return self.cooling(log_odds(p) if self.is_multilabel else masked_log(p))
+
+    def modelled(self, values: Array, backend: Backend) -> Array:
+        """Probabilities before the temperature."""
+        has_scores = isinstance(self.model, (LinearScores, LabelScores))
+        if has_scores and self.is_direct and self.input == "logits":
+            return self.model(values if self.is_multilabel else log_softmax(values))
+        p = values
+        if self.input == "logits":
+            p = sigmoid(values) if self.is_multilabel else softmax(values)
+        if has_scores:
+            return self.model(log_odds(p) if self.is_multilabel else normalized_log(p))
+        return p if self.model is None else self.model(p, backend)
+
+
+def convert(part: Any, function: Callable[[Any], Any], kinds: Any = (np.ndarray, float)) -> Any:
+    """Return a program, or a part of one, with `function` applied to its constants."""
+    if isinstance(part, tuple):
+        parts = [convert(each, function, kinds) for each in part]
+        return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+    return function(part) if isinstance(part, kinds) else part
+
+
+def sigmoid(z: Array) -> Array:
+    """Logistic function, of infinities too."""
+    xp = array_namespace(z)
+    small = xp.exp(-xp.abs(z))
+    return xp.where(z > 0, 1 / (1 + small), small / (1 + small))
+
+
+def masked_log(p: Array) -> Array:
+    """Logarithm; that of zero is minus infinity, with a gradient of zero."""
+    xp = array_namespace(p)
+    has = p > 0
+    # Not log(0): its gradient would be infinite, and NaN after the mask.
+    return xp.where(has, xp.log(xp.where(has, p, xp.ones_like(p))), xp.zeros_like(p) - math.inf)
+
+
+def finite_log(p: Array) -> Array:
+    """Logarithm, with 0 in the place of that of zero."""
+    xp = array_namespace(p)
+    return xp.log(xp.where(p > 0, p, xp.ones_like(p)))
+
+
+def normalized_log(p: Array) -> Array:
+    """Logarithms of rows divided by their sums."""
+    xp = array_namespace(p)
+    return masked_log(p) - xp.log(xp.sum(p, axis=1, keepdims=True))
+
+
+def log_odds(p: Array) -> Array:
+    """Log-odds of yes."""
+    return masked_log(p) - masked_log(1 - p)
+
+
+def xp_full(like: Array, value: Any) -> Array:
+    """An array that broadcasts with `like` and holds one number."""
+    return array_namespace(like).zeros_like(like) + value
