@@ -20,7 +20,7 @@ NEEDS = {
     "deploy/batch_layout.py": "pyarrow",
     "deploy/onnx": "onnx",
     "deploy/ray.py": "ray",
-    "deploy/spark": "pyspark",
+    "deploy/spark.py": "pyspark",
     "deploy/torch": "torch",
     "onnx.py": "onnx",
     "ray.py": "ray",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from altnorm import Adjuster, AlternatingNormalizer
+from altnorm import AlternatingNormalizer
 
 pa = pytest.importorskip("pyarrow")
 
@@ -51,25 +51,3 @@ def list_matrix(batch, name="scores"):
     array = batch[name]
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     return array.flatten().to_numpy().reshape(batch.num_rows, -1)
-
-
-def shifted_case():
-    """A fitted Adjuster, and predictions from another class balance."""
-    rng = np.random.default_rng(0)
-
-    def draw(n, balance):
-        codes = rng.choice(3, n, p=balance)
-        scores = 1.5 * (rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes])
-        return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), codes
-
-    adjuster = Adjuster(("bias",), n_repeats=1).fit(*draw(600, [0.4, 0.3, 0.3]))
-    return adjuster, draw(1800, [0.1, 0.2, 0.7])[0]
-
-
-def assert_same_shift(adjuster, window, proba):
-    """Sums from anywhere lead where the rows themselves lead."""
-    found, expected = adjuster.adapt(window).shift_, adjuster.adapt(proba).shift_
-    assert window.n_rows == len(proba)
-    assert found.reason == expected.reason == "adapted"
-    assert found.p_value == pytest.approx(expected.p_value, rel=1e-6)  # another order of sums
-    np.testing.assert_allclose(found.after, expected.after, atol=0.03)

@@ -31,13 +31,11 @@ def normalizer():
 
 @pytest.fixture(scope="module")
 def adjuster():
-    """With a calibration that has to be held back, for the same classes."""
-    from tests.batches import CLUSTER_CLASSES, draw
-    from tests.fitted import assemble
+    """With a temperature, and costs by which rows may be left to a person."""
+    from tests.batches import CLUSTER_CLASSES
+    from tests.programs import single
 
-    fitted = assemble("alternating", "bias", draw(300, 3), CLUSTER_CLASSES[draw(300, 3).argmax(1)])
-    assert fitted.classes_.tolist() == CLUSTER_CLASSES.tolist()
-    return fitted
+    return single("cooled", "person", "proba", m=3, classes=CLUSTER_CLASSES)[0]
 
 
 @pytest.fixture(scope="module")

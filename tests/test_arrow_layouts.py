@@ -20,6 +20,7 @@ from tests.batches import (
     list_matrix,
     matrix,
 )
+from tests.programs import FORMS, LABEL_MODELS, several, single
 
 pa = pytest.importorskip("pyarrow")
 arrow = pytest.importorskip("altnorm.arrow")
@@ -40,7 +41,8 @@ class TestColumns:
             names=["id", *CLASSES, "text"],
         )
         (out,) = arrow.apply_batches(normalizer, [batch])
-        assert out.schema.equals(batch.schema)
+        assert out.schema.names == [*batch.schema.names, "prediction"]
+        assert out["prediction"].to_pylist() == normalizer.predict(proba).tolist()
         assert out["id"].equals(ids)
         assert out["text"].equals(text)
         np.testing.assert_array_equal(matrix(out), normalizer.transform(proba))
@@ -51,7 +53,7 @@ class TestColumns:
         batch = class_batch(proba[:, order], CLASSES[order])
         edges = [0, *sorted(cuts), 30]
         parts = [batch.slice(a, b - a) for a, b in pairwise(edges)]
-        out = pa.Table.from_batches(arrow.apply_batches(normalizer, parts))
+        out = pa.Table.from_batches(arrow.apply_batches(normalizer, parts, prediction=None))
         assert out.column_names == batch.schema.names
         expected = normalizer.transform(proba)
         for j, name in enumerate(CLASSES):
@@ -69,14 +71,15 @@ class TestColumns:
         batch = class_batch(draw(9, seed=4)).set_column(
             1, "bee", pa.array(draw(9, seed=4)[:, 1].astype(np.float32))
         )
-        (out,) = arrow.apply_batches(normalizer, [batch])
+        (out,) = arrow.apply_batches(normalizer, [batch], prediction=None)
         assert out.schema.equals(batch.schema)
 
     def test_prefix_and_output_prefix(self, normalizer):
         proba = draw(20, seed=5)
         batch = class_batch(proba, [f"p_{name}" for name in CLASSES], ant=np.zeros(20))
         (out,) = arrow.apply_batches(normalizer, [batch], prefix="p_", output="new_")
-        assert out.schema.names == [*batch.schema.names, *(f"new_{name}" for name in CLASSES)]
+        added = [*(f"new_{name}" for name in CLASSES), "prediction"]
+        assert out.schema.names == [*batch.schema.names, *added]
         assert out.select(batch.schema.names).equals(batch)
         np.testing.assert_array_equal(
             matrix(out, [f"new_{name}" for name in CLASSES]), normalizer.transform(proba)
@@ -150,9 +153,8 @@ class TestLists:
     def test_equal_to_transform(self, normalizer, kind, dtype):
         proba = draw(40, seed=9, dtype=dtype)
         batch = list_batch(proba, kind)
-        out = list(
-            arrow.apply_batches(normalizer, [batch.slice(0, 7), batch.slice(7)], columns="scores")
-        )
+        options = {"columns": "scores", "prediction": None}
+        out = list(arrow.apply_batches(normalizer, [batch.slice(0, 7), batch.slice(7)], **options))
         assert all(part.schema.equals(batch.schema) for part in out)
         np.testing.assert_array_equal(
             np.concatenate([list_matrix(part) for part in out]), normalizer.transform(proba)
@@ -223,7 +225,29 @@ class TestPredictions:
         assert out["labels"].to_pylist() == expected
         assert out["labels"][30].as_py() == []
 
-    def test_normalizers_with_their_own_decision(self):
+    @pytest.mark.parametrize(("model", "rule"), FORMS)
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_the_decision_for_a_purpose(self, model, rule, dtype):
+        fitted, values = single(model, rule, "proba", m=4, classes=CLASSES)
+        rows = values[:100].astype(dtype)
+        rows /= rows.sum(axis=1, keepdims=True)
+        batches = [class_batch(rows[:70]), class_batch(rows[70:70]), class_batch(rows[70:])]
+        out = pa.Table.from_batches(arrow.apply_batches(fitted, batches))
+        # Products of other shapes sum in another order.
+        tolerance = 1e-12 if dtype == np.float64 else 1e-6
+        np.testing.assert_allclose(matrix(out), fitted.transform(rows), atol=tolerance, rtol=0)
+        assert out["prediction"].to_pylist() == fitted.predict(rows).tolist()
+        assert (out["prediction"].null_count > 0) == (rule == "person")
+
+    @pytest.mark.parametrize("model", LABEL_MODELS)
+    def test_thresholds_of_labels(self, model):
+        fitted, values = several(model, "proba")
+        (out,) = arrow.apply_batches(fitted, [class_batch(values, range(6))])
+        np.testing.assert_array_equal(matrix(out, range(6)), fitted.transform(values))
+        expected = [np.flatnonzero(row).tolist() for row in fitted.predict(values)]
+        assert out["prediction"].to_pylist() == expected
+
+    def test_labels_of_a_peer_with_its_own_rule(self):
         rng = np.random.default_rng(13)
         labels = rng.integers(2, size=(80, 4))
         proba = np.clip(0.5 * labels + rng.uniform(0, 0.5, size=(80, 4)), 0, 1)

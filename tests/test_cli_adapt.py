@@ -109,7 +109,7 @@ def test_refusals(capsys):
     run(["adapt", "m", "new.parquet", "-o", "m2", "--force"])
     assert "adapted already" in refused(capsys, "adapt", "m2", "new.parquet", "-o", "m5")
     table(0, 0).to_parquet("none.parquet")
-    assert "has no rows" in refused(capsys, "adapt", "m", "none.parquet", "-o", "m5")
+    assert "at least one row" in refused(capsys, "adapt", "m", "none.parquet", "-o", "m5")
     bad = table(50, 0)
     bad.loc[7, "ant"] = 3.0
     bad.to_parquet("bad.parquet")

@@ -10,13 +10,14 @@ from altnorm import AlternatingNormalizer
 from altnorm._base.errors import InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
-from tests.batches import assert_same_shift, shifted_case
 
 pyspark = pytest.importorskip("pyspark")
 pa = pytest.importorskip("pyarrow")
 adapter = pytest.importorskip("altnorm.spark")
 
 pytestmark = pytest.mark.heavy
+
+NOTE = {"ml_attr": {"num_attrs": 3}}
 
 
 @pytest.fixture
@@ -41,6 +42,36 @@ def frame(spark, proba):
     return spark.createDataFrame(rows, schema).repartition(2, "id")
 
 
+@pytest.fixture
+def vectors(spark, proba):
+    """Probabilities as vectors, every third sparse, beside the vectors of features."""
+    from pyspark.ml.linalg import SparseVector, Vectors, VectorUDT
+    from pyspark.sql import types as sql
+
+    schema = sql.StructType(
+        [
+            sql.StructField("id", sql.IntegerType(), False),
+            sql.StructField("features", VectorUDT()),
+            sql.StructField("probability", VectorUDT(), True, NOTE),
+            sql.StructField("note", sql.StringType()),
+        ]
+    )
+    rows = [
+        (
+            i,
+            Vectors.sparse(5, [i % 5], [1.0]),
+            Vectors.dense(p) if i % 3 else SparseVector(3, range(3), p.tolist()),
+            "x",
+        )
+        for i, p in enumerate(proba)
+    ]
+    return spark.createDataFrame(rows, schema).repartition(2, "id")
+
+
+def vector_matrix(rows, name):
+    return np.array([row[name].toArray() for row in rows])
+
+
 def by_id(frame):
     return sorted(frame.collect(), key=lambda row: row["id"])
 
@@ -58,10 +89,12 @@ def test_equal_to_the_local_result_row_for_row(frame, normalizer, proba):
 
 
 def test_both_stages_of_an_adjuster(frame, adjuster, proba):
-    rows = by_id(adapter.transform(frame, adjuster, prediction="class"))
+    rows = by_id(adapter.transform(frame, adjuster))
     found = np.array([[row[name] for name in CLASSES] for row in rows])
-    np.testing.assert_array_equal(found, adjuster.transform(proba))
-    assert [row["class"] for row in rows] == adjuster.predict(proba).tolist()
+    np.testing.assert_allclose(found, adjuster.transform(proba), atol=1e-12, rtol=0)
+    decided = [row["prediction"] for row in rows]
+    assert decided == adjuster.predict(proba).tolist()
+    assert None in decided
 
 
 @pytest.mark.parametrize("kind", ["float", "double"])
@@ -71,7 +104,7 @@ def test_arrays(spark, normalizer, proba, kind):
     exact = proba.astype(np.float32 if kind == "float" else np.float64)
     rows = [(i, [float(x) for x in row]) for i, row in enumerate(exact)]
     frame = spark.createDataFrame(rows, f"id int, scores array<{kind}>")
-    out = adapter.transform(frame, normalizer, columns="scores", output="adjusted")
+    out = adapter.transform(frame, normalizer, columns="scores", output="adjusted", prediction=None)
     assert out.dtypes == [*frame.dtypes, ("adjusted", f"array<{kind}>")]
     collected = by_id(
         out.withColumn("sum", F.aggregate("adjusted", F.lit(0.0), lambda a, b: a + b))
@@ -113,41 +146,65 @@ def test_the_normalizer_is_broadcast_once(frame, normalizer, monkeypatch):
 
 
 class TestErrors:
-    """What an executor has to say about the data, whatever the action that made it look."""
+    """What an executor has to say about the data is in Spark's exception."""
 
-    @pytest.fixture
-    def broken(self, frame, normalizer):
+    def test_a_wrong_sum_leaves_no_result(self, frame, normalizer, tmp_path):
         from pyspark.sql import functions as F  # noqa: N812 - its customary name
 
         wrong = F.when(frame["id"] == 700, 1.5).otherwise(frame["bee"])
-        return adapter.transform(frame.withColumn("bee", wrong), normalizer)
-
-    @pytest.mark.parametrize("action", ["collect", "write"])
-    def test_sentence(self, broken, action, tmp_path):
+        broken = adapter.transform(frame.withColumn("bee", wrong), normalizer)
         expected = (
-            r"^In partition \d: .*Each row of `proba` must sum to 1; 1 of \d+ rows do not, the "
-            r"first is row \d+ \(sum [\d.]+\)\. If these are logits, pass input='logits'; if they "
-            r"were rounded, divide each row by its sum\.$"
+            r"In partition \d: .*Each row of `proba` must sum to 1; 1 of \d+ rows do not, the "
+            r"first is row \d+ \(sum [\d.]+\)\. If these are logits, pass input='logits'"
         )
-        out = tmp_path / "out"
-        with pytest.raises(InputError, match=expected) as caught, adapter.input_errors():
-            broken.collect() if action == "collect" else broken.write.parquet(str(out))
-        assert caught.value.__cause__ is None
-        assert not list(out.glob("*.parquet"))
-        assert not (out / "_SUCCESS").exists()
+        with pytest.raises(Exception, match=expected):
+            broken.write.parquet(str(tmp_path / "out"))
+        assert not list((tmp_path / "out").glob("*.parquet"))
+        assert not (tmp_path / "out" / "_SUCCESS").exists()
 
-    def test_null(self, frame, normalizer):
+    def test_nulls(self, frame, vectors, normalizer):
         from pyspark.sql import functions as F  # noqa: N812 - its customary name
 
-        missing = F.when(frame["id"] != 700, frame["bee"])
-        out = adapter.transform(frame.withColumn("bee", missing), normalizer)
-        expected = r"^In partition \d: Probabilities must not be null; column 'bee' has 1 null"
-        with pytest.raises(InputError, match=expected), adapter.input_errors():
+        expected = r"In partition \d: Probabilities must not be null; column '{}' has 1 null"
+        for given, name in ((frame, "bee"), (vectors, "probability")):
+            gap = given.withColumn(name, F.when(F.col("id") != 700, F.col(name)))
+            columns = "probability" if name == "probability" else None
+            with pytest.raises(Exception, match=expected.format(name)):
+                adapter.transform(gap, normalizer, columns=columns).collect()
+
+    def test_names_and_lengths_of_vectors(self, vectors, normalizer):
+        with pytest.raises(InputError, match="there is a column 'note' already"):
+            adapter.transform(vectors, normalizer, columns="probability", output="note")
+        with pytest.raises(InputError, match=r"'nowhere' must be there once"):
+            adapter.transform(vectors, normalizer, columns="nowhere")
+        out = adapter.transform(vectors, normalizer, columns="features")
+        with pytest.raises(Exception, match="one entry per class, 3"):
             out.collect()
 
-    def test_other_errors_pass(self, spark):
-        with pytest.raises(pyspark.errors.AnalysisException), adapter.input_errors():
-            spark.sql("select nothing from nowhere")
+
+def test_vectors_in_place(vectors, normalizer, proba):
+    out = adapter.transform(vectors, normalizer, columns="probability", prediction="class")
+    assert out.columns == [*vectors.columns, "class"]
+    assert out.schema["probability"].dataType == vectors.schema["probability"].dataType
+    assert out.schema["probability"].metadata == NOTE
+    rows = by_id(out)
+    np.testing.assert_array_equal(vector_matrix(rows, "probability"), normalizer.transform(proba))
+    assert [row["class"] for row in rows] == normalizer.predict(proba).tolist()
+    assert [row["features"] for row in rows] == [row["features"] for row in by_id(vectors)]
+
+
+def test_vectors_beside_those_that_came_in(vectors, adjuster, proba):
+    out = adapter.transform(
+        vectors, adjuster, columns="probability", output="better", prediction="c"
+    )
+    assert out.columns == [*vectors.columns, "better", "c"]
+    rows = by_id(out)
+    want = adjuster.transform(proba)
+    np.testing.assert_allclose(vector_matrix(rows, "better"), want, atol=1e-12, rtol=0)
+    assert [row["c"] for row in rows] == adjuster.predict(proba).tolist()
+    before = [row["probability"] for row in by_id(vectors)]
+    assert [row["probability"] for row in rows] == before
+    assert [type(row["probability"]) for row in rows] == [type(value) for value in before]
 
 
 def test_without_a_spark_context(normalizer, proba):
@@ -158,7 +215,7 @@ def test_without_a_spark_context(normalizer, proba):
     table = pa.table({str(name): proba[:, j] for j, name in enumerate(CLASSES)})
 
     def map_in_arrow(function, schema):
-        assert schema.names == [*CLASSES]
+        assert schema.names == [*CLASSES, "prediction"]
         return pa.Table.from_batches(loads(dumps(function))(table.to_batches()))
 
     schema = sql.StructType([sql.StructField(str(name), sql.DoubleType()) for name in CLASSES])
@@ -193,16 +250,3 @@ def test_a_killed_worker_leaves_no_result(spark, frame, normalizer, tmp_path, mo
     assert not (target / "_SUCCESS").exists()
     adapter.transform(frame, normalizer).write.mode("overwrite").parquet(str(target))
     assert spark.read.parquet(str(target)).count() == N_ROWS
-
-
-def test_sums_for_adapting(spark):
-    """Partitions summed apart and added up say what the rows say together."""
-    pd = pytest.importorskip("pandas")
-    adjuster, proba = shifted_case()
-    frame = pd.DataFrame(proba, columns=[str(name) for name in adjuster.classes_])
-    window = adapter.take_in(spark.createDataFrame(frame).repartition(3), adjuster)
-    assert_same_shift(adjuster, window, proba)
-    with pytest.raises(InputError, match="In partition"):
-        adapter.take_in(spark.createDataFrame(frame * 2), adjuster)
-    with pytest.raises(InputError, match="there are no rows"):
-        adapter.take_in(spark.createDataFrame(frame).limit(0), adjuster)

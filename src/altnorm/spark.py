@@ -1,15 +1,5 @@
-"""A fitted normalizer on Spark: record batches, partition by partition, on the executors."""
+"""A fitted model on Spark: record batches, partition by partition, on the executors."""
 
-from altnorm.deploy.spark import (
-    ProbabilityAdjuster,
-    input_errors,
-    take_in,
-    transform,
-)
+from altnorm.deploy.spark import transform
 
-__all__ = [
-    "ProbabilityAdjuster",
-    "input_errors",
-    "take_in",
-    "transform",
-]
+__all__ = ["transform"]

@@ -87,12 +87,9 @@ API = (
             "onnx.export",
             "onnx.register_converter",
             "arrow.apply_batches",
-            "arrow.output_schema",
             "spark.transform",
-            "spark.ProbabilityAdjuster",
             "ray.transform",
             "torch.from_normalizer",
-            "torch.AlternatingNorm",
         ),
     ),
 )

@@ -29,26 +29,26 @@ from altnorm.deploy.batch_layout import BatchLayout, find_layout, read_matrix, w
 
 
 def apply_batches(
-    normalizer: Any,
+    adjuster: Any,
     batches: Iterable[pa.RecordBatch],
     *,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",
     output: str | None = None,
-    prediction: str | None = None,
+    prediction: str | None = "prediction",
     n_jobs: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Adjust a stream of record batches; memory does not grow with its length.
+    """Adjust a stream of record batches, and decide; memory does not grow with its length.
 
-    Probabilities come one column per class, matched to ``normalizer.classes_`` by name in any
+    Probabilities come one column per class, matched to ``adjuster.classes_`` by name in any
     order, or as one column of lists (fixed-size lists, lists or large lists, or an extension type
-    stored as one of them), whose entries follow ``normalizer.classes_``. All other columns pass
+    stored as one of them), whose entries follow ``adjuster.classes_``. All other columns pass
     through untouched. A fixed-size list is read without a copy, and every result is handed to
     Arrow without one.
 
     Parameters
     ----------
-    normalizer : AlternatingNormalizer or any fitted object with its methods
+    adjuster : Adjuster, AlternatingNormalizer or any fitted object with their methods
         Only ``transform``, ``predict`` and ``classes_`` are used. Each batch is adjusted on its
         own, so rows must not depend on each other.
     batches : iterable of pyarrow.RecordBatch
@@ -64,16 +64,16 @@ def apply_batches(
     output : str, optional
         Keep the probabilities as they were and append the adjusted ones: under this name (lists)
         or under names that begin with it (one column per class). None replaces them in place.
-    prediction : str, optional
-        Append a column of this name with the predicted class; for multi-label problems, with the
-        list of predicted labels.
+    prediction : str or None, default="prediction"
+        Append a column of this name with the decision for the purpose: the class, null where the
+        row is left to a person; for several labels per row the list of labels. None leaves it out.
     n_jobs : int, optional
         Threads that adjust batches at the same time; the order is kept. None is 1, -1 all cores.
 
     Yields
     ------
     pyarrow.RecordBatch
-        One for each batch, in order, with the schema that :func:`output_schema` gives.
+        One for each batch, in order: the columns that came in, then the appended ones.
 
     Raises
     ------
@@ -95,10 +95,10 @@ def apply_batches(
     >>> labels = np.array(["dog", "dog", "dog", "cat"])
     >>> normalizer = AlternatingNormalizer(threshold=0.5, prior="uniform").fit(validation, labels)
     >>> batch = pa.record_batch({"id": [7, 8], "dog": [0.02, 0.55], "cat": [0.98, 0.45]})
-    >>> (adjusted,) = apply_batches(normalizer, [batch], prediction="class")
+    >>> (adjusted,) = apply_batches(normalizer, [batch])
     >>> adjusted.schema.names
-    ['id', 'dog', 'cat', 'class']
-    >>> adjusted["dog"].to_numpy().round(2), adjusted["class"].to_pylist()
+    ['id', 'dog', 'cat', 'prediction']
+    >>> adjusted["dog"].to_numpy().round(2), adjusted["prediction"].to_pylist()
     (array([0.02, 0.36]), ['cat', 'cat'])
     """
     options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
@@ -106,7 +106,7 @@ def apply_batches(
     def tasks() -> Iterator[Callable[[], pa.RecordBatch]]:
         plan, start = None, 0
         for batch in batches:
-            plan = _plan(normalizer, batch.schema, **options) if plan is None else plan
+            plan = _plan(adjuster, batch.schema, **options) if plan is None else plan
             yield partial(_adjust, plan, batch, start)
             start += batch.num_rows
 
@@ -114,89 +114,17 @@ def apply_batches(
 
 
 def output_schema(
-    normalizer: Any,
+    adjuster: Any,
     schema: pa.Schema,
     *,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",
     output: str | None = None,
-    prediction: str | None = None,
+    prediction: str | None = "prediction",
 ) -> pa.Schema:
-    """Schema of what :func:`apply_batches` yields; engines want it before the first batch.
-
-    Parameters
-    ----------
-    normalizer : AlternatingNormalizer or any fitted object with its methods
-        As for :func:`apply_batches`.
-    schema : pyarrow.Schema
-        Schema of the batches.
-    columns, prefix, output, prediction
-        As for :func:`apply_batches`.
-
-    Returns
-    -------
-    pyarrow.Schema
-        The fields of `schema` in their order, then the appended ones; metadata kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from altnorm import AlternatingNormalizer
-    >>> from altnorm.deploy.arrow import output_schema
-    >>> normalizer = AlternatingNormalizer().fit(np.array([[0.1, 0.9], [0.9, 0.1]]))
-    >>> schema = pa.schema({"scores": pa.list_(pa.float32(), 2)})
-    >>> output_schema(normalizer, schema, columns="scores", prediction="class").names
-    ['scores', 'class']
-    """
+    """Schema of what :func:`apply_batches` yields; engines want it before the first batch."""
     options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
-    return _plan(normalizer, schema, **options).result
-
-
-def take_in_batches(
-    normalizer: Any,
-    batches: Iterable[pa.RecordBatch],
-    *,
-    columns: str | Sequence[str] | None = None,
-    prefix: str = "",
-) -> Any:
-    """Sum a stream of record batches up, for `adapt`; memory does not grow with its length.
-
-    Parameters
-    ----------
-    normalizer : Adjuster or AlternatingNormalizerCV
-        Fitted.
-    batches, columns, prefix
-        As for :func:`apply_batches`.
-
-    Returns
-    -------
-    Window or None
-        What ``normalizer.adapt`` takes in the place of rows; None where there are no rows.
-
-    Examples
-    --------
-    >>> from altnorm.deploy.arrow import take_in_batches
-    >>> window = take_in_batches(adjuster, batches)  # doctest: +SKIP
-    >>> adjuster.adapt(window).shift_.reason  # doctest: +SKIP
-    'adapted'
-    """
-    plan, start, window = None, 0, None
-    for batch in batches:
-        if plan is None:
-            plan = _plan(
-                normalizer,
-                batch.schema,
-                columns=columns,
-                prefix=prefix,
-                output=None,
-                prediction=None,
-            )
-        if batch.num_rows:
-            values = _widen(plan.normalizer, read_matrix(plan.layout, batch, start))
-            window = _called(plan, plan.normalizer.take_in, values, start, window)
-        start += batch.num_rows
-    return window
+    return _plan(adjuster, schema, **options).result
 
 
 class _BatchPlan(NamedTuple):
@@ -230,10 +158,8 @@ def _plan(
 
 def _label_type(normalizer: Any) -> pa.DataType:
     """Type of one prediction: a class, or a list of them if predictions are a 0/1 matrix."""
-    n_classes = len(normalizer.classes_)
-    decision = normalizer.predict(np.full((1, n_classes), 1 / n_classes))
     type_ = _class_values(normalizer).type
-    return pa.list_(type_) if np.ndim(decision) == 2 else type_
+    return pa.list_(type_) if kind_of(normalizer).is_multilabel else type_
 
 
 def _class_values(normalizer: Any) -> pa.Array:
@@ -360,20 +286,27 @@ def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]
 
 
 def _labels(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
-    """Predicted class of each row, or its list of labels."""
-    decision = _decide(plan, values, adjusted)
+    """Predicted class of each row, null if it is left to a person; or its list of labels."""
+    decided = _decide(plan.normalizer, values, adjusted)
     classes = _class_values(plan.normalizer)
-    if decision.ndim == 1:
-        return classes.take(pa.array(decision))
-    ends = np.cumsum(np.count_nonzero(decision, axis=1))
-    labels = classes.take(pa.array(np.nonzero(decision)[1]))
+    if decided.ndim == 1:
+        return classes.take(pa.array(decided, mask=decided == len(classes)))
+    ends = np.cumsum(np.count_nonzero(decided, axis=1))
+    labels = classes.take(pa.array(np.nonzero(decided)[1]))
     return pa.ListArray.from_arrays(np.append(0, ends).astype(np.int32), labels)
 
 
-def _decide(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
-    """Index of the predicted class of each row, or the 0/1 matrix of its labels."""
-    kind = kind_of(plan.normalizer)
-    usual = getattr(type(plan.normalizer), "predict", None) is ProbabilityTransformer.predict
-    if usual or not len(values):  # the rows need not be adjusted once more
+def _decide(normalizer: Any, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+    """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
+    kind, decision = kind_of(normalizer), getattr(normalizer, "decision_", None)
+    usual = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
+    # Rows need not be adjusted once more where their probabilities are all that decides.
+    if not len(values) or (usual and decision is None):
         return kind.decide(adjusted)
-    return kind.encode(np.asarray(plan.normalizer.predict(values)), plan.normalizer.classes_)
+    if decision is not None and adjusted.dtype == np.float64:
+        return np.asarray(decision.codes(adjusted))
+    predicted = np.asarray(normalizer.predict(values))
+    if kind.is_multilabel:
+        return predicted
+    columns = {label: j for j, label in enumerate(normalizer.classes_.tolist())}
+    return np.array([columns.get(label, len(columns)) for label in predicted.tolist()])
