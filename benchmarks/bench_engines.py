@@ -110,7 +110,9 @@ def _arrow_copies(source: Path, target: Path) -> tuple[Callable[[], object], ...
                 for batch in adjust(file.iter_batches(2**16)):
                     writer.write_batch(batch)
 
-    return lambda: copy(iter), lambda: copy(lambda batches: apply_batches(normalizer, batches))
+    return lambda: copy(iter), lambda: copy(
+        lambda batches: apply_batches(normalizer, batches, prediction=None)
+    )
 
 
 @contextmanager
@@ -137,7 +139,9 @@ def _spark_copies(spark: Any, source: Path, target: Path) -> tuple[Callable[[], 
         frame = adjust(spark.read.parquet(str(source)))
         frame.write.mode("overwrite").parquet(str(target))
 
-    return lambda: copy(lambda frame: frame), lambda: copy(lambda f: transform(f, normalizer))
+    return lambda: copy(lambda frame: frame), lambda: copy(
+        lambda f: transform(f, normalizer, prediction=None)
+    )
 
 
 def _ray_copies(source: Path, target: Path) -> tuple[Callable[[], object], ...]:
@@ -151,4 +155,6 @@ def _ray_copies(source: Path, target: Path) -> tuple[Callable[[], object], ...]:
         shutil.rmtree(target, ignore_errors=True)
         adjust(ray.data.read_parquet(str(source))).write_parquet(str(target))
 
-    return lambda: copy(lambda ds: ds), lambda: copy(lambda ds: transform(ds, normalizer))
+    return lambda: copy(lambda ds: ds), lambda: copy(
+        lambda ds: transform(ds, normalizer, prediction=None)
+    )

@@ -6,12 +6,14 @@ Rows leave a query as record batches, are adjusted on their way, and the result 
 other table. Nothing is held but a few batches.
 """
 
+from itertools import chain
+
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from altnorm import AlternatingNormalizer
-from altnorm.arrow import apply_batches, output_schema
+from altnorm.arrow import apply_batches
 
 # %%
 # Predictions of some classifier: a validation set, and a table with one column per class.
@@ -29,10 +31,9 @@ connection.register("predictions", predictions)
 # From the query, through the normalizer, back into DuckDB. Classes are found by name.
 query = connection.sql("select * from predictions where id % 2 = 0 order by id")
 reader = query.to_arrow_reader(2048)
-adjusted = pa.RecordBatchReader.from_batches(
-    output_schema(normalizer, reader.schema, prediction="class"),
-    apply_batches(normalizer, reader, prediction="class"),
-)
+batches = apply_batches(normalizer, reader, prediction="class")
+first = next(batches)
+adjusted = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
 with duckdb.connect() as destination:  # the query above may still be running in the other one
     destination.register("adjusted", adjusted)
     destination.execute("create table result as select * from adjusted")

@@ -2,8 +2,8 @@
 As a last layer
 ===============
 
-:class:`altnorm.torch.AlternatingNorm` is an ``nn.Module``: the reference and the prior are buffers,
-and gradients flow through it.
+:func:`altnorm.torch.from_normalizer` makes an ``nn.Module``: what was fitted are buffers, and
+gradients flow through it.
 """
 
 # %%

@@ -25,7 +25,7 @@ path = Path(folder.name) / "normalizer.onnx"
 altnorm.onnx.export(normalizer, path)
 session = onnxruntime.InferenceSession(str(path))
 rows = test.proba.astype(np.float32)
-(adjusted,) = session.run(None, {session.get_inputs()[0].name: rows})
+adjusted, decision = session.run(None, {session.get_inputs()[0].name: rows})
 print(f"largest difference {np.abs(adjusted - normalizer.transform(rows)).max():.1e}")
 print(f"{path.stat().st_size / 1024:.0f} kB")
 folder.cleanup()

@@ -15,8 +15,8 @@ import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from altnorm import ambiguity
-from altnorm.torch import AlternatingNorm
+from altnorm import AlternatingNormalizer, ambiguity
+from altnorm.torch import from_normalizer
 
 N_CLASSES = 10
 SOFTMAX = "softmax"
@@ -93,19 +93,34 @@ def draw_digits(seed: int, design: Design) -> Digits:
     )
 
 
-def make_layer(network: nn.Module, data: Digits, prior: Tensor, design: Design) -> AlternatingNorm:
+class SoftLayer(nn.Module):
+    """Alternating normalization of logits with a soft threshold, so that gradients see it, too.
+
+    The output is the mean of the adjusted row and the row as it was; the weight of the former is
+    the logistic function of how far the row's ambiguity is above the threshold.
+    """
+
+    def __init__(self, reference: Tensor, prior: Tensor, design: Design) -> None:
+        super().__init__()
+        normalizer = AlternatingNormalizer(
+            design.alpha, design.depth, threshold=0.0, prior=prior.numpy(), reference="all"
+        )
+        self.adjusted = from_normalizer(normalizer.fit(reference.numpy()))
+        self.design = design
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return probabilities."""
+        p = torch.softmax(logits.double(), dim=1)
+        above = (ambiguity(p) - self.design.threshold) / self.design.soft
+        mixed = p + torch.sigmoid(above)[:, None] * (self.adjusted(p) - p)
+        return mixed.to(logits.dtype)
+
+
+def make_layer(network: nn.Module, data: Digits, prior: Tensor, design: Design) -> SoftLayer:
     """Return the module, with the network's present predictions on validation rows as reference."""
     with torch.no_grad():
         reference = torch.softmax(network(data.validation_x).double(), dim=1)
-    return AlternatingNorm(
-        reference,
-        prior,
-        alpha=design.alpha,
-        depth=design.depth,
-        threshold=design.threshold,
-        soft=design.soft,
-        input="logits",
-    )
+    return SoftLayer(reference, prior, design)
 
 
 def train(
@@ -167,7 +182,7 @@ def run(seed: int, design: Design) -> list[Record]:
 
 def evaluate(
     network: nn.Module,
-    layer: AlternatingNorm | None,
+    layer: SoftLayer | None,
     data: Digits,
     prior: Tensor,
     design: Design,
