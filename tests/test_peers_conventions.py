@@ -171,9 +171,7 @@ def test_permuting_classes_permutes_the_answer(peer):
 @every
 def test_duplicated_rows_are_weight_two(peer):
     if getattr(peer, "strength", None) == "cv":
-        peer = clone(peer).set_params(strength=3.0)  # as for those below
-    if getattr(peer, "ridge", None) == "cv":
-        peer = clone(peer).set_params(ridge=3.0)  # copies of a row would fall into several folds
+        peer = clone(peer).set_params(strength=3.0)  # copies of a row would be in several folds
     proba, y = data_for(peer)
     weight = np.where(np.arange(len(y)) % 3 == 0, 2, 1)
     weighted = clone(peer).fit(proba, y, sample_weight=weight)
@@ -234,8 +232,8 @@ def test_rows_that_do_not_sum_to_one(peer):
 
 
 BAD_SETTINGS = [
-    (peers.BiasCorrectedTemperature("auto"), "`ridge` must be 'cv'; it is 'auto'"),
-    (peers.BiasCorrectedTemperature(-1.0), "`ridge` must be a finite number, 0 or greater"),
+    (peers.BiasCorrectedTemperature("auto"), "`strength` must be 'cv'; it is 'auto'"),
+    (peers.BiasCorrectedTemperature(-1.0), "`strength` must be a finite number, 0 or greater"),
     (peers.BiasCorrectedTemperature(cv=1), "`cv` must be an integer, 2 or greater"),
     (peers.BatchCalibration("test"), "`batch` must be 'fit' or 'transform'; it is 'test'"),
     (peers.BatchCalibration(gamma=-1.0), "`gamma` must be a finite number, 0 or greater"),

@@ -6,7 +6,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 from sklearn import config_context
 
+from altnorm.families.bias import bias_path
+from altnorm.families.crossfit import STRENGTHS, cross_fit
 from altnorm.families.likelihood import SLOPES, Likelihood, fit_slope
+from tests.libraries import LIBRARIES
 
 EXACT = 1e-12
 MEGABYTES = [1024, 1e-6]  # one block, and one row at a time
@@ -57,21 +60,52 @@ def test_second_derivatives(megabytes):
     np.testing.assert_allclose(by_bias, weight @ (p * (1 - p)), rtol=EXACT)
 
 
-@pytest.mark.parametrize("weightless", [False, True])
-def test_the_callers_memory_is_used_only_on_request(weightless):
+@pytest.mark.parametrize("rough", [False, True])
+def test_the_callers_memory_is_left_alone_and_rows_of_weight_zero_are_absent(rough):
     log_p, y, weight = draw()
     log_p[3, y[3]] = -np.inf
-    weight[:10] *= not weightless
-    shift, given = np.linspace(0, 1, 5), log_p.copy()
-    plain = Likelihood.build(log_p + shift, y, weight, 1e-16)
-    shifted = Likelihood.build(log_p, y, weight, 1e-16, shift=shift)
+    weight[:10:2] = 0
+    given = log_p.copy()
+    loss = Likelihood.build(log_p, y, weight, 1e-16, rough=rough)
     np.testing.assert_array_equal(log_p, given)
-    reused = Likelihood.build(log_p, y, weight, 1e-16, shift=shift, overwrite=True)
-    assert np.shares_memory(reused.log_p, log_p) is not weightless
-    for other in (shifted, reused):
-        np.testing.assert_array_equal(other.log_p, plain.log_p)
-        np.testing.assert_array_equal(other.codes, plain.codes)
-        np.testing.assert_array_equal(other.weight, plain.weight)
+    used = weight > 0
+    alone = Likelihood.build(log_p[used], y[used], weight[used], 1e-16)
+    assert loss.log_p.dtype == (np.float32 if rough else np.float64)
+    np.testing.assert_allclose(loss.log_p, alone.log_p, rtol=1e-6 if rough else 0, atol=1e-6)
+    value, by_slope, by_bias = alone.value_and_grad(0.7, np.linspace(-1, 2, 5))
+    found = loss.value_and_grad(0.7, np.linspace(-1, 2, 5))
+    tolerance = 1e-4 if rough else EXACT
+    assert found[:2] == pytest.approx((value, by_slope), rel=tolerance)
+    np.testing.assert_allclose(found[2], by_bias, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_stay_in_their_library(library):
+    """The same numbers, up to rounding, whatever the library; NumPy's come back."""
+    log_p, y, weight = draw()
+    log_p[3, y[3]] = log_p[5, (y[5] + 1) % 5] = -np.inf
+    slope, bias = 0.7, np.linspace(-1, 2, 5)
+    here = Likelihood.build(log_p, y, weight, 1e-16)
+    there = Likelihood.build(library.make(log_p), y, weight, 1e-16)
+    assert type(there.log_p) is type(library.make(log_p))
+    for method in ("value_and_grad", "curvature"):
+        pairs = zip(
+            getattr(here, method)(slope, bias), getattr(there, method)(slope, bias), strict=True
+        )
+        for expected, found in pairs:
+            assert isinstance(found, (float, np.ndarray))
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert fit_slope(there) == pytest.approx(fit_slope(here), rel=1e-9)
+    ours, theirs = (
+        list(bias_path(rows, y, weight, STRENGTHS)) for rows in (log_p, library.make(log_p))
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(other.bias, one.bias, atol=1e-5)
+    folds = np.arange(len(y)) % 3
+    found = cross_fit(bias_path, library.make(log_p), y, weight, folds)
+    expected = cross_fit(bias_path, log_p, y, weight, folds)
+    np.testing.assert_allclose(found.label_log_p, expected.label_log_p, atol=1e-3)
+    assert type(found.proba(0, library.make(log_p))) is type(library.make(log_p))
 
 
 @pytest.mark.parametrize("shrink", [0.0, 1.0])

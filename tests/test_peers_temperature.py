@@ -8,7 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from altnorm._base.errors import InputError
-from altnorm.families.likelihood import RIDGES, Likelihood, stratified_folds
+from altnorm.families.bias import bias_path
+from altnorm.families.crossfit import STRENGTHS, cross_fit
+from altnorm.families.likelihood import Likelihood, stratified_folds
 from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
 
 FITTED = 1e-5  # a fitted number against that of another optimiser
@@ -100,8 +102,8 @@ def test_logits_keep_what_a_softmax_would_round_to_zero():
     assert fitted.transform(logits)[0, 1] == pytest.approx(1 / (1 + np.exp(2)))
 
 
-@pytest.mark.parametrize("ridge", [0.0, 0.3, 20.0])
-def test_bcts_agrees_with_a_derivative_free_start_to_end_search(ridge):
+@pytest.mark.parametrize("strength", [0.0, 0.3, 20.0])
+def test_bcts_agrees_with_a_derivative_free_start_to_end_search(strength):
     logits, y = draw(300, 3, temperature=1.6, bias=np.array([0.8, -0.5, 0.0]))
     weight = np.random.default_rng(1).uniform(0.5, 2, 300)
     proba = softmax(logits, axis=1)
@@ -109,11 +111,11 @@ def test_bcts_agrees_with_a_derivative_free_start_to_end_search(ridge):
     def objective(theta):
         bias = np.array([theta[1], theta[2], -theta[1] - theta[2]])
         loss = weight.sum() * naive_loss(proba, y, theta[0], bias, weight)
-        return loss + 0.5 * ridge * bias @ bias
+        return loss + 0.5 * strength * bias @ bias
 
     options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000}
     oracle = minimize(objective, [1.0, 0, 0], method="Nelder-Mead", options=options).x
-    fitted = BiasCorrectedTemperature(ridge).fit(proba, y, sample_weight=weight)
+    fitted = BiasCorrectedTemperature(strength).fit(proba, y, sample_weight=weight)
     assert 1 / fitted.temperature_ == pytest.approx(oracle[0], abs=FITTED)
     np.testing.assert_allclose(fitted.bias_[:2], oracle[1:], atol=FITTED)
     assert fitted.bias_.sum() == pytest.approx(0, abs=1e-12)
@@ -128,14 +130,14 @@ def test_bcts_without_penalty_is_logistic_regression():
 
 
 def test_bcts_with_penalty_is_logistic_regression_on_a_constant():
-    """With b = (-d/2, d/2) the penalty is ridge d^2 / 4; a large unit frees the slope of it."""
+    """With b = (-d/2, d/2) the penalty is strength d^2 / 4; a large unit frees the slope of it."""
     logits, y = draw(500, 2, temperature=1.4, bias=np.array([1.0, 0]))
-    unit, ridge = 1e4, 50.0
+    unit, strength = 1e4, 50.0
     columns = np.column_stack([unit * (logits[:, 1] - logits[:, 0]), np.ones(500)])
     oracle = LogisticRegression(
-        C=2 / ridge, fit_intercept=False, solver="newton-cholesky", tol=1e-10
+        C=2 / strength, fit_intercept=False, solver="newton-cholesky", tol=1e-10
     ).fit(columns, y)
-    fitted = BiasCorrectedTemperature(ridge, input="logits").fit(logits, y)
+    fitted = BiasCorrectedTemperature(strength, input="logits").fit(logits, y)
     assert fitted.bias_[1] - fitted.bias_[0] == pytest.approx(oracle.coef_[0, 1], abs=FITTED)
     assert 1 / fitted.temperature_ == pytest.approx(unit * oracle.coef_[0, 0], abs=FITTED)
 
@@ -163,24 +165,25 @@ def test_strength_is_chosen_by_held_out_log_loss():
     proba = softmax(logits, axis=1)
     fitted = BiasCorrectedTemperature(cv=3).fit(proba, y)
     folds = stratified_folds(y, 3)
-    expected = np.zeros(len(RIDGES))
-    for i, ridge in enumerate(RIDGES):
+    expected = np.zeros(len(STRENGTHS))
+    for i, strength in enumerate(STRENGTHS):
         for fold in range(3):
             train, test = folds != fold, folds == fold
-            model = BiasCorrectedTemperature(ridge).fit(proba[train], y[train])
+            model = BiasCorrectedTemperature(strength).fit(proba[train], y[train])
             adjusted = model.transform(proba[test])
             expected[i] += test.mean() * log_loss(y[test], adjusted, labels=range(4))
-    np.testing.assert_allclose(fitted.cv_results_["log_loss"], expected, atol=1e-4)
-    np.testing.assert_array_equal(fitted.cv_results_["ridge"], RIDGES)
-    assert fitted.ridge_ == RIDGES[np.argmin(expected)]
+    found = cross_fit(bias_path, np.log(proba), y, np.ones(120), folds)
+    tried = len(found.strengths)
+    np.testing.assert_allclose(found.log_loss(np.ones(120)), expected[:tried], rtol=1e-3)
+    assert fitted.strength_ == STRENGTHS[np.argmin(expected)]
 
 
 def test_strength_follows_the_evidence():
     strong = np.array([2.0, 0, 0, -2])
     logits, y = draw(2000, 4, bias=strong)
-    assert BiasCorrectedTemperature(input="logits").fit(logits, y).ridge_ < 10
+    assert BiasCorrectedTemperature(input="logits").fit(logits, y).strength_ < 10
     logits, y = draw(2000, 4)
-    assert BiasCorrectedTemperature(input="logits").fit(logits, y).ridge_ > 100
+    assert BiasCorrectedTemperature(input="logits").fit(logits, y).strength_ > 100
 
 
 def test_bcts_finds_the_bias_and_improves_accuracy():
@@ -193,12 +196,12 @@ def test_bcts_finds_the_bias_and_improves_accuracy():
     assert (fitted.predict(logits[3000:]) == y[3000:]).mean() > before + 0.02
 
 
-@pytest.mark.parametrize("ridge", ["cv", 0.0, 1.0])
-def test_classes_absent_from_y_and_classes_with_two_rows(ridge):
+@pytest.mark.parametrize("strength", ["cv", 0.0, 1.0])
+def test_classes_absent_from_y_and_classes_with_two_rows(strength):
     logits, y = draw(90, 6)
     y[:] = np.where(np.isin(y, (2, 5)), 0, y)  # 5 is absent, 2 has two rows
     y[[3, 40]] = 2
-    fitted = BiasCorrectedTemperature(ridge, input="logits").fit(logits, y)
+    fitted = BiasCorrectedTemperature(strength, input="logits").fit(logits, y)
     assert np.isfinite(fitted.bias_).all()
     assert fitted.bias_[5] == fitted.bias_.min()
     np.testing.assert_allclose(fitted.transform(logits).sum(axis=1), 1)
@@ -207,7 +210,7 @@ def test_classes_absent_from_y_and_classes_with_two_rows(ridge):
 def test_more_folds_than_rows():
     logits, y = draw(3, 3)
     fitted = BiasCorrectedTemperature(input="logits").fit(logits, y)
-    assert np.isfinite(fitted.cv_results_["log_loss"]).all()
+    assert fitted.strength_ in STRENGTHS
     with pytest.raises(InputError, match="at least 2 rows"):
         BiasCorrectedTemperature(input="logits").fit(logits[:1], y[:1])
 

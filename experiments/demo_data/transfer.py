@@ -23,7 +23,7 @@ __all__ = ["main", "measure"]
 PER_CLASS = 10
 N_HALVINGS = 5
 METHODS: dict[str, Callable[[], Any]] = {
-    "matrix": lambda: MatrixScaling(ridge=16.0),
+    "matrix": lambda: MatrixScaling(16.0),
     "bias": ShrunkBias,
 }
 

@@ -7,10 +7,12 @@ puts a matrix in the place of the temperature. For several labels per row: `Labe
 for probabilities, `LabelwiseScaling`.
 """
 
+from altnorm.families.bias import BiasCorrectedTemperature
 from altnorm.families.labelwise import LabelwiseScaling
+from altnorm.families.matrix import MatrixScaling
 from altnorm.families.priors import BatchCalibration
-from altnorm.families.shrunk import MatrixScaling, ShrunkBias
-from altnorm.families.temperature import BiasCorrectedTemperature, Identity, TemperatureScaling
+from altnorm.families.shrunk import ShrunkBias
+from altnorm.families.temperature import Identity, TemperatureScaling
 from altnorm.families.thresholds import LabelThresholds
 
 __all__ = [

@@ -43,6 +43,13 @@ class FitData(NamedTuple):
             )
         return self.codes
 
+    def known(self) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Log-probabilities, labels and weights of the rows that count."""
+        used = self.weight > 0
+        if used.all():
+            return self.log_p, self.labels, self.weight
+        return take_rows(self.log_p, used), self.labels[used], self.weight[used]
+
 
 class Peer(ProbabilityTransformer, Generic[Data]):
     """Base of the peers: a subclass writes `_read_fit`, `_fit` and `_transform`."""

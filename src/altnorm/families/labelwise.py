@@ -18,12 +18,13 @@ from altnorm._base.persistence import storable
 from altnorm._base.specs import ABSENT, array, declare, number, one_of
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.families.base import MultilabelPeer
-from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
+from altnorm.families.crossfit import check_strength, choose_strength
 
 # The loss of all labels together has a unique optimum even where every label is absent.
 _COMMON_STRENGTH = 1.0
 _MOST_STEPS = 50
-_LAST_GAIN = 1e-9  # of the loss per unit of weight, expected of one more step
+# What one more step may still gain, per unit of weight; it converges quadratically.
+_LAST_GAIN, _ROUGH_GAIN = 1e-9, 1e-6
 
 
 class Labelwise(NamedTuple):
@@ -70,7 +71,7 @@ class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
     strength : float or "cv", default="cv"
         Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
         log loss among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones
-        are left out once the loss has risen twice in a row.
+        are left out once the loss has clearly risen.
     cv : int, default=5
         Number of folds for ``strength="cv"``: contiguous parts of the rows, in their order.
     input : {"proba", "logits"}, default="proba"
@@ -139,8 +140,8 @@ class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
         n_rows = len(data.weight)
         folds = np.arange(n_rows) * min(self.cv, n_rows) // n_rows
         self.strength_ = choose_strength(self.strength, labelwise_path, *data, folds)
-        *_, last = labelwise_path(*data, path_down_to(self.strength_))
-        self.slope_, self.bias_, self.limit_ = last
+        (fitted,) = labelwise_path(*data, [self.strength_])
+        self.slope_, self.bias_, self.limit_ = fitted
 
     def _transform(self, logits: np.ndarray) -> np.ndarray:
         fitted = Labelwise(self.slope_, self.bias_, self.limit_)
@@ -159,14 +160,19 @@ def odds_limit(logits: np.ndarray) -> float:
 
 
 def labelwise_path(
-    logits: np.ndarray, y: np.ndarray, weight: np.ndarray, strengths: Sequence[float]
+    logits: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    strengths: Sequence[float],
+    *,
+    rough: bool = False,
 ) -> Iterator[Labelwise]:
     r"""Yield the fit at each of the `strengths`, strongest first, each started from the one before.
 
     With :math:`\bar z` the log-odds minus their mean over all entries, divided by their spread,
     the log-odds of label :math:`j` become :math:`(a + a_j) \bar z_j + b + b_j`. First :math:`a`
     and :math:`b` are fitted to all entries, then all :math:`a_j` and :math:`b_j` with the penalty
-    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`.
+    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. With `rough`, as exactly as cross-fitting needs it.
     """
     limit, used = odds_limit(logits), weight > 0
     rows = np.clip(logits[used].astype(np.float64), -limit, limit)
@@ -176,10 +182,11 @@ def labelwise_path(
     rows /= scale
     loss = _Loss.build(rows, y[used], weight[used])
     unchanged = np.array([[scale], [center]])
-    common = _newton(loss.pooled(), unchanged, unchanged, _COMMON_STRENGTH)
+    gain = _ROUGH_GAIN if rough else _LAST_GAIN
+    common = _newton(loss.pooled(), unchanged, unchanged, _COMMON_STRENGTH, gain)
     theta = start = np.repeat(common, rows.shape[1], axis=1)
     for strength in strengths:
-        theta = _newton(loss, theta, start, strength)
+        theta = _newton(loss, theta, start, strength, gain)
         slope, bias = theta[0] / scale, theta[1]
         yield Labelwise(slope, bias - slope * center, limit)
 
@@ -225,12 +232,14 @@ def _block_sums(rows: np.ndarray, weight: np.ndarray, theta: np.ndarray) -> np.n
     return np.stack([weight @ part for part in parts])
 
 
-def _newton(loss: _Loss, theta: np.ndarray, target: np.ndarray, strength: float) -> np.ndarray:
+def _newton(
+    loss: _Loss, theta: np.ndarray, target: np.ndarray, strength: float, last_gain: float
+) -> np.ndarray:
     """Minimise ``loss + strength / 2 * (theta - target)**2``, all labels at once.
 
     The loss is convex and a step that makes a label's loss worse is halved, so this cannot fail.
     """
-    enough = _LAST_GAIN * float(loss.weight.sum())
+    enough = last_gain * float(loss.weight.sum())
     value, gradient, bend = _penalised(loss, theta, target, strength)
     step = _newton_step(gradient, bend)
     for _ in range(_MOST_STEPS):

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize, root_scalar
+from scipy.optimize import root_scalar
 
-from altnorm._base.arrays import Array, block_slices
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    device,
+    entries_at,
+    exp_in_place,
+    move,
+    scatter,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
 
 SLOPES = (1e-3, 1e3)
 """Range of the slope, the inverse of the temperature."""
@@ -18,142 +31,140 @@ SLOPES = (1e-3, 1e3)
 MAX_BIAS = 30.0
 """Largest bias, so that a class without rows and without a penalty still gets a finite one."""
 
-RIDGES = np.logspace(4, -2, 13)
-"""Strengths tried by cross-validation, strongest first."""
-
-# Newton's method converges quadratically: after a step this small, rounding is what is left.
-_LAST_STEP = 1e-6
+# Newton's method converges quadratically: after a step this small, its square is what is left.
+_LAST_STEP = 1e-4
 _MOST_STEPS = 20
 
 # Stands in for log 0: even at the smallest slope and the largest bias its exponential is exactly 0.
 _LOG_ZERO = -1e6
 
 
-class Loss(Protocol):
-    """What an optimiser asks of a loss, wherever its rows are."""
-
-    @property
-    def log_p(self) -> Array:
-        """Log-probabilities, (n, m)."""
-
-    def value_and_grad(self, slope: float, bias: np.ndarray) -> tuple[float, float, np.ndarray]:
-        """Return the loss and its derivatives by slope and by bias."""
-
-    def curvature(self, slope: float, bias: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the second derivatives by slope and by each bias."""
-
-    def slope_derivatives(self, slope: float) -> tuple[float, float]:
-        """Return the first and second derivative by the slope, without biases."""
-
-
 @dataclass(frozen=True)
 class Likelihood:
-    """The weighted log-loss of ``softmax(slope * log_p + bias)`` as a function of both."""
+    """The weighted log-loss of ``softmax(slope * log_p + bias)`` as a function of both.
 
-    log_p: np.ndarray  # shifted so that each row's maximum is 0
+    Rows stay in their library and on their device; what an optimiser asks for is in NumPy.
+    """
+
+    log_p: Array  # (n, m) shifted so that each row's maximum is 0
     codes: np.ndarray
     weight: np.ndarray
-    target: np.ndarray | None = None  # class weights the biases aim at; None: those of the labels
 
     @classmethod
     def build(
         cls,
-        log_p: np.ndarray,
+        log_p: Array,
         codes: np.ndarray,
         weight: np.ndarray,
         eps: float,
         *,
-        shift: np.ndarray | None = None,
-        overwrite: bool = False,
+        rough: bool = False,
     ) -> Likelihood:
         """Prepare clean data; a label of probability 0 counts as one of probability `eps`.
 
-        A `shift` is added to every row first. With `overwrite`, the memory of `log_p` is used.
+        With `rough`, rows are held, and sums over them computed, in single precision.
         """
         used = weight > 0
-        kept = slice(None) if overwrite and used.all() else used
-        log_p, codes = log_p[kept].astype(np.float64, copy=False), codes[kept]
-        if shift is not None:
-            log_p += shift
-        rows = np.arange(codes.size)
-        label = log_p[rows, codes]
-        log_p[rows, codes] = np.where(np.isneginf(label), np.log(eps), label)
-        log_p -= log_p.max(axis=1, keepdims=True)
-        return cls(np.maximum(log_p, _LOG_ZERO, out=log_p), codes, weight[kept])
+        codes, xp = codes[used], array_namespace(log_p)
+        dtype = xp.float32 if rough else widest_float(log_p)
+        own = xp.astype(take_rows(log_p, used), dtype)
+        for rows in block_slices(codes.size, 24 * own.shape[1], own, cached=True):
+            own = scatter(own, (rows, slice(None)), _shifted(own[rows, :], codes[rows], eps))
+        return cls(own, codes, weight[used])
 
-    def take(self, rows: np.ndarray | slice) -> Likelihood:
-        """Restrict the loss to some of the rows; a slice of them shares the memory."""
-        return replace(
-            self, log_p=self.log_p[rows], codes=self.codes[rows], weight=self.weight[rows]
-        )
+    def take(self, rows: np.ndarray) -> Likelihood:
+        """Restrict the loss to some of the rows."""
+        return Likelihood(take_rows(self.log_p, rows), self.codes[rows], self.weight[rows])
 
     @cached_property
-    def label_log_p(self) -> np.ndarray:
-        """Log-probability of each row's label, up to the row's shift."""
-        return self.log_p[np.arange(self.codes.size), self.codes]
+    def label(self) -> float:
+        """Weighted sum of the log-probabilities of the labels, up to the rows' shifts."""
+        return float(self.weight @ entries_at(self.log_p, self.codes).astype(np.float64))
 
-    def class_weight(self) -> np.ndarray:
-        """Total weight of the rows of each class, or what stands in for it."""
-        if self.target is not None:
-            return self.target
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Total weight of the rows of each class."""
         return np.bincount(self.codes, self.weight, minlength=self.log_p.shape[1])
+
+    @cached_property
+    def _weight(self) -> Array:
+        return as_array(self.weight, self.log_p)
 
     def value_and_grad(self, slope: float, bias: np.ndarray) -> tuple[float, float, np.ndarray]:
         """Return the loss and its derivatives by slope and by bias."""
-        counts, tilt = self.class_weight(), np.exp(bias)
-        label = self.weight @ self.label_log_p
-        value, by_slope, seen = -slope * label - counts @ bias, -label, np.zeros(bias.size)
-        for rows, power in self._powers(slope):
-            weight, total = self.weight[rows], power @ tilt
+        tilt = as_array(np.exp(bias), self.log_p)
+        value, by_slope = -slope * self.label - self.counts @ bias, -self.label
+        seen = np.zeros(bias.size)
+        for log_p, weight, power in self._powers(slope):
+            xp, total = array_namespace(power), power @ tilt
             share = weight / total
-            value += weight @ np.log(total)
-            seen += share @ power
-            power *= self.log_p[rows]
-            by_slope += share @ (power @ tilt)
-        return float(value), float(by_slope), tilt * seen - counts
+            value += float(xp.sum(weight * xp.log(total)))
+            seen += to_numpy(share @ power)
+            power *= log_p
+            by_slope += float(xp.sum(share * (power @ tilt)))
+        return float(value), float(by_slope), np.exp(bias) * seen - self.counts
 
     def curvature(self, slope: float, bias: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the second derivatives by slope and by each bias (the Hessian's diagonal)."""
-        tilt, by_slope, by_bias = np.exp(bias), 0.0, np.zeros(bias.size)
-        for rows, power in self._powers(slope):
-            log_p, weight = self.log_p[rows], self.weight[rows]
+        tilt = as_array(np.exp(bias), self.log_p)
+        by_slope, by_bias = 0.0, np.zeros(bias.size)
+        for log_p, weight, power in self._powers(slope):
+            xp = array_namespace(power)
             power *= tilt
-            p = power / power.sum(axis=1, keepdims=True)
-            by_bias += weight @ (p * (1 - p))
+            p = power / xp.sum(power, axis=1, keepdims=True)
+            by_bias += to_numpy(weight @ (p * (1 - p)))
             p *= log_p
-            mean, second = p.sum(axis=1), np.einsum("ij,ij->i", p, log_p)
-            by_slope += weight @ (second - mean**2)
-        return float(by_slope), by_bias
+            mean, second = xp.sum(p, axis=1), xp.sum(p * log_p, axis=1)
+            by_slope += float(xp.sum(weight * (second - mean**2)))
+        return by_slope, by_bias
 
     def slope_derivatives(self, slope: float) -> tuple[float, float]:
         """Return the first and second derivative by the slope, without biases."""
-        first, second = -float(self.weight @ self.label_log_p), 0.0
-        ones = np.ones(self.log_p.shape[1])
-        for rows, power in self._powers(slope):
-            weight, total = self.weight[rows], power @ ones
-            power *= self.log_p[rows]
+        first, second = -self.label, 0.0
+        ones = as_array(np.ones(self.log_p.shape[1]), self.log_p)
+        for log_p, weight, power in self._powers(slope):
+            xp, total = array_namespace(power), power @ ones
+            power *= log_p
             mean = power @ ones / total
-            power *= self.log_p[rows]
-            first += float(weight @ mean)
-            second += float(weight @ (power @ ones / total - mean**2))
+            power *= log_p
+            first += float(xp.sum(weight * mean))
+            second += float(xp.sum(weight * (power @ ones / total - mean**2)))
         return first, second
 
-    def _powers(self, slope: float) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield ``exp(slope * log_p)``, whose rows' maximum is 1, in blocks of rows.
+    def _powers(self, slope: float) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield blocks of rows, their weights, and ``exp(slope * log_p)``, whose maximum is 1.
 
         An optimiser asks for them again and again. In blocks they never leave the cache, and arrays
         as large as the data are neither allocated nor filled.
         """
         n, m = self.log_p.shape
-        buffer = np.empty((0, m))
         for rows in block_slices(n, 24 * m, self.log_p, cached=True):
-            size = rows.stop - rows.start
-            buffer = np.empty((size, m)) if size > len(buffer) else buffer
-            power = np.multiply(self.log_p[rows], slope, out=buffer[:size])
-            yield rows, np.exp(power, out=power)
+            log_p = self.log_p[rows, :]
+            yield log_p, self._weight[rows], exp_in_place(log_p * slope)
 
 
-def fit_slope(loss: Loss, *, shrink: float = 0.0) -> float:
+def _shifted(log_p: Array, codes: np.ndarray, eps: float) -> Array:
+    """Shift each row so that its maximum is 0, without infinities."""
+    xp = array_namespace(log_p)
+    columns = xp.arange(log_p.shape[1], device=device(log_p))[None, :]
+    impossible = (columns == move(codes, log_p)[:, None]) & (log_p == -math.inf)
+    log_p = xp.where(impossible, xp.full_like(log_p, math.log(eps)), log_p)
+    return xp.clip(log_p - xp.max(log_p, axis=1, keepdims=True), min=_LOG_ZERO)
+
+
+def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray) -> np.ndarray:
+    """Log of the softmax of each row's scores at its label, (n,)."""
+    out = np.empty(codes.size)
+    for block in block_slices(codes.size, 32 * rows.shape[1], rows, cached=True):
+        own = scores(rows[block, :])
+        xp = array_namespace(own)
+        top = xp.max(own, axis=1, keepdims=True)
+        total = xp.sum(exp_in_place(own - top), axis=1)
+        out[block] = entries_at(own, codes[block]) - to_numpy(xp.log(total) + top[:, 0])
+    return out
+
+
+def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
     """Return the slope of least loss without biases: the root of a rising derivative.
 
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``: where every label is the most
@@ -174,7 +185,7 @@ def fit_slope(loss: Loss, *, shrink: float = 0.0) -> float:
     return float(np.exp(at))
 
 
-def _newton_slope(loss: Loss, shrink: float) -> float | None:
+def _newton_slope(loss: Likelihood, shrink: float) -> float | None:
     """Newton's method for the logarithm of the slope; None where it goes astray."""
     at, (low, high) = 0.0, np.log(SLOPES)
     for _ in range(_MOST_STEPS):
@@ -188,59 +199,15 @@ def _newton_slope(loss: Loss, shrink: float) -> float | None:
     return None
 
 
-def _slope_derivatives(log_slope: float, loss: Loss, shrink: float) -> tuple[float, float]:
+def _slope_derivatives(log_slope: float, loss: Likelihood, shrink: float) -> tuple[float, float]:
     """First and second derivative of the loss by the logarithm of the slope."""
     slope = float(np.exp(log_slope))
     first, second = loss.slope_derivatives(slope)
     return slope * first + shrink * log_slope, slope * first + slope**2 * second + shrink
 
 
-def _slope_derivative(log_slope: float, loss: Loss, shrink: float) -> float:
+def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> float:
     return _slope_derivatives(log_slope, loss, shrink)[0]
-
-
-def fit_bias(
-    loss: Loss, ridge: float, start: tuple[float, np.ndarray], *, tol: float = 1e-7
-) -> tuple[float, np.ndarray]:
-    """Minimise ``loss + ridge / 2 * sum(bias**2)`` over slope and bias by L-BFGS-B.
-
-    Each unknown is measured in units of its standard error at `start`, so that the problem is
-    well conditioned and `tol`, the largest derivative at the end, means the same at any size.
-    """
-    by_slope, by_bias = loss.curvature(*start)
-    tiny = np.finfo(np.float64).eps * max(1.0, by_slope)
-    unit = 1 / np.sqrt(np.maximum(np.append(by_bias + ridge, by_slope), tiny))
-
-    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        bias, slope = (theta * unit)[:-1], float(theta[-1] * unit[-1])
-        value, d_slope, d_bias = loss.value_and_grad(slope, bias)
-        penalty = 0.5 * ridge * (bias @ bias)
-        return value + penalty, np.append(d_bias + ridge * bias, d_slope) * unit
-
-    limits = [(-MAX_BIAS, MAX_BIAS)] * by_bias.size + [SLOPES]
-    found = minimize(
-        objective,
-        np.append(start[1], start[0]) / unit,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.asarray(limits) / unit[:, None],
-        options={"gtol": tol, "ftol": 1e-15, "maxiter": 1000, "maxcor": 20},
-    )
-    theta = found.x * unit
-    return float(theta[-1]), theta[:-1]
-
-
-def ridge_path(loss: Likelihood, n_folds: int, ridges: np.ndarray = RIDGES) -> np.ndarray:
-    """Return the cross-validated log-loss of each of the `ridges`, which are strongest first."""
-    folds = stratified_folds(loss.codes, n_folds)
-    total = np.zeros(len(ridges))
-    for fold in range(n_folds):
-        train, test = loss.take(folds != fold), loss.take(folds == fold)
-        state = fit_slope(train), np.zeros(loss.log_p.shape[1])
-        for i, ridge in enumerate(ridges):
-            state = fit_bias(train, ridge, state, tol=1e-3)
-            total[i] += test.value_and_grad(*state)[0]
-    return total / loss.weight.sum()
 
 
 def stratified_folds(codes: np.ndarray, n_folds: int) -> np.ndarray:

@@ -15,16 +15,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from sklearn.utils import Tags
 
-from altnorm._base.arrays import Array, array_namespace, as_array, is_foreign, widest_float
-from altnorm.families.likelihood import SLOPES, Likelihood, fit_slope
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    is_foreign,
+    softmax,
+    to_numpy,
+    widest_float,
+)
+from altnorm._base.persistence import storable
+from altnorm._base.specs import array, declare, number
+from altnorm._base.validation import check_choice, check_integer
+from altnorm.families.base import FitData, SingleLabelPeer, labels_required
+from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
+from altnorm.families.descent import History, Point, descend
+from altnorm.families.likelihood import Likelihood, fit_slope, label_log_p, stratified_folds
 
 _LOWEST = -25.0  # exp(-25) is as good as impossible; below it there is only noise
-_TOLERANCE = 1e-3  # of the mean derivative, each unknown in units of its standard error
+
+# What one more step may still gain, per unit of weight.
+_LAST_GAIN, _ROUGH_GAIN = 1e-8, 3e-5
+_MAX_STEPS = 300
 
 
 class Affine(NamedTuple):
@@ -41,6 +62,14 @@ class Affine(NamedTuple):
         xp = array_namespace(log_p)
         rows = xp.clip(xp.astype(log_p, widest_float(log_p), copy=False), min=self.floor)
         return rows @ as_array(self.matrix.T, rows) + as_array(self.bias, rows)
+
+    def proba(self, log_p: Array) -> Array:
+        """Probabilities of rows of log-probabilities."""
+        return softmax(self.scores(log_p))
+
+    def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
+        """Log-probability of each row's label."""
+        return label_log_p(self.scores, log_p, codes)
 
 
 def log_floor(log_p: np.ndarray) -> float:
@@ -82,113 +111,317 @@ class _Penalty(NamedTuple):
 
     of: Callable[[np.ndarray, float], tuple[float, np.ndarray]]
     curvature: Callable[[int], np.ndarray]
+    is_quadratic: bool
 
 
 PENALTIES = {
-    "ridge": _Penalty(ridge_penalty, np.eye),
+    "ridge": _Penalty(ridge_penalty, np.eye, True),
     # But for the diagonal, which differs from class to class.
-    "cauchy": _Penalty(cauchy_penalty, lambda m: np.eye(m) + 1),
+    "cauchy": _Penalty(cauchy_penalty, lambda m: np.eye(m) + 1, False),
 }
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Rows, and the units in which the unknowns are measured."""
+class MatrixLoss:
+    """The weighted log loss as a function of slope, matrix and biases, packed in one vector.
 
-    base: np.ndarray  # (n, m) log-probabilities, each row's maximum 0
-    x: np.ndarray  # (n, m) the same, centred and scaled
+    The vector holds the slope, and for each class its row of the matrix followed by its bias.
+    """
+
+    x: np.ndarray  # (n, m + 1) log-probabilities, centred and scaled, and a column of ones
     codes: np.ndarray
     weight: np.ndarray
+    center: np.ndarray  # (m,)
+    scale: float
+    floor: float
+
+    @classmethod
+    def build(
+        cls, log_p: np.ndarray, codes: np.ndarray, weight: np.ndarray, *, rough: bool
+    ) -> MatrixLoss:
+        """Prepare clean data, in single precision if it need only be `rough`."""
+        used, floor = weight > 0, log_floor(log_p[weight > 0])
+        rows, weight = np.maximum(log_p[used].astype(np.float64), floor), weight[used]
+        center = np.average(rows, axis=0, weights=weight)
+        rows -= center
+        scale = math.sqrt(np.average((rows**2).mean(axis=1), weights=weight)) or 1.0
+        x = np.ones((rows.shape[0], rows.shape[1] + 1), np.float32 if rough else np.float64)
+        x[:, :-1] = rows / scale
+        return cls(x, codes[used], weight, center, scale, floor)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.center.size
+
+    @cached_property
+    def told(self) -> np.ndarray:
+        """Sums of the rows of each class (m, m + 1): all that labels say."""
+        entries = self.weight, (self.codes, np.arange(self.codes.size))
+        chosen = csr_array(entries, shape=(self.n_classes, self.codes.size))
+        return np.asarray(chosen @ self.x.astype(np.float64, copy=False))
+
+    def coefficients(self, theta: np.ndarray) -> np.ndarray:
+        """Weight of each column of `x` in the score of each class, slope included."""
+        m = self.n_classes
+        whole = theta[1:].reshape(m, m + 1).copy()
+        whole[:, m] += theta[0] * self.center
+        whole[np.arange(m), np.arange(m)] += theta[0] * self.scale
+        return whole
+
+    def affine(self, theta: np.ndarray) -> Affine:
+        """The same scores from log-probabilities as they are."""
+        whole = self.coefficients(theta)
+        matrix = whole[:, :-1] / self.scale
+        return Affine(matrix, whole[:, -1] - matrix @ self.center, self.floor)
+
+    def __call__(self, theta: np.ndarray) -> Point:
+        """Loss and derivative."""
+        whole = self.coefficients(theta)
+        value, seen = -float(np.vdot(whole, self.told)), np.zeros(whole.shape)
+        for log_total, expected in self._sums(np.ascontiguousarray(whole.T, self.x.dtype)):
+            value += log_total
+            seen += expected
+        seen -= self.told
+        by_slope = self.scale * np.trace(seen[:, :-1]) + self.center @ seen[:, -1]
+        return Point(theta, value, np.append(by_slope, seen))
+
+    def _sums(self, weights: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
+        """Yield, for blocks of rows, the sums of log-totals and of ``p`` times `x`, (m, m + 1)."""
+        ones = np.ones(self.n_classes, self.x.dtype)
+        for rows in block_slices(len(self.x), 16 * self.n_classes, self.x, cached=True):
+            x, weight = self.x[rows], self.weight[rows]
+            power = x @ weights
+            top = power.max(axis=1, keepdims=True)
+            power -= top
+            np.exp(power, out=power)
+            total = power @ ones
+            power *= (weight / total).astype(self.x.dtype)[:, None]
+            log_total = np.log(total.astype(np.float64)) + top[:, 0]
+            yield float(weight @ log_total), power.T @ x
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """A loss, where to start, and a rough Hessian there: that of the temperature fit.
+
+    The second moments of the rows are taken as the same for every class, so that one basis makes
+    them, and the penalty, diagonal for all classes and strengths.
+    """
+
+    loss: MatrixLoss
     penalty: _Penalty
-    ridge: float
-    slope_unit: float  # of the logarithm of the slope, which keeps it positive
-    bias_unit: np.ndarray  # (m,)
-    whitening: np.ndarray  # (m, m)
+    start: Point
+    by_slope: float
+    basis: np.ndarray  # (m + 1, m + 1)
+    curvature: np.ndarray  # (m + 1,) in that basis, the same for every class
 
-    def unpack(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Slope, biases and matrix."""
-        m = self.bias_unit.size
-        matrix = theta[m + 1 :].reshape(m, m) @ self.whitening
-        slope = float(np.exp(np.clip(theta[0] * self.slope_unit, *np.log(SLOPES))))
-        return slope, theta[1 : m + 1] * self.bias_unit, matrix
+    @classmethod
+    def begin(cls, loss: MatrixLoss, penalty: str) -> _Descent:
+        """Fit the slope, and see how the loss curves there."""
+        m, total = loss.n_classes, float(loss.weight.sum())
+        rows = loss.x[:, :m] * loss.x.dtype.type(loss.scale) + loss.center.astype(loss.x.dtype)
+        plain = Likelihood.build(rows, loss.codes, loss.weight, math.exp(loss.floor), rough=True)
+        slope = fit_slope(plain)
+        by_slope, by_bias = plain.curvature(slope, np.zeros(m))
+        weighted = loss.x * (loss.weight / total).astype(loss.x.dtype)[:, None]
+        held = np.eye(m + 1)
+        held[:m, :m] = PENALTIES[penalty].curvature(m)
+        moments, basis = eigh((weighted.T @ loss.x).astype(np.float64), held)
+        return cls(
+            loss,
+            PENALTIES[penalty],
+            start=loss(np.append(slope, np.zeros(m * (m + 1)))),
+            by_slope=max(by_slope, np.finfo(np.float64).eps * total),
+            basis=basis,
+            curvature=float(by_bias.mean()) * np.maximum(moments, 0),
+        )
 
-    def pack(self, slope: float, bias: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-        """The inverse of `unpack`."""
-        theta = np.linalg.solve(self.whitening.T, matrix.T).T
-        first = math.log(slope) / self.slope_unit
-        return np.concatenate([[first], bias / self.bias_unit, theta.ravel()])
+    def penalised(self, point: Point, strength: float, sign: float = 1.0) -> Point:
+        """Add the penalty to a point, or take it away again."""
+        m = self.loss.n_classes
+        matrix, bias = np.split(point.at[1:].reshape(m, m + 1), [m], axis=1)
+        value, gradient = self.penalty.of(matrix, strength)
+        value += 0.5 * strength * float(np.vdot(bias, bias))
+        both = np.append(0.0, np.hstack([gradient, strength * bias]))
+        return Point(point.at, point.value + sign * value, point.gradient + sign * both)
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Penalised loss and its derivative."""
-        slope, bias, matrix = self.unpack(theta)
-        rows = np.arange(self.codes.size)
-        scores = self.x @ matrix.T
-        scores += slope * self.base + bias
-        scores -= scores.max(axis=1, keepdims=True)
-        label = scores[rows, self.codes]
-        residual = np.exp(scores, out=scores)
-        total = residual.sum(axis=1)
-        penalty, by_penalty = self.penalty.of(matrix, self.ridge)
-        penalty += 0.5 * self.ridge * (bias @ bias)
-        value = self.weight @ (np.log(total) - label) + penalty
-        residual *= (self.weight / total)[:, None]
-        residual[rows, self.codes] -= self.weight
-        by_bias = residual.sum(axis=0) + self.ridge * bias
-        by_matrix = (residual.T @ self.x + by_penalty) @ self.whitening.T
-        by_slope = np.vdot(residual, self.base) * slope * self.slope_unit
-        gradient = [[by_slope], by_bias * self.bias_unit, by_matrix.ravel()]
-        return float(value), np.concatenate(gradient)
+    def _evaluate(self, strength: float, at: np.ndarray) -> Point:
+        return self.penalised(self.loss(at), strength)
+
+    def precondition(self, strength: float, gradient: np.ndarray) -> np.ndarray:
+        """Solve a system with the rough Hessian and its penalty."""
+        m = self.loss.n_classes
+        rows = gradient[1:].reshape(m, m + 1) @ self.basis
+        rows /= self.curvature + strength
+        return np.append(gradient[0] / self.by_slope, rows @ self.basis.T)
+
+    def walk(
+        self, strengths: Sequence[float], start: Point | None = None, *, gain: float = _ROUGH_GAIN
+    ) -> Iterator[Point]:
+        """Yield the fit at each strength, without its penalty, each started from the last one."""
+        here, before, history = start or self.start, 0.0, History()
+        for strength in strengths:
+            if self.penalty.is_quadratic:
+                free = np.append(0.0, np.ones(here.at.size - 1))
+                history.stiffen((strength - before) * free)
+            else:
+                history = History()
+            here = descend(
+                partial(self._evaluate, strength),
+                self.penalised(here, strength),
+                partial(self.precondition, strength),
+                history,
+                least_gain=gain * float(self.loss.weight.sum()),
+                max_steps=_MAX_STEPS,
+            )
+            here, before = self.penalised(here, strength, -1.0), strength
+            yield here
 
 
 def matrix_path(
-    log_p: np.ndarray,
+    log_p: Array,
     codes: np.ndarray,
     weight: np.ndarray,
-    ridges: Sequence[float],
+    strengths: Sequence[float],
     penalty: str = "ridge",
+    *,
+    rough: bool = False,
 ) -> Iterator[Affine]:
-    """Yield the fit at each of the `ridges`, strongest first, each started from the one before.
+    """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
 
     Unknowns are measured in units of their standard errors at the temperature fit: its curvature,
     taken as the same for every class, whitens the rows of the matrix. So a few dozen evaluations
-    suffice where the plain problem takes hundreds.
+    suffice where the plain problem takes hundreds. With `rough`, in single precision and as exactly
+    as cross-fitting needs it.
     """
-    kind, floor = PENALTIES[penalty], log_floor(log_p)
-    x = np.maximum(log_p.astype(np.float64, copy=False), floor)
-    loss = Likelihood.build(x, codes, weight, eps=math.exp(floor))
-    x, weight, codes = x[weight > 0], loss.weight, loss.codes
-    center = np.average(x, axis=0, weights=weight)
-    x = x - center
-    scale = math.sqrt(np.average((x**2).mean(axis=1), weights=weight)) or 1.0
-    x /= scale
-    m = center.size
-    slope, bias, matrix = fit_slope(loss), np.zeros(m), np.zeros((m, m))
-    by_slope, by_bias = loss.curvature(slope, bias)
-    second = (x * weight[:, None]).T @ x * (by_bias.mean() / weight.sum())
-    slope_unit = 1 / math.sqrt(max(slope**2 * by_slope, np.finfo(np.float64).eps))
-    for ridge in ridges:
-        curvature = second + ridge * kind.curvature(m)
-        whitening = np.linalg.inv(np.linalg.cholesky(curvature))
-        bias_unit = 1 / np.sqrt(by_bias + ridge)
-        units = slope_unit, bias_unit, whitening
-        problem = _Problem(loss.log_p, x, codes, weight, kind, ridge, *units)
-        slope, bias, matrix = _minimize(problem, slope, bias, matrix)
-        whole = matrix / scale
-        yield Affine(slope * np.eye(m) + whole, bias - whole @ center, floor)
+    loss = MatrixLoss.build(to_numpy(log_p), codes, weight, rough=rough)
+    descent = _Descent.begin(loss, penalty)
+    for point in descent.walk(strengths, gain=_ROUGH_GAIN if rough else _LAST_GAIN):
+        yield loss.affine(point.at)
 
 
-def _minimize(
-    problem: _Problem, slope: float, bias: np.ndarray, matrix: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    found = minimize(
-        problem,
-        problem.pack(slope, bias, matrix),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "gtol": _TOLERANCE * math.sqrt(problem.weight.sum()),
-            "ftol": 1e-9,
-            "maxiter": 300,
-        },
+def fit_matrix(
+    log_p: np.ndarray, codes: np.ndarray, weight: np.ndarray, strength: float, penalty: str
+) -> Affine:
+    """Return the fit at one strength, as exactly as rounding allows.
+
+    Only the last step need be exact. A ridge has one optimum, wherever one starts; the other
+    penalty has many, and the one at the end of a path is taken.
+    """
+    path = path_down_to(strength) if penalty == "cauchy" else [strength]
+    *_, near = _Descent.begin(MatrixLoss.build(log_p, codes, weight, rough=True), penalty).walk(
+        path
     )
-    return problem.unpack(found.x)
+    loss = MatrixLoss.build(log_p, codes, weight, rough=False)
+    descent = _Descent.begin(loss, penalty)
+    (found,) = descent.walk([strength], loss(near.at), gain=_LAST_GAIN)
+    return loss.affine(found.at)
+
+
+@storable
+class MatrixScaling(SingleLabelPeer):
+    r"""Matrix scaling: the score of each class is a penalised sum over all log-probabilities.
+
+    .. math:: p'_{i\cdot} = \operatorname{softmax}(s \log p_i + D \bar x_i + b),
+
+    as in [1]_, with :math:`\bar x_i` the log-probabilities, centred and divided by their overall
+    spread. Slope, matrix and biases minimise the log-loss on the validation labels plus
+    :math:`\frac{\lambda}{2} (\sum_{jl} D_{jl}^2 + \sum_j b_j^2)`. It repairs confusions of pairs of
+    classes, which no factor for each class can. Without the penalty it would learn the noise of
+    :math:`m^2` entries.
+
+    That penalty expects all entries to be of one size. Often a few pairs of classes are confused,
+    and the others are not; ``penalty="cauchy"`` expects that, and finds them with fewer labels. It
+    replaces :math:`\frac{\lambda}{2} \sum_{jl} D_{jl}^2` by
+
+    .. math:: \sum_{jl} \log\Bigl(1 + \frac{\lambda}{2} \delta_{jl}^2\Bigr),
+
+    with :math:`\delta_{jl} = D_{jl}` off the diagonal and :math:`\delta_{jj}` the sum of row
+    :math:`j`: the same for small entries, and little more for large ones than for medium ones.
+
+    Parameters
+    ----------
+    strength : float or "cv", default="cv"
+        Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
+        log-loss among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones
+        are left out once the loss has clearly risen.
+    penalty : {"ridge", "cauchy"}, default="ridge"
+        Whether many entries of the matrix are expected to matter, or few.
+    cv : int, default=5
+        Number of folds for ``strength="cv"``, dealt as by `BiasCorrectedTemperature`.
+    input : {"proba", "logits"}, default="proba"
+        What the columns hold.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (n_classes, n_classes)
+        Weight of each log-probability (columns) in the score of each class (rows), slope included.
+    bias_ : ndarray of shape (n_classes,)
+        Constants of the scores.
+    strength_ : float
+        The strength used.
+    floor_ : float
+        Smaller log-probabilities count as this one. So a class of probability 0 can get a positive
+        one.
+    classes_ : ndarray of shape (n_classes,)
+        The class each column stands for.
+
+    References
+    ----------
+    .. [1] Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks", ICML 2017; with
+       a ridge penalty: Kull et al., "Beyond temperature scaling", NeurIPS 2019.
+
+    Examples
+    --------
+    Class 2 is mistaken for class 1 whenever class 0 is improbable:
+
+    >>> import numpy as np
+    >>> from altnorm.families import MatrixScaling
+    >>> proba = np.array([[0.4, 0.5, 0.1], [0.1, 0.5, 0.4]] * 20)
+    >>> scaling = MatrixScaling(strength=1.0).fit(proba, [1, 2] * 20)
+    >>> scaling.predict(proba[:2])
+    array([1, 2])
+    """
+
+    any_library = True
+
+    _fitted = declare(
+        matrix_=array("f", ("m", "m"), -1e9, 1e9),
+        bias_=array("f", ("m",), -1e9, 1e9),
+        strength_=number(0, 1e300, above=True),
+        floor_=number(-1e3, 0),
+    )
+
+    def __init__(
+        self,
+        strength: float | str = "cv",
+        *,
+        penalty: str = "ridge",
+        cv: int = 5,
+        input: str = "proba",
+    ) -> None:
+        self.strength = strength
+        self.penalty = penalty
+        self.cv = cv
+        self.input = input
+
+    def _check_params(self) -> None:
+        check_strength(self.strength)
+        check_choice(self.penalty, "penalty", tuple(PENALTIES))
+        check_integer(self.cv, "cv", low=2)
+
+    def _fit(self, data: FitData) -> None:
+        known = data._replace(log_p=to_numpy(data.log_p)).known()
+        folds = stratified_folds(known[1], min(self.cv, known[1].size))
+        path = partial(matrix_path, penalty=self.penalty)
+        self.strength_ = choose_strength(self.strength, path, *known, folds)
+        fitted = fit_matrix(*known, self.strength_, self.penalty)
+        self.matrix_, self.bias_, self.floor_ = fitted
+
+    def _transform(self, log_p: Array) -> Array:
+        proba = Affine(self.matrix_, self.bias_, self.floor_).proba(log_p)
+        return array_namespace(log_p).astype(proba, log_p.dtype, copy=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        return labels_required(super().__sklearn_tags__())

@@ -1,4 +1,4 @@
-"""Peers that fit a temperature, and biases, to labels."""
+"""The base line, and a temperature for all rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import numpy as np
 from sklearn.utils import Tags
 
 from altnorm._base.arrays import Array
-from altnorm._base.errors import InputError
 from altnorm._base.persistence import storable
-from altnorm._base.specs import ABSENT, array, declare, number, table
-from altnorm._base.validation import check_choice, check_integer, check_positive
+from altnorm._base.specs import declare, number
 from altnorm.families.base import FitData, SingleLabelPeer, labels_required, tilt
-from altnorm.families.likelihood import RIDGES, Likelihood, fit_bias, fit_slope, ridge_path
+from altnorm.families.likelihood import Likelihood, fit_slope
 from altnorm.method.estimator import ProbabilityTransformer, read_input
 
 
@@ -116,7 +114,9 @@ class TemperatureScaling(SingleLabelPeer):
     _fitted = declare(temperature_=number(1e-9, 1e9))
 
     def _fit(self, data: FitData) -> None:
-        self.temperature_ = 1 / fit_slope(_likelihood(data))
+        eps = float(np.finfo(data.log_p.dtype).eps)
+        loss = Likelihood.build(data.log_p, data.labels, data.weight, eps)
+        self.temperature_ = 1 / fit_slope(loss)
 
     def predict(self, proba: Any) -> np.ndarray:
         """Return the most probable class of each row, which no temperature changes.
@@ -141,113 +141,3 @@ class TemperatureScaling(SingleLabelPeer):
 
     def __sklearn_tags__(self) -> Tags:
         return labels_required(super().__sklearn_tags__())
-
-
-@storable
-class BiasCorrectedTemperature(SingleLabelPeer):
-    r"""Bias-corrected temperature scaling, BCTS: one temperature and a bias for each class.
-
-    .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j)
-
-    as in [1]_, with :math:`T` and :math:`b` minimising the ridge-penalised log-loss on the
-    validation labels,
-
-    .. math:: -\sum_i w_i \log p'_{i y_i} + \frac{\lambda}{2} \sum_j b_j^2 .
-
-    The penalty is ours: many classes have few validation rows, and unpenalised biases follow
-    their noise. :math:`1/\lambda` is the variance expected of the biases, so a strength keeps its
-    meaning as rows are added. A class without validation rows gets a finite negative bias.
-
-    Parameters
-    ----------
-    ridge : float or "cv", default="cv"
-        The strength :math:`\lambda`. With "cv" it is the one of least cross-validated log-loss
-        among 13 from 10,000 down to 0.01; of equally good ones the strongest. With 0 biases are
-        held within [-30, 30].
-    cv : int, default=5
-        Number of folds for ``ridge="cv"``. The rows of each class are dealt in turn to the folds;
-        no class needs a minimum number of rows.
-    input : {"proba", "logits"}, default="proba"
-        What the columns hold.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class each column stands for.
-    temperature_ : float
-        The temperature.
-    bias_ : ndarray of shape (n_classes,)
-        The biases; their sum is 0.
-    ridge_ : float
-        The strength used.
-    cv_results_ : dict of ndarrays
-        With ``ridge="cv"`` only: each "ridge" tried and its "log_loss" (mean over held-out rows).
-
-    See Also
-    --------
-    TemperatureScaling : The same without biases; it says how zeros are treated.
-
-    References
-    ----------
-    .. [1] Alexandari, Kundaje, Shrikumar, "Maximum likelihood with bias-corrected calibration is
-       hard-to-beat at label shift adaptation", ICML 2020.
-
-    Examples
-    --------
-    >>> from altnorm.families import BiasCorrectedTemperature
-    >>> proba = [[0.8, 0.2], [0.8, 0.2], [0.6, 0.4], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]]
-    >>> bcts = BiasCorrectedTemperature(ridge=0.1).fit(proba, [0, 0, 1, 1, 0, 1])
-    >>> bcts.bias_.round(2)
-    array([-1.11,  1.11])
-    >>> bcts.predict([[0.6, 0.4]])
-    array([1])
-    """
-
-    _fitted = declare(
-        temperature_=number(1e-9, 1e9),
-        bias_=array("f", ("m",), -1e9, 1e9),
-        ridge_=number(0),
-        cv_results_=table() | ABSENT,
-    )
-
-    def __init__(self, ridge: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
-        self.ridge = ridge
-        self.cv = cv
-        self.input = input
-
-    def _fit(self, data: FitData) -> None:
-        loss = _likelihood(data)
-        self.ridge_ = self._choose_ridge(loss)
-        # The best temperature without biases: few steps are left from there.
-        start = fit_slope(loss), np.zeros(self.classes_.size)
-        slope, bias = fit_bias(loss, self.ridge_, start)
-        # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.
-        self.temperature_, self.bias_ = 1 / slope, bias - bias.mean()
-
-    def _choose_ridge(self, loss: Likelihood) -> float:
-        if not isinstance(self.ridge, str):
-            return check_positive(self.ridge, "ridge", zero=True)
-        check_choice(self.ridge, "ridge", ("cv",))
-        n_folds = min(check_integer(self.cv, "cv", low=2), loss.codes.size)
-        if n_folds < 2:
-            raise InputError(
-                "ridge='cv' needs at least 2 rows of positive weight",
-                "there is only n_samples=1",
-                "Pass a number, for example ridge=1.0.",
-                code="parameter",
-            )
-        log_loss = ridge_path(loss, n_folds)
-        self.cv_results_ = {"ridge": RIDGES.copy(), "log_loss": log_loss}
-        # Strongest first, so that of equally good ones the strongest is taken.
-        return float(RIDGES[np.argmin(log_loss)])
-
-    def _transform(self, log_p: np.ndarray) -> np.ndarray:
-        return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)
-
-    def __sklearn_tags__(self) -> Tags:
-        return labels_required(super().__sklearn_tags__())
-
-
-def _likelihood(data: FitData) -> Likelihood:
-    eps = float(np.finfo(data.log_p.dtype).eps)
-    return Likelihood.build(data.log_p, data.labels, data.weight, eps)

@@ -1,4 +1,6 @@
-"""ShrunkBias and MatrixScaling: the penalised optimum, its limits, and what they can repair."""
+"""MatrixScaling: the penalised optimum, its limits, and what it can repair."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -7,16 +9,11 @@ from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from altnorm._base.errors import InputError
+from altnorm.families.bias import bias_path
+from altnorm.families.crossfit import STRENGTHS, cross_fit, is_past_best
 from altnorm.families.likelihood import stratified_folds
-from altnorm.families.matrix import cauchy_penalty, log_floor
-from altnorm.families.shrunk import RIDGE_PATH
-from altnorm.peers import (
-    BiasCorrectedTemperature,
-    MatrixScaling,
-    ShrunkBias,
-    TemperatureScaling,
-)
-from tests.problems import planted
+from altnorm.families.matrix import cauchy_penalty, log_floor, matrix_path
+from altnorm.peers import BiasCorrectedTemperature, MatrixScaling, TemperatureScaling
 
 NEAR = 1e-4  # of the penalised loss per row: optimisers stop
 
@@ -28,11 +25,11 @@ def draw(n=300, m=3, seed=0):
     return softmax(z, axis=1), y
 
 
-def few_confusions(ridge):
-    return MatrixScaling(ridge, penalty="cauchy")
+def few_confusions(strength):
+    return MatrixScaling(strength, penalty="cauchy")
 
 
-def matrix_loss(theta, proba, y, weight, ridge, penalty):
+def matrix_loss(theta, proba, y, weight, strength, penalty):
     """The penalised loss as the docstring has it, from scratch."""
     m = proba.shape[1]
     x = np.log(proba)
@@ -41,22 +38,22 @@ def matrix_loss(theta, proba, y, weight, ridge, penalty):
     slope, bias, matrix = theta[0], theta[1 : m + 1], theta[m + 1 :].reshape(m, m)
     log_p = log_softmax(slope * x + centred @ matrix.T + bias, axis=1)
     loss = -weight @ log_p[np.arange(len(y)), y]
-    loss += 0.5 * ridge * bias @ bias
+    loss += 0.5 * strength * bias @ bias
     if penalty == "ridge":
-        return loss + 0.5 * ridge * (matrix**2).sum()
+        return loss + 0.5 * strength * (matrix**2).sum()
     penalised = np.append(matrix[~np.eye(m, dtype=bool)], matrix.sum(axis=1))
-    return loss + np.log(1 + 0.5 * ridge * penalised**2).sum()
+    return loss + np.log(1 + 0.5 * strength * penalised**2).sum()
 
 
-@pytest.mark.parametrize("ridge", [64.0, 4.0, 0.25])
+@pytest.mark.parametrize("strength", [64.0, 4.0, 0.25])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("penalty", ["ridge", "cauchy"])
-def test_the_matrix_is_the_penalised_optimum(ridge, weighted, penalty):
+def test_the_matrix_is_the_penalised_optimum(strength, weighted, penalty):
     proba, y = draw()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
     start = np.concatenate([[1.0], np.zeros(3 + 9)])
-    best = minimize(matrix_loss, start, (proba, y, weight, ridge, penalty), method="BFGS")
-    fitted = MatrixScaling(ridge, penalty=penalty)
+    best = minimize(matrix_loss, start, (proba, y, weight, strength, penalty), method="BFGS")
+    fitted = MatrixScaling(strength, penalty=penalty)
     fitted.fit(proba, y, sample_weight=weight if weighted else None)
     slope, bias, matrix = best.x[0], best.x[1:4], best.x[4:].reshape(3, 3)
     x = np.log(proba)
@@ -72,54 +69,26 @@ def test_a_strong_penalty_leaves_the_temperature():
     proba, y = draw()
     temperature = TemperatureScaling().fit(proba, y)
     matrices = (MatrixScaling(1e9, penalty=penalty) for penalty in ("ridge", "cauchy"))
-    for strong in (*matrices, ShrunkBias("labels", np.inf)):
+    for strong in matrices:
         np.testing.assert_allclose(
             strong.fit(proba, y).transform(proba), temperature.transform(proba), atol=1e-3
         )
 
 
-def test_shrunk_towards_zero_is_bcts():
-    proba, y = planted(500)
-    ours = ShrunkBias("labels", 4.0).fit(proba, y)
-    bcts = BiasCorrectedTemperature(ridge=4.0).fit(proba, y)
-    assert ours.temperature_ == pytest.approx(bcts.temperature_, rel=1e-2)
-    np.testing.assert_allclose(ours.bias_, bcts.bias_, atol=2e-2)
-
-
-def test_shrunk_towards_the_prior_needs_no_labels_in_the_limit():
-    """With an infinite penalty the weights are prior over mean prediction, then a temperature."""
-    proba, y = planted(500)
-    prior = np.array([0.1, 0.2, 0.3, 0.4])
-    ours = ShrunkBias("prior", np.inf, prior=prior).fit(proba, y)
-    weights = proba * prior / proba.mean(axis=0)
-    weights /= weights.sum(axis=1, keepdims=True)
-    expected = TemperatureScaling().fit(weights, y).transform(weights)
-    np.testing.assert_allclose(ours.transform(proba), expected, atol=1e-6)
-
-
-def test_a_class_without_labels_is_not_favoured():
-    proba, y = draw(m=4)
-    seen = y < 3
-    fitted = ShrunkBias("prior", np.inf, prior="uniform").fit(proba[seen], y[seen])
-    weights = fitted.bias_ * fitted.temperature_  # of one alternating normalization
-    own = np.log(0.25 / proba[seen].mean(axis=0))
-    assert weights[3] - weights[:3].mean() < own[3] - own[:3].mean()
-
-
-@pytest.mark.parametrize("kind", [ShrunkBias, MatrixScaling, few_confusions])
+@pytest.mark.parametrize("kind", [MatrixScaling, few_confusions])
 def test_classes_in_another_order(kind):
     proba, y = draw(m=4)
     order = np.array([2, 0, 3, 1])
-    plain = kind(ridge=4.0).fit(proba, y).transform(proba)
-    swapped = kind(ridge=4.0).fit(proba[:, order], np.argsort(order)[y]).transform(proba[:, order])
+    plain = kind(4.0).fit(proba, y).transform(proba)
+    swapped = kind(4.0).fit(proba[:, order], np.argsort(order)[y]).transform(proba[:, order])
     np.testing.assert_allclose(swapped, plain[:, order], atol=2e-3)
 
 
-@pytest.mark.parametrize("kind", [ShrunkBias, MatrixScaling])
+@pytest.mark.parametrize("kind", [MatrixScaling, few_confusions])
 def test_a_weight_of_two_is_a_row_twice(kind):
     proba, y = draw(100)
     weight = np.random.default_rng(2).integers(0, 3, 100)
-    once = kind(ridge=4.0, **({"prior": "uniform"} if kind is ShrunkBias else {}))
+    once = kind(4.0)
     weighted = once.fit(proba, y, sample_weight=weight).transform(proba)
     repeated = once.fit(proba.repeat(weight, axis=0), y.repeat(weight)).transform(proba)
     np.testing.assert_allclose(weighted, repeated, atol=2e-3)
@@ -160,7 +129,7 @@ def test_few_labels_find_the_pairs_that_are_confused():
 def test_confused_pairs_are_repaired_with_few_labels():
     y, _, proba = leaking(300)
     few = few_confusions(64.0).fit(proba, y)
-    ridges = [MatrixScaling(ridge).fit(proba, y) for ridge in RIDGE_PATH]
+    ridges = [MatrixScaling(strength).fit(proba, y) for strength in STRENGTHS]
     y, z, proba = leaking(5000, seed=1)
     reported, fair, repaired = (
         (p.argmax(axis=1) == y).mean() for p in (proba, z, few.transform(proba))
@@ -196,26 +165,75 @@ def test_zeros_are_less_than_the_smallest_share():
 
 def test_wrong_settings():
     proba, y = draw(30)
-    with pytest.raises(InputError, match="`ridge` must be a finite number greater than 0"):
+    with pytest.raises(InputError, match="`strength` must be a finite number greater than 0"):
         MatrixScaling(0.0).fit(proba, y)
     with pytest.raises(InputError, match=r"`penalty` must be .* it is 'lasso'"):
         MatrixScaling(1.0, penalty="lasso").fit(proba, y)
-    with pytest.raises(InputError, match=r"`member` must be .* it is 'can'"):
-        ShrunkBias("can").fit(proba, y)
 
 
 @pytest.mark.parametrize("penalty", ["ridge", "cauchy"])
-def test_the_ridge_is_the_best_by_cross_validation(penalty):
+def test_the_strength_is_the_best_by_cross_validation(penalty):
     """Against a loop that fits every penalty on its own."""
     proba, y = draw(200, m=4)
     folds = stratified_folds(y, 3)
     losses = {}
-    for ridge in RIDGE_PATH:
+    for strength in STRENGTHS:
         after = np.empty_like(proba)
         for k in range(3):
-            known = MatrixScaling(ridge, penalty=penalty).fit(proba[folds != k], y[folds != k])
+            known = MatrixScaling(strength, penalty=penalty).fit(proba[folds != k], y[folds != k])
             after[folds == k] = known.transform(proba[folds == k])
-        losses[ridge] = log_loss(y, after)
-    found = MatrixScaling(cv=3, penalty=penalty).fit(proba, y).ridge_
+        losses[strength] = log_loss(y, after)
+    found = MatrixScaling(cv=3, penalty=penalty).fit(proba, y).strength_
     assert losses[found] == pytest.approx(min(losses.values()), abs=1e-3)
     assert max(losses.values()) > min(losses.values()) + 0.01
+
+
+@pytest.mark.parametrize("penalty", ["ridge", "cauchy"])
+def test_rough_fits_cost_the_cross_fitted_loss_little(penalty):
+    """Each fold and strength fitted exactly and on its own, by another optimiser."""
+    proba, y = draw(400, m=3, seed=1)
+    weight, folds = np.ones(400), np.arange(400) % 4
+    path = partial(matrix_path, penalty=penalty)
+    found = cross_fit(path, np.log(proba), y, weight, folds, [16.0, 4.0])
+    for k, strength in enumerate(found.strengths):
+        expected = np.empty(400)
+        for fold in range(4):
+            out, x = folds != fold, np.log(proba)
+            known = proba[out], y[out], weight[out], strength, penalty
+            best = minimize(matrix_loss, np.append(1.0, np.zeros(12)), known, method="BFGS").x
+            center = x[out].mean(axis=0)
+            centred = (x - center) / np.sqrt(((x[out] - center) ** 2).mean())
+            scores = best[0] * x + centred @ best[4:].reshape(3, 3).T + best[1:4]
+            own = log_softmax(scores, axis=1)[np.arange(400), y]
+            expected[~out] = own[~out]
+        assert found.log_loss(weight)[k] == pytest.approx(-expected.mean(), rel=2e-3)
+    own = found.proba(0, np.log(proba))[np.arange(400), y]
+    np.testing.assert_allclose(np.log(own), found.label_log_p[0], rtol=1e-9)
+
+
+def test_no_fit_sees_the_labels_of_its_fold():
+    """Not even by where it starts, or how it steps: other labels there change no bit of it."""
+    proba, y = draw(200, m=4)
+    folds = np.arange(200) % 5
+    other = np.where(folds == 2, (y + 1) % 4, y)
+    for path in (bias_path, matrix_path, partial(matrix_path, penalty="cauchy")):
+        fits = [
+            cross_fit(path, np.log(proba), labels, np.ones(200), folds, [64.0, 4.0]).fits
+            for labels in (y, other)
+        ]
+        for one, two in zip(*fits, strict=True):
+            for before, after in zip(one[2], two[2], strict=True):
+                np.testing.assert_array_equal(before, after)
+
+
+def test_a_path_ends_where_the_loss_has_clearly_risen():
+    """Clearly: by two standard errors. Or twice in a row, by however little."""
+    weight, noise = np.ones(100), np.tile([1.0, -1.0], 50)
+    best = np.full(100, -1.0)
+    slightly, more = best + noise - 0.1, best - noise - 0.2  # one error is 0.1
+    assert not is_past_best([best], weight)
+    assert not is_past_best([best, best + 1], weight)
+    assert is_past_best([best, best + noise - 0.3], weight)
+    assert not is_past_best([best, slightly], weight)
+    assert is_past_best([best, slightly, more], weight)
+    assert not is_past_best([slightly, best, more], weight)
