@@ -67,7 +67,7 @@ def one_by_one(dealing, setting):
         if isinstance(setting, BiasSetting):
             peer = ShrunkBias(setting.member, setting.ridge, prior=outside.prior)
         else:
-            peer = MatrixScaling(**setting._asdict())
+            peer = MatrixScaling(setting.ridge, penalty=setting.penalty)
         peer.fit(data.proba[rows], data.labels[rows], sample_weight=outside.weight[rows])
         out[inside] = peer.transform(data.proba[inside])
     return out

@@ -25,8 +25,8 @@ from altnorm.families.likelihood import (
 )
 
 # Largest derivative, in units of standard errors, and least share by which the loss still falls.
-_EXACT = {"gtol": 1e-7, "ftol": 1e-15}
-_ROUGH = {"gtol": 1e-2, "ftol": 1e-6}
+_EXACT = {"gtol": 1e-5, "ftol": 1e-13}
+_ROUGH = {"gtol": 1e-2, "ftol": 1e-5}
 
 
 class Tilt(NamedTuple):

@@ -175,16 +175,17 @@ def labelwise_path(
     :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. With `rough`, as exactly as cross-fitting needs it.
     """
     limit, used = odds_limit(logits), weight > 0
-    rows = np.clip(logits[used].astype(np.float64), -limit, limit)
+    rows = np.clip(logits[used], -limit, limit, dtype=np.float64)
     center = float(np.average(rows.mean(axis=1), weights=weight[used]))
     rows -= center
     scale = float(np.sqrt(np.average((rows**2).mean(axis=1), weights=weight[used]))) or 1.0
     rows /= scale
-    loss = _Loss.build(rows, y[used], weight[used])
+    loss = _Loss.build(rows, y[used], weight[used], np.float32 if rough else np.float64)
+    n_labels, rows = rows.shape[1], np.empty(0)  # the loss has a copy
     unchanged = np.array([[scale], [center]])
     gain = _ROUGH_GAIN if rough else _LAST_GAIN
     common = _newton(loss.pooled(), unchanged, unchanged, _COMMON_STRENGTH, gain)
-    theta = start = np.repeat(common, rows.shape[1], axis=1)
+    theta = start = np.repeat(common, n_labels, axis=1)
     for strength in strengths:
         theta = _newton(loss, theta, start, strength, gain)
         slope, bias = theta[0] / scale, theta[1]
@@ -200,9 +201,12 @@ class _Loss(NamedTuple):
     together: bool = False
 
     @classmethod
-    def build(cls, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> _Loss:
-        have = y * weight[:, None]
-        return cls(rows, weight, np.stack([(have * rows).sum(axis=0), have.sum(axis=0)]))
+    def build(
+        cls, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, dtype: type[np.floating]
+    ) -> _Loss:
+        """Prepare clean data; sums over rows are computed in `dtype`."""
+        told = np.stack([np.einsum("i,ij,ij->j", weight, y, rows), weight @ y])
+        return cls(rows.astype(dtype, copy=False), weight.astype(dtype), told)
 
     def pooled(self) -> _Loss:
         """The loss of one slope and one intercept for all labels."""
@@ -222,10 +226,11 @@ class _Loss(NamedTuple):
 
 def _block_sums(rows: np.ndarray, weight: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Sums over rows (6, m): softplus; p x, p; v x x, v x, v with v = p (1 - p)."""
+    theta = theta.astype(rows.dtype, copy=False)
     scores = rows * theta[0] + theta[1]
     small = np.exp(-np.abs(scores))
     softplus = np.log1p(small) + np.maximum(scores, 0)
-    p = np.where(scores >= 0, 1.0, small) / (1 + small)
+    p = np.where(scores >= 0, rows.dtype.type(1), small) / (1 + small)
     v = p * (1 - p)
     by_slope = v * rows
     parts = softplus, p * rows, p, by_slope * rows, by_slope, v
@@ -240,6 +245,7 @@ def _newton(
     The loss is convex and a step that makes a label's loss worse is halved, so this cannot fail.
     """
     enough = last_gain * float(loss.weight.sum())
+    rounding = 16 * np.finfo(loss.rows.dtype).eps
     value, gradient, bend = _penalised(loss, theta, target, strength)
     step = _newton_step(gradient, bend)
     for _ in range(_MOST_STEPS):
@@ -248,7 +254,7 @@ def _newton(
             break
         step = np.where(open_, step, 0.0)
         after = _penalised(loss, theta + step, target, strength)
-        worse = open_ & ~(after[0] <= value)
+        worse = open_ & ~(after[0] <= value + rounding * np.abs(value))
         theta = np.where(worse, theta, theta + step)
         value, gradient, bend = (
             np.where(worse, old, new)

@@ -64,12 +64,13 @@ class Likelihood:
 
         With `rough`, rows are held, and sums over them computed, in single precision.
         """
-        used = weight > 0
-        codes, xp = codes[used], array_namespace(log_p)
+        used, xp, m = np.flatnonzero(weight > 0), array_namespace(log_p), log_p.shape[1]
         dtype = xp.float32 if rough else widest_float(log_p)
-        own = xp.astype(take_rows(log_p, used), dtype)
-        for rows in block_slices(codes.size, 24 * own.shape[1], own, cached=True):
-            own = scatter(own, (rows, slice(None)), _shifted(own[rows, :], codes[rows], eps))
+        codes, own = codes[used], xp.empty((used.size, m), dtype=dtype, device=device(log_p))
+        # In blocks, so that there is only one copy of the rows, in the precision it has to have.
+        for rows in block_slices(used.size, 24 * m, own, cached=True):
+            block = xp.astype(take_rows(log_p, used[rows]), dtype, copy=False)
+            own = scatter(own, (rows, slice(None)), _shifted(block, codes[rows], eps))
         return cls(own, codes, weight[used])
 
     def take(self, rows: np.ndarray) -> Likelihood:
