@@ -27,7 +27,6 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm.adjuster.alternating_paths import Setting, fit_alternating, make_paths
-from altnorm.adjuster.shim import bias_path, matrix_path
 from altnorm.adjuster.validation import Validation
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.families import (
@@ -36,9 +35,11 @@ from altnorm.families import (
     LabelwiseScaling,
     MatrixScaling,
 )
+from altnorm.families.bias import bias_path
 from altnorm.families.crossfit import STRENGTHS, CrossFit, Path, cross_fit
 from altnorm.families.labelwise import labelwise_path
 from altnorm.families.likelihood import Likelihood, fit_slope
+from altnorm.families.matrix import matrix_path
 
 FAMILIES = ("alternating", "bias", "matrix")
 """The families that a user may choose from; a temperature always competes."""
@@ -327,14 +328,20 @@ class Tempered(NamedTuple):
 
 
 def temperature_path(
-    rows: Array, labels: np.ndarray, weight: np.ndarray, strengths: Sequence[float], *, kind: bool
+    rows: Array,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    strengths: Sequence[float],
+    *,
+    kind: bool,
+    rough: bool = False,
 ) -> Iterator[Tempered]:
     """Yield the one fit of a temperature; it has no penalty to choose."""
     if kind:  # every label of a row is a row of two classes
         weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
         rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
     eps = float(array_namespace(rows).finfo(rows.dtype).eps)
-    loss = Likelihood.build(rows, labels, weight, eps)
+    loss = Likelihood.build(rows, labels, weight, eps, rough=rough)
     for _ in strengths:
         slope = fit_slope(loss)
         yield Tempered(fit_slope(loss, shrink=SHARPENING_SHRINKAGE) if slope > 1 else slope, kind)

@@ -17,6 +17,7 @@ from altnorm._base.arrays import (
     log_softmax,
     quiet,
     softmax,
+    take_rows,
 )
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_choice, check_weight
