@@ -11,7 +11,7 @@ from scipy.special import softmax
 from altnorm import ambiguity
 from altnorm.io.datasets import DEMO_FILE, decode_log_proba, load_demo
 from altnorm.io.predictions import Predictions
-from altnorm.peers import ShrunkBias
+from altnorm.peers import BiasCorrectedTemperature
 from experiments.demo_data.__main__ import DOWNLOAD, encode_log_proba, load_clinc150
 from experiments.demo_data.transfer import measure
 
@@ -79,8 +79,8 @@ def biased_part(towards, seed):
 def test_an_adjustment_transfers_between_parts_only_if_they_are_alike():
     alike = {"a": biased_part(0, 0), "b": biased_part(0, 1)}
     other = {"a": biased_part(0, 0), "b": biased_part(1, 1)}
-    gains = measure(alike, ShrunkBias)
+    gains = measure(alike, BiasCorrectedTemperature)
     assert min(gains.values()) > 5
     assert gains["a", "b"] == pytest.approx(gains["b", "b"], abs=3)
-    gains = measure(other, ShrunkBias)
+    gains = measure(other, BiasCorrectedTemperature)
     assert gains["a", "b"] < 0 < gains["b", "b"]

@@ -15,7 +15,6 @@ from altnorm.method.reference import (
     reference_mask,
     shrink_frequencies,
 )
-from altnorm.peers import ShrunkBias
 from tests.oracle import draw_rows
 
 EXACT = 1e-12
@@ -155,8 +154,6 @@ def test_a_word_for_the_prior_means_the_same_to_every_estimator(prior, expected)
     np.testing.assert_allclose(class_prior(CODES, 3, prior), expected, rtol=EXACT)
     fitted = AlternatingNormalizer(prior=prior).fit(proba, CODES)
     np.testing.assert_allclose(fitted.prior_, expected, rtol=EXACT)
-    word, numbers = (ShrunkBias(prior=q).fit(proba, CODES) for q in (prior, expected))
-    np.testing.assert_allclose(word.bias_, numbers.bias_, rtol=1e-9)
 
 
 def test_the_prior_without_labels():

@@ -9,7 +9,7 @@ from altnorm._base.rounding import find_rounding
 from altnorm._base.validation import check_proba
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
-from altnorm.peers import Identity, ShrunkBias
+from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.commands import CLASSES, QUICK, draw, out, run, table
 from tests.libraries import LIBRARIES
 
@@ -100,7 +100,7 @@ def test_functions_and_estimators_take_them():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("method", [AlternatingNormalizer(), ShrunkBias(), Identity()], ids=str)
+@pytest.mark.parametrize("method", [AlternatingNormalizer(), BiasCorrectedTemperature(16.0), Identity()], ids=str)
 def test_one_warning_is_enough(library, method):
     """`fit` and `explain` read their rows for two purposes."""
     rows, y = wide(m=6).round(3), np.arange(200) % 6

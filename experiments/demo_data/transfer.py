@@ -15,7 +15,7 @@ import numpy as np
 
 from altnorm import load_demo
 from altnorm.io.predictions import Predictions
-from altnorm.peers import MatrixScaling, ShrunkBias
+from altnorm.peers import BiasCorrectedTemperature, MatrixScaling
 from experiments._output import markdown_table
 
 __all__ = ["main", "measure"]
@@ -24,7 +24,7 @@ PER_CLASS = 10
 N_HALVINGS = 5
 METHODS: dict[str, Callable[[], Any]] = {
     "matrix": lambda: MatrixScaling(16.0),
-    "bias": ShrunkBias,
+    "bias": lambda: BiasCorrectedTemperature(16.0),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from altnorm import Adjuster
 from altnorm.balance.label_shift import Profile, balance_of_counts, profile_rows, take_in
 from altnorm.balance.shift import judge_shift
-from altnorm.peers import ShrunkBias
+from altnorm.peers import BiasCorrectedTemperature
 from experiments._methods import LabelShiftEM
 from experiments.label_shift.informed import informed_balance
 from experiments.label_shift.worlds import WORLDS, draw_world
@@ -258,7 +258,7 @@ def _simulated(
     balance: np.ndarray,
 ) -> Simulated:
     """As `adapt` does where nothing was adopted; without the search, which takes longer."""
-    calibrator = ShrunkBias("labels", 1.0).fit(val, val_y)
+    calibrator = BiasCorrectedTemperature(1.0).fit(val, val_y)
     profile = profile_rows(calibrator.transform(val), val_y)
     new = calibrator.transform(proba)
     found = judge_shift(profile, take_in(profile, new))

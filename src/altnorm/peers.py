@@ -6,7 +6,6 @@ from altnorm.families import (
     Identity,
     LabelThresholds,
     MatrixScaling,
-    ShrunkBias,
     TemperatureScaling,
 )
 
@@ -16,6 +15,5 @@ __all__ = [
     "Identity",
     "LabelThresholds",
     "MatrixScaling",
-    "ShrunkBias",
     "TemperatureScaling",
 ]

@@ -48,7 +48,6 @@ API = (
             "peers.Identity",
             "peers.TemperatureScaling",
             "peers.BiasCorrectedTemperature",
-            "peers.ShrunkBias",
             "peers.MatrixScaling",
             "peers.BatchCalibration",
             "peers.LabelThresholds",

@@ -46,7 +46,7 @@ _DOES = {
     "none": "decides for its purpose",
 }
 
-_STRONG, _WEAK = 16.0, 1.0  # penalties on the paths of `altnorm.families.shrunk`
+_STRONG, _WEAK = 16.0, 1.0  # penalties on the paths of `altnorm.families.crossfit`
 
 
 @dataclass(frozen=True)

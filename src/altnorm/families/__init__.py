@@ -1,17 +1,16 @@
 """The methods a careful user compares alternating normalization with, behind the same interface.
 
 For classes that exclude one another: `Identity`, `TemperatureScaling`,
-`BiasCorrectedTemperature`, `ShrunkBias`, `BatchCalibration`; each returns
-``softmax(log p / temperature + bias)`` and they differ in how they come by the two; `MatrixScaling`
-puts a matrix in the place of the temperature. For several labels per row: `LabelThresholds` and,
-for probabilities, `LabelwiseScaling`.
+`BiasCorrectedTemperature`, `BatchCalibration`; each returns ``softmax(log p / temperature + bias)``
+and they differ in how they come by the two; `MatrixScaling` puts a matrix in the place of the
+temperature. For several labels per row: `LabelThresholds` and, for probabilities,
+`LabelwiseScaling`.
 """
 
 from altnorm.families.bias import BiasCorrectedTemperature
 from altnorm.families.labelwise import LabelwiseScaling
 from altnorm.families.matrix import MatrixScaling
 from altnorm.families.priors import BatchCalibration
-from altnorm.families.shrunk import ShrunkBias
 from altnorm.families.temperature import Identity, TemperatureScaling
 from altnorm.families.thresholds import LabelThresholds
 
@@ -22,6 +21,5 @@ __all__ = [
     "LabelThresholds",
     "LabelwiseScaling",
     "MatrixScaling",
-    "ShrunkBias",
     "TemperatureScaling",
 ]
