@@ -264,9 +264,9 @@ def test_explain_tells_what_predict_changes(peer):
 
 
 @every
-def test_check_tells_new_predictions_from_those_at_fit(peer):
+def test_drift_tells_new_predictions_from_those_at_fit(peer):
     proba, y = data_for(peer)
     fitted = clone(peer).fit(proba, y)
-    assert not fitted.check(proba).drifted
+    assert not fitted.drift(proba).drifted
     flat = np.tile(np.asarray(proba).mean(axis=0), (500, 1))  # all alike, and all in doubt
-    assert fitted.check(flat).doubt_now != fitted.check(proba).doubt_now
+    assert fitted.drift(flat).doubt_now != fitted.drift(proba).doubt_now
