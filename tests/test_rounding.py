@@ -100,7 +100,9 @@ def test_functions_and_estimators_take_them():
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("method", [AlternatingNormalizer(), BiasCorrectedTemperature(16.0), Identity()], ids=str)
+@pytest.mark.parametrize(
+    "method", [AlternatingNormalizer(), BiasCorrectedTemperature(16.0), Identity()], ids=str
+)
 def test_one_warning_is_enough(library, method):
     """`fit` and `explain` read their rows for two purposes."""
     rows, y = wide(m=6).round(3), np.arange(200) % 6

@@ -4,13 +4,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.special import softmax
-from sklearn import config_context
-
 from altnorm.adjuster.calibration import try_calibrations
 from altnorm.adjuster.families import AlternatingFamily, BiasFamily, MatrixFamily
 from altnorm.adjuster.folds import Dealing, Validation
 from altnorm.adjuster.settings import BiasSetting, Grid, MatrixSetting, Setting
+from scipy.special import softmax
+from sklearn import config_context
+
 from altnorm.evidence.scores import SINGLE_LABEL
 from altnorm.method.kinds import resolve_kind
 from altnorm.peers import MatrixScaling, ShrunkBias

@@ -68,9 +68,10 @@ def verdict_line(verdict: Verdict) -> str:
         lower = ", lower is better" if numbers.lower else ""
         parts = [
             f"{start} {numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}, "
-            f"{_evidence(verdict, numbers)})",
-            change_words(verdict),
+            f"{_evidence(verdict, numbers)})"
         ]
+        if verdict.n_changed or not numbers.lower:  # probabilities may change without a decision
+            parts.append(change_words(verdict))
     parts += remarks(verdict)
     if result == "not_adopted":
         parts.append("predictions stay as they are")
