@@ -73,10 +73,6 @@ class Likelihood:
             own = scatter(own, (rows, slice(None)), _shifted(block, codes[rows], eps))
         return cls(own, codes, weight[used])
 
-    def take(self, rows: np.ndarray) -> Likelihood:
-        """Restrict the loss to some of the rows."""
-        return Likelihood(take_rows(self.log_p, rows), self.codes[rows], self.weight[rows])
-
     @cached_property
     def label(self) -> float:
         """Weighted sum of the log-probabilities of the labels, up to the rows' shifts."""

@@ -44,7 +44,7 @@ from altnorm.families.likelihood import Likelihood, fit_slope, label_log_p, stra
 _LOWEST = -25.0  # exp(-25) is as good as impossible; below it there is only noise
 
 # What one more step may still gain, per unit of weight.
-_LAST_GAIN, _ROUGH_GAIN = 1e-9, 3e-5
+_LAST_GAIN, _ROUGH_GAIN = 1e-9, 2e-5
 _MAX_STEPS = 300
 
 
