@@ -62,7 +62,10 @@ SHARPENING_SHRINKAGE = 1.0
 """Pulls the logarithm of a slope above 1 to 0 as one row would: where all predictions are right, it
 would be infinite."""
 
-_MOST_ENTRIES = 2**21  # probabilities that one temperature is fitted to: it needs no more
+FEW_STRENGTHS = STRENGTHS[:3]
+"""Penalties for a matrix of few confusions: weaker ones let noise in and find no more."""
+
+_RANKING_ROWS = 1000  # rows on which settings are compared, all on the same: more change no order
 
 
 @dataclass(frozen=True)
@@ -195,15 +198,15 @@ class CrossFitter:
         return None if best is None else self.at_setting(best)
 
     def _some_rows(self) -> np.ndarray:
-        n, m = self.data.proba.shape
-        return np.arange(0, n, max(1, n * m // _MOST_ENTRIES))
+        n = len(self.data.proba)
+        return np.arange(0, n, max(1, n // _RANKING_ROWS))
 
     def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
         scores, labels = to_scores(self.data, proba), self.data.labels[rows]
         weight = self.data.weight[rows]
         if self.calibrate:
             kind = self.data.kind.is_multilabel
-            (fit,) = temperature_path(scores, labels, weight, (0.0,), kind=kind)
+            (fit,) = temperature_path(scores, labels, weight, (0.0,), kind=kind, rough=True)
             scores = fit.scores(scores)
         return -float(weight @ self._label_log_p(scores, labels))
 
@@ -253,7 +256,7 @@ class CrossFitter:
 
     def _best_of_path(self, name: str, penalty: str = "ridge") -> Candidate:
         path, fit = self._family(name, penalty)
-        found = self._cross_fit(path, STRENGTHS)
+        found = self._cross_fit(path, FEW_STRENGTHS if penalty == "cauchy" else STRENGTHS)
         params = {"penalty": penalty} if name == "matrix" else {}
         return self._of_path(name, found, found.best(self.data.weight), fit, **params)
 
