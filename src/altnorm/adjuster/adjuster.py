@@ -422,7 +422,8 @@ class Adjuster(Adaptable):
         """Keep what `drift` and `adapt` need to know of the validation data."""
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.work)
         self.seen_rows_ = sketch_rows(data.proba)
-        self._remember_rows(data, competitors)
+        linear = competitors.likeliest_linear(data.weight)
+        self._remember_rows(data.work, data.labels, data.weight, *linear)
 
     def _transform(self, proba: Array) -> Array:
         xp = array_namespace(proba)

@@ -110,6 +110,11 @@ class Competitors(NamedTuple):
         """Every candidate, the mildest first."""
         return [self.untouched, self.temperature, *self.others]
 
+    def likeliest_linear(self, weight: np.ndarray) -> tuple[Any, float]:
+        """Fit the candidate of least log loss whose scores are linear: the model, a temperature."""
+        linear = [one for one in self.all() if one.family in ("temperature", "bias", "matrix")]
+        return min(linear, key=lambda one: one.log_loss(weight)).fit()
+
 
 class CrossFitter:
     """Cross-fits candidates on one assignment of rows to folds.

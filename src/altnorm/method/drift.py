@@ -47,9 +47,9 @@ class Drift:
     n_rows : int
         Predictions looked at.
     advice : {"nothing", "adapt", "stop"}
-        What follows: nothing, since nothing has changed or the class balance only a little; adapt,
-        since only the class balance has changed (`adapt` needs no labels); or stop using it and
-        fit again, since something else has.
+        What follows: nothing, since nothing has changed; adapt, if you know that only the class
+        balance has changed, which nothing contradicts; or stop using it and fit again, since
+        something else has changed.
     """
 
     doubt_before: float
@@ -64,9 +64,10 @@ class Drift:
         classes = f"{percent(self.class_distance)} of the confident ones fall on other classes"
         found = f"{doubt}, and {classes} than then"
         if self.advice == "adapt":
-            return f"The class balance has changed: {found}. Adapt to it; that needs no labels."
-        if self.drifted and self.advice == "nothing":
-            return f"The class balance has changed a little: {found}. Nothing has to be done."
+            return (
+                f"The class balance may have changed: {found}. If you know that nothing else has, "
+                "adapt with assume='label_shift'; else a few labels can decide."
+            )
         if self.advice == "stop":
             return (
                 f"These predictions no longer look like those at fit: {found}. Stop using it. Fit "

@@ -1,0 +1,406 @@
+"""Another class balance: the estimate, the test, the record, and an estimator that adapts."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+
+from altnorm import AlternatingNormalizer
+from altnorm._base.errors import InputError
+from altnorm.adjuster.adaptation import MOST_NUMBERS, Adaptable, _representative, tilted
+from altnorm.balance import energy
+from altnorm.balance.energy import Rows, energy_test, spread_rows
+from altnorm.balance.estimate import estimate_balance, fit_shares
+from altnorm.balance.shift import Shift, look_for_shift
+from altnorm.decisions import Decision
+from altnorm.families import (
+    BiasCorrectedTemperature,
+    Identity,
+    MatrixScaling,
+    TemperatureScaling,
+)
+
+OLD, NEW = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
+CONVERGED = 1e-4  # what an optimiser that knows nothing of EM agrees to
+ROUNDING = 1e-9
+SIGNAL = 1.6
+
+
+def draw(n, balance, seed, *, bias=0.0, slope=1.0):
+    """Probabilities that are calibrated under the old balance, unless bias or slope change them."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(3, n, p=balance)
+    scores = SIGNAL * (rng.normal(size=(n, 3)) + SIGNAL * np.eye(3)[codes]) + np.log(OLD)
+    return softmax(slope * scores + bias * np.eye(3)[0], axis=1), codes
+
+
+def rows(proba):
+    return Rows(proba, proba)
+
+
+# The estimate
+
+
+def test_shares_are_the_most_probable_ones():
+    density = draw(300, NEW, 0)[0] / OLD
+    pseudo = 0.5 * 3 * OLD
+
+    def loss(free):
+        shares = softmax(np.append(free, 0.0))
+        return -np.log(density @ shares).sum() - pseudo @ np.log(shares)
+
+    expected = softmax(np.append(minimize(loss, np.zeros(2), tol=1e-12).x, 0.0))
+    found = fit_shares(density, pseudo, start=OLD)
+    np.testing.assert_allclose(found, expected, atol=CONVERGED)
+
+
+def test_intervals_hold_the_true_shares():
+    """Of 60 samples with 3 shares each: 95 % of intervals should, and some should not."""
+    known, codes = draw(1000, OLD, 0)
+    inside = []
+    for seed in range(60):
+        found = estimate_balance(draw(300, NEW, 1 + seed)[0], OLD, known=known, codes=codes)
+        assert (found.low <= found.shares).all()
+        assert (found.shares <= found.high).all()
+        inside += ((found.low <= NEW) & (found.high >= NEW)).tolist()
+    assert 0.9 <= np.mean(inside) < 1
+    assert found.n_rows == 300
+
+
+def test_validation_rows_widen_the_intervals():
+    new = draw(2000, NEW, 1)[0]
+    widths = []
+    for n in (100, 2000):
+        known, codes = draw(n, OLD, 2)
+        found = estimate_balance(new, OLD, known=known, codes=codes)
+        widths.append((found.high - found.low).mean())
+    exact = estimate_balance(new, OLD)
+    assert widths[0] > widths[1] > (exact.high - exact.low).mean()
+
+
+def test_few_rows_stay_near_the_old_balance():
+    few, many = (estimate_balance(np.full((n, 3), [0.0, 0.0, 1.0]), OLD) for n in (1, 997))
+    np.testing.assert_allclose(few.shares, (3 * OLD + [0, 0, 1]) / 4, atol=CONVERGED)
+    np.testing.assert_allclose(many.shares, (3 * OLD + [0, 0, 997]) / 1000, atol=CONVERGED)
+
+
+def test_the_estimate_follows_permuted_classes():
+    order = np.array([2, 0, 1])
+    new = draw(500, NEW, 4)[0]
+    plain, permuted = estimate_balance(new, OLD), estimate_balance(new[:, order], OLD[order])
+    np.testing.assert_allclose(permuted.shares, plain.shares[order], atol=ROUNDING)
+    np.testing.assert_allclose(permuted.high, plain.high[order], atol=ROUNDING)
+
+
+# The test
+
+
+def p_value(new, *, known=None, codes=None, model=None):
+    if known is None:
+        known, codes = draw(600, OLD, 0)
+    both = [Rows(p, p if model is None else model.transform(p)) for p in (known, new)]
+    before = both[0].calibrated.mean(axis=0)
+    after = estimate_balance(both[1].calibrated, before).shares
+    return energy_test(both[0], codes, both[1], before, after).p_value
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    """As many as a p-value of 0.05 needs: the level stays."""
+    monkeypatch.setattr(energy, "N_DRAWS", 59)
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize("balance", [OLD, NEW], ids=["same", "other"])
+def test_label_shift_is_seldom_contradicted(balance):
+    found = []
+    for k in range(60):
+        known, codes = draw(200, OLD, 2 * k)
+        found.append(p_value(draw(200, balance, 2 * k + 1)[0], known=known, codes=codes))
+    assert np.mean(np.array(found) <= 0.05) <= 0.1
+    assert np.mean(np.array(found) <= 0.5) > 0.25  # and it is a p-value, not always large
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_poor_calibration_does_not_contradict_label_shift():
+    """Probabilities that lean to a class, with nothing but a temperature to calibrate them."""
+    found = []
+    for k in range(30):
+        known, codes = draw(300, OLD, 2 * k, bias=1.0)
+        model = TemperatureScaling().fit(known, codes)
+        new = draw(400, NEW, 2 * k + 1, bias=1.0)[0]
+        found.append(p_value(new, known=known, codes=codes, model=model))
+    assert np.mean(np.array(found) <= 0.05) <= 0.15
+
+
+@pytest.mark.parametrize(
+    "change", [{"bias": 1.5}, {"bias": -1.5}, {"slope": 1.4}, {"slope": 0.7}], ids=str
+)
+def test_other_changes_are_seen(change):
+    assert p_value(draw(1000, OLD, 5, **change)[0]) <= 0.05
+
+
+def test_the_energy_is_the_distance_between_samples():
+    """Against the definition: with one class there is no balance to fit."""
+    known, new = (draw(n, OLD, seed)[0] for n, seed in ((40, 6), (30, 7)))
+    x, z = (log_softmax(np.log(p), axis=1) for p in (known, new))
+    x, z = (v - v.mean(axis=1, keepdims=True) for v in (x, z))
+    expected = 2 * cdist(x, z).mean() - cdist(x, x).mean() - cdist(z, z).mean()
+    codes, one = np.zeros(40, dtype=int), np.array([1.0, 0.0, 0.0])
+    means = energy._class_means(codes, 3)
+    fit = energy._Fit.build(rows(known), rows(new), means, OLD, one)
+    difference = np.append(np.full(40, 1 / 40), np.full(30, -1 / 30))
+    np.testing.assert_allclose(fit.distance(difference[None])[0], expected, rtol=1e-6)
+
+
+def test_the_same_data_give_the_same_p_value():
+    new = draw(300, NEW, 8)[0]
+    assert p_value(new) == p_value(new)
+
+
+def test_many_rows_are_sampled(monkeypatch):
+    monkeypatch.setattr(energy, "MOST_ROWS", 200)
+    assert p_value(draw(5000, OLD, 5, slope=1.6)[0]) <= 0.05
+
+
+def test_too_few_rows_contradict_nothing():
+    known, codes = draw(100, OLD, 0)
+    for pair in ((known, codes, draw(1, OLD, 1)[0]), (known[:1], codes[:1], known)):
+        found = energy_test(rows(pair[0]), pair[1], rows(pair[2]), OLD, NEW)
+        assert found == (0.0, 1.0)
+
+
+def test_a_class_of_one_row_or_none():
+    known, codes = draw(300, OLD, 0)
+    for n in (0, 1):
+        keep = np.sort(np.concatenate([np.flatnonzero(codes != 2), np.flatnonzero(codes == 2)[:n]]))
+        found = energy_test(rows(known[keep]), codes[keep], rows(known), OLD, OLD)
+        assert np.isfinite(found.energy)
+
+
+def test_rows_are_spread_over_the_classes():
+    codes = np.repeat([0, 1, 2], [1000, 100, 5])
+    kept = spread_rows(codes, np.ones(3), 300)
+    counts = np.bincount(codes[kept])
+    assert counts[1:].tolist() == [100, 5]
+    assert counts[0] == 195
+    assert np.unique(kept).size == kept.size
+    np.testing.assert_array_equal(spread_rows(codes, np.ones(3), 2000), np.arange(codes.size))
+    by_share = np.bincount(codes[spread_rows(codes, np.array([0.9, 0.1, 0.0]), 60)])
+    assert by_share[0] > 2 * by_share[1] > 0
+
+
+# The record
+
+
+def shift(**changes):
+    known, codes = draw(300, OLD, 0)
+    found = look_for_shift(rows(known), codes, rows(draw(300, NEW, 1)[0]), OLD)
+    return Shift(**(vars(found) | changes))
+
+
+def test_a_shift_is_told_in_words():
+    assert str(shift(n_changed=40)).startswith(
+        "Not adapted: if only the class balance changed, 40 of 300 decisions change, and"
+    )
+    assert "The share of class number" in str(shift())
+    contradicted = shift(contradicted=True, p_value=0.002)
+    assert str(contradicted).startswith(
+        "Not adapted: something other than the class balance has changed (p = 0.002, 300 rows)."
+    )
+    adapted = shift(adapted=True, n_changed=1000)
+    assert str(adapted).startswith(
+        "Adapted to another class balance, on your word that nothing else changed: 1,000 of 300"
+    )
+    insisted = shift(adapted=True, contradicted=True, p_value=0.002)
+    assert "although the predictions contradict that (p = 0.002)" in str(insisted)
+
+
+def test_the_distance_is_total_variation():
+    found = shift()
+    assert found.distance == pytest.approx(np.abs(np.subtract(found.after, found.before)).sum() / 2)
+
+
+# An estimator
+
+
+class Fitted(Adaptable):
+    """The least that an estimator needs to be adaptable: one model, and a decision."""
+
+    def __init__(self, model=None, scoring=None, multilabel=None):
+        self.model = model
+        self.scoring = scoring
+        self.multilabel = multilabel
+
+    def fit(self, proba, y, sample_weight=None):
+        work, codes = self._check_fit(proba, y)
+        self.model_ = (Identity() if self.model is None else clone(self.model)).fit(work, codes)
+        followed = isinstance(self.model_, (AlternatingNormalizer, Identity))
+        self.temperature_ = 1.5 if followed else 1.0
+        self.family_ = None
+        weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight)
+        values = np.ones(work.shape[1])
+        if self.scoring == "balanced_accuracy":
+            values = weight.sum() / np.bincount(codes, weight)
+        self.decision_ = Decision("weights", values, np.diag(values))
+        calibration = None
+        if self.multilabel is None:
+            calibration = BiasCorrectedTemperature(1.0).fit(work, codes, sample_weight=weight)
+        self._remember_rows(work, codes, weight, calibration, 1.0)
+        return self
+
+    def _transform(self, proba):
+        adjusted = self.model_.transform_clean(proba)
+        return softmax(np.log(adjusted) / self.temperature_, axis=1)
+
+    def _codes(self, proba):
+        return self.decision_.codes(self._transform(proba))
+
+    def predict(self, proba):
+        return self.classes_[self._codes(self._check_transform(proba))]
+
+
+MODELS = [
+    Identity(),
+    TemperatureScaling(),
+    BiasCorrectedTemperature(1.0),
+    MatrixScaling(16.0),
+    AlternatingNormalizer(),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_adapting_gains_what_knowing_the_balance_gains(model):
+    fitted = Fitted(model).fit(*draw(1500, OLD, 0))
+    proba, codes = draw(1500, NEW, 1)
+    before = fitted.transform(proba)
+    adapted = fitted.adapt(proba, assume="label_shift")
+    np.testing.assert_allclose(adapted.shift_.after, NEW, atol=0.06)
+    base, mine = (np.mean(one.predict(proba) == codes) for one in (fitted, adapted))
+    oracle = np.mean((proba * NEW / OLD).argmax(axis=1) == codes)
+    assert mine - base > 0.85 * (oracle - base) > 0.02
+    assert adapted.shift_.adapted
+    changed = (adapted.predict(proba) != fitted.predict(proba)).sum()
+    assert adapted.shift_.n_changed == changed > 0
+    np.testing.assert_array_equal(fitted.transform(proba), before)
+
+
+@pytest.mark.parametrize("model", MODELS[:4], ids=lambda model: type(model).__name__)
+def test_probabilities_are_multiplied_by_the_ratio(model):
+    fitted = Fitted(model).fit(*draw(500, OLD, 0))
+    proba = draw(400, NEW, 1)[0]
+    adapted = fitted.adapt(proba, assume="label_shift")
+    ratio = np.divide(adapted.shift_.after, adapted.shift_.before)
+    expected = fitted.transform(proba) * ratio
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(adapted.transform(proba), expected, atol=ROUNDING)
+    assert adapted.family_ == ("matrix" if isinstance(model, MatrixScaling) else "bias")
+
+
+def test_without_a_word_nothing_changes():
+    fitted = Fitted().fit(*draw(800, OLD, 0))
+    proba = draw(800, NEW, 1)[0]
+    copy = fitted.adapt(proba)
+    np.testing.assert_array_equal(copy.transform(proba), fitted.transform(proba))
+    assert not copy.shift_.adapted
+    assert not hasattr(fitted, "shift_")
+    word = fitted.adapt(proba, assume="label_shift").shift_
+    assert {**vars(copy.shift_), "adapted": True} == vars(word)
+    assert copy.shift_.n_changed > 0
+
+
+def test_a_contradicted_word_is_refused_unless_one_insists():
+    fitted = Fitted().fit(*draw(800, OLD, 0))
+    proba = draw(800, OLD, 1, slope=1.6)[0]
+    assert fitted.adapt(proba).shift_.contradicted
+    with pytest.raises(InputError, match="something else has changed: the energy") as caught:
+        fitted.adapt(proba, assume="label_shift")
+    assert caught.value.code == "contradicted"
+    assert "insist=True" in caught.value.remedy
+    insisted = fitted.adapt(proba, assume="label_shift", insist=True)
+    assert insisted.shift_.adapted
+    assert insisted.shift_.contradicted
+
+
+def test_balanced_decisions_stay():
+    """Each class weighs the same whatever its share: only the probabilities change."""
+    fitted = Fitted(BiasCorrectedTemperature(1.0), "balanced_accuracy").fit(*draw(800, OLD, 0))
+    proba = draw(800, NEW, 1)[0]
+    adapted = fitted.adapt(proba, assume="label_shift")
+    assert adapted.shift_.n_changed == 0
+    assert np.abs(adapted.transform(proba) - fitted.transform(proba)).max() > 0.1
+
+
+def test_refusals():
+    fitted = Fitted().fit(*draw(800, OLD, 0))
+    proba = draw(300, NEW, 1)[0]
+    with pytest.raises(InputError, match="label_shift"):
+        fitted.adapt(proba, assume="balance")
+    adapted = fitted.adapt(proba, assume="label_shift", insist=True)
+    with pytest.raises(InputError, match="adapted already"):
+        adapted.adapt(proba)
+    labels = np.random.default_rng(0).random((50, 3))
+    several = Fitted(multilabel="labelwise")
+    several._check_fit(labels, labels > 0.5)
+    several._remember_rows(labels, labels > 0.5, np.ones(50), None, 1.0)
+    with pytest.raises(InputError, match="one class per row"):
+        several.adapt(labels)
+    assert several.drift(labels).advice == "nothing"
+
+
+def test_fitting_again_forgets_the_shift():
+    adapted = Fitted().fit(*draw(300, OLD, 0)).adapt(draw(300, NEW, 1)[0])
+    assert not hasattr(clone(adapted), "shift_")
+    assert not hasattr(adapted.fit(*draw(300, OLD, 0)), "shift_")
+
+
+def test_drift_says_what_follows():
+    fitted = Fitted().fit(*draw(1500, OLD, 0))
+    assert fitted.drift(draw(1500, OLD, 1)[0]).advice == "nothing"
+    moved = fitted.drift(draw(1500, NEW, 2)[0])
+    assert moved.advice == "adapt"
+    assert "assume='label_shift'" in str(moved)
+    assert fitted.drift(draw(1500, OLD, 3, bias=2.0)[0]).advice == "stop"
+    adapted = fitted.adapt(draw(1500, NEW, 4)[0], assume="label_shift")
+    assert adapted.drift(draw(1500, NEW, 5)[0]).advice == "nothing"
+
+
+def test_rows_that_are_kept():
+    proba, codes = draw(600, OLD, 0)
+    weight = np.repeat([1.0, 0.0], 300)
+    fitted = Fitted().fit(proba, codes, weight)
+    assert fitted.balance_rows_.dtype == np.float32
+    assert len(fitted.balance_rows_) == len(fitted.balance_codes_) == 300
+    np.testing.assert_allclose(np.bincount(fitted.balance_codes_), np.bincount(codes[:300]))
+    np.testing.assert_allclose(
+        fitted.balance_shares_, fitted.balance_model_.transform(proba[:300]).mean(axis=0)
+    )
+
+
+def test_rows_are_kept_evenly_and_by_weight():
+    codes = np.repeat([0, 1], [5000, 100])
+    kept = _representative(codes, np.ones(5100), 300)
+    np.testing.assert_array_equal(np.bincount(codes[kept]), [200, 100])
+    heavy = np.ones(5100)
+    heavy[:1000] = 9.0
+    assert np.mean(_representative(codes, heavy, 300)[:200] < 1000) == pytest.approx(
+        9 / 13, abs=0.02
+    )
+
+
+def test_many_classes_keep_few_numbers():
+    rng = np.random.default_rng(0)
+    proba, codes = rng.dirichlet(np.full(600, 0.1), size=1000), rng.integers(0, 600, 1000)
+    fitted = Fitted()
+    fitted._remember_rows(proba, codes, np.ones(1000), Identity().fit(proba), 1.0)
+    assert 0.9 * MOST_NUMBERS < fitted.balance_rows_.size <= MOST_NUMBERS
+
+
+def test_a_tilted_copy_leaves_the_model_alone():
+    model = BiasCorrectedTemperature(1.0).fit(*draw(300, OLD, 0))
+    before = model.bias_.copy()
+    changed = tilted(model, np.log(NEW / OLD))
+    np.testing.assert_array_equal(model.bias_, before)
+    np.testing.assert_allclose(np.ptp(changed.bias_ - before - np.log(NEW / OLD)), 0, atol=ROUNDING)
