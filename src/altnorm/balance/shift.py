@@ -18,7 +18,7 @@ SIGNIFICANCE = 0.05
 
 
 def _are_shares(value: Any, scope: Scope) -> bool:
-    return len(value) == scope.sizes["m"] and all(0 <= share <= 1 for share in value)
+    return scope.fits(("m",), (len(value),)) and all(0 <= share <= 1 for share in value)
 
 
 _SHARES = Spec("one share per class", _are_shares)

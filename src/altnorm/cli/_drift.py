@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from altnorm.cli._sample import RowSample
 from altnorm.method.drift import Drift, Usage, count_usage, fitted_usage, measure_drift
 from altnorm.method.estimator import unnamed
 from altnorm.method.kinds import kind_of
@@ -25,11 +26,11 @@ class DriftWatch:
     def __init__(self, normalizer: Any) -> None:
         self.normalizer = normalizer
         self.chosen = getattr(normalizer, "best_normalizer_", normalizer)
-        # What `take_in` compares with; only a model tuned on labels, one per row, keeps it.
-        self.sums = getattr(normalizer, "shift_profile_", None) is not None
-        self.active = self.sums or hasattr(self.chosen, "reference_")
+        # Only a model that was fitted to labels, one per row, keeps what `drift` compares with.
+        self.keeps_rows = getattr(normalizer, "balance_rows_", None) is not None
+        self.active = self.keeps_rows or hasattr(self.chosen, "reference_")
         self.usage: Usage | None = None
-        self.window: Any = None
+        self.seen = RowSample()
 
     def sample(self, n_rows: int) -> np.ndarray:
         """Return which rows of a batch to look at, spread over it."""
@@ -39,8 +40,8 @@ class DriftWatch:
         """Count predictions as the file holds them, known to be sound."""
         if not self.active or not len(values):
             return
-        if self.sums:
-            self.window = unnamed(self.normalizer).take_in(values, self.window)
+        if self.keeps_rows:
+            self.seen.add(values)
         else:
             proba = kind_of(self.normalizer).read(np.asarray(values), self.normalizer.input)
             now = count_usage(self.chosen, proba)
@@ -48,8 +49,8 @@ class DriftWatch:
 
     def result(self) -> Drift | None:
         """Return the comparison with what was seen at fit, if there is anything to compare."""
-        if self.window is not None:
-            return self.normalizer.check(self.window)
+        if self.seen.rows is not None:
+            return unnamed(self.normalizer).drift(self.seen.rows)
         if self.usage is None:
             return None
         return measure_drift(fitted_usage(self.chosen), self.usage)

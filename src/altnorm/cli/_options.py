@@ -40,14 +40,6 @@ Test = Annotated[
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing output.")]
-OnlyBalance = Annotated[
-    bool,
-    typer.Option(
-        "--only-balance",
-        metavar="",
-        help="You know that only the class balance can have changed: adapt without asking.",
-    ),
-]
 Json = Annotated[
     bool, typer.Option("--json", metavar="", help="Print one line of JSON, no tables.")
 ]

@@ -1,24 +1,33 @@
-"""``altnorm adapt``: a model for the class balance of new predictions."""
+"""``altnorm adapt``: what new predictions say about the class balance, and a model for it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm.adjuster import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
+from altnorm.cli._sample import sample_file
 from altnorm.cli._screen import out, print_json
-from altnorm.cli._window import adapt_to_file
 from altnorm.io.columns import names_of
+from altnorm.method.estimator import unnamed
 
-EXAMPLE = "altnorm adapt model.safetensors new.parquet -o model2.safetensors"
+EXAMPLE = "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors"
 
 _N_SHOWN = 5
+
+
+class Assumption(StrEnum):
+    """What a user may know about new data."""
+
+    LABEL_SHIFT = "label-shift"
 
 
 @options.grouped
@@ -27,41 +36,105 @@ def adapt(
     new: Annotated[
         Path, typer.Argument(metavar="NEW", help="Predictions without labels, some hundred rows.")
     ],
-    output: options.Output,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Model to write; needs --assume.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     columns: options.ClassColumns,
-    only_balance: options.OnlyBalance = False,
+    assume: Annotated[
+        Assumption | None,
+        typer.Option(
+            metavar="WHAT",
+            help="'label-shift': you know that only the class balance has changed.",
+            show_default=False,
+        ),
+    ] = None,
+    insist: Annotated[
+        bool,
+        typer.Option("--insist", metavar="", help="Adapt even if the predictions contradict it."),
+    ] = False,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Adapt a model to another class balance, without labels, and only when the data say so.
+    """Say which class balance new predictions have, and adapt a model to it on your word.
 
-    Where they show no other balance, or one that is hardly another, or where it is not the balance
-    that has changed, the new model is equal to the old one.
+    Predictions alone cannot tell whether only the balance has changed. Without --assume nothing is
+    written.
     """
-    check_output(output, force=force)
+    _check_options(output, assume, insist)
+    if output is not None:
+        check_output(output, force=force)
     normalizer = load(model)
+    _check_adaptable(normalizer)
     layout = columns.layout(logits=normalizer.input == "logits")
-    adapted = adapt_to_file(normalizer, new, layout, only_balance=only_balance)
-    adapted.save(output, force=force)
+    rows = sample_file(normalizer, new, layout)
+    word = None if assume is None else "label_shift"
+    adapted = unnamed(normalizer).adapt(rows, assume=word, insist=insist)
+    if hasattr(normalizer, "feature_names_in_"):
+        adapted.feature_names_in_ = normalizer.feature_names_in_
+    if output is not None:
+        adapted.save(output, force=force)
     if json:
-        print_json({"model": str(output), "shift": asdict(adapted.shift_)})
+        print_json({"model": output and str(output), "shift": asdict(adapted.shift_)})
     else:
         show_shift(adapted.shift_, names_of(adapted.classes_))
-        out.print(f"Model: {output}", soft_wrap=True)
-    return int(strict and not adapted.shift_.adapted)
+        _say_next(adapted.shift_, model, new, output)
+    return int(strict and adapted.shift_.contradicted)
 
 
 def show_shift(shift: Shift, names: list[str]) -> None:
-    """Print the line of a shift, and the classes whose share changed most."""
+    """Print the sentences of a shift, and the classes whose share changes most."""
     out.print(str(shift), soft_wrap=True)
-    if not shift.adapted:
-        return
     order = sorted(range(len(names)), key=lambda j: -abs(shift.after[j] - shift.before[j]))
     for j in order[:_N_SHOWN]:
         out.print(
             f"  {names[j]}: {shift.before[j]:.1%} before, {shift.after[j]:.1%} now "
-            f"({shift.after_low[j]:.1%} to {shift.after_high[j]:.1%})",
+            f"({shift.low[j]:.1%} to {shift.high[j]:.1%})",
             soft_wrap=True,
+        )
+
+
+def _say_next(shift: Shift, model: Path, new: Path, output: Path | None) -> None:
+    if output is not None:
+        out.print(f"Model: {output}", soft_wrap=True)
+        out.print(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv", soft_wrap=True)
+    elif not shift.adapted and not shift.contradicted:
+        out.print(
+            f"If you know that only the balance has changed: altnorm adapt {model} {new} "
+            "--assume label-shift -o MODEL2",
+            soft_wrap=True,
+        )
+
+
+def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:
+    """Raise where an option does nothing without --assume, or --assume without an output."""
+    if assume is None and (output is not None or insist):
+        given = "--output" if output is not None else "--insist"
+        raise InputError(
+            f"{given} needs --assume label-shift",
+            "it is not given",
+            "Add it if you know that only the class balance has changed.",
+            code="option",
+        )
+    if assume is not None and output is None:
+        raise InputError(
+            "--assume needs a model to write", "--output is not given", "Add -o.", code="option"
+        )
+
+
+def _check_adaptable(normalizer: Any) -> None:
+    if not hasattr(normalizer, "adapt"):
+        raise InputError(
+            "Only a model that was tuned on labels can be adapted",
+            f"this is {type(normalizer).__name__}",
+            "Tune one with `altnorm tune`.",
+            code="option",
         )

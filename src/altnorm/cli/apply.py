@@ -18,7 +18,6 @@ from altnorm.cli import _options as options
 from altnorm.cli._changes import ChangeCount
 from altnorm.cli._drift import DriftWatch
 from altnorm.cli._screen import errors, out, print_json, progress
-from altnorm.cli._window import adapt_to_file
 from altnorm.io.columns import (
     Layout,
     check_adjusted,
@@ -51,13 +50,6 @@ def apply(
             metavar="NAME", help="Add a column with the predicted class.", show_default=False
         ),
     ] = None,
-    adapt: Annotated[
-        bool,
-        typer.Option(
-            "--adapt", metavar="", help="Adapt to the file's class balance first; reads it twice."
-        ),
-    ] = False,
-    only_balance: options.OnlyBalance = False,
     spreadsheet_safe: Annotated[
         bool,
         typer.Option(
@@ -76,21 +68,17 @@ def apply(
     Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
     """
     start = time.perf_counter()
-    _check_only_balance(only_balance, adapt)
     normalizer = load(model)
     layout = columns.layout(logits=normalizer.input == "logits")
-    if adapt:
-        normalizer = adapt_to_file(normalizer, source, layout, only_balance=only_balance)
     watch, changes = DriftWatch(normalizer), ChangeCount(normalizer)
     writing = {"force": force, "spreadsheet_safe": spreadsheet_safe}
     job = _Job(source, output, layout, prediction, writing, watch, changes)
     is_stream = find_source(source, layout.format).is_table
     n_rows = _stream(job, jobs) if is_stream else _whole(job)
-    shift = normalizer.shift_ if adapt else None
-    _tell(job, n_rows, time.perf_counter() - start, shift, json=json)
+    _tell(job, n_rows, time.perf_counter() - start, json=json)
 
 
-def _tell(job: _Job, n_rows: int, seconds: float, shift: Any, *, json: bool) -> None:
+def _tell(job: _Job, n_rows: int, seconds: float, *, json: bool) -> None:
     """Print what was done, and a warning where predictions no longer look like those at fit."""
     drift, changes, output = job.watch.result(), job.changes, job.output
     if drift is not None and drift.advice != "nothing":
@@ -104,23 +92,11 @@ def _tell(job: _Job, n_rows: int, seconds: float, shift: Any, *, json: bool) -> 
             "seconds": seconds,
             "drift": None if drift is None else asdict(drift),
         }
-        print_json(record if shift is None else record | {"shift": asdict(shift)})
+        print_json(record)
     else:
-        if shift is not None:
-            out.print(str(shift), soft_wrap=True)
         rate = f"{n_rows / seconds:,.0f} rows a second"
         summary = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
         out.print(f"{summary}: {output}", soft_wrap=True)
-
-
-def _check_only_balance(only_balance: bool, adapt: bool) -> None:
-    if only_balance and not adapt:
-        raise InputError(
-            "--only-balance says how to adapt",
-            "--adapt is not given",
-            "Add --adapt, or leave it out.",
-            code="option",
-        )
 
 
 class _Job(NamedTuple):
