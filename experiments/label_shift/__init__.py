@@ -1,1 +1,1 @@
-"""Another class balance: what adapting gains where there is one, and where there is none."""
+"""Another class balance: what `adapt` gains on a user's word, and what contradicts it."""

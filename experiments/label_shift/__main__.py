@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sklearn.exceptions import ConvergenceWarning
-
 from experiments._output import fill_page, parse_arguments, read_records, write_records
-from experiments.label_shift.figures import draw_gains
-from experiments.label_shift.study import Case, Design, Simulated, run, simulate
+from experiments.label_shift.study import Design, Found, resampled, simulate
 from experiments.label_shift.tables import make_tables
 from experiments.suite.files import read_classifier, suite_paths
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 QUICK = Design(
-    sizes=(200,),
-    n_repeats=1,
-    n_unshifted=1,
-    worlds=((4, 400, 200),),
-    n_simulated=2,
-    n_unchanged=2,
+    n_new=(200,), n_classes=(3,), n_val=400, n_sources=1, n_sets=2, sizes=(200,), n_repeats=1
 )
 MOST_CLASSES = 200
 
@@ -31,7 +22,7 @@ MOST_CLASSES = 200
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(
         "label_shift",
-        "Adapt to another class balance?",
+        "Another class balance: what a user's word gains, and what contradicts it.",
         argv,
         data="predictions (.npz)",
         has_tables=True,
@@ -40,31 +31,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not arguments.tables:
         design = replace(QUICK if arguments.quick else Design(), seed=arguments.seed)
         start = time.perf_counter()
-        cases = collect(arguments.data, design, quick=arguments.quick)
-        write_records(folder / "cases.csv", [case._asdict() for case in cases])
-        simulated = [one._asdict() for one in simulate(design)]
-        write_records(folder / "simulated.csv", simulated)
+        simulated, real = simulate(design), collect(arguments.data, design, quick=arguments.quick)
+        for name, found in (("simulated", simulated), ("resampled", real)):
+            write_records(folder / f"{name}.csv", [one._asdict() for one in found])
         print(f"{(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
-    cases = [Case(**record) for record in read_records(folder / "cases.csv")]
-    worlds = [Simulated(**record) for record in read_records(folder / "simulated.csv")]
-    fill_page(PAGE, folder, make_tables(cases, worlds))
-    draw_gains(cases, folder)
+    read = [
+        [Found(**record) for record in read_records(folder / f"{name}.csv")]
+        for name in ("simulated", "resampled")
+    ]
+    fill_page(PAGE, folder, make_tables(*read))
     print(f"results in {folder}")
 
 
-def collect(folder: Path, design: Design, *, quick: bool) -> list[Case]:
+def collect(folder: Path, design: Design, *, quick: bool) -> Iterator[Found]:
     """Measure every classifier with one class per row and not too many classes."""
-    cases: list[Case] = []
     for path in suite_paths(folder, quick=quick):
         classifier = read_classifier(path)
         if classifier.multilabel or classifier.val_proba.shape[1] > MOST_CLASSES:
             continue
-        with warnings.catch_warnings():
-            # Bare EM may take long to settle; where it is then is its answer.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            cases += run(classifier, design)
-        print(f"done: {classifier.name}", flush=True)
-    return cases
+        print(path.stem, flush=True)
+        yield from resampled(classifier, design)
 
 
 if __name__ == "__main__":
