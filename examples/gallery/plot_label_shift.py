@@ -3,7 +3,7 @@ The class balance changes
 =========================
 
 Validation labels describe yesterday's balance of the classes. :meth:`altnorm.Adjuster.adapt` finds
-today's from predictions alone, and keeps its hands off where nothing has changed.
+today's from predictions alone, if it is told that nothing else has changed.
 """
 
 # %%
@@ -32,17 +32,27 @@ print(adjuster.verdict_)
 print(adjuster.calibration_)
 
 # %%
-# New predictions without labels. The first window is like the validation rows; in the second some
-# classes have become rare.
+# New predictions without labels; some classes have become rare. Without a word nothing is adapted,
+# but ``shift_`` says what would be. The word is ours: we know how the rows were drawn.
 
-same, _ = predict(2000, even)
 shifted, shifted_y = predict(2000, uneven)
-print(adjuster.adapt(same).shift_)
-adapted = adjuster.adapt(shifted)
+print(adjuster.adapt(shifted).shift_)
+adapted = adjuster.adapt(shifted, assume="label_shift")
 print(adapted.shift_)
 
 # %%
-# The labels of the second window, which nobody had, say whether it was worth it.
+# A classifier that has become surer of itself: no other balance explains that, and a word that says
+# so is refused.
+
+surer = predict(2000, even)[0] ** 1.5
+surer /= surer.sum(axis=1, keepdims=True)
+try:
+    adjuster.adapt(surer, assume="label_shift")
+except ValueError as error:
+    print(error)
+
+# %%
+# The labels of the new rows, which nobody had, say whether it was worth it.
 
 for name, fitted in (("before", adjuster), ("adapted", adapted)):
     print(f"{name:8s} accuracy {np.mean(fitted.predict(shifted) == shifted_y):.3f}")
@@ -53,7 +63,7 @@ for name, fitted in (("before", adjuster), ("adapted", adapted)):
 shift = adapted.shift_
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 place = np.arange(6)
-low, high = np.array(shift.after_low), np.array(shift.after_high)
+low, high = np.array(shift.low), np.array(shift.high)
 middle = (low + high) / 2
 ax.plot(place, shift.before, "s", color="#9A9A9A", label="validation")
 ax.errorbar(place, middle, yerr=(high - low) / 2, fmt="none", color="#0072B2", capsize=4)
