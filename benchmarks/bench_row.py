@@ -42,7 +42,7 @@ def _normalizers(m: int) -> Iterator[tuple[str, Any]]:
     for alpha, depth in SETTINGS:
         name = _named("AlternatingNormalizer", alpha, depth)
         yield name, AlternatingNormalizer(alpha, depth, 0.5).fit(tilted, y)
-    adjuster = Adjuster(families=("alternating", "bias"), cv=2, n_repeats=1).fit(tilted, y)
+    adjuster = Adjuster(families=("alternating", "bias"), cv=2).fit(tilted, y)
     yield f"Adjuster ({adjuster.family_})", adjuster
 
 
@@ -65,7 +65,7 @@ def _row(m: int, name: str, fitted: Any) -> Row:
     unsure = 1 / m if fitted.multilabel is None else 0.5
     doubtful = np.full((1, m), unsure)
     seconds = min(_mean_time(fitted, doubtful) for _ in range(REPEATS))
-    reference = getattr(getattr(fitted, "best_normalizer_", fitted), "reference_", None)
+    reference = getattr(getattr(fitted, "model_", fitted), "reference_", None)
     what = f"{name}, {m} {kind_of(fitted).nouns[2]}"
     if reference is not None:
         what += f", {len(reference):,} references"

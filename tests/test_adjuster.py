@@ -279,7 +279,7 @@ def test_the_rows_given_are_only_read(bias):
     y = rng.integers(3, size=400)
     proba = softmax(rng.normal(size=(400, 3)) + 2 * np.eye(3)[y] + [bias, 0, 0], axis=1)
     proba.setflags(write=False)
-    fitted = Adjuster(n_repeats=2).fit(proba, y)
+    fitted = Adjuster().fit(proba, y)
     assert fitted.verdict_.adopted == (bias > 0)
     fitted.transform(proba)
 
@@ -304,9 +304,9 @@ def test_frames_as_output_change_no_number(decider, calibration):
 
 def test_fit_and_adapt_where_frames_are_the_output():
     proba, y = planted(400)
-    plain = Adjuster(("bias",), n_repeats=1).fit(proba, y)
+    plain = Adjuster(("bias",)).fit(proba, y)
     with config_context(transform_output="pandas"):
-        framed = Adjuster(("bias",), n_repeats=1).fit(proba, y)
+        framed = Adjuster(("bias",)).fit(proba, y)
         adapted = framed.adapt(proba[y > 1])
     assert framed.verdict_ == plain.verdict_
     assert adapted.shift_ == plain.adapt(proba[y > 1]).shift_

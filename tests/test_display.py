@@ -145,7 +145,7 @@ def test_reliability_of_honest_probabilities_is_good():
 
 def test_tuning_curves_hold_the_best_score_of_each_exponent():
     proba, y = predictions()
-    tuned = AlternatingNormalizerCV((0.5, 1, 2), (1, 2), n_repeats=1, random_state=0).fit(proba, y)
+    tuned = AlternatingNormalizerCV((0.5, 1, 2), (1, 2), random_state=0).fit(proba, y)
     found = measures.tuning_curves(tuned.cv_results_, tuned.best_params_)
     assert found.n_settings == tuned.cv_results_["score"].size
     assert found.best["score"] == tuned.cv_results_["score"].max()
@@ -263,7 +263,7 @@ def test_displays_of_multilabel_problems(mode, axes):
 
 def test_tuning_display_draws_each_threshold(axes):
     proba, y = predictions(m=2)
-    tuned = AlternatingNormalizerCV((0.5, 1), (1,), n_repeats=1, random_state=0).fit(proba, y)
+    tuned = AlternatingNormalizerCV((0.5, 1), (1,), random_state=0).fit(proba, y)
     display = TuningDisplay.from_estimator(tuned)
     for threshold in (None, 0.25, 0.75):
         axes.clear()
@@ -310,13 +310,13 @@ def test_displays_show_both_stages(decider, calibration, axes):
 
 def test_tuning_of_several_families(axes):
     proba, y = planted(400)
-    adjuster = Adjuster(("alternating", "bias"), n_repeats=1).fit(proba, y)
+    adjuster = Adjuster(("alternating", "bias")).fit(proba, y)
     adjuster.family_ = "bias"
     display = TuningDisplay.from_estimator(adjuster).plot(axes)
     assert display.ax_.get_title(loc="left").endswith("; adopted instead: bias")
     assert display.curves.n_settings == (adjuster.cv_results_["family"] == "alternating").sum()
     adjuster.family_ = "alternating"
     assert TuningDisplay.from_estimator(adjuster).instead is None
-    other = Adjuster(("bias",), n_repeats=1).fit(proba, y)
+    other = Adjuster(("bias",)).fit(proba, y)
     with pytest.raises(InputError, match=r"must have tried alternating .* it tried bias"):
         TuningDisplay.from_estimator(other)

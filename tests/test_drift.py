@@ -19,14 +19,14 @@ def test_no_alarm_when_nothing_changed(m, n):
         rng = np.random.default_rng(seed)
         weights = rng.uniform(0.5, 1.5, m) * (3 / m)
         normalizer = AlternatingNormalizer(reference="all").fit(rows(rng, 3000, weights))
-        alarms += normalizer.check(rows(rng, n, weights)).drifted
+        alarms += normalizer.drift(rows(rng, n, weights)).drifted
     assert alarms == 0
 
 
 def test_a_changed_class_balance_is_heard():
     rng = np.random.default_rng(0)
     normalizer = AlternatingNormalizer().fit(rows(rng, 2000, [0.2, 0.2, 0.2]))
-    drift = normalizer.check(rows(rng, 500, [0.4, 0.1, 0.1]))
+    drift = normalizer.drift(rows(rng, 500, [0.4, 0.1, 0.1]))
     assert drift.drifted
     assert drift.class_distance > 0.2
     assert "no longer look like those at fit" in str(drift)
@@ -36,7 +36,7 @@ def test_a_changed_class_balance_is_heard():
 def test_more_doubt_is_heard():
     rng = np.random.default_rng(0)
     normalizer = AlternatingNormalizer().fit(rows(rng, 2000, [0.2, 0.2, 0.2]))
-    drift = normalizer.check(rows(rng, 500, [2.0, 2.0, 2.0]))
+    drift = normalizer.drift(rows(rng, 500, [2.0, 2.0, 2.0]))
     assert drift.drifted
     assert drift.doubt_now > drift.doubt_before + 0.3
 
@@ -54,8 +54,8 @@ def test_multilabel(mode):
     rng = np.random.default_rng(0)
     proba = rng.beta(0.3, 0.9, size=(800, 5))
     normalizer = AlternatingNormalizer(multilabel=mode).fit(proba)
-    assert not normalizer.check(rng.beta(0.3, 0.9, size=(400, 5))).drifted
-    assert normalizer.check(rng.beta([3, 0.3, 0.3, 0.3, 0.3], 0.3, size=(400, 5))).drifted
+    assert not normalizer.drift(rng.beta(0.3, 0.9, size=(400, 5))).drifted
+    assert normalizer.drift(rng.beta([3, 0.3, 0.3, 0.3, 0.3], 0.3, size=(400, 5))).drifted
 
 
 def test_nothing_confident_is_no_reason_for_alarm():

@@ -154,9 +154,9 @@ SMALL = {"alphas": (0.5, 1.0, 2.0), "depths": (1, 2), "n_repeats": 2}
 TUNED = {
     "alternating": AlternatingNormalizerCV(**SMALL),
     "scored by probabilities": AlternatingNormalizerCV(**SMALL, scoring="neg_log_loss"),
-    "all families": Adjuster(n_repeats=2),
-    "bias": Adjuster(("bias",), n_repeats=2, input="logits"),
-    "matrix": Adjuster(("matrix",), n_repeats=2),
+    "all families": Adjuster(),
+    "bias": Adjuster(("bias",), input="logits"),
+    "matrix": Adjuster(("matrix",)),
 }
 
 
@@ -220,8 +220,8 @@ class TestFewRows:
     def test_everything_is_chosen_as_by_numpy(self, library, seed, dtype):
         proba, y = biased(seed=seed)
         proba = proba.astype(dtype)
-        plain = Adjuster(n_repeats=2).fit(proba, y)
-        there = Adjuster(n_repeats=2).fit(library.make(proba), library.make(y))
+        plain = Adjuster().fit(proba, y)
+        there = Adjuster().fit(library.make(proba), library.make(y))
         assert there.best_params_ == plain.best_params_
         assert there.verdict_ == plain.verdict_
         assert there.families_ == plain.families_

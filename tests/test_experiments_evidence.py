@@ -211,7 +211,7 @@ FAMILIES = [
 def test_what_would_have_been_applied_is_what_is_applied(world, families, more):
     data = draw(world, 600, n_fresh=200, n_unlabelled=more)
     proba = np.concatenate([data.proba, data.unlabelled])
-    tuned = Adjuster(families, n_repeats=2).fit(proba, np.append(data.y, np.full(more, -1)))
+    tuned = Adjuster(families).fit(proba, np.append(data.y, np.full(more, -1)))
     assert tuned.verdict_.adopted
     applied = tuned.best_normalizer_.transform(data.fresh.proba)
     again = study.refit(tuned, data).transform(data.fresh.proba)

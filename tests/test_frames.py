@@ -153,7 +153,7 @@ def test_output_is_named_after_the_classes(kind, container, data):
 @every_kind
 def test_what_an_adjuster_does_with_frames(kind, data):
     _, labels, frame = data
-    fitted = Adjuster(cv=2, n_repeats=1).fit(kind(frame), labels)
+    fitted = Adjuster(cv=2).fit(kind(frame), labels)
     mixed = kind(shuffled(frame))
     np.testing.assert_array_equal(fitted.transform(mixed), fitted.transform(frame))
     np.testing.assert_array_equal(fitted.predict(mixed), fitted.predict(frame))
@@ -177,7 +177,7 @@ def test_predictions_that_need_no_adjustment_are_found_by_name_too(data):
 
 def test_only_the_classes_are_read_of_a_lazy_frame(data):
     _, labels, frame = data
-    fitted = AlternatingNormalizerCV(cv=2, n_repeats=1).fit(frame, labels)
+    fitted = AlternatingNormalizerCV(cv=2).fit(frame, labels)
 
     def fail(_):
         raise AssertionError("read a column that is no class")

@@ -15,10 +15,10 @@ GRID = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothing
 # The data of scikit-learn's checks are features, which we have to take for logits.
 ESTIMATORS = [
     AlternatingNormalizer(input="logits", reference="all"),
-    AlternatingNormalizerCV(**GRID, input="logits", cv=3, n_repeats=1, random_state=0),
+    AlternatingNormalizerCV(**GRID, input="logits", cv=3, random_state=0),
     AdjustedClassifier(
         LogisticRegression(C=0.1),
-        AlternatingNormalizerCV(**GRID, cv=3, n_repeats=1, random_state=0),
+        AlternatingNormalizerCV(**GRID, cv=3, random_state=0),
         cv=2,
     ),
 ]

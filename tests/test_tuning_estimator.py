@@ -121,7 +121,7 @@ def test_weights_count():
     proba, y = planted(300)
     weight = np.random.default_rng(0).integers(0, 3, 300).astype(float)
     grid = {**SMALL, "depths": (1,)}
-    weighted = AlternatingNormalizerCV(**grid, n_repeats=1, cv=KFold(3)).fit(
+    weighted = AlternatingNormalizerCV(**grid, cv=KFold(3)).fit(
         proba, y, sample_weight=weight
     )
     right = proba.argmax(axis=1) == y
@@ -195,7 +195,7 @@ def test_confident_rows_that_one_dealing_leaves_to_one_fold():
     proba[:2] = [[0.999, 0.001, 0.0], [0.0, 0.999, 0.001]]
     for seed in range(10):
         settings = {**SMALL, "random_state": seed, "significance": 0.99}
-        tuned = AlternatingNormalizerCV(**settings, n_repeats=5).fit(proba, y)
+        tuned = AlternatingNormalizerCV(**settings).fit(proba, y)
         assert np.isfinite(tuned.transform(proba)).all()
 
 

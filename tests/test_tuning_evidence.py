@@ -72,7 +72,7 @@ def test_calibrated_predictions_are_left_alone():
     adopted = 0
     for seed in range(60):
         proba, y = calibrated(200, seed=seed)
-        normalizer = AlternatingNormalizerCV(**SMALL, n_repeats=1).fit(proba, y)
+        normalizer = AlternatingNormalizerCV(**SMALL).fit(proba, y)
         adopted += normalizer.verdict_.adopted
         if not normalizer.verdict_.adopted:
             assert isinstance(normalizer.best_normalizer_, Identity)
@@ -86,7 +86,7 @@ def test_labels_unrelated_to_the_predictions_are_no_evidence(n_repeats):
     """Before and after are equally (and hopelessly) good: adopted at most at the level."""
     p_values, gains = [], []
     for seed in range(60):
-        normalizer = AlternatingNormalizerCV(**SMALL, n_repeats=n_repeats)
+        normalizer = AlternatingNormalizerCV(**SMALLn_repeats)
         verdict = normalizer.fit(*unrelated(200, seed=seed)).verdict_
         p_values.append(verdict.p_value if verdict.gain > 0 else 1.0)
         gains.append(verdict.gain)
@@ -134,7 +134,7 @@ def test_the_gain_is_not_the_maximum_over_the_grid():
     """On labels that are noise the best setting looks better than it is; the verdict does not."""
     looks, verdicts = [], []
     for seed in range(20):
-        normalizer = AlternatingNormalizerCV(**SMALL, n_repeats=1).fit(*unrelated(150, seed=seed))
+        normalizer = AlternatingNormalizerCV(**SMALL).fit(*unrelated(150, seed=seed))
         looks.append(normalizer.cv_results_["gain"].max())
         verdicts.append(normalizer.verdict_.gain)
     assert np.mean(looks) > 0.015

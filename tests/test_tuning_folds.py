@@ -69,7 +69,7 @@ def test_lists_of_splits():
         (1, 10, "`cv` must be an integer, 2 or greater; it is 1"),
         (5, 1, "needs at least 2 rows; there are n_samples = 1"),
         (ShuffleSplit(1, test_size=4, random_state=0), 10, "one split; 6 of 10 are in none"),
-        (RepeatedKFold(n_splits=2, n_repeats=2, random_state=0), 10, "one split; 10 of 10"),
+        (RepeatedKFold(n_splits=2, random_state=0), 10, "one split; 10 of 10"),
     ],
     ids=["one", "rows", "partial", "repeated"],
 )

@@ -26,7 +26,7 @@ from tests.problems import MODES, SMALL, planted, planted_labels
 def test_other_scores(scoring, metric):
     grid = {**SMALL, "alphas": (0.5, 1.0), "thresholds": (0.25,), "references": ("all",)}
     proba, y = planted(200)
-    normalizer = AlternatingNormalizerCV(**grid, scoring=scoring, n_repeats=1).fit(proba, y)
+    normalizer = AlternatingNormalizerCV(**grid, scoring=scoring).fit(proba, y)
     assert normalizer.verdict_.before == pytest.approx(metric(y, proba))
     assert normalizer.verdict_.adopted
     fresh, truth = planted(2000, seed=1)

@@ -17,7 +17,7 @@ import altnorm
 val, _, _ = altnorm.load_demo()
 alphas = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 normalizer = altnorm.AlternatingNormalizerCV(
-    alphas, depths=(1,), references=("confident",), smoothings=(0.0,), n_repeats=1, random_state=0
+    alphas, depths=(1,), references=("confident",), smoothings=(0.0,), random_state=0
 )
 normalizer.fit(val.proba, val.labels)
 table = normalizer.cv_results_

@@ -53,7 +53,7 @@ def scan_validation(data: Predictions, *, quick: bool = False) -> list[GridPoint
 
 def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Measured]:
     """Fit and score all methods."""
-    reduced: dict[str, Any] = dict(alphas=(0.5, 1.0, 4.0), depths=(1,), n_repeats=1)
+    reduced: dict[str, Any] = dict(alphas=(0.5, 1.0, 4.0), depths=(1,))
     fitted = fit_methods(
         data.val.proba,
         data.val.labels,

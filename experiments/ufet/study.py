@@ -30,7 +30,7 @@ def f1_loose_macro(estimator: Any, rows: np.ndarray, labels: np.ndarray) -> floa
 
 
 CV_OPTIONS: dict[str, Any] = dict(
-    alphas=CV_ALPHAS, depths=(1, 2), n_repeats=1, scoring=f1_loose_macro
+    alphas=CV_ALPHAS, depths=(1, 2), scoring=f1_loose_macro
 )
 
 

@@ -314,7 +314,7 @@ class Search:
             lambda: proba,
             lambda: (fit_alternating(data, best), 1.0),
         )
-        return judge.compare(candidate, codes, scored)
+        return judge.compare(candidate, codes, scored, rule=judge.plain)
 
 
 def _as_table(tried: Sequence[Tried]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,9 +61,6 @@ MENU = tuple(
 SHARPENING_SHRINKAGE = 1.0
 """Pulls the logarithm of a slope above 1 to 0 as one row would: where all predictions are right, it
 would be infinite."""
-
-FEW_STRENGTHS = STRENGTHS[:3]
-"""Penalties for a matrix of few confusions: weaker ones let noise in and find no more."""
 
 _RANKING_ROWS = 1000  # rows on which settings are compared, all on the same: more change no order
 
@@ -261,7 +258,7 @@ class CrossFitter:
 
     def _best_of_path(self, name: str, penalty: str = "ridge") -> Candidate:
         path, fit = self._family(name, penalty)
-        found = self._cross_fit(path, FEW_STRENGTHS if penalty == "cauchy" else STRENGTHS)
+        found = self._cross_fit(path, STRENGTHS)
         params = {"penalty": penalty} if name == "matrix" else {}
         return self._of_path(name, found, found.best(self.data.weight), fit, **params)
 
@@ -284,7 +281,7 @@ class CrossFitter:
             params,
             self._clip(found.label_log_p[k]),
             lambda: to_numpy(found.proba(k, self.rows)),
-            lambda: fit(strength),
+            cache(lambda: fit(strength)),  # some are asked for twice
         )
 
     def _clip(self, log_p: np.ndarray) -> np.ndarray:

@@ -228,7 +228,7 @@ def deal_by_likeness(rows: np.ndarray, n_parts: int) -> np.ndarray:
     n_clusters = max(n_parts, min(len(rows) // CLUSTER_ROWS, _MOST_CLUSTERS))
     distinct = np.unique(rows, axis=0).shape[0]
     # One start and few rounds: any clusters of near rows will do.
-    means = KMeans(min(n_clusters, distinct), n_init=1, max_iter=10, random_state=0)
+    means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=10, random_state=0)
     clusters = means.fit_predict(rows)
     sizes = np.bincount(clusters)
     # Largest first, each to the fold with fewest rows.
