@@ -24,7 +24,7 @@ def test_a_decision_in_one_line():
     rejected = replace(DECISION, adopted=False, reason="not_significant", p_value=0.2, ci_low=-0.01)
     assert str(rejected).startswith("Not adopted: accuracy 69.0% -> 81.8%")
     assert str(rejected).endswith(
-        "; the evidence does not pass p < 0.05; predictions stay as they are."
+        "; the evidence does not pass p < 0.05; decisions stay as they are."
     )
     absent = replace(DECISION, adopted=False, reason="too_few_labels")
     assert str(absent) == "Not tried: there are too few labels per class to try."

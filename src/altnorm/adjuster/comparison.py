@@ -253,4 +253,9 @@ def _predict(fitted: Any, proba: Any, kind: LabelKind, score: Score) -> np.ndarr
     """Predictions of a fitted method as the score needs them."""
     if score.needs == "proba":
         return np.asarray(fitted.transform(proba))
-    return kind.encode(np.asarray(fitted.predict(proba)), fitted.classes_)
+    decided = np.asarray(fitted.predict(proba))
+    if decided.dtype != object or kind.is_multilabel:
+        return kind.encode(decided, fitted.classes_)
+    # The column past the classes is that of a person, to whom a row is left.
+    columns = {name: j for j, name in enumerate([*fitted.classes_.tolist(), None])}
+    return np.array([columns[name] for name in decided.tolist()])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from altnorm._base.words import FAMILY_NAMES, Figures, figures, html_card, html_table, plural
+from altnorm._base.words import Figures, figures, html_card, html_table, plural
 from altnorm.method.kinds import kind_of_labels
 
 if TYPE_CHECKING:
@@ -74,35 +74,8 @@ def verdict_line(verdict: Verdict) -> str:
             parts.append(change_words(verdict))
     parts += remarks(verdict)
     if result == "not_adopted":
-        parts.append("predictions stay as they are")
+        parts.append("decisions stay as they are")
     return "; ".join(parts) + "."
-
-
-def calibration_words(verdict: Verdict) -> str:
-    """Say what calibration does to the log loss, in a sentence."""
-    numbers = score_figures(verdict)
-    if not verdict.adopted:
-        return (
-            f"Calibration: nothing to gain ({numbers.name} {numbers.before} -> {numbers.after}, "
-            f"lower is better, {numbers.p_value}); probabilities stay as they are."
-        )
-    return (
-        f"Calibration: {numbers.name} {numbers.before} -> {numbers.after} ({numbers.change}, lower "
-        f"is better, {_evidence(verdict, numbers)}); no decision changes."
-    )
-
-
-def family_words(name: str, verdict: Verdict, *, chosen: bool) -> str:
-    """Say in a sentence how a family fared."""
-    start = FAMILY_NAMES.get(name, name).capitalize()
-    if outcome(verdict) == "not_tried":
-        return f"{start}: not tried; {verdict.reason_text}."
-    numbers = score_figures(verdict)
-    fate = "passes the test, gains less" if verdict.adopted else verdict.reason_text
-    return (
-        f"{start}: {numbers.name} {numbers.before} -> {numbers.after} ({numbers.change_and_unit}, "
-        f"{_evidence(verdict, numbers)}); {'chosen' if chosen else fate}."
-    )
 
 
 def _evidence(verdict: Verdict, numbers: Figures) -> str:
