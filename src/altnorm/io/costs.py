@@ -1,0 +1,173 @@
+"""Read what wrong decisions cost."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.errors import InputError
+from altnorm._base.files import check_input
+from altnorm.decisions.purpose import read_costs
+from altnorm.io.columns import listed, names_of
+from altnorm.io.text_tables import DELIMITERS
+
+PERSON = ("person", "abstain", "defer", "reject", "")
+"""What the decision to leave a row to a person may be called, unless a class has that name."""
+
+LONG = ("true", "decision", "cost")
+"""Columns of a table with one cost per line."""
+
+
+def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
+    r"""Read a table of costs: rows are true classes, columns decisions.
+
+    Parameters
+    ----------
+    path : str or path-like
+        .csv or .tsv: a table with the classes as header and as first column, in any order, in
+        which every class must occur; one column more, called "person" or "abstain", is the cost of
+        leaving a row to a person. Or a table with the columns true, decision and cost: costs that
+        it does not give are 0 if right and 1 if wrong. .json: ``{true: {decision: cost}}``, or a
+        list of such lines, ``[{"true": ..., "decision": ..., "cost": ...}]``; both as the latter.
+    classes : array-like of shape (m,)
+        The classes.
+
+    Returns
+    -------
+    ndarray of shape (m, m) or (m, m + 1)
+        Costs in the order of `classes`, as :class:`altnorm.Adjuster` takes them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from altnorm.io.costs import read_cost_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "costs.csv"
+    ...     _ = file.write_text("true,healthy,ill,person\nhealthy,0,1,0.3\nill,20,0,0.3\n")
+    ...     read_cost_file(file, ["ill", "healthy"])
+    array([[ 0. , 20. ,  0.3],
+           [ 1. ,  0. ,  0.3]])
+    """
+    source = check_input(path)
+    lines = _read_json(source) if source.suffix.lower() == ".json" else _read_text(source)
+    names = names_of(classes)
+    is_pairs = isinstance(lines, Mapping)
+    costs = _pairs(source, lines.items(), names) if is_pairs else _table(source, lines, names)
+    return read_costs(costs, np.asarray(classes))
+
+
+def _read_json(source: Path) -> Any:
+    """Costs as pairs of (true, decision), from either form."""
+    try:
+        found = json.loads(source.read_text(encoding="utf-8-sig"))
+        if isinstance(found, list):
+            return {(str(one["true"]), str(one["decision"] or "")): one["cost"] for one in found}
+        return {(true, name): cost for true, row in found.items() for name, cost in row.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _form_error(source, "it is not such a JSON file") from error
+
+
+def _read_text(source: Path) -> Any:
+    """Lines of a table or, if it has one cost per line, pairs of (true, decision)."""
+    delimiter = DELIMITERS.get(source.suffix.lower().lstrip("."), ",")
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, delimiter=delimiter)
+            lines = [[cell.strip() for cell in row] for row in rows if any(row)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise _form_error(source, f"it cannot be read ({error})") from error
+    if len(lines) < 2 or len({len(line) for line in lines}) != 1:
+        raise _form_error(source, "its lines are too few, or of different lengths")
+    header = [cell.lower() for cell in lines[0]]
+    if sorted(header) != sorted(LONG):
+        return lines
+    places = [header.index(name) for name in LONG]
+    ordered = [[line[i] for i in places] for line in lines[1:]]
+    return {(true, decision): cost for true, decision, cost in ordered}
+
+
+def _table(source: Path, lines: list[list[str]], names: list[str]) -> np.ndarray:
+    """Costs in the order of the classes, from a table that has them in any."""
+    decisions, rows = lines[0][1:], {line[0]: line[1:] for line in lines[1:]}
+    person = [name for name in decisions if name not in names]
+    _check_all(source, "a line", list(rows), names)
+    _check_all(source, "a column", [name for name in decisions if name not in person], names)
+    if len(decisions) != len(set(decisions)) or len(lines) - 1 != len(rows) or len(person) > 1:
+        raise _form_error(source, "a class, or the person, is there twice")
+    pairs = [((true, d), rows[true][j]) for true in names for j, d in enumerate(decisions)]
+    costs = _pairs(source, pairs, names)
+    return np.array([[costs[true, d] for d in [*names, None][: len(decisions)]] for true in names])
+
+
+def _pairs(
+    source: Path, costs: Iterable[tuple[Any, Any]], names: list[str]
+) -> dict[tuple[str, str | None], float]:
+    """Costs by true class and decision, which is None for a person, all of them known."""
+    known, found = set(names), {}
+    for (true, decision), cost in costs:
+        if true not in known:
+            raise _unknown(source, "class", true, names)
+        is_person = decision not in known and decision.lower() in PERSON
+        if decision not in known and not is_person:
+            raise _unknown(source, "decision", decision, names)
+        found[true, None if is_person else decision] = _number(source, true, decision, cost)
+    return found
+
+
+def _number(source: Path, true: str, decision: str, cost: Any) -> float:
+    try:
+        return float(cost)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"Costs in '{source.name}' must be numbers",
+            f"that of deciding '{decision}' where '{true}' is true is {cost!r}",
+            "Write 0 for a decision that costs nothing.",
+            value=cost,
+            code="costs",
+        ) from None
+
+
+def _check_all(source: Path, what: str, found: list[str], names: list[str]) -> None:
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise _unknown(source, "class", unknown[0], names)
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise InputError(
+            f"A table of costs must have {what} for each class",
+            f"'{source.name}' has none for {listed(missing)}",
+            "Add it, or write lines of true, decision, cost: the others are 0 if right and 1 if "
+            "wrong.",
+            value=missing[0],
+            code="costs",
+        )
+
+
+def _unknown(source: Path, what: str, name: str, names: list[str]) -> InputError:
+    near = get_close_matches(name, names, 1)
+    return InputError(
+        f"'{source.name}' names the unknown {what} '{name}'",
+        remedy=f"Did you mean '{near[0]}'?"
+        if near
+        else f"The classes are {listed(names)}; `person` leaves a row to a person.",
+        value=name,
+        code="costs",
+    )
+
+
+def _form_error(source: Path, offender: str) -> InputError:
+    return InputError(
+        f"'{source.name}' must be a table of costs in UTF-8: the classes as header and first "
+        "column, or the columns true, decision, cost",
+        offender,
+        "See the page on the command line for an example.",
+        code="costs",
+    )
