@@ -8,7 +8,7 @@ import pandas as pd
 from altnorm.cli._run import run
 
 CLASSES = np.array(["ant", "bee", "cow"])
-QUICK = ["--alphas", "0.5,1", "--depths", "1", "--jobs", "1"]  # few settings
+QUICK = ["--families", "bias", "--jobs", "1"]  # a second less
 
 
 def draw(n, seed, bias=(2.0, 0.0, 0.0)):
@@ -39,6 +39,11 @@ def write_log(path, data, options=3):
 
 def out(capsys):
     return capsys.readouterr().out
+
+
+def words(capsys):
+    """What was printed, whatever the terminal's width."""
+    return " ".join(out(capsys).split())
 
 
 def refused(capsys, *arguments):

@@ -245,7 +245,8 @@ def file_case(suffix: str, stem: str = "sound") -> Callable[[Path, np.random.Gen
             if suffix not in (".npz", ".npy") or len(read_predictions(output).proba):
                 _check_if_rows(output, names)
         label = [] if suffix in (".npz", ".npy") or stem == "log" else ["--label", "y"]
-        command("evaluate", model, path, *label)
+        page = folder / "output.html"
+        command("check", path, "--model", model, "--report", page, "--force", *label)
 
     return case
 
@@ -279,13 +280,11 @@ def model_case(folder: Path, rng: np.random.Generator) -> None:
 
 OPTIONS = {
     "--jobs": ["0", "-1", "1", "-7", "x", "99999999"],
-    "--seed": ["-1", "0", "4294967296", "1.5", ""],
-    "--alphas": ["0", "-1", "nan", "inf", "1e400", "1", "1,,2", "", "35"],
-    "--depths": ["0", "-1", "1.5", "", "1,2", "x"],
-    "--thresholds": ["nan", "-1", "2", "0", "inf", "0.5,0.75"],
+    "--families": ["bias", "alternating,bias", "x", "", ",", "matrix, bias"],
+    "--costs": ["sound.parquet", "nothing.csv", ""],
     "--cv": ["0", "1", "2", "40", "41", "1000000", "-3"],
     "--significance": ["nan", "-1", "0", "2", "0.05", "inf"],
-    "--scoring": ["accuracy", "nonsense", "f1", "neg_log_loss", "roc_auc", ""],
+    "--scoring": ["accuracy", "nonsense", "f1", "neg_log_loss", "roc_auc", "fbeta=2", ""],
     "--prior": ["uniform", "shrunk", "x", ""],
     "--label": ["y", "ant", "id", "text", "", "[/]"],
     "--prefix": ["", "a", "zzz", "["],
@@ -296,7 +295,7 @@ OPTIONS = {
 
 def options_case(folder: Path, rng: np.random.Generator) -> None:
     """Sound predictions with odd options."""
-    arguments = ["--alphas", "0.5,1", "--depths", "1", "--label", "y", "--jobs", "1"]
+    arguments = ["--families", "bias", "--label", "y", "--jobs", "1"]
     for name in rng.choice(list(OPTIONS), size=rng.integers(1, 4), replace=False):
         arguments += [str(name), str(rng.choice(OPTIONS[name]))]
     output = folder / "tuned.model"

@@ -1,4 +1,4 @@
-"""Each command does what it says, on every kind of file."""
+"""The commands that make, apply and judge a model do what they say, on every kind of file."""
 
 import json
 
@@ -8,27 +8,27 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from altnorm import AlternatingNormalizerCV, load
+from altnorm import Adjuster, load
 from altnorm.cli._run import run
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
-from tests.commands import CLASSES, QUICK, draw, out, refused, table
+from tests.commands import CLASSES, QUICK, draw, out, refused, table, words
 
 
 def test_from_nothing_to_an_answer(folder, capsys):
-    model = "model"
-    assert run(["tune", "val.parquet", "--label", "y", "-o", model, *QUICK]) == 0
-    text = out(capsys)
+    assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
+    text = words(capsys)
     assert "600 rows, 3 classes" in text
     assert "Adopted: accuracy" in text
-    assert run(["apply", model, "test.parquet", "-o", "out.parquet"]) == 0
+    assert "The model multiplies each class by a factor, calibrates probabilities." in text
+    assert run(["apply", "m", "test.parquet", "-o", "out.parquet"]) == 0
     assert "900 rows in" in out(capsys)
-    assert run(["evaluate", model, "test.parquet", "--label", "y"]) == 0
-    text = out(capsys)
+    assert run(["check", "test.parquet", "--model", "m", "--label", "y", "--report", "r.html"]) == 0
+    text = words(capsys)
     assert "Better: accuracy" in text
     assert "macro-F1" in text
-    assert "Lower is better: log loss, Brier score" in text
     assert "rows fixed, the first 5" in text
+    assert (folder / "r.html").exists()
 
 
 def test_apply_equals_transform_and_keeps_the_rest(folder, model):
@@ -43,7 +43,7 @@ def test_apply_equals_transform_and_keeps_the_rest(folder, model):
     assert after.columns.tolist() == [*before.columns, "guess"]
     for column in ("id", "note", "y"):
         pd.testing.assert_series_equal(after[column], before[column])
-    assert after["guess"].tolist() == CLASSES[expected.argmax(axis=1)].tolist()
+    assert after["guess"].tolist() == normalizer.predict(before[CLASSES].to_numpy()).tolist()
 
 
 def test_apply_reads_csv_and_leaves_its_text_alone(folder, model):
@@ -93,7 +93,7 @@ def test_prefixes(folder):
     assert load("m").classes_.tolist() == CLASSES.tolist()
     assert run(["apply", "m", "test2.parquet", *columns, "-o", "out.parquet"]) == 0
     assert (pd.read_parquet("out.parquet")["ant"] == 3.5).all()
-    assert run(["evaluate", "m", "test2.parquet", "--label", "y", *columns]) == 0
+    assert run(["check", "test2.parquet", "--model", "m", "--label", "y", *columns]) == 0
 
 
 def test_logits_are_said_and_not_guessed(folder, capsys):
@@ -114,7 +114,6 @@ def test_logits_are_said_and_not_guessed(folder, capsys):
     data.to_parquet("more.parquet")
     assert "--other 'fox'" in refused(capsys, "apply", "m", "more.parquet", "-o", "x.parquet")
     assert run(["apply", "m", "more.parquet", "-o", "x.parquet", "--other", "fox"]) == 0
-    assert run(["compare", "logits.parquet", "logits.parquet", "--label", "y", "--logits"]) == 0
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])
@@ -129,15 +128,12 @@ def test_multilabel(folder, capsys, mode, suffix):
     tune = ["tune", name, *columns, "-o", "m", *QUICK]
     assert "--multilabel labelwise" in refused(capsys, *tune)
     assert run([*tune, "--multilabel", mode]) == 0
-    assert run(["evaluate", "m", name, *columns]) == 0
+    assert run(["check", name, "--model", "m", *columns]) == 0
     assert "micro-F1" in out(capsys)
     prefix = columns[2:]
     assert run(["apply", "m", name, *prefix, "-o", f"out.{suffix}"]) == 0
     read = read_predictions(f"out.{suffix}", Layout(prefix="p_"), classes=CLASSES)
     np.testing.assert_array_equal(read.proba, load("m").transform(proba))
-    assert run(["compare", name, name, *columns, "--json"]) == 0
-    methods = json.loads(out(capsys).splitlines()[-1])["methods"]
-    assert {"alternating normalization, pairs", "do nothing"} <= {row["method"] for row in methods}
 
 
 def test_single_labels_for_a_multilabel_model(folder, capsys):
@@ -152,27 +148,24 @@ def test_classes_without_rows_keep_their_names(folder):
     assert load("m").classes_.tolist() == CLASSES.tolist()
 
 
-def test_identity_and_strict(folder, capsys):
+def test_strict(folder, capsys):
     table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
     tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", *QUICK]
     assert run(tune) == 0
-    assert "Not adopted" in (text := out(capsys))
-    assert "changes nothing" in text
+    assert "decisions stay as they are" in words(capsys)
     assert run([*tune, "--force", "--strict"]) == 1
-    evaluate = ["evaluate", "m", "fair.parquet", "--label", "y"]
-    assert run(evaluate) == 0
-    assert run([*evaluate, "--strict"]) == 1
-    assert run(["apply", "m", "fair.parquet", "-o", "same.parquet"]) == 0
-    assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))
+    check = ["check", "fair.parquet", "--label", "y", "--model", "m", "--force"]
+    assert run(check) == 0
+    assert run([*check, "--strict"]) == 1
+    assert run(["check", "fair.parquet", "--label", "y", "-j", "1", "--force", "--strict"]) == 1
 
 
 def test_json(folder, model, capsys):
     out(capsys)
     commands = {
         "tune": ["val.parquet", "--label", "y", "-o", "m2", *QUICK],
-        "evaluate": [model, "test.parquet", "--label", "y"],
+        "check": ["test.parquet", "--model", model, "--label", "y"],
         "apply": [model, "test.parquet", "-o", "o.parquet"],
-        "compare": ["val.parquet", "test.parquet", "--label", "y", "--jobs", "1"],
         "export": [model, "-o", "m.onnx"],
         "info": [model],
     }
@@ -183,30 +176,65 @@ def test_json(folder, model, capsys):
         assert captured.err == ""
         printed[name] = json.loads(captured.out)
     assert printed["tune"]["verdict"]["adopted"] is True
-    assert printed["evaluate"]["verdict"]["n_fixed"] == len(printed["evaluate"]["fixed"])
-    assert printed["evaluate"]["verdict"]["n_broken"] == len(printed["evaluate"]["broken"])
+    assert printed["tune"]["applied"]["model"] == "BiasCorrectedTemperature"
     assert printed["apply"]["n_rows"] == 900
     assert printed["info"]["classes"] == CLASSES.tolist()
     assert printed["info"]["verdict"] == printed["tune"]["verdict"]
-    assert "alternating normalization" in {row["method"] for row in printed["compare"]["methods"]}
-
-
-def test_rows_fixed_and_broken_are_the_right_ones(folder, model, capsys):
-    assert run(["evaluate", model, "test.parquet", "--label", "y", "--json"]) == 0
-    printed = json.loads(out(capsys).splitlines()[-1])
     data = pd.read_parquet("test.parquet")
     proba, truth = data[CLASSES].to_numpy(), data["y"].to_numpy()
-    right = [CLASSES[p.argmax(axis=1)] == truth for p in (proba, load(model).transform(proba))]
-    assert printed["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
-    assert printed["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
+    right = [decided == truth for decided in (CLASSES[proba.argmax(1)], load(model).predict(proba))]
+    assert printed["check"]["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
+    assert printed["check"]["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
 
 
-def test_compare_shows_the_best_first(folder, capsys):
-    assert run(["compare", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]) == 0
-    rows = [line for line in out(capsys).splitlines() if " to " in line]
-    assert len(rows) >= 7
-    gains = [float(line.split(" to ")[0].split()[-2].rstrip("%")) for line in rows]
-    assert gains == sorted(gains, reverse=True)
+def test_new_data_without_labels(folder, model, capsys):
+    out(capsys)
+    check = ["check", "--model", model]
+    assert run([*check, "test.parquet", "--strict"]) == 0
+    assert "These predictions look like those at fit" in words(capsys)
+    assert not (folder / "altnorm-report.html").exists()
+    table(900, 3, bias=(-3.0, 3.0, 0.0)).to_parquet("moved.parquet")
+    assert run([*check, "moved.parquet", "--json"]) == 0
+    assert json.loads(out(capsys))["drift"]["drifted"] is True
+    for more, name in ((["test.parquet"], "TEST"), (["--costs", "c.csv"], "--costs")):
+        assert f"{name} is given, too" in refused(capsys, *check, "moved.parquet", *more)
+
+
+COSTS = "true,ant,bee,cow,person\nant,0,1,1,0.2\nbee,1,0,1,0.2\ncow,10,10,0,0.2\n"
+
+
+def test_costs_and_rows_left_to_a_person(folder, capsys):
+    (folder / "costs.csv").write_text(COSTS)
+    both = ["check", "val.parquet", "test.parquet", "--label", "y", "-o", "m", "--jobs", "1"]
+    assert run([*both, "--costs", "costs.csv"]) == 0
+    text = words(capsys)
+    assert "Adopted: mean cost" in text
+    assert "A row may be left to a person." in text
+    assert "The other methods decide for the most probable class." in text
+    assert run(["apply", "m", "test.parquet", "-o", "out.csv", "--prediction", "guess"]) == 0
+    assert "left to a person" in words(capsys)
+    written = pd.read_csv("out.csv", keep_default_na=False)["guess"]
+    decided = load("m").predict(pd.read_parquet("test.parquet")[CLASSES].to_numpy())
+    assert [name or None for name in written] == decided.tolist()
+    assert None in decided.tolist()
+    assert "two ways to state a purpose" in refused(
+        capsys, *both, "--force", "--costs", "costs.csv", "--scoring", "f1_macro"
+    )
+
+
+def test_balanced_accuracy_is_advised_and_followed(folder, capsys):
+    rng = np.random.default_rng(0)
+    codes = rng.choice(3, size=2000, p=[0.75, 0.22, 0.03])
+    scores = np.exp(rng.normal(size=(2000, 3)) + 1.2 * np.eye(3)[codes] + [0, 0.7, 0])
+    frame = pd.DataFrame(scores / scores.sum(axis=1, keepdims=True), columns=CLASSES)
+    frame.assign(y=CLASSES[codes]).to_parquet("rare.parquet")
+    tune = ["tune", "rare.parquet", "--label", "y", "--force", "-o", "m", *QUICK]
+    assert run(tune) == 0
+    assert "--scoring balanced_accuracy would give" in words(capsys)
+    assert run([*tune, "--scoring", "balanced_accuracy"]) == 0
+    assert "adopted: balanced accuracy" in words(capsys).lower()
+    assert "'fbeta=2_macro'" not in (said := refused(capsys, *tune, "--scoring", "fbeta=2"))
+    assert "--scoring fbeta=2_macro" in said
 
 
 def test_export(folder, model):
@@ -214,7 +242,7 @@ def test_export(folder, model):
     assert run(command) == 0
     proba, _ = draw(50, 3)
     session = onnxruntime.InferenceSession("m.onnx")
-    (adjusted,) = session.run(None, {"proba": proba})
+    (adjusted,) = session.run(["adjusted"], {"proba": proba})
     np.testing.assert_allclose(adjusted, load(model).transform(proba), atol=1e-12)
     assert run([*command, "--label-output", "class", "--force"]) == 0
     session = onnxruntime.InferenceSession("m.onnx")
@@ -222,41 +250,26 @@ def test_export(folder, model):
     assert decided.tolist() == load(model).predict(proba).tolist()
 
 
-def test_report(folder, model, capsys):
-    command = ["report", model, "test.parquet", "--label", "y", "-o", "r.html", "--title", "Ours"]
-    more = ["--validation", "val.parquet", "--text", "note"]
-    assert run([*command, *more]) == 0
-    page = (folder / "r.html").read_text(encoding="utf-8")
-    assert "Ours" in page
-    assert "a, b" in page
-    out(capsys)
-    assert "exists already" in refused(capsys, *command)
-    assert "no column 'z'" in refused(capsys, *command, "--text", "z", "--force")
-    assert run([*command, "--force", "--json"]) == 0
-
-
-def test_search_settings_reach_the_estimator(folder, monkeypatch):
+def test_options_reach_the_estimator(folder, monkeypatch):
     seen = {}
-    original = AlternatingNormalizerCV.fit
+    original = Adjuster.fit
 
-    def fit(self, *arguments):
+    def fit(self, *arguments, **more):
         seen.update(self.get_params())
-        return original(self, *arguments)
+        return original(self, *arguments, **more)
 
-    monkeypatch.setattr(AlternatingNormalizerCV, "fit", fit)
-    options = "--scoring f1_macro --prior counted --thresholds 0.4,0.6 --cv 3 --seed 7"
-    options += " --significance 0.01"
-    assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *QUICK, *options.split()]) == 0
+    monkeypatch.setattr(Adjuster, "fit", fit)
+    options = "--scoring f1_macro --prior counted --cv 3 --significance 0.02 --insist "
+    options += "--no-calibrate --families bias --jobs 1"
+    assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *options.split()]) == 0
     expected = {
-        "alphas": (0.5, 1.0),
-        "depths": (1,),
-        "thresholds": (0.4, 0.6),
+        "families": ("bias",),
         "scoring": "f1_macro",
         "prior": "counted",
         "cv": 3,
-        "random_state": 7,
-        "significance": 0.01,
+        "significance": 0.02,
+        "insist": True,
+        "calibrate": False,
         "n_jobs": 1,
-        "verbose": 0,
     }
     assert {name: seen[name] for name in expected} == expected

@@ -10,6 +10,7 @@ import pytest
 from altnorm import AlternatingNormalizer
 from altnorm.cli._run import run
 from tests.commands import CLASSES, QUICK, draw, out, refused
+from tests.test_cli_docs import COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -21,29 +22,32 @@ from tests.commands import CLASSES, QUICK, draw, out, refused
         ("tune val.parquet -o m", "Labels are needed"),
         ("tune val.parquet --label z -o m", "no column 'z'"),
         ("tune val.parquet --label y -o no/m", "folder"),
-        ("tune val.parquet --label y --alphas a,b -o m", "--alphas must be numbers"),
+        ("tune val.parquet --label y --families a,b -o m", "--families must be 'alternating'"),
+        ("tune val.parquet --label y --costs val.parquet -o m", "must be a table of costs"),
         ("tune val.parquet --label y --cv two -o m", "--cv"),
         ("tune val.parquet --label y --prior odd -o m", "--prior must be one of"),
         ("tune val.parquet --label y --scoring odd -o m", "it is 'odd'"),
-        ("tune val.parquet --label y --scoring f1 -o m --alphas 1", "must suit the labels"),
-        ("tune val.parquet --label y --scoring roc_auc -o m --alphas 1", "must suit the labels"),
+        ("tune val.parquet --label y --scoring f1 -o m --families bias", "must suit the labels"),
+        (
+            "tune val.parquet --label y --scoring roc_auc -o m --families bias",
+            "must suit the labels",
+        ),
         ("tune val.parquet --label= -o m", "no column ''"),
         ("tune val.parquet --label y --label-prefix y_ -o m", "--label or --label-prefix"),
         ("tune val.parquet --label y -o val.parquet", "exists already"),
-        ("evaluate val.parquet test.parquet", "not a model file"),
-        ("evaluate model test.parquet", "Labels are needed"),
+        ("check test.parquet --model val.parquet", "not a model file"),
+        ("check test.parquet --model model -o m", "--output is given, too"),
         ("apply model test.parquet -o out.npz", "cannot become '.npz'"),
         ("apply model test.parquet -o out.txt", "cannot become '.txt'"),
         ("apply model model -o out.npz", "must be in one of"),
         ("apply model test.parquet -o test.parquet", "exists already"),
-        ("compare val.parquet test.parquet", "Labels are needed"),
+        ("check val.parquet test.parquet", "Labels are needed"),
         ("export model -o m.onnx --dtype int8", "int8"),
         ("export model -o m.onnx --append-to val.parquet", "must be an ONNX model"),
         ("export model -o m.onnx --append-to model", "must be an ONNX model"),
         ("apply model test.parquet -o x.parquet -j 0", "--jobs must be a number of threads"),
         ("apply model test.parquet -o x.parquet -j 1000000", "it is 1000000"),
-        ("tune val.parquet --label y -o m --seed -1", "--seed"),
-        ("compare val.parquet test.parquet --label y --seed 99999999999", "--seed"),
+        ("ask model test.parquet -o a.csv --seed -1", "--seed"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
@@ -57,13 +61,17 @@ def test_unknown_classes_are_named(folder, model, capsys):
     out(capsys)
     data = pd.read_parquet("test.parquet")
     data.drop(columns="bee").to_parquet("bad.parquet")
-    for command in (["apply", "-o", "x.parquet"], ["evaluate", "--label", "y"]):
-        printed = refused(capsys, command[0], model, "bad.parquet", *command[1:])
+    commands = (
+        ["apply", model, "bad.parquet", "-o", "x.parquet"],
+        ["check", "bad.parquet", "--model", model, "--label", "y"],
+    )
+    for command in commands:
+        printed = refused(capsys, *command)
         assert "1 of 3 are missing, the first is 'bee'" in printed
     data["dodo"], data["bee"] = data["bee"] / 2, data["bee"] / 2
     data.to_parquet("bad.parquet")
-    for command in (["apply", "-o", "x.parquet"], ["evaluate", "--label", "y"]):
-        printed = refused(capsys, command[0], model, "bad.parquet", *command[1:])
+    for command in commands:
+        printed = refused(capsys, *command)
         assert "row 0" in printed
         assert "does not know the class column 'dodo'" in printed
 
@@ -110,7 +118,7 @@ def test_version(capsys):
 def test_help(capsys):
     assert run([]) == 0
     assert "altnorm demo" in out(capsys)
-    for name in ("demo", "tune", "apply", "evaluate", "compare", "report", "export"):
+    for name in COMMANDS:
         assert run([name, "--help"]) == 0
         assert f"Example: altnorm {name}" in out(capsys)
 
@@ -183,7 +191,7 @@ def test_a_reader_that_left_is_no_verdict(folder, options):
 
 
 CHECK = ["check", "val.parquet", "test.parquet", "--label", "y"]
-CHECK += ["--model", "m", "--report", "r.html"]
+CHECK += ["-o", "m", "--report", "r.html"]
 
 
 @pytest.mark.parametrize("seconds", [0.3, 0.8])
@@ -197,7 +205,7 @@ def test_an_interrupt_while_libraries_are_imported(folder, seconds):
 
 
 @pytest.mark.parametrize(
-    ("where", "left"), [("write_report", "nothing was"), ("save_model", "'r.html' was")]
+    ("where", "left"), [("write_report", "nothing was"), ("Adjuster.save", "'r.html' was")]
 )
 def test_an_interrupt_in_check_says_what_is_left(folder, monkeypatch, capsys, where, left):
     def interrupt(*_, **__):
@@ -211,7 +219,7 @@ def test_an_interrupt_in_check_says_what_is_left(folder, monkeypatch, capsys, wh
 
 def test_streams_that_know_only_ascii(folder, model):
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    done = shell(f"altnorm evaluate {model} test.parquet --label y", env=environment)
+    done = shell(f"altnorm check test.parquet --model {model} --label y", env=environment)
     assert done.returncode == 0, done.stderr
     assert b"rows fixed" in done.stdout
 
@@ -238,13 +246,12 @@ def test_names_are_text_not_markup(folder, capsys):
     model = "odd [red].model"
     assert run(["tune", "odd.parquet", "--label", "y", "-o", model, *QUICK]) == 0
     assert model in out(capsys)
-    assert run(["evaluate", model, "odd.parquet", "--label", "y"]) == 0
+    assert run(["check", "odd.parquet", "--model", model, "--label", "y"]) == 0
     shown = out(capsys)
     for name in NAMES[:3]:
         assert name in shown
-    assert "no column '[/]x'" in refused(
-        capsys, "evaluate", model, "odd.parquet", "--label", "[/]x"
-    )
+    check = ["check", "odd.parquet", "--model", model, "--report", "r.html"]
+    assert "no column '[/]x'" in refused(capsys, *check, "--label", "[/]x")
 
 
 def test_control_characters_are_shown_escaped(folder, capsys):
@@ -255,7 +262,7 @@ def test_control_characters_are_shown_escaped(folder, capsys):
     frame.to_parquet("odd.parquet")
     assert run(["tune", "odd.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
     out(capsys)
-    assert run(["evaluate", "m", "odd.parquet", "--label", "y"]) == 0
+    assert run(["check", "odd.parquet", "--model", "m", "--label", "y"]) == 0
     shown = out(capsys)
     assert "\x1b" not in shown
     assert "\u202e" not in shown

@@ -13,13 +13,10 @@ from altnorm.cli import (
     apply,
     ask,
     check,
-    compare,
     demo,
-    evaluate,
     export,
     info,
     judge,
-    report,
     tune,
 )
 from altnorm.cli._screen import out
@@ -47,7 +44,7 @@ def altnorm(
         ),
     ] = False,
 ) -> None:
-    """Re-adjust the doubtful predictions of any classifier, and say whether it helped."""
+    """Better decisions and probabilities from a classifier's predictions, only on evidence."""
     if not version:
         if context.invoked_subcommand is None:
             print(context.get_help())
@@ -71,10 +68,7 @@ _add(check.check, check.EXAMPLE)
 _add(tune.tune, tune.EXAMPLE)
 _add(apply.apply, apply.EXAMPLE)
 _add(adapt.adapt, adapt.EXAMPLE)
-_add(evaluate.evaluate, evaluate.EXAMPLE)
 _add(ask.ask, ask.EXAMPLE)
 _add(judge.judge, judge.EXAMPLE)
-_add(compare.compare, compare.EXAMPLE)
-_add(report.report, report.EXAMPLE)
 _add(export.export, export.EXAMPLE)
 _add(info.info, info.EXAMPLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from altnorm.cli._remedies import REMEDIES
 from altnorm.io.columns import Layout, listed, names_of
 from altnorm.io.formats import find_source
 from altnorm.io.predictions import Predictions, read_texts
+from altnorm.method.estimator import unnamed
 from altnorm.method.kinds import kind_of
 
 # What to say where the labels are of this kind, and the estimator is for the other one.
@@ -28,21 +30,32 @@ _OTHER_KIND = {
 }
 
 
+@dataclass(frozen=True)
+class NamedColumns:
+    """A frame of probabilities: `fit` learns from it which class each column stands for.
+
+    Labels alone would not tell: some classes may have no row, and columns come in any order.
+    """
+
+    values: np.ndarray
+    columns: list[Any]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # NumPy before 2.0 knows no `copy=None`.
+        return np.asarray(self.values, dtype) if not copy else np.array(self.values, dtype)
+
+
 def fit_named(
     estimator: Any, predictions: Predictions, *, labelled: bool = True, groups: Any = None
 ) -> Any:
-    """Fit on column indices, then name the classes: some of them may have no row."""
-    codes = _check_labels(estimator, predictions) if labelled else None
+    """Fit on columns with names; return the estimator, which takes arrays in their order."""
+    labels = _check_labels(estimator, predictions) if labelled else None
+    frame = NamedColumns(predictions.proba, predictions.classes.tolist())
     more = {} if groups is None else {"groups": groups}
     try:
-        estimator.fit(predictions.proba, codes, **more)
+        return unnamed(estimator.fit(frame, labels, **more))
     except InputError as error:
         raise _with_columns(error, predictions) from error
-    names = ("best_normalizer_", "calibrator_", "shift_calibrator_", "shift_matrix_")
-    for fitted in (estimator, *(getattr(estimator, name, None) for name in names)):
-        if fitted is not None:
-            fitted.classes_ = predictions.classes
-    return estimator
 
 
 def read_groups(path: Path, name: str | None, n_rows: int, layout: Layout) -> np.ndarray | None:
@@ -69,12 +82,13 @@ def read_groups(path: Path, name: str | None, n_rows: int, layout: Layout) -> np
 
 
 def _check_labels(estimator: Any, predictions: Predictions) -> Any:
-    """Return the labels as column indices, if they are of the estimator's kind."""
-    codes, given = predictions.codes, predictions.kind.words
+    """Return the labels, if there are any and they are of the estimator's kind."""
+    _ = predictions.codes  # raises where there are none
+    given = predictions.kind.words
     if given != kind_of(estimator).words:
         rule, remedy = _OTHER_KIND[given.problem]
         raise InputError(rule, f"the labels are {given.labels}", remedy, code="option")
-    return codes
+    return predictions.labels
 
 
 def _with_columns(error: InputError, predictions: Predictions) -> InputError:

@@ -12,9 +12,10 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from altnorm._base.errors import InputError
-from altnorm.cli._screen import errors
 from altnorm.io.columns import Layout
+from altnorm.io.costs import read_cost_file
 from altnorm.io.formats import FORMATS
+from altnorm.io.predictions import Predictions
 
 _MOST_JOBS = 4096
 
@@ -34,9 +35,6 @@ def _check_jobs(jobs: int) -> int:
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `tune` wrote.")]
 Validation = Annotated[
     Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
-]
-Test = Annotated[
-    Path, typer.Argument(metavar="TEST", help="Predictions on test data, with labels.")
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing output.")]
@@ -61,10 +59,24 @@ Scoring = Annotated[
     typer.Option(
         "--scoring",
         metavar="SCORE",
-        help="What counts as better: a name scikit-learn knows, such as accuracy, f1_macro or "
-        "neg_log_loss.",
+        help="What decisions are for: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss "
+        "or another score that scikit-learn knows.",
         show_default=False,
     ),
+]
+Costs = Annotated[
+    Path | None,
+    typer.Option(
+        "--costs",
+        metavar="FILE",
+        help="What decisions are for, as costs: a CSV, TSV or JSON table of true classes and "
+        "decisions; a column `person` is the cost of leaving a row to a person.",
+        show_default=False,
+    ),
+]
+Insist = Annotated[
+    bool,
+    typer.Option("--insist", metavar="", help="Go on where the input is probably wrong."),
 ]
 Significance = Annotated[
     float,
@@ -132,7 +144,7 @@ Text = Annotated[
     typer.Option(
         "--text",
         metavar="NAME",
-        help="Column of TEST to show with the changed rows.",
+        help="Column of the file judged to show with the changed rows.",
         show_default=False,
     ),
 ]
@@ -162,20 +174,23 @@ class Tuning:
     """What tuning looks for, and how."""
 
     scoring: Scoring = None
+    costs: Costs = None
     multilabel: MultiLabel = None
-    significance: Significance = 0.05
-    seed: Seed = 0
+    significance: Significance = 0.01
+    insist: Insist = False
     jobs: Jobs = -1
 
-    def settings(self) -> dict[str, Any]:
-        """Return these options as an estimator takes them."""
+    def settings(self, predictions: Predictions) -> dict[str, Any]:
+        """Return these options as :class:`~altnorm.Adjuster` takes them."""
+        costs = None if self.costs is None else read_cost_file(self.costs, predictions.classes)
         return {
             "scoring": self.scoring,
+            "costs": costs,
             "multilabel": self.multilabel,
             "significance": self.significance,
-            "random_state": self.seed,
+            "insist": self.insist,
             "n_jobs": self.jobs,
-            "verbose": int(errors.is_terminal),
+            "input": predictions.input,
         }
 
 
@@ -250,17 +265,3 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     vars(run)["__signature__"] = signature
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
-
-
-def numbers(text: str, option: str, kind: type[Any] = float) -> tuple[Any, ...]:
-    """Read numbers with commas in between."""
-    try:
-        return tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            f"{option} must be numbers with commas in between",
-            f"it is '{text}'",
-            f"Pass for example {option} 1,2,3.",
-            value=text,
-            code="option",
-        ) from None

@@ -16,7 +16,7 @@ import typer
 from altnorm._base.errors import InputError
 from altnorm._base.files import recording
 from altnorm.cli._app import app
-from altnorm.cli._remedies import REMEDIES
+from altnorm.cli._remedies import REMEDIES, in_options
 from altnorm.cli._screen import errors
 from altnorm.cli._signals import signals_raise
 
@@ -133,7 +133,7 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
         return f"There is not enough memory ({reason}); {_left_behind(written)}."
     if isinstance(error, InputError) and error.code in REMEDIES:
         error = error.replace(remedy=REMEDIES[error.code])
-    return " ".join(str(error).split())
+    return " ".join(in_options(str(error)).split())
 
 
 def _interrupted(written: Sequence[Path]) -> int:

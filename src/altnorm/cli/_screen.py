@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from altnorm._base.words import Figures
+from altnorm.cli._remedies import in_options
 from altnorm.evidence.sentences import outcome, score_figures
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.method.explanation import ChangedRow
@@ -59,27 +60,35 @@ _STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}
 
 
 def show_verdict(verdict: Verdict) -> None:
-    """Print the verdict's line, its outcome coloured, and its cautions."""
-    line = Text(str(verdict))
+    """Print the verdict's line, its outcome coloured, and the cautions that are not part of it."""
+    line = Text(escaped(in_options(str(verdict))))
     line.stylize(_STYLES.get(outcome(verdict), "bold yellow"), 0, line.plain.index(":"))
     out.print(line)
-    show_cautions(verdict.cautions)
+    show_cautions([caution for caution in verdict.cautions if not caution.serious])
+    if verdict.reason == "suspect_input":
+        out.print("Should it be right all the same, pass --insist.")
 
 
 def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:
     """Print what a reader should know, a line each."""
     for caution in cautions:
-        out.print(Text(f"Caution{where}:", style="bold yellow"), Text(caution.text))
+        out.print(
+            Text(f"Caution{where}:", style="bold yellow"), Text(escaped(in_options(caution.text)))
+        )
 
 
 def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
     """Scores before and after, one row per score."""
     table = Table(
-        title=title or None, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left"
+        title=title or None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        caption_justify="left",
+        padding=(0, 1, 0, 0),
     )
     table.add_column("score")
     for name in ("before", "after", "change", "95% interval", "p-value"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     losses: list[str] = []
     for one in verdicts:
         figures = score_figures(one)

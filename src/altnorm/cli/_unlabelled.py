@@ -32,23 +32,12 @@ def resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) 
 
 
 def fit_unlabelled(
-    predictions: Predictions, prior: Any, multilabel: str | None, grid: dict[str, Any]
+    predictions: Predictions, prior: Any, multilabel: str | None
 ) -> AlternatingNormalizer:
-    """Fit the one setting that `grid` holds; what it leaves out has its default."""
-    for name, values in grid.items():
-        if len(values) > 1:
-            raise InputError(
-                f"Without labels no setting can be chosen: --{name} must be one value",
-                f"it is {', '.join(f'{value:g}' for value in values)}",
-                f"Pass for example --{name} {values[0]:g}.",
-                code="option",
-            )
-    settings = {name.removesuffix("s"): values[0] for name, values in grid.items()}
+    """Fit alternating normalization at its default setting."""
     # Without labels there is nothing to count, nor anything to shrink.
     known = "uniform" if isinstance(prior, str) else prior
-    normalizer = AlternatingNormalizer(
-        **settings, prior=known, multilabel=multilabel, input=predictions.input
-    )
+    normalizer = AlternatingNormalizer(prior=known, multilabel=multilabel, input=predictions.input)
     return fit_named(normalizer, predictions, labelled=False)
 
 

@@ -47,7 +47,10 @@ def apply(
     prediction: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Add a column with the predicted class.", show_default=False
+            metavar="NAME",
+            help="Add a column with the decision for the model's purpose: the class, empty where "
+            "the row is left to a person.",
+            show_default=False,
         ),
     ] = None,
     spreadsheet_safe: Annotated[
@@ -63,7 +66,7 @@ def apply(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Adjust doubtful rows, leave all others and all other columns as they are.
+    """Write what the model makes of the probabilities; all other columns stay as they are.
 
     Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
     """

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from altnorm import Adjuster
 from altnorm.cli import _options as options
-from altnorm.cli._journey import Files, head, show_files, show_journey, travel
-from altnorm.cli._screen import errors, out, print_json
+from altnorm.cli._journey import Files, travel
+from altnorm.cli._screen import out, print_json
+from altnorm.cli._story import head, show_files, show_journey
 from altnorm.io.datasets import Demo, load_demo
 from altnorm.method.explanation import ChangedRow
 from altnorm.report import check_page
@@ -40,7 +41,7 @@ def demo(
     data = load_demo()
     files = Files(output.with_suffix(".safetensors"), output)
     journey = travel(
-        Adjuster(n_jobs=jobs, verbose=int(errors.is_terminal)),
+        Adjuster(n_jobs=jobs),
         data.validation,
         data.test,
         files,
@@ -57,7 +58,7 @@ def demo(
             f"Naive Bayes on word counts says which of {classes} intents a query to an assistant "
             "has. It was trained on imbalanced data (CLINC150, Larson et al. 2019, CC BY 3.0)."
         )
-        show_journey(journey)
+        show_journey(journey, explain=True)
         if journey.result is not None:
             _show_rows(data, journey.result)
         show_files(journey, files)
