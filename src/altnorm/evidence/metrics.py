@@ -44,7 +44,8 @@ def resolve_scoring(
     Returns
     -------
     Score
-        The score; scikit-learn scorers always need probabilities.
+        The score. F-scores are recognised, also among scikit-learn's scorers; its other scorers
+        need probabilities.
 
     Examples
     --------
@@ -80,23 +81,22 @@ _F_NAME = re.compile(r"fbeta=(\d+\.?\d*|\.\d+)(?:_(macro|micro|weighted))?")
 def _read_f_score(scoring: Any, multilabel: bool, classes: np.ndarray | None) -> Score | None:
     """Return the F-score that a name, or a scorer of scikit-learn, stands for; else None."""
     if scoring == "f1":
-        found, name = FBeta(1.0, "binary"), "f1"
+        found, name, options = FBeta(1.0, "binary"), "f1", {}
     elif isinstance(scoring, str) and (named := _F_NAME.fullmatch(scoring)):
-        found, name = FBeta(float(named[1]), named[2] or "binary"), scoring
-    elif getattr(scoring, "_score_func", None) in (f1_score, fbeta_score):
-        options = scoring._kwargs
+        found, name, options = FBeta(float(named[1]), named[2] or "binary"), scoring, {}
+    elif (parts := _f_scorer_options(scoring)) is not None:
+        name, options = parts
         found = FBeta(float(options.get("beta", 1.0)), options.get("average", "binary"))
-        name = f"fbeta={found.beta:g}" if scoring._score_func is fbeta_score else "f1"
-        if isinstance(found.average, str) and found.average != "binary":
+        if found.average not in ("binary", None):
             name = f"{name}_{found.average}"
-        if classes is not None and "pos_label" in options:
-            at = np.flatnonzero(np.asarray(classes) == options["pos_label"])
-            found = found._replace(positive=int(at[0])) if at.size else found
     else:
         return None
-    if found.average == "binary" and classes is not None and classes.size != 2:
-        _check_not_ours(scoring, classes.size)
-        return None  # scikit-learn says what is wrong
+    if found.average == "binary" and not multilabel and classes is not None:
+        positive = _positive_class(classes, options.get("pos_label"), name)
+        if positive is None:
+            _check_not_ours(scoring, classes.size)
+            return None  # scikit-learn says what is wrong
+        found = found._replace(positive=positive)
     return f_score(name, found, multilabel=multilabel)
 
 
@@ -110,6 +110,37 @@ def _check_not_ours(scoring: Any, n_classes: int) -> None:
             value=scoring,
             code="parameter",
         )
+
+
+def _f_scorer_options(scorer: Any) -> tuple[str, dict[str, Any]] | None:
+    """Name and settings of a scorer of scikit-learn that is an F-score and nothing else."""
+    # scikit-learn has no public way to ask a scorer what it scores.
+    function, sign = getattr(scorer, "_score_func", None), getattr(scorer, "_sign", 1)
+    options: dict[str, Any] = dict(getattr(scorer, "_kwargs", {}))
+    # Such as `labels`, the classes that count, and `zero_division`.
+    unknown = options.keys() - {"beta", "average", "pos_label"}
+    if function not in (f1_score, fbeta_score) or sign != 1 or unknown:
+        return None
+    return "f1" if function is f1_score else f"fbeta={options.get('beta', 1.0):g}", options
+
+
+def _positive_class(classes: np.ndarray, asked: Any, name: str) -> int | None:
+    """Column of the class that a binary score is about; None if it is not one of them.
+
+    As in scikit-learn it is the class 1, or the second one where no class is called so.
+    """
+    if classes.size != 2:
+        raise InputError(
+            f"The score {name!r} is about one of two classes",
+            f"there are {classes.size}",
+            f"Pass scoring='{name}_macro'.",
+            value=name,
+            code="parameter",
+        )
+    names = classes.tolist()
+    if asked is not None:
+        return names.index(asked) if asked in names else None
+    return names.index(1) if 1 in names else 1
 
 
 def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
@@ -187,9 +218,21 @@ def _score_with(
     given: Callable[[np.ndarray, np.ndarray], tuple[_Given, np.ndarray]],
 ) -> float:
     classifier, truth = given(y_true, proba)
-    options = {} if sample_weight is None else {"sample_weight": sample_weight}
+    # Weights that are all the same change no score, and not every scorer takes some.
+    weighted = sample_weight is not None and np.ptp(sample_weight) > 0
+    options = {"sample_weight": sample_weight} if weighted else {}
     try:
         return float(scorer(classifier, np.zeros((len(proba), 1)), truth, **options))
+    except TypeError as error:
+        if "sample_weight" not in str(error):
+            raise
+        raise InputError(
+            "`scoring` must take weights where rows have them",
+            f"{name!r} has no parameter `sample_weight`",
+            "Write it as scorer(estimator, X, y, sample_weight=None), or pass no weights.",
+            value=scorer,
+            code="parameter",
+        ) from error
     except ValueError as error:
         raise InputError(
             "`scoring` must suit the labels",

@@ -131,7 +131,8 @@ def row_counts(y: Any, pred: Any, n_classes: int | None = None) -> np.ndarray:
 def _class_counts(y: np.ndarray, pred: np.ndarray, n_classes: int | None = None) -> csr_array:
     """Hit, predicted and true class of each row as 0/1 columns, shape (n, 3 m)."""
     if y.ndim == 1:
-        m = 1 + max(y.max(), pred.max()) if n_classes is None else n_classes
+        # A binary score asks about the second class also where no row has it.
+        m = 1 + max(1, y.max(), pred.max()) if n_classes is None else n_classes
         # Sparse: three entries per row, where a dense matrix would hold 3 m.
         y, pred = (
             csr_array((np.ones(v.size), (np.arange(v.size), v)), (v.size, m)) for v in (y, pred)
@@ -187,17 +188,27 @@ def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
     if formula is None:
         return None
     counts = row_counts if f_beta.average == "micro" else _class_counts
-    of_counts = partial(formula, beta=f_beta.beta, positive=f_beta.positive)
-    return Score(name, "labels", counts=counts, of_counts=of_counts, f_beta=f_beta)
+    return Score(name, "labels", counts=counts, of_counts=_OfSums(formula, f_beta), f_beta=f_beta)
+
+
+class _OfSums(NamedTuple):
+    """An F-score as a function of sums; equal to its copy, as a `partial` would not be."""
+
+    formula: Callable[..., np.ndarray]
+    f_beta: FBeta
+
+    def __call__(self, sums: np.ndarray) -> np.ndarray:
+        return self.formula(sums, beta=self.f_beta.beta, positive=self.f_beta.positive)
 
 
 def cost_score(costs: np.ndarray) -> Score:
     """Return minus the mean cost of decisions (columns) for true classes (rows)."""
-
-    def value(y: np.ndarray, pred: np.ndarray) -> np.ndarray:
-        return -np.asarray(costs[y, pred])
-
+    value = partial(_minus_cost, costs=costs)
     return Score("neg_mean_cost", "labels", per_row=value, in_points=False)
+
+
+def _minus_cost(y: np.ndarray, pred: np.ndarray, *, costs: np.ndarray) -> np.ndarray:
+    return -np.asarray(costs[y, pred])
 
 
 def _balanced_accuracy(sums: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Metrics against naive loops and against scikit-learn."""
+"""Scores against naive loops and against scikit-learn, and what may be asked for."""
 
 import pickle
 
@@ -133,25 +133,105 @@ def test_scores_are_averages_or_sums_and_can_be_pickled(name, multilabel):
 def test_any_scikit_learn_scorer_works(weighted):
     y, proba, weight = single_problem(4, 3, 200)
     w = weight if weighted else None
-    f2 = sk.make_scorer(sk.fbeta_score, beta=2, average="macro")
-    expected = sk.fbeta_score(y, proba.argmax(1), beta=2, average="macro", sample_weight=w)
-    assert resolve_scoring(f2)(y, proba, w) == pytest.approx(expected)
     expected = sk.roc_auc_score(y, proba, multi_class="ovr", sample_weight=w)
     assert resolve_scoring("roc_auc_ovr")(y, proba, w) == pytest.approx(expected)
+    jaccard = sk.make_scorer(sk.jaccard_score, average="macro")
+    expected = sk.jaccard_score(y, proba.argmax(1), average="macro", sample_weight=w)
+    assert resolve_scoring(jaccard)(y, proba, w) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro", "binary"])
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_f_scores_by_name_and_as_scorers_are_scikit_learns(beta, average, weighted):
+    m = 2 if average == "binary" else 4
+    y, proba, weight = single_problem(7, m)
+    w, decided, classes = weight if weighted else None, proba.argmax(axis=1), np.arange(m)
+    expected = sk.fbeta_score(y, decided, beta=beta, average=average, sample_weight=w)
+    suffix = "" if average == "binary" else f"_{average}"
+    given = [f"fbeta={beta:g}{suffix}", sk.make_scorer(sk.fbeta_score, beta=beta, average=average)]
+    if beta == 1:
+        given += [f"f1{suffix}", sk.make_scorer(sk.f1_score, average=average)]
+    for scoring in given:
+        score = resolve_scoring(scoring, classes=classes)
+        assert score.needs == "labels"  # so that its rule is known
+        assert score(y, decided, w) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
+def test_f_scorers_of_several_labels(average):
+    rng = np.random.default_rng(0)
+    y, decided = rng.integers(2, size=(2, 50, 4))
+    scorer = sk.make_scorer(sk.fbeta_score, beta=2, average=average)
+    expected = sk.fbeta_score(y, decided, beta=2, average=average)
+    for scoring in (scorer, f"fbeta=2_{average}"):
+        score = resolve_scoring(scoring, True)
+        assert score.f_beta == (2.0, average, 1)
+        assert score(y, decided) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"average": "macro", "labels": [1, 2]},
+        {"average": "macro", "zero_division": 1},
+        {"average": "macro", "greater_is_better": False},
+    ],
+    ids=str,
+)
+def test_f_scorers_with_other_settings_keep_them(options):
+    y, proba, _ = single_problem(4, 4)
+    proba[:, 3] = 0
+    scorer = sk.make_scorer(sk.f1_score, **options)
+    score = resolve_scoring(scorer)
+    sign = -1 if options.pop("greater_is_better", True) is False else 1
+    assert score(y, proba) == pytest.approx(sign * sk.f1_score(y, proba.argmax(1), **options))
 
 
 def test_scorers_of_two_classes_see_the_positive_class():
     y, proba, _ = single_problem(5, 2, 100)
     assert resolve_scoring("roc_auc")(y, proba) == pytest.approx(sk.roc_auc_score(y, proba[:, 1]))
-    assert resolve_scoring("f1")(y, proba) == pytest.approx(sk.f1_score(y, proba.argmax(1)))
 
 
-def test_scorers_may_know_the_class_labels():
+@pytest.mark.parametrize(
+    ("names", "pos_label", "positive"),
+    [
+        (["ham", "spam"], None, "spam"),
+        (["ham", "spam"], "spam", "spam"),
+        (["ham", "spam"], "ham", "ham"),
+        ([-1, 1], None, 1),
+        ([1, 2], None, 1),  # as scikit-learn has it
+        ([1, 2], 2, 2),
+        ([False, True], None, True),
+    ],
+)
+def test_the_class_that_a_binary_score_is_about(names, pos_label, positive):
     y, proba, _ = single_problem(5, 2, 100)
-    classes = np.array(["ham", "spam"])
-    scorer = sk.make_scorer(sk.f1_score, pos_label="spam")
-    score = resolve_scoring(scorer, classes=classes)
-    assert score(y, proba) == pytest.approx(sk.f1_score(y, proba.argmax(1)))
+    classes, decided = np.array(names), proba.argmax(axis=1)
+    expected = sk.f1_score(classes[y], classes[decided], pos_label=positive)
+    options = {} if pos_label is None else {"pos_label": pos_label}
+    scoring = [sk.make_scorer(sk.f1_score, **options)] + (["f1"] if pos_label is None else [])
+    for given in scoring:
+        score = resolve_scoring(given, classes=classes)
+        assert score(y, decided) == pytest.approx(expected)
+
+
+def test_a_positive_class_that_is_none_of_them_is_told_by_scikit_learn():
+    y, proba, _ = single_problem(5, 2, 100)
+    scorer = sk.make_scorer(sk.f1_score, pos_label="eggs")
+    score = resolve_scoring(scorer, classes=np.array(["ham", "spam"]))
+    with pytest.raises(InputError, match=r"must suit the labels.*pos_label='?eggs"):
+        score(y, proba)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "fbeta=2", sk.make_scorer(sk.f1_score)], ids=str)
+def test_a_binary_score_of_three_classes_is_refused(scoring):
+    with pytest.raises(InputError, match=r"about one of two classes; there are 3.*_macro'"):
+        resolve_scoring(scoring, classes=np.arange(3))
+
+
+def test_a_binary_score_of_rows_without_the_class():
+    assert resolve_scoring("f1")(np.zeros(3, int), np.zeros(3, int)) == 0
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 5])
@@ -175,7 +255,20 @@ def test_plain_callables_are_scorers_too():
     y, proba, _ = single_problem(8)
     score = resolve_scoring(share_of_class_0)
     assert score.name == "share_of_class_0"
-    assert score(y, proba) == np.mean(proba.argmax(1) == 0)
+    share = np.mean(proba.argmax(1) == 0)
+    assert score(y, proba) == share
+    assert score(y, proba, np.full(len(y), 2.0)) == share  # which weigh nothing
+    for scorer in (share_of_class_0, sk.make_scorer(lambda y, pred: np.mean(pred == 0))):
+        with pytest.raises(InputError, match="must take weights.*has no parameter `sample_weight`"):
+            resolve_scoring(scorer)(y, proba, 1.0 + np.arange(len(y)))
+
+
+def test_errors_inside_a_scorer_are_its_own():
+    def broken(estimator, X, y):
+        raise TypeError("no such thing")
+
+    with pytest.raises(TypeError, match="no such thing"):
+        resolve_scoring(broken)(*single_problem(8)[:2])
 
 
 @pytest.mark.parametrize(
