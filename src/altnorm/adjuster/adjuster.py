@@ -255,7 +255,8 @@ class Adjuster(Adaptable):
             The fitted estimator.
         """
         self._check_params()
-        data = read_validation(self, proba, y, sample_weight, groups)
+        checked, _ = self._check_fit(proba)
+        data = read_validation(self, checked, y, sample_weight, groups)
         # Linear algebra in many threads would burn their time on small matrices.
         with threadpool_limits(1):
             folds = assign_folds(data.classes, self.cv, data.groups)
@@ -335,7 +336,8 @@ class Adjuster(Adaptable):
         float
             The score, larger is better; of `costs`, minus the mean cost.
         """
-        return score_of(self, proba, y, sample_weight)
+        checked = self._check_transform(proba)
+        return score_of(self, self._probabilities(checked), y, sample_weight)
 
     @property
     def _repr_html_(self) -> Any:

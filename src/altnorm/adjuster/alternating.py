@@ -171,7 +171,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             The fitted estimator.
         """
         self._check_params()
-        data = read_validation(self, proba, y, sample_weight, groups)
+        checked, _ = self._check_fit(proba)
+        data = read_validation(self, checked, y, sample_weight, groups)
         with threadpool_limits(1):
             published = self.tuning == "as-published"
             folds = assign_folds(data.classes, self.cv, data.groups)

@@ -45,15 +45,13 @@ def apply_model(model: Any, temperature: float, kind: LabelKind, proba: Array) -
         return softmax(xp.log(new) / temperature)
 
 
-def score_of(estimator: Any, proba: Any, y: Any, sample_weight: Any) -> float:
-    """Return the purpose's score on labelled rows."""
-    kind, checked = kind_of(estimator), estimator._check_transform(proba)
-    labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), estimator.classes_)
+def score_of(estimator: Any, proba: Array, y: Any, sample_weight: Any) -> float:
+    """Return the purpose's score on labelled rows, given their adjusted probabilities."""
+    kind = kind_of(estimator)
+    labels = kind.encode(kind.check_labels(y, tuple(proba.shape)), estimator.classes_)
     purpose = resolve_purpose(estimator.scoring, estimator.costs, kind, estimator.classes_)
-    if purpose.score.needs == "proba":
-        predicted = to_numpy(estimator._probabilities(checked))
-    else:
-        predicted = estimator._codes(checked)
+    by_proba = purpose.score.needs == "proba"
+    predicted = to_numpy(proba) if by_proba else estimator.decision_.codes(proba)
     return purpose.score(labels, predicted, read_weight(sample_weight, len(labels)))
 
 

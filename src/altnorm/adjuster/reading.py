@@ -22,11 +22,10 @@ HOST = 1  # what DLPack calls the memory of the CPU
 
 
 def read_validation(
-    estimator: Any, proba: Any, y: Any, sample_weight: Any, groups: Any
+    estimator: Any, checked: Array, y: Any, sample_weight: Any, groups: Any
 ) -> Validation:
-    """Check validation data; set `classes_` and what scikit-learn wants to know of the input."""
+    """Check what belongs to clean rows, and set `classes_`."""
     require_labels(estimator, y)
-    checked, _ = estimator._check_fit(proba)
     known, labels = _read_labels(estimator, y, checked)
     weight = read_weight(sample_weight, checked.shape[0])
     kind = kind_of(estimator)
