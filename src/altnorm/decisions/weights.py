@@ -76,7 +76,11 @@ def fit_weights(
         if best <= before:
             break
     trust = counted / (counted + SHRINKAGE)
-    return np.exp(trust * found + (1 - trust) * start)
+    shrunk = trust * found + (1 - trust) * start
+    # Halfway to weights that score better the score may still be lower.
+    if _score(log_p + shrunk, labels, weight, of_counts) < max(scores):
+        shrunk = start
+    return np.exp(shrunk)
 
 
 def _score(
