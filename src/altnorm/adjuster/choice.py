@@ -61,7 +61,7 @@ class Judge:
     def __init__(self, data: Validation, folds: np.ndarray, significance: float) -> None:
         self.data, self.folds, self.significance = data, folds, significance
         self.clusters = data.clusters()
-        self.plain = data.purpose.plain(data.proba.shape[1])
+        self.plain = data.purpose.plain(data.proba, data.labels, data.weight)
         self.before = self.plain.codes(data.proba)
 
     def log_loss_test(

@@ -44,12 +44,15 @@ class Purpose:
         """Whether the most probable class is the decision, whatever the labels say."""
         return not self.kind.is_multilabel and self.costs is None and not self._is_tuned()
 
-    def plain(self, n_classes: int) -> Decision:
-        """Return the decision that needs no purpose: the most probable class, labels above 0.5."""
+    def plain(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
+        """Return the rule that needs no purpose: the most probable class, labels above 0.5.
+
+        What its decisions are worth is the purpose's to say; parameters are as for `fit`.
+        """
+        m = proba.shape[1]
         if self.kind.is_multilabel:
-            values = np.full(n_classes, HALF)
-            return Decision("thresholds", values, np.tile(np.eye(2), (n_classes, 1, 1)))
-        return Decision("weights", np.ones(n_classes), np.eye(n_classes))
+            return self._valued("thresholds", np.full(m, HALF), proba, labels, weight)
+        return self._valued("weights", np.ones(m), proba, labels, weight)
 
     def fit(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Fit the rule to labelled rows.
@@ -68,19 +71,27 @@ class Purpose:
         Decision
             The rule.
         """
-        m = proba.shape[1]
+        known = proba, labels, weight
         if self.costs is not None:
             return Decision("costs", self.costs, -self.costs)
         if self.kind.is_multilabel:
-            values = np.broadcast_to(self._thresholds(proba, labels, weight), (m,))
-            found = Decision("thresholds", np.array(values, dtype=float), np.empty(0))
-        elif self._is_tuned():
-            found = Decision("weights", self._weights(proba, labels, weight), np.empty(0))
-        else:
-            found = self.plain(m)
-        return Decision(
-            found.kind, found.values, self._worth(found.codes(proba), labels, weight, m)
-        )
+            values = np.broadcast_to(self._thresholds(*known), (proba.shape[1],))
+            return self._valued("thresholds", np.array(values, dtype=float), *known)
+        if self._is_tuned():
+            return self._valued("weights", self._weights(*known), *known)
+        return self.plain(*known)
+
+    def _valued(
+        self,
+        kind: str,
+        values: np.ndarray,
+        proba: np.ndarray,
+        labels: np.ndarray,
+        weight: np.ndarray,
+    ) -> Decision:
+        """A rule, and what its decisions are worth."""
+        decided = Decision(kind, values, np.empty(0)).codes(proba)
+        return Decision(kind, values, self._worth(decided, labels, weight, proba.shape[1]))
 
     def _is_tuned(self) -> bool:
         return self.score.name in _TUNED or self.score.f_beta is not None
@@ -106,8 +117,10 @@ class Purpose:
     ) -> np.ndarray:
         """What a row's decision adds to the score: its derivative by hits and by predictions."""
         score = self.score
+        if self.costs is not None:
+            return -self.costs
         if score.counts is None or score.of_counts is None:
-            return self.plain(m).worth / (m if self.kind.is_multilabel else 1)
+            return np.tile(np.eye(2), (m, 1, 1)) / m if self.kind.is_multilabel else np.eye(m)
         # Row sums are counted over all labels, class sums for each.
         sums = np.asarray(weight @ score.counts(labels, decided, m)).ravel()
         by_hit, by_predicted, _ = np.split(weight.sum() * derivative(score.of_counts, sums), 3)
@@ -165,7 +178,7 @@ def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarr
 def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
     """Return the table of costs, (m, m) or (m, m + 1), that the setting stands for."""
     m = classes.size
-    table = _from_mapping(costs, classes) if isinstance(costs, Mapping) else np.array(costs)
+    table = _from_mapping(costs, classes) if isinstance(costs, Mapping) else _as_table(costs)
     if table.dtype.kind not in "iuf" or table.shape not in ((m, m), (m, m + 1)):
         raise InputError(
             f"`costs` must be a table of numbers with a row for each of the {m} true classes and a "
@@ -189,6 +202,18 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
     return table
 
 
+def _as_table(costs: Any) -> np.ndarray:
+    try:
+        return np.array(costs)
+    except ValueError as error:  # NumPy's words for rows of different length
+        raise InputError(
+            "`costs` must be a table with rows of the same length",
+            str(error).split(". ")[0].rstrip("."),
+            "Pass a row for each true class, with a column for each decision.",
+            code="costs",
+        ) from error
+
+
 def _from_mapping(costs: Mapping[Any, Any], classes: np.ndarray) -> np.ndarray:
     """Return 0 for right and 1 for wrong decisions, but for the costs that are given.
 
@@ -197,7 +222,7 @@ def _from_mapping(costs: Mapping[Any, Any], classes: np.ndarray) -> np.ndarray:
     names = {str(name): j for j, name in enumerate(classes.tolist())}
     m = classes.size
     with_person = any(_is_pair(key) and key[1] is None for key in costs)
-    table = 1.0 - np.eye(m, m + with_person)
+    table: list[list[Any]] = (1.0 - np.eye(m, m + with_person)).tolist()
     for key, cost in costs.items():
         known = _is_pair(key) and str(key[0]) in names
         if not known or (key[1] is not None and str(key[1]) not in names):
@@ -209,8 +234,8 @@ def _from_mapping(costs: Mapping[Any, Any], classes: np.ndarray) -> np.ndarray:
                 value=key,
                 code="costs",
             )
-        table[names[str(key[0])], m if key[1] is None else names[str(key[1])]] = cost
-    return table
+        table[names[str(key[0])]][m if key[1] is None else names[str(key[1])]] = cost
+    return _as_table(table)
 
 
 def _is_pair(key: Any) -> bool:

@@ -1,0 +1,318 @@
+"""Decisions: the rule that a purpose asks for, against brute force over all rules."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn import metrics as sk
+
+from altnorm import Adjuster, InputError
+from altnorm.decisions import Decision, resolve_purpose, weights
+from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.scores import cost_score
+from altnorm.method.kinds import kind_of_labels
+from tests.problems import planted
+
+MULTI = ["f1_micro", "f1_macro", "f1_weighted", "fbeta=2_micro", "fbeta=0.5_macro"]
+
+
+def purpose_of(scoring=None, costs=None, m=3, *, multilabel=False):
+    kind = kind_of_labels("labelwise" if multilabel else False)
+    return resolve_purpose(scoring, costs, kind, np.arange(m))
+
+
+def draw(n=200, m=3, seed=0):
+    """Calibrated probabilities of classes of different frequency, and labels."""
+    rng = np.random.default_rng(seed)
+    proba = rng.dirichlet(0.7 * np.arange(1, m + 1), n)
+    labels = (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    labels[:m] = np.arange(m)
+    return proba, labels, rng.integers(1, 4, n).astype(float)
+
+
+def draw_labels(n=60, m=4, seed=0):
+    rng = np.random.default_rng(seed)
+    proba = rng.random((n, m)) ** np.linspace(1, 3, m)
+    return proba, rng.random((n, m)) < proba, rng.integers(1, 4, n).astype(float)
+
+
+def world(seed, n_cases=6, m=3):
+    """Every case with its labels as often as its probabilities say: nothing is left to chance."""
+    counts = np.random.default_rng(seed).integers(1, 12, (n_cases, m)) * [1, 3, 9]
+    proba = np.repeat(counts / counts.sum(axis=1, keepdims=True), counts.sum(axis=1), axis=0)
+    labels = np.concatenate([np.repeat(np.arange(m), row) for row in counts])
+    return proba, labels, counts
+
+
+def every_rule(counts, n_outcomes):
+    """For each of all rules: how often each label (rows) meets each decision (columns)."""
+    for rule in itertools.product(range(n_outcomes), repeat=len(counts)):
+        yield counts.T @ np.eye(n_outcomes)[list(rule)]
+
+
+# Balanced accuracy and costs: the rule is known.
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_rule_has_a_better_balanced_accuracy(seed):
+    proba, labels, counts = world(seed)
+    decision = purpose_of("balanced_accuracy").fit(proba, labels, np.ones(len(labels)))
+    found = sk.balanced_accuracy_score(labels, decision.codes(proba))
+    best = max((t.diagonal() / t.sum(axis=1)).mean() for t in every_rule(counts, 3))
+    assert found == pytest.approx(best)
+    assert found > sk.balanced_accuracy_score(labels, proba.argmax(axis=1))
+
+
+def test_a_class_without_labels_counts_as_rarer_than_any_other():
+    proba, labels, weight = draw(m=4)
+    some = labels < 3
+    rule = purpose_of("balanced_accuracy", m=4).fit(proba[some], labels[some], weight[some])
+    assert np.isfinite(rule.values).all()
+    assert rule.values.argmax() == 3
+
+
+TABLES = arrays(float, (3, 4), elements=st.integers(-3, 9).map(float))
+
+
+@given(TABLES, st.integers(3, 4), st.integers(0, 100))
+def test_the_decision_of_least_expected_cost(table, width, seed):
+    # Multiples of 1/64: expected costs are exact, and ties are ties.
+    proba = np.random.default_rng(seed).multinomial(64, [0.2, 0.3, 0.5], 20) / 64
+    table = table[:, :width]
+    decision = purpose_of(costs=table).fit(proba, np.zeros(20, int), np.ones(20))
+    for row, code in zip(proba, decision.codes(proba), strict=True):
+        expected = [sum(row[j] * table[j, d] for j in range(3)) for d in range(width)]
+        assert code == expected.index(min(expected))
+    assert decision.leaves_rows == (width == 4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_rule_costs_less(seed):
+    proba, labels, counts = world(seed, n_cases=5)
+    costs = np.array([[0, 5, 9, 1], [2, 0, 1, 1], [3, 1, 0, 1]])
+    purpose = purpose_of(costs=costs)
+    decision = purpose.fit(proba, labels, np.ones(len(labels)))
+    best = min((t * costs).sum() / t.sum() for t in every_rule(counts, 4))
+    assert -purpose.score(labels, decision.codes(proba)) == pytest.approx(best)
+
+
+def test_rows_left_to_a_person_have_no_class():
+    decision = purpose_of(costs=[[0, 1, 1, 0.2]] * 3).fit(np.eye(3), np.arange(3), np.ones(3))
+    names = decision.names(np.array([0, 3, 2]), np.array(["a", "b", "c"]))
+    assert names.tolist() == ["a", None, "c"]
+    assert decision.n_outcomes == 4
+
+
+def test_a_mapping_is_a_table():
+    classes = np.array(["ham", "spam"])
+    kind = kind_of_labels(False)
+    mapping = {("spam", "ham"): 2, ("ham", "spam"): 10, ("ham", None): 0.5, ("spam", "spam"): 0.1}
+    found = resolve_purpose(None, mapping, kind, classes).costs
+    np.testing.assert_array_equal(found, [[0, 10, 0.5], [2, 0.1, 1]])
+    plain = resolve_purpose(None, {("spam", "ham"): 2}, kind, classes).costs
+    np.testing.assert_array_equal(plain, [[0, 1], [2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"costs": np.ones((2, 3))}, r"shape \(4, 4\), or \(4, 5\).*its shape is \(2, 3\)"),
+        ({"costs": [["a"] * 4] * 4}, "table of numbers .* its dtype <U1"),
+        ({"costs": [[0, 1], [1]]}, "rows of the same length"),
+        ({"costs": np.diag([0, 1, np.nan, 2])}, "must be finite; row 2, column 2 is nan"),
+        ({"costs": {(0, 9): 1}}, r"both out of the classes.*\(0, 9\) is not. The classes are 0, 1"),
+        ({"costs": {0: 1}}, r"A key of `costs` must be \(true class, decision\).*0 is not"),
+        ({"costs": {(0, 1): "dear"}}, "table of numbers"),
+        ({"costs": {(0, 1): np.inf}}, "must be finite; row 0, column 1 is inf"),
+        ({"costs": np.eye(4), "scoring": "accuracy"}, "two ways to state a purpose; both are giv"),
+        ({"costs": np.eye(4), "multilabel": "pairs"}, "`costs` are for problems with one class"),
+    ],
+    ids=str,
+)
+def test_costs_that_are_none(settings, message):
+    proba, y = planted(60)
+    labels = np.eye(4, dtype=int)[y] if "multilabel" in settings else y
+    with pytest.raises(InputError, match=message):
+        Adjuster(**settings).fit(proba, labels)
+
+
+def test_a_score_of_costs_can_be_pickled():
+    costs = np.array([[0.0, 2.0], [1.0, 0.0]])
+    again = pickle.loads(pickle.dumps(cost_score(costs)))
+    assert again(np.array([0, 0, 1]), np.array([0, 1, 0]), [1, 1, 2]) == -1.0
+
+
+# Scores whose rule is found on labels.
+
+
+def score_at(log_weights, proba, labels, weight, score):
+    return score(labels, (proba * np.exp(log_weights)).argmax(axis=1), weight)
+
+
+COUNTED = ["f1_macro", "f1_weighted", "matthews_corrcoef", "balanced_accuracy", "fbeta=2_macro"]
+
+
+@pytest.mark.parametrize("scoring", COUNTED)
+@pytest.mark.parametrize("n", [15, 200])
+def test_weights_are_never_worse_than_a_power_of_the_shares(scoring, n):
+    score = resolve_scoring(scoring)
+    for seed in range(15):
+        proba, labels, weight = draw(n, seed=seed)
+        found = fit_weights(proba, labels, weight, score.of_counts)
+        shares = np.log(class_shares(labels, weight, 3))
+        starts = [score_at(-s * shares, proba, labels, weight, score) for s in EXPONENTS]
+        assert score_at(np.log(found), proba, labels, weight, score) >= max(starts) - 1e-9
+
+
+@pytest.mark.parametrize("scoring", ["f1", "f1_macro", "fbeta=2", "matthews_corrcoef"])
+def test_two_classes_get_the_best_threshold(scoring, monkeypatch):
+    monkeypatch.setattr(weights, "SHRINKAGE", 0.0)
+    score = resolve_scoring(scoring)
+    for seed in range(10):
+        proba, labels, weight = draw(50, 2, seed)
+        found = fit_weights(proba, labels, weight, score.of_counts)
+        odds = np.sort(np.log(proba[:, 0] / proba[:, 1]))
+        between = np.concatenate([odds - 1e-9, odds + 1e-9])
+        best = max(score_at([0, w], proba, labels, weight, score) for w in between)
+        assert score_at(np.log(found), proba, labels, weight, score) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", "matthews_corrcoef"])
+def test_three_classes_get_weights_as_good_as_a_fine_grid(scoring):
+    """Class by class is no search of the whole plane; it comes close where rows are many."""
+    score = resolve_scoring(scoring)
+    proba, labels, weight = draw(1000)
+    found = fit_weights(proba, labels, weight, score.of_counts)
+    grid = itertools.product([0.0], np.linspace(-3, 1, 17), np.linspace(-3, 1, 17))
+    best = max(score_at(w, proba, labels, weight, score) for w in grid)
+    assert score_at(np.log(found), proba, labels, weight, score) > best - 0.005
+
+
+def test_rare_classes_are_held_to_the_common_weight():
+    proba, labels, weight = draw(400)
+    of_counts = resolve_scoring("f1_macro").of_counts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weights, "SHRINKAGE", 1e12)
+        held = np.log(fit_weights(proba, labels, weight, of_counts))
+    shares = np.log(class_shares(labels, weight, 3))
+    powers = held[1:] - held[0], shares[1:] - shares[0]
+    exponent = -powers[0][0] / powers[1][0]
+    assert np.isclose(exponent, EXPONENTS).any()
+    np.testing.assert_allclose(powers[0], -exponent * powers[1], atol=1e-6)
+
+
+@given(st.permutations(range(4)))
+def test_the_order_of_classes_does_not_matter(order):
+    proba, labels, weight = draw(120, 4, seed=3)
+    order = np.array(order)
+    for scoring in ("f1_macro", "balanced_accuracy"):
+        purpose = purpose_of(scoring, m=4)
+        plain = purpose.fit(proba, labels, weight)
+        moved = purpose.fit(proba[:, order], np.argsort(order)[labels], weight)
+        np.testing.assert_allclose(moved.values, plain.values[order], rtol=1e-9)
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro"])
+def test_weight_two_is_a_row_twice(scoring):
+    proba, labels, weight = draw(90)
+    times = weight.astype(int)
+    purpose = purpose_of(scoring)
+    one = purpose.fit(proba, labels, weight).values
+    other = purpose.fit(proba.repeat(times, axis=0), labels.repeat(times), np.ones(times.sum()))
+    np.testing.assert_allclose(one, other.values)
+
+
+# Several labels.
+
+
+@pytest.mark.parametrize("scoring", ["f1_micro", "fbeta=2_micro", "f1_samples"])
+def test_the_common_threshold_is_the_best(scoring):
+    purpose = purpose_of(scoring, m=4, multilabel=True)
+    for seed in range(5):
+        proba, labels, weight = draw_labels(seed=seed)
+        found = purpose.fit(proba, labels, weight)
+        assert np.ptp(found.values) == 0
+        levels = np.concatenate([[0], np.sort(proba.ravel())])
+        best = max(purpose.score(labels, proba > t, weight) for t in levels)
+        assert purpose.score(labels, found.codes(proba), weight) == pytest.approx(best)
+
+
+def test_frequent_labels_get_thresholds_of_their_own():
+    proba, labels, weight = draw_labels(4000)
+    purpose = purpose_of("f1_macro", m=4, multilabel=True)
+    found = purpose.score(labels, purpose.fit(proba, labels, weight).codes(proba), weight)
+    one_each = [
+        max(sk.f1_score(y, p > t, sample_weight=weight) for t in np.linspace(0.02, 0.98, 49))
+        for p, y in zip(proba.T, labels.T, strict=True)
+    ]
+    assert found > np.mean(one_each) - 0.003
+
+
+@pytest.mark.parametrize("scoring", ["subset_accuracy", "neg_log_loss", "accuracy"])
+def test_labels_above_one_half_where_no_better_rule_is_known(scoring):
+    proba, labels, weight = draw_labels()
+    found = purpose_of(scoring, m=4, multilabel=True).fit(proba, labels, weight)
+    np.testing.assert_array_equal(found.values, 0.5)
+    np.testing.assert_array_equal(found.codes(proba), proba > 0.5)
+
+
+# What decisions are worth.
+
+
+@pytest.mark.parametrize(
+    ("scoring", "costs"),
+    [*((name, None) for name in [*COUNTED, "accuracy"]), (None, [[0, 1, 3, 0.5]] * 3)],
+)
+@pytest.mark.parametrize("plain", [False, True])
+def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, plain):
+    """A rule that is not adopted leaves decisions as they are, and is judged by the purpose too."""
+    proba, labels, weight = draw(3000)
+    purpose = purpose_of(scoring, costs)
+    rule = (purpose.plain if plain else purpose.fit)(proba, labels, weight)
+    codes, total = rule.codes(proba), weight.sum()
+    before = purpose.score(labels, codes, weight)
+    for row in range(0, 3000, 150):
+        other = codes.copy()
+        other[row] = (other[row] + 1 + row % 2) % 3
+        change = purpose.score(labels, other, weight) - before
+        worth = rule.values_of(labels, other) - rule.values_of(labels, codes)
+        assert change == pytest.approx(weight @ worth / total, rel=0.05, abs=1e-9)
+    low, high = rule.value_range
+    assert low <= rule.values_of(labels, codes).min()
+    assert rule.values_of(labels, codes).max() <= high
+
+
+@pytest.mark.parametrize("scoring", MULTI)
+@pytest.mark.parametrize("plain", [False, True])
+def test_worth_with_several_labels(scoring, plain):
+    proba, labels, weight = draw_labels(2000)
+    purpose = purpose_of(scoring, m=4, multilabel=True)
+    rule = (purpose.plain if plain else purpose.fit)(proba, labels, weight)
+    codes = rule.codes(proba)
+    before = purpose.score(labels, codes, weight)
+    for row in range(0, 2000, 100):
+        other = codes.copy()
+        other[row, row // 100 % 4] ^= 1
+        change = purpose.score(labels, other, weight) - before
+        worth = rule.values_of(labels, other) - rule.values_of(labels, codes)
+        assert change == pytest.approx(weight @ worth / weight.sum(), rel=0.05, abs=1e-9)
+
+
+@pytest.mark.parametrize("scoring", ["subset_accuracy", "neg_log_loss"])
+def test_worth_where_labels_do_not_add_up_is_the_share_of_right_ones(scoring):
+    proba, labels, weight = draw_labels()
+    purpose = purpose_of(scoring, m=4, multilabel=True)
+    for rule in (purpose.fit(proba, labels, weight), purpose.plain(proba, labels, weight)):
+        codes = rule.codes(proba)
+        np.testing.assert_allclose(rule.values_of(labels, codes), (codes == labels).mean(axis=1))
+
+
+def test_rules_in_words():
+    assert repr(Decision("weights", np.ones(3), np.eye(3))) == "Decision(the most probable class)"
+    rare = Decision("weights", np.array([1, 3.00049]), np.eye(2))
+    assert repr(rare) == "Decision(weights=[1., 3.])"
