@@ -27,11 +27,13 @@ N_PIECES = 20
 PIECE_ROWS = 20
 """Rows of a piece at least: fewer say more about themselves than about their neighbourhood."""
 
-FREQUENT = 20
-"""Rows of a class from which on their place in the file says something."""
+SORTED = 0.4
+"""Distance of a class's rows from an even spread over the file (that of Kolmogorov and Smirnov),
+above which the file is sorted by class. In a file that is, it is 1 less the class's share for the
+first and the last class, so at least 0.5 for one of them."""
 
-SORTED = 0.5
-"""Share of such a class in one part, above which a file is sorted by class."""
+BY_CHANCE = 0.01
+"""Probability with which a file in random order may look sorted."""
 
 CLUSTER_ROWS = 12
 """Rows of a cluster of like rows, about: more than copies of a case, fewer than a region."""
@@ -47,8 +49,8 @@ _CROWDED = 1.5  # times as close as rows that are spread evenly; real files reac
 def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     """Number the part of each row: part k gets the k-th share of the file.
 
-    Where the file is sorted by class, so that most of a class is in one part, part k gets the k-th
-    share of every class instead. So does a class with fewer rows than parts.
+    Where the file is sorted by class, part k gets the k-th share of every class instead. So does a
+    class with fewer rows than parts.
 
     Parameters
     ----------
@@ -75,13 +77,34 @@ def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     _, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
     if counts.size == 1:
         return parts
-    table = np.zeros((counts.size, n_parts))
-    np.add.at(table, (codes, parts), 1)
-    frequent = counts >= FREQUENT
     by_class = deal_by_class(classes, n_parts)
-    if (table[frequent].max(axis=1) > SORTED * counts[frequent]).any():
+    if is_sorted(codes, counts):
         return by_class
     return np.where(counts[codes] < n_parts, by_class, parts)
+
+
+def is_sorted(codes: np.ndarray, counts: np.ndarray) -> bool:
+    """Say whether a file is sorted by class.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Number of each row's class.
+    counts : ndarray of shape (m,)
+        Rows of each class, none of them 0.
+
+    Returns
+    -------
+    bool
+        Whether the rows of some class are in one place, more than chance would have it.
+    """
+    place = (np.argsort(codes, kind="stable") + 0.5) / codes.size
+    start = np.cumsum(counts) - counts
+    rank = np.arange(codes.size) - np.repeat(start, counts) + 0.5
+    distance = np.maximum.reduceat(np.abs(rank / np.repeat(counts, counts) - place), start)
+    # What `counts` rows in random order exceed with a given probability: Massart's bound.
+    border = np.sqrt(np.log(2 * counts.size / BY_CHANCE) / (2 * counts))
+    return bool((distance > np.maximum(border, SORTED)).any())
 
 
 def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:

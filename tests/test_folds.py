@@ -1,0 +1,215 @@
+"""Folds without chance: neighbours together, every class in every fold, groups whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
+
+from altnorm import Adjuster, AlternatingNormalizerCV, InputError
+from altnorm.evidence.folds import (
+    assign_folds,
+    deal_by_likeness,
+    deal_groups,
+    deal_in_order,
+    has_near_copies,
+    is_sorted,
+    like_rows,
+)
+from tests.problems import planted
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=200), st.integers(2, 6))
+def test_every_row_has_a_fold_and_every_fold_a_row(classes, cv):
+    classes = np.array(classes)
+    folds = assign_folds(classes, cv)
+    assert folds.shape == classes.shape
+    used = np.unique(folds)
+    assert used.tolist() == list(range(used.size))
+    assert 2 <= used.size <= cv
+    np.testing.assert_array_equal(folds, assign_folds(classes, cv))
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=120), st.permutations(range(4)))
+def test_names_of_classes_change_nothing(classes, names):
+    classes = np.array(classes)
+    np.testing.assert_array_equal(
+        assign_folds(classes, 5), assign_folds(np.array(names)[classes], 5)
+    )
+
+
+@pytest.mark.parametrize("n", [20, 101, 1000])
+def test_one_class_is_cut_into_pieces(n):
+    """So are several labels per row, which have no class."""
+    folds = assign_folds(np.zeros(n, int), 5)
+    assert (np.diff(folds) >= 0).all()
+    assert np.ptp(np.bincount(folds)) <= 1
+
+
+@pytest.mark.parametrize("shares", [(0.25, 0.25, 0.25, 0.25), (0.9, 0.06, 0.04)])
+def test_a_shuffled_file_is_cut_into_pieces(shares):
+    classes = np.random.default_rng(0).choice(len(shares), 400, p=shares)
+    np.testing.assert_array_equal(assign_folds(classes, 5), np.arange(400) * 5 // 400)
+
+
+def test_a_class_in_one_place_means_that_the_file_is_sorted():
+    """Its rows would be judged by fits that have not seen the class."""
+    classes = np.random.default_rng(0).integers(3, size=400)
+    classes[100:140] = 3
+    folds = assign_folds(classes, 5)
+    for c in range(4):
+        assert (np.diff(folds[classes == c]) >= 0).all()
+        counts = np.bincount(folds[classes == c], minlength=5)
+        assert np.ptp(counts) <= 2
+
+
+SORTED = [(150, 150), (60, 40), (100, 100, 100), (300, 40, 25), (60,) * 5, (12,) * 20, (200, 8)]
+
+
+@pytest.mark.parametrize("counts", SORTED, ids=str)
+@pytest.mark.parametrize("cv", [2, 5])
+def test_a_file_sorted_by_class_has_every_class_in_every_fold(counts, cv):
+    classes = np.repeat(np.arange(len(counts)), counts)
+    folds = assign_folds(classes, cv)
+    for c, n in enumerate(counts):
+        own = folds[classes == c]
+        assert (np.diff(own) >= 0).all()
+        assert np.ptp(np.bincount(own, minlength=cv)) <= 1 + (n % cv > 0)
+
+
+@pytest.mark.parametrize(("n", "m"), [(40, 2), (300, 100), (1000, 20)])
+def test_a_shuffled_file_hardly_ever_looks_sorted(n, m):
+    rng = np.random.default_rng(0)
+    files = [
+        np.unique(rng.integers(m, size=n), return_inverse=True, return_counts=True)[1:]
+        for _ in range(200)
+    ]
+    assert sum(is_sorted(*file) for file in files) <= 4
+
+
+def test_few_rows_of_a_class_are_in_different_folds():
+    classes = np.repeat([0, 1], [100, 3])
+    assert np.unique(assign_folds(classes, 5)[classes == 1]).size == 3
+
+
+@given(st.integers(2, 40), st.integers(2, 6), st.integers(0, 50))
+def test_groups_are_whole(n_groups, cv, seed):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(n_groups, size=120)
+    groups[:2] = 0, 1
+    classes = rng.integers(3, size=120)
+    folds = assign_folds(classes, cv, groups)
+    assert all(np.unique(folds[groups == g]).size == 1 for g in np.unique(groups))
+    assert np.unique(folds).size >= 2
+    renamed = np.random.default_rng(seed + 1).permutation(1000)[groups]
+    np.testing.assert_array_equal(folds, assign_folds(classes, cv, renamed))
+
+
+def test_groups_count_as_rows_of_their_most_frequent_class():
+    groups = np.repeat(np.arange(60), 3)
+    classes = np.repeat(np.arange(60) >= 30, 3).astype(int)
+    classes[::3] = 0  # a minority of every group
+    by_group = deal_in_order(np.arange(60) >= 30, 5)
+    assert np.unique(by_group[30:]).size == 5  # as the file is sorted
+    np.testing.assert_array_equal(deal_groups(groups, classes, 5), by_group[groups])
+
+
+@pytest.mark.parametrize("splitter", [KFold(4), StratifiedKFold(3), LeaveOneOut()], ids=str)
+def test_splitters_are_taken_as_they_are(splitter):
+    classes = np.arange(24) % 2
+    folds = assign_folds(classes, splitter)
+    splits = splitter.split(np.zeros((24, 1)), classes)
+    for k, (_, test) in enumerate(splits):
+        np.testing.assert_array_equal(np.flatnonzero(folds == k), test)
+
+
+def test_splitters_see_the_groups():
+    groups = np.arange(40) // 4
+    folds = assign_folds(np.arange(40) % 2, GroupKFold(5), groups)
+    assert all(np.ptp(folds[groups == g]) == 0 for g in range(10))
+
+
+def test_lists_of_splits():
+    parts = np.arange(30).reshape(3, 10)
+    splits = [(np.setdiff1d(np.arange(30), part), part) for part in parts]
+    np.testing.assert_array_equal(assign_folds(np.zeros(30, int), splits), np.arange(30) // 10)
+
+
+@pytest.mark.parametrize(
+    ("cv", "n", "message"),
+    [
+        (1, 30, "`cv` must be an integer, 2 or greater"),
+        (True, 30, "`cv` must be an integer"),
+        (ShuffleSplit(3, random_state=0), 30, "test part of one split; .* of 30 are in none or"),
+        (5, 1, "at least 2 rows; there are n_samples = 1"),
+    ],
+    ids=str,
+)
+def test_folds_that_are_none(cv, n, message):
+    with pytest.raises(InputError, match=message):
+        assign_folds(np.zeros(n, int), cv)
+
+
+def test_one_group_cannot_be_dealt():
+    with pytest.raises(InputError, match="at least 2 groups; there are n_samples = 9 in 1 group"):
+        assign_folds(np.arange(9) % 2, 5, np.zeros(9, int))
+
+
+@pytest.mark.parametrize("estimator", [Adjuster, AlternatingNormalizerCV])
+def test_the_same_data_give_the_same_verdict(estimator):
+    proba, y = planted(250)
+    settings = {"alphas": (0.5, 2.0), "depths": (1,)} if estimator is not Adjuster else {}
+    one, other = (estimator(**settings, random_state=s).fit(proba, y) for s in (0, 7))
+    assert one.verdict_ == other.verdict_
+    np.testing.assert_array_equal(one.transform(proba), other.transform(proba))
+
+
+# Likeness.
+
+
+def spread(n=600, m=5, seed=0):
+    return np.log(np.random.default_rng(seed).dirichlet(np.ones(m), n))
+
+
+def test_likeness_does_not_depend_on_the_size_of_scores():
+    """Log-probabilities are known up to a constant in each row."""
+    scores = spread()
+    shifted = scores + np.random.default_rng(1).normal(size=(600, 1))
+    one, other = like_rows(scores), like_rows(scores - 3.0)
+    np.testing.assert_allclose(one, other, atol=1e-9)
+    near = np.abs(like_rows(shifted) - one).mean()
+    assert near < 0.1 * np.abs(one).mean()
+
+
+@pytest.mark.parametrize("m", [5, 40])
+def test_likeness_is_measured_in_few_directions(m):
+    scores = spread(m=m)
+    scores[0, 0] = -np.inf
+    rows = like_rows(scores)
+    assert rows.shape == (600, min(m, 16))
+    assert np.isfinite(rows).all()
+
+
+def test_copies_are_dealt_together():
+    rng = np.random.default_rng(0)
+    rows = np.repeat(rng.normal(size=(150, 4)), 4, axis=0) + 1e-4 * rng.normal(size=(600, 4))
+    folds = deal_by_likeness(rows, 5)
+    together = [np.ptp(folds[4 * i : 4 * i + 4]) == 0 for i in range(150)]
+    assert np.mean(together) > 0.95
+    assert np.bincount(folds).max() < 2 * np.bincount(folds).min()
+
+
+def test_few_different_rows_can_be_dealt():
+    folds = deal_by_likeness(np.repeat(np.eye(3), 40, axis=0), 5)
+    assert np.unique(folds).size == 3
+
+
+@pytest.mark.parametrize("dimensions", [1, 3, 10])
+def test_near_copies_are_told_from_rows_that_are_spread(dimensions):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, dimensions))
+    assert not has_near_copies(rows)
+    copies = np.repeat(rows[:125], 4, axis=0) + 1e-6 * rng.normal(size=(500, dimensions))
+    assert has_near_copies(copies)
+    assert has_near_copies(np.repeat(rows[:100], 60, axis=0))
+    assert not has_near_copies(rows[:60])  # too few to tell
