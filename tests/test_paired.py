@@ -1,0 +1,148 @@
+"""The paired test: against closed forms, the bootstrap and simulation; never at odds with itself."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import t, ttest_1samp
+
+from altnorm.evidence.paired import paired_test
+
+# What rows may add: mostly nothing, else some of either sign.
+GAINS = st.lists(st.sampled_from([0.0, 0.0, 0.0, 1.0, -1.0, 0.25]), min_size=2, max_size=120)
+
+
+def ones(rows):
+    return np.ones(len(rows))
+
+
+@given(GAINS, st.integers(1, 12), st.sampled_from([0.9, 0.95, 0.99]))
+def test_the_p_value_and_the_interval_agree(rows, n_groups, confidence):
+    rows = np.array(rows) / len(rows)
+    groups = np.arange(len(rows)) % n_groups
+    for clusters in ([], [groups]):
+        found = paired_test(rows, ones(rows), clusters, confidence=confidence)
+        excluded = found.ci_low > 0 or found.ci_high < 0
+        assert (found.p_value < 1 - confidence) == excluded
+        assert found.ci_low <= found.gain <= found.ci_high
+        assert found.gain == pytest.approx(rows.sum())
+        assert 0 <= found.p_value <= 1
+
+
+@given(GAINS)
+def test_a_gain_is_never_certain(rows):
+    rows = np.array(rows) / len(rows)
+    found = paired_test(rows, ones(rows))
+    if found.gain != 0:
+        assert found.ci_low < found.gain < found.ci_high
+        assert found.std_error > 0
+        assert found.p_value > 0
+
+
+@given(GAINS, st.integers(0, 100), st.integers(1, 9))
+def test_order_scale_and_sign(rows, seed, n_groups):
+    rows = np.array(rows) / len(rows)
+    groups = np.arange(len(rows)) % n_groups
+    found = paired_test(rows, ones(rows), [groups])
+    order = np.random.default_rng(seed).permutation(len(rows))
+    renamed = np.random.default_rng(seed).permutation(n_groups)[groups]
+    moved = paired_test(rows[order], 3 * ones(rows), [renamed[order]])
+    assert moved == pytest.approx(found)
+    scaled = paired_test(4 * rows, ones(rows), [groups])
+    assert scaled.p_value == pytest.approx(found.p_value)
+    assert scaled.ci_high == pytest.approx(4 * found.ci_high)
+    mirrored = paired_test(-rows, ones(rows), [groups])
+    assert mirrored.p_value == pytest.approx(found.p_value)
+    assert (mirrored.ci_low, mirrored.ci_high) == pytest.approx((-found.ci_high, -found.ci_low))
+    if found.gain != 0:
+        assert mirrored.one_sided + found.one_sided == pytest.approx(1)
+        assert mirrored.errors == pytest.approx(-found.errors)
+
+
+def test_many_changed_rows_give_the_t_test():
+    rows = np.random.default_rng(0).normal(0.1, 1, 2000)
+    found = paired_test(rows / 2000, ones(rows))
+    known = ttest_1samp(rows, 0)
+    assert found.p_value == pytest.approx(known.pvalue, rel=0.02)
+    interval = known.confidence_interval()
+    assert (found.ci_low, found.ci_high) == pytest.approx(tuple(interval), rel=0.02)
+
+
+@pytest.mark.parametrize(("fixed", "broken", "n"), [(14, 5, 100), (3, 0, 50), (641, 64, 4500)])
+def test_fixed_and_broken_by_hand(fixed, broken, n):
+    """Agresti and Min's interval with one more changed row in place of their two."""
+    rows = np.repeat([1, -1, 0], [fixed, broken, n - fixed - broken]) / n
+    found = paired_test(rows, np.ones(n))
+    variance = (fixed + broken + 1) / n**2 - (fixed - broken) ** 2 / n**2 / (n + 2)
+    half = t.isf(0.025, n - 1) * math.sqrt(variance)
+    gain = (fixed - broken) / n
+    assert (found.ci_low, found.ci_high) == pytest.approx((gain - half, gain + half))
+
+
+def test_the_error_is_that_of_the_bootstrap():
+    rng = np.random.default_rng(0)
+    rows = rng.choice([0, 1, -1], 400, p=[0.8, 0.13, 0.07]) / 400
+    drawn = rng.integers(400, size=(4000, 400))
+    found = paired_test(rows, np.ones(400))
+    assert found.std_error == pytest.approx(rows[drawn].sum(axis=1).std(), rel=0.05)
+
+
+def test_groups_whose_rows_agree_count_once():
+    rng = np.random.default_rng(0)
+    units = rng.choice([0, 1, -1], 100, p=[0.6, 0.25, 0.15])
+    one = paired_test(units / 100, np.ones(100), [np.arange(100)])
+    copies = paired_test(units.repeat(5) / 500, np.ones(500), [np.arange(100).repeat(5)])
+    naive = paired_test(units.repeat(5) / 500, np.ones(500))
+    assert copies.gain == pytest.approx(one.gain)
+    assert copies.std_error == pytest.approx(one.std_error, rel=0.03)
+    assert copies.df == 99
+    assert naive.std_error < 0.6 * one.std_error
+
+
+def test_groups_of_many_rows_that_gain_alike_are_no_noise():
+    """The gain of a group grows with its rows; that alone is no sign of dependence."""
+    sizes = np.repeat([1, 50], 20)
+    groups = np.arange(40).repeat(sizes)
+    rows = np.ones(groups.size) / groups.size
+    assert paired_test(rows, ones(rows), [groups]).df == groups.size - 1
+
+
+def test_the_larger_error_counts():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=300) / 300
+    alone = paired_test(rows, np.ones(300))
+    for seed in range(5):
+        groups = np.random.default_rng(seed).integers(30, size=300)
+        assert paired_test(rows, np.ones(300), [groups]).std_error >= alone.std_error
+    assert paired_test(rows, np.ones(300), [np.zeros(300, int)]) == alone  # one group tells nothing
+
+
+def test_rows_of_weight_0_are_no_evidence():
+    rows = np.r_[np.full(5, 0.2), np.zeros(95)]
+    weight = np.r_[np.ones(10), np.zeros(90)]
+    assert paired_test(rows, weight) == paired_test(rows[:10], weight[:10])
+
+
+def test_nothing_changed_or_nothing_known():
+    nothing = paired_test(np.zeros(10), np.ones(10))
+    assert (nothing.gain, nothing.p_value, nothing.ci_low, nothing.ci_high) == (0, 1, 0, 0)
+    assert nothing.errors == 0
+    single = paired_test(np.array([0.5]), np.ones(1))
+    assert single.p_value == 1
+    assert single.ci_low <= 0 <= single.gain <= single.ci_high
+
+
+@pytest.mark.parametrize("n_groups", [0, 20])
+@pytest.mark.parametrize("changed", [0.05, 0.3])
+def test_the_level_is_kept_where_nothing_is_gained(changed, n_groups):
+    """Also where rows of a group change together."""
+    rng, n, n_trials = np.random.default_rng(0), 200, 1000
+    groups = np.arange(n) * n_groups // n
+    rejected = 0
+    for _ in range(n_trials):
+        units = rng.choice([0, 1, -1], n_groups or n, p=[1 - changed, changed / 2, changed / 2])
+        rows = (units[groups] if n_groups else units) / n
+        rejected += paired_test(rows, np.ones(n), [groups] if n_groups else []).p_value < 0.05
+    assert rejected / n_trials < 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_trials)
