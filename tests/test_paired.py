@@ -1,4 +1,4 @@
-"""The paired test: against closed forms, the bootstrap and simulation; never at odds with itself."""
+"""The paired test: against closed forms, the bootstrap and simulation."""
 
 import math
 

@@ -227,10 +227,11 @@ def compare_predictions(
     weight = np.ones(n) if weight is None else weight
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
     units = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-    blocks = np.arange(n) * N_BLOCKS // n if units is None else units
+    blocks = np.arange(n) * N_BLOCKS // n if units is None else units % N_BLOCKS
     rows = attribute_gain(score, truth, old.scored, new.scored, weight, blocks)
-    # A score that can only be called is known by blocks.
-    clusters = [] if units is None and score.function is None else [blocks]
+    # A score that can only be called is known by blocks, of whole groups.
+    by_block, by_group = score.function is not None, units is not None
+    clusters = [blocks] if by_block else [units] if by_group else []
     test = paired_test(rows, weight, clusters, confidence=confidence)
     identical = np.array_equal(old.scored, new.scored)
     reason = reason_against(test.gain, test.p_value, significance, identical=identical)
