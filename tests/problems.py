@@ -72,3 +72,23 @@ def multilabel(n=300, m=5, seed=0):
     y = rng.random((n, m)) < 0.25
     proba = 1 / (1 + np.exp(-rng.normal(size=(n, m)) - 2.0 * (y - 0.3)))
     return Predictions(proba, np.array([f"label {j}" for j in range(m)]), y.astype(int))
+
+
+def calibrated(n=400, seed=0, m=3):
+    """Probabilities that are right: labels are drawn from them."""
+    rng = np.random.default_rng(seed)
+    proba = rng.dirichlet(np.linspace(0.4, 1.2, m), n)
+    y = (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    y[:m] = np.arange(m)
+    return proba, y
+
+
+def confused(n=1500, seed=0):
+    """Class 2 looks like class 1 with class 0 improbable: a confusion that no factor repairs."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    z = 2.0 * np.eye(4)[y] + rng.normal(size=(n, 4))
+    two = y == 2
+    z[two, 1] += 2.5
+    z[two, 0] -= 3.0
+    return softmax(z, axis=1), y

@@ -281,8 +281,8 @@ def _lost_words(rows: Labelled, new: Recalls, lost: np.ndarray) -> str:
     if lost.size > 3:
         names += f" and {lost.size - 3} more"
     never = not new.predicted[lost].any()
-    verb = "is" if lost.size == 1 else "are"
-    return f"{names} {verb} {'never predicted' if never else 'hardly recognised'} any more"
+    noun, verb = ("class", "is") if lost.size == 1 else ("classes", "are")
+    return f"{noun} {names} {verb} {'never predicted' if never else 'hardly recognised'} any more"
 
 
 def _balanced_error(rows: Labelled, before: np.ndarray, after: np.ndarray) -> float:

@@ -111,7 +111,8 @@ def remarks(verdict: Verdict) -> Iterator[str]:
         yield "a gain is likely, its size is uncertain: the evidence is the log loss"
     for caution in verdict.cautions:
         if caution.serious:
-            yield ("but " if verdict.adopted else "") + caution.text.rstrip(".")
+            text = caution.text[0].lower() + caution.text[1:].rstrip(".")
+            yield f"but {text}" if verdict.adopted else text
 
 
 def verdict_html(verdict: Verdict) -> str:

@@ -1,0 +1,259 @@
+"""Cautions: each is raised by its cause, with its number, and not without; some input is refused."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from altnorm import Adjuster
+from tests.problems import calibrated, planted, planted_labels
+
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+
+
+def codes(fitted):
+    return {caution.code for caution in fitted.verdict_.cautions}
+
+
+def one(fitted, code):
+    (caution,) = (c for c in fitted.verdict_.cautions if c.code == code)
+    return caution
+
+
+def bias(**settings):
+    return Adjuster(("bias",), **settings)
+
+
+def test_no_caution_without_a_cause():
+    assert codes(bias().fit(*planted(600))) == set()
+
+
+# Input that is probably wrong.
+
+
+def sure(n=600, seed=0):
+    """Four classes that are told apart well."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    return softmax(1.5 * (rng.normal(size=(n, 4)) + 2.5 * np.eye(4)[y]), axis=1), y
+
+
+def swapped(seed=0):
+    proba, y = sure(seed=seed)
+    return proba[:, [1, 0, 2, 3]], y
+
+
+def reversed_columns(seed=0):
+    proba, y = sure(seed=seed)
+    return proba[:, ::-1], y
+
+
+def single(seed=0):
+    proba, y = planted(400, seed)
+    return proba, np.full_like(y, 2)
+
+
+def trained(seed=0):
+    """97 % of predictions are right, with a probability of 0.6."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=400)
+    proba = np.full((400, 4), 0.4 / 3)
+    decided = np.where(rng.random(400) < 0.97, y, (y + 1) % 4)
+    proba[np.arange(400), decided] = 0.6
+    return proba, y
+
+
+def below_chance(seed=0):
+    """Predictions that avoid the right class."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=400)
+    return softmax(rng.normal(size=(400, 4)) - 0.5 * np.eye(4)[y], axis=1), y
+
+
+SUSPICIOUS = {
+    "swapped_columns": (swapped, "columns of ant and bee look exchanged"),
+    "one_class": (single, "All labels are cat: nothing can be learnt"),
+    "trained_on": (trained, "are right in 9.* but only 60.0% sure.*rows that it has not seen"),
+    "below_chance": (below_chance, "less often than by chance"),
+}
+
+
+@pytest.mark.parametrize("code", SUSPICIOUS)
+def test_input_that_is_probably_wrong_is_not_used(code):
+    make, message = SUSPICIOUS[code]
+    proba, y = make()
+    frame_like = dict(zip(range(4), NAMES, strict=True))
+    labels = np.array([frame_like[c] for c in y])
+    if code == "one_class":  # a single label does not name four columns
+        labels, message = y, message.replace("cat", "2")
+    fitted = bias().fit(proba, labels)
+    caution = one(fitted, code)
+    assert caution.serious
+    assert re.search(message, str(caution))
+    assert not fitted.verdict_.adopted
+    assert fitted.verdict_.reason == "suspect_input"
+    assert "the input is probably wrong" in str(fitted.verdict_)
+    assert str(caution).rstrip(".")[1:] in str(fitted.verdict_)
+    np.testing.assert_array_equal(fitted.transform(proba), proba)
+    np.testing.assert_array_equal(fitted.predict(proba), fitted.classes_[proba.argmax(axis=1)])
+
+
+@pytest.mark.parametrize("code", SUSPICIOUS)
+def test_who_insists_is_served(code):
+    proba, y = SUSPICIOUS[code][0]()
+    fitted = bias(insist=True).fit(proba, y)
+    assert code not in codes(fitted)
+    assert fitted.verdict_.reason != "suspect_input"
+    assert not np.array_equal(fitted.transform(proba), proba)
+
+
+def test_all_columns_in_another_order_are_told():
+    fitted = bias().fit(*reversed_columns())
+    assert one(fitted, "swapped_columns").value == 4
+
+
+@pytest.mark.parametrize("make", [planted, calibrated, sure])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ordinary_input_is_not_suspected(make, seed):
+    assert bias().fit(*make(300, seed)).verdict_.reason != "suspect_input"
+
+
+def test_one_class_that_is_taken_for_another_is_a_mistake_and_no_exchange():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=600)
+    seen = np.where((y == 2) & (rng.random(600) < 0.9), 1, y)
+    proba = softmax(rng.normal(size=(600, 4)) + 3 * np.eye(4)[seen], axis=1)
+    assert "swapped_columns" not in codes(bias().fit(proba, y))
+
+
+# What the labels and rows are like.
+
+
+def test_classes_that_the_labels_never_show():
+    proba, y = planted(600)
+    some = y < 2
+    caution = one(bias().fit(proba[some], y[some]), "unseen_classes")
+    assert caution.value == 2
+    assert "never show 2 of 4 classes" in str(caution)
+
+
+def test_a_classifier_worse_than_the_most_frequent_class():
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.1).astype(int)
+    p = rng.uniform(0.3, 0.72, 400) + 0.1 * y
+    caution = one(bias().fit(np.stack([1 - p, p], axis=1), y), "below_majority")
+    assert caution.value == pytest.approx(((p > 0.5) == y).mean())
+
+
+def test_copies_of_rows():
+    proba, y = planted(100)
+    copies, labels = np.tile(proba, (5, 1)), np.tile(y, 5)
+    assert one(bias().fit(copies, labels), "duplicates").value == 400
+    assert "duplicates" not in codes(bias().fit(copies, labels, groups=np.tile(np.arange(100), 5)))
+
+
+def test_copies_of_rows_with_several_labels():
+    proba, y = planted_labels(50)
+    fitted = bias(multilabel="pairs").fit(np.tile(proba, (4, 1)), np.tile(y, (4, 1)))
+    assert one(fitted, "duplicates").value == 150
+
+
+def test_sure_rows_of_a_class_are_no_copies():
+    y = np.arange(400) % 4
+    assert "duplicates" not in codes(bias(insist=True).fit(np.eye(4)[y], y))
+
+
+def test_too_few_rows_for_a_gain_of_this_size():
+    proba, y = planted(200)
+    verdict = bias(significance=1e-100).fit(proba, y).verdict_
+    assert verdict.reason == "not_significant"
+    (caution,) = (c for c in verdict.cautions if c.code == "too_few_rows")
+    assert caution.value >= 200
+    assert "there are 200" in str(caution)
+
+
+def in_pairs(n, seed=0):
+    """Rows in pairs that follow each other and nearly agree, sorted by class."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.sort(rng.integers(4, size=n // 2)), 2)
+    z = np.repeat(rng.normal(size=(n // 2, 4)), 2, axis=0) + 0.1 * rng.normal(size=(n, 4))
+    return softmax(2 * z + 2 * np.eye(4)[y], axis=1), y
+
+
+def test_rows_that_follow_each_other_and_are_alike():
+    proba, y = in_pairs(600)
+    caution = one(bias().fit(proba, y), "neighbours_alike")
+    # Every second pair of neighbours belongs together.
+    assert caution.value == pytest.approx(0.5, abs=0.1)
+    assert "groups" in str(caution)
+    assert "neighbours_alike" not in codes(bias().fit(proba, y, groups=np.arange(600) // 2))
+
+
+def test_a_file_sorted_by_class_is_no_cause():
+    proba, y = planted(600)
+    order = np.argsort(y, kind="stable")
+    assert codes(bias().fit(proba[order], y[order])) == set()
+
+
+# What is gained at the expense of something else.
+
+
+def rare_class(n=3000, seed=0):
+    """Class 2 is rare and the classifier does not know: accuracy wants it named less often."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, n, p=[0.49, 0.49, 0.02])
+    z = 0.8 * np.eye(3)[y] + rng.normal(size=(n, 3))
+    return softmax(z, axis=1), y
+
+
+def recalls(decided, y, m):
+    return np.array([(decided[y == c] == c).mean() for c in range(m)])
+
+
+def test_a_class_that_is_given_up():
+    proba, y = rare_class()
+    fitted = bias().fit(proba, NAMES[y])
+    assert fitted.verdict_.adopted
+    caution = one(fitted, "other_purpose")
+    assert caution.serious
+    fresh, truth = rare_class(20_000, seed=1)
+    before, after = (
+        recalls(d, truth, 3) for d in (fresh.argmax(axis=1), fitted.predict_proba(fresh).argmax(1))
+    )
+    assert caution.value == pytest.approx(after.mean() - before.mean(), abs=0.06)
+    balanced = bias(scoring="balanced_accuracy").fit(proba, NAMES[y])
+    promised = float(str(caution).split("a balanced accuracy of ")[1].split("%")[0]) / 100
+    assert promised == pytest.approx(balanced.score(fresh, NAMES[truth]), abs=0.05)
+    assert str(caution).startswith("Class cat is ")
+    assert "other_purpose" not in codes(balanced)
+    assert "; but class cat is " in str(fitted.verdict_)
+
+
+def test_a_class_that_was_named_too_often_may_lose_some_rows():
+    proba, y = planted(600)
+    fitted = bias().fit(proba, y)
+    before, after = (recalls(d, y, 4) for d in (proba.argmax(axis=1), fitted.predict(proba)))
+    assert min(after - before) < 0 < after.min() - before.min()
+    assert "other_purpose" not in codes(fitted)
+
+
+# Rows that resemble each other.
+
+
+def near_copies(n_cases=60, n_copies=6, seed=0):
+    """Cases with labels that can only be learnt by heart, each often with a little noise."""
+    rng = np.random.default_rng(seed)
+    z, y = 2 * rng.normal(size=(n_cases, 12)), rng.integers(12, size=n_cases)
+    rows = rng.permutation(np.repeat(np.arange(n_cases), n_copies))
+    return softmax(z[rows] + 0.02 * rng.normal(size=(len(rows), 12)), axis=1), y[rows]
+
+
+def test_gains_that_rest_on_near_copies_are_refused():
+    proba, y = near_copies()
+    fitted = Adjuster(("matrix",), insist=True).fit(proba, y)
+    assert fitted.verdict_.reason == "near_copies"
+    assert not fitted.verdict_.adopted
+    assert one(fitted, "likeness").serious
+    assert "near copies" in str(fitted.verdict_)
+    np.testing.assert_array_equal(fitted.transform(proba).argmax(axis=1), proba.argmax(axis=1))
