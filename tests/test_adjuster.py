@@ -1,149 +1,377 @@
-"""Adjuster: every family finds what it is for, and the evidence counts units."""
+"""Adjuster: what it promises, for every purpose and family, on data that hypothesis draws."""
+
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import softmax
 from sklearn import config_context
+from sklearn import metrics as sk
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
-from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
-from altnorm._base.errors import InputError
-from altnorm.adjuster.families import AlternatingFamily
-from altnorm.adjuster.folds import Dealing, Validation
-from altnorm.adjuster.settings import Grid, Setting
-from altnorm.evidence.metrics import resolve_scoring
-from altnorm.method.kinds import _single, resolve_kind
-from altnorm.peers import Identity, MatrixScaling, ShrunkBias
-from tests.fitted import FORMS, assemble
-from tests.problems import planted
+from altnorm import Adjuster, AlternatingNormalizer, InputError
+from altnorm.adjuster.candidates import CrossFitter
+from altnorm.adjuster.validation import Validation
+from altnorm.decisions import resolve_purpose
+from altnorm.method.kinds import kind_of_labels
+from altnorm.peers import BiasCorrectedTemperature, Identity, MatrixScaling
+from tests.problems import MODES, calibrated, confused, planted, planted_labels
 
-GRID = Grid((1.0,), (1,), (0.5,), ("all",), (0.0,))
+FAMILIES = ("alternating", "bias", "matrix")
+COSTS = np.array([[0.0, 2, 4, 1], [1, 0, 1, 1], [3, 1, 0, 1]])
+PURPOSES = [
+    {},
+    {"scoring": "balanced_accuracy"},
+    {"scoring": "f1_macro"},
+    {"scoring": "fbeta=2_weighted"},
+    {"scoring": "matthews_corrcoef"},
+    {"scoring": "neg_log_loss"},
+    {"scoring": "top_k_accuracy"},
+    {"costs": COSTS},
+    {"costs": COSTS[:, :3]},
+]
+LABEL_SCORES = [None, "f1_macro", "accuracy", "f1_samples", "f1_weighted", "neg_log_loss"]
 
 
-def confused(n=1500, seed=0):
-    """Class 2 looks like class 1 with class 0 improbable: a confusion that no factor repairs."""
+def draw(seed, n, bias, sharpness):
+    """Predictions of three classes, more or less biased, more or less sure of themselves."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(4, size=n)
-    z = 2.0 * np.eye(4)[y] + rng.normal(size=(n, 4))
-    two = y == 2
-    z[two, 1] += 2.5
-    z[two, 0] -= 3.0
-    return softmax(z, axis=1), y
+    y = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    y[:3] = np.arange(3)
+    z = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[y] + [0, bias, 0]
+    return softmax(sharpness * z, axis=1), y
+
+
+PROBLEMS = st.builds(
+    draw,
+    st.integers(0, 1000),
+    st.integers(30, 150),
+    st.sampled_from([0.0, 0.3, 1.5]),
+    st.sampled_from([0.3, 1.0, 3.0]),
+)
 
 
 def gain(fitted, proba, y):
     return (fitted.predict(proba) == y).mean() - (proba.argmax(axis=1) == y).mean()
 
 
-# Families.
+def check_verdict(fitted, before, decided_before, truth, given):
+    """What a verdict, the model and the tables say must be the same story."""
+    verdict = fitted.verdict_
+    assert verdict.gain == pytest.approx(verdict.after - verdict.before, abs=1e-9)
+    assert verdict.before == pytest.approx(before, abs=1e-9)
+    assert verdict.ci_low <= verdict.gain <= verdict.ci_high
+    assert (verdict.p_value < 0.05) == (verdict.ci_low > 0 or verdict.ci_high < 0)
+    assert verdict.n_rows == len(truth)
+    assert verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong == verdict.n_changed
+    assert verdict.adopted == (verdict.reason == "") == (fitted.family_ is not None)
+    if verdict.adopted:
+        assert verdict.gain > 0
+    else:
+        decided = fitted.decision_.codes(np.asarray(fitted.transform(given)))
+        np.testing.assert_array_equal(decided, decided_before)
+    # Cross-fitted, probabilities are never worse than they came.
+    table = dict(zip(fitted.cv_results_["family"], fitted.cv_results_["log_loss"], strict=False))
+    assert -fitted.calibration_.before == pytest.approx(table["none"])
+    assert fitted.calibration_.gain >= 0
+    assert str(verdict).endswith(".")
+
+
+@settings(max_examples=40)
+@given(PROBLEMS, st.sampled_from(PURPOSES), st.sampled_from(FAMILIES))
+def test_a_verdict_is_one_story(problem, purpose, family):
+    proba, y = problem
+    fitted = Adjuster((family,), **purpose).fit(proba, y)
+    before = proba.argmax(axis=1)
+    score = resolve_purpose(
+        purpose.get("scoring"), purpose.get("costs"), kind_of_labels(False), np.arange(3)
+    ).score
+    check_verdict(fitted, score(y, proba if score.needs == "proba" else before), before, y, proba)
+    after = fitted.transform(proba)
+    np.testing.assert_allclose(after.sum(axis=1), 1)
+    assert not np.shares_memory(after, proba)
+    if fitted.decision_.is_argmax:
+        np.testing.assert_array_equal(fitted.predict(proba), after.argmax(axis=1))
+    assert set(fitted.families_) == {family}
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.sampled_from(LABEL_SCORES), st.sampled_from(MODES))
+def test_a_verdict_on_several_labels_is_one_story(seed, scoring, mode):
+    proba, y = planted_labels(60, 3, seed)
+    fitted = Adjuster(("alternating", "bias"), scoring=scoring, multilabel=mode).fit(proba, y)
+    purpose = resolve_purpose(scoring, None, kind_of_labels(mode), np.arange(3))
+    seen = proba if purpose.score.needs == "proba" else proba > 0.5
+    check_verdict(fitted, purpose.score(y.astype(bool), seen), proba > 0.5, y, proba)
+    decided = fitted.predict(proba)
+    assert set(np.unique(decided)) <= {0, 1}
+    np.testing.assert_array_equal(decided, fitted.transform(proba) > fitted.decision_.values)
+
+
+# What it finds, and what it leaves alone.
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_bias_is_found_by_each_family_alone(family):
+    fitted = Adjuster((family,)).fit(*planted(500))
+    assert fitted.family_ == family
+    fresh = planted(4000, seed=1)
+    assert gain(fitted, *fresh) == pytest.approx(fitted.verdict_.gain, abs=0.06)
+    assert fitted.families_[family].adopted
+    assert sk.log_loss(fresh[1], fitted.transform(fresh[0])) < sk.log_loss(fresh[1], fresh[0]) - 0.2
 
 
 def test_a_confusion_of_two_classes_is_found_by_the_matrix():
-    proba, y = confused()
-    fitted = Adjuster().fit(proba, y)
+    fitted = Adjuster().fit(*confused(800))
     assert fitted.family_ == "matrix"
-    assert isinstance(fitted.best_normalizer_, MatrixScaling)
-    assert set(fitted.families_) == {"alternating", "bias", "matrix"}
-    assert fitted.families_["matrix"].gain > fitted.families_["bias"].gain + 0.02
-    fresh = confused(5000, seed=1)
-    assert gain(fitted, *fresh) == pytest.approx(fitted.verdict_.gain, abs=0.03)
+    assert isinstance(fitted.model_, MatrixScaling)
+    assert fitted.temperature_ == 1
+    assert set(fitted.families_) == set(FAMILIES)
+    assert fitted.families_["matrix"].gain > fitted.families_["bias"].gain
+    assert gain(fitted, *confused(4000, seed=1)) > 0.05
 
 
-def test_a_bias_is_found_by_each_family_alone():
-    proba, y = planted(800)
-    fresh = planted(4000, seed=1)
-    for family in ("alternating", "bias", "matrix"):
-        fitted = Adjuster((family,)).fit(proba, y)
-        assert fitted.family_ == family
-        assert fitted.verdict_ == fitted.families_[family].with_cautions(fitted.verdict_.cautions)
-        assert gain(fitted, *fresh) > 0.05
+def test_what_is_right_is_hardly_ever_changed():
+    adopted = [Adjuster(("bias",)).fit(*calibrated(200, seed)).family_ for seed in range(25)]
+    assert sum(family is not None for family in adopted) <= 2
+
+
+@pytest.mark.parametrize("sharpness", [0.4, 3.0])
+def test_where_only_the_confidence_is_wrong_only_a_temperature_is_applied(sharpness):
+    proba, y = calibrated(500)
+    fitted = Adjuster(("bias",)).fit(softmax(sharpness * np.log(proba), axis=1), y)
+    assert isinstance(fitted.model_, Identity)
+    assert fitted.temperature_ == pytest.approx(sharpness, rel=0.25)
+    assert fitted.calibration_.adopted
+    assert not fitted.verdict_.adopted
+    assert "no decision changes, a temperature is applied" in repr(fitted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_several_labels_that_say_yes_too_rarely(mode):
+    fitted = Adjuster(multilabel=mode).fit(*planted_labels(300))
+    assert fitted.verdict_.scoring == "f1_micro"
+    assert fitted.families_["matrix"].reason == "several_labels"
+    proba, y = planted_labels(2000, seed=1)
+    rise = fitted.score(proba, y) - sk.f1_score(y, proba > 0.5, average="micro")
+    assert rise == pytest.approx(fitted.verdict_.gain, abs=0.06)
+    assert rise > 0.1
 
 
 def test_few_labels_per_class_leave_the_matrix_out():
     rng = np.random.default_rng(0)
     proba, y = rng.dirichlet(np.ones(30), 100), rng.integers(30, size=100)
-    fitted = Adjuster().fit(proba, y)
+    fitted = Adjuster(("bias", "matrix")).fit(proba, y)
     assert fitted.families_["matrix"].reason == "too_few_labels"
     assert "too few labels per class" in str(fitted.families_["matrix"])
-    with pytest.raises(InputError, match="At least one family must be able to compete"):
-        Adjuster(("matrix",)).fit(proba, y)
+    alone = Adjuster(("matrix",)).fit(proba, y)
+    assert alone.family_ is None
+    assert isinstance(alone.model_, Identity)
 
 
-def test_the_single_family_form_is_alternating_normalizer_cv():
+# Purposes.
+
+
+@pytest.mark.parametrize(
+    ("purpose", "metric"),
+    [
+        ({}, sk.accuracy_score),
+        ({"scoring": "balanced_accuracy"}, sk.balanced_accuracy_score),
+        ({"scoring": "f1_macro"}, lambda y, d: sk.f1_score(y, d, average="macro")),
+        ({"costs": 1 - np.eye(4) + np.eye(4)[3][:, None] * 4}, None),
+    ],
+    ids=["accuracy", "balanced", "f1", "costs"],
+)
+def test_decisions_serve_the_purpose_on_fresh_rows(purpose, metric):
+    fitted = Adjuster(("bias",), **purpose).fit(*planted(500))
+    proba, y = planted(4000, seed=1)
+    if metric is None:
+        table = purpose["costs"]
+
+        def metric(y, decided):
+            return -table[y, decided].mean()
+
+    assert fitted.score(proba, y) == pytest.approx(metric(y, fitted.predict(proba)))
+    plain = Adjuster(("bias",)).fit(*planted(500))
+    assert metric(y, fitted.predict(proba)) > metric(y, plain.predict(proba)) - 0.005
+    rise = fitted.score(proba, y) - metric(y, proba.argmax(axis=1))
+    assert rise == pytest.approx(fitted.verdict_.gain, abs=0.1)
+
+
+def test_scores_of_probabilities_and_weights():
+    proba, y = planted(300)
+    weight = np.random.default_rng(0).random(300)
+    fitted = Adjuster(("bias",), scoring="neg_log_loss").fit(proba, y)
+    expected = -sk.log_loss(y, fitted.transform(proba), sample_weight=weight)
+    assert fitted.score(proba, y, weight) == pytest.approx(expected)
+
+
+def test_rows_may_be_left_to_a_person():
     proba, y = planted(400)
-    one = Adjuster(("alternating",), calibrate=False).fit(proba, y)
-    other = AlternatingNormalizerCV().fit(proba, y)
-    assert one.best_params_ == other.best_params_
-    assert one.verdict_ == other.verdict_
-    np.testing.assert_array_equal(one.transform(proba), other.transform(proba))
+    names = np.array(["ant", "bee", "cat", "dog"])
+    costs = {(name, None): 0.3 for name in names}
+    fitted = Adjuster(("bias",), costs=costs).fit(proba, names[y])
+    decided = fitted.predict(proba)
+    left = np.array([name is None for name in decided])
+    assert 0 < left.sum() < 400
+    sure = fitted.transform(proba).max(axis=1)
+    np.testing.assert_array_equal(left, sure < 0.7)  # where 0.3 is less than the expected cost
+    np.testing.assert_array_equal(decided[~left], names[proba_codes(fitted, proba)[~left]])
+    expected = -(0.3 * left + (~left & (decided != names[y]))).mean()
+    assert fitted.score(proba, names[y]) == pytest.approx(expected)
 
 
-def test_fitted_families_are_the_peers():
-    proba, y = planted(600)
-    fitted = Adjuster(("bias",), calibrate=False).fit(proba, y)
-    by_hand = fitted.best_normalizer_
-    assert isinstance(by_hand, ShrunkBias)
-    assert {k: getattr(by_hand, k) for k in fitted.best_params_} == fitted.best_params_
-    np.testing.assert_array_equal(fitted.transform(proba), by_hand.transform(proba))
+def proba_codes(fitted, proba):
+    return fitted.transform(proba).argmax(axis=1)
 
 
-# Nothing there, nothing done.
+@pytest.mark.parametrize("purpose", PURPOSES[1:5] + PURPOSES[7:], ids=str)
+def test_decisions_that_stay_are_worth_what_the_purpose_says(purpose):
+    """`judge` asks what a decision is worth, also if none is changed."""
+    proba, y = calibrated(150, m=3)
+    fitted = Adjuster(("bias",), **purpose, significance=1e-12).fit(proba, y)
+    assert not fitted.verdict_.adopted
+    assert fitted.decision_.is_argmax
+    worth = fitted.decision_.worth
+    if "costs" in purpose:
+        np.testing.assert_array_equal(worth, -purpose["costs"])
+    elif purpose["scoring"] == "balanced_accuracy":
+        np.testing.assert_allclose(worth.diagonal(), 150 / 3 / np.bincount(y), rtol=1e-6)
+    else:
+        assert np.ptp(worth.diagonal()) > 0.01  # classes of other shares count differently
 
 
-def test_labels_unrelated_to_predictions_are_no_evidence():
-    adopted = 0
-    for seed in range(25):
-        rng = np.random.default_rng(seed)
-        proba = rng.dirichlet(np.full(4, 0.5), 150)
-        fitted = Adjuster(calibrate=False).fit(proba, rng.integers(4, size=150))
-        adopted += fitted.verdict_.adopted
-        if not fitted.verdict_.adopted:
-            assert fitted.family_ is None
-            assert isinstance(fitted.best_normalizer_, Identity)
-            np.testing.assert_array_equal(fitted.transform(proba), proba)
-    assert adopted <= 3  # 25 at 2.5 %: four or more in 0.3 % of runs
+def test_a_scorer_that_takes_no_weights():
+    def share_right(estimator, X, y):
+        return (estimator.predict(X) == y).mean()
+
+    proba, y = planted(200)
+    fitted = Adjuster(("bias",), scoring=share_right).fit(proba, y)
+    assert fitted.verdict_.before == pytest.approx((proba.argmax(axis=1) == y).mean())
+    assert fitted.score(proba, y) == pytest.approx((fitted.predict(proba) == y).mean())
+    with pytest.raises(InputError, match="must take weights where rows have them; 'share_right'"):
+        Adjuster(("bias",), scoring=share_right).fit(proba, y, 1.0 + np.arange(200))
 
 
-def test_balanced_samples_do_not_leak():
-    """Nothing to gain, three rows per class exactly: cross-fitting alone would promise a gain."""
-    adopted = 0
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        z = 3.0 * rng.normal(size=(6000, 60))
-        drawn = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
-        rows = np.concatenate([np.flatnonzero(drawn == c)[:3] for c in range(60)])
-        fitted = Adjuster(calibrate=False).fit(softmax(z[rows], axis=1), drawn[rows])
-        adopted += fitted.verdict_.adopted
-        assert fitted.families_["alternating"].gain < 0.02
-    assert adopted == 0
+def test_a_scorer_of_named_classes():
+    proba, y = planted(300)
+    two = np.stack([1 - proba[:, 3], proba[:, 3]], axis=1)
+    names = np.where(y == 3, "spam", "ham")
+    scorer = sk.make_scorer(sk.f1_score, pos_label="ham")
+    fitted = Adjuster(("bias",), scoring=scorer).fit(two, names)
+    assert fitted.score(two, names) == pytest.approx(
+        sk.f1_score(names, fitted.predict(two), pos_label="ham")
+    )
 
 
-# Groups, weights, rows without labels.
+# Without a temperature.
+
+
+def test_without_calibration_rows_without_doubt_come_back_bit_for_bit():
+    proba, y = planted(400)
+    fitted = Adjuster(("alternating",), calibrate=False).fit(proba, y)
+    assert isinstance(fitted.model_, AlternatingNormalizer)
+    assert fitted.temperature_ == 1
+    fresh, _ = planted(1000, seed=1)
+    sure = altnorm.ambiguity(fresh) <= fitted.model_.threshold
+    assert 0 < sure.sum() < 1000
+    np.testing.assert_array_equal(fitted.transform(fresh)[sure], fresh[sure])
+    assert not np.array_equal(fitted.transform(fresh), fresh)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_without_calibration_and_evidence_nothing_changes(dtype):
+    proba, y = calibrated(150)
+    proba = proba.astype(dtype)
+    fitted = Adjuster(calibrate=False, significance=1e-12).fit(proba, y)
+    assert fitted.family_ is None
+    found = fitted.transform(proba)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, proba)
+    assert "no decision changes, nothing is applied" in repr(fitted)
+
+
+# Weights, groups, rows without labels.
+
+
+def splits_of(folds):
+    return [
+        (np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("scoring", [None, "f1_macro"])
+def test_weight_two_is_a_row_twice(family, scoring):
+    proba, y = planted(150)
+    weight, folds = np.random.default_rng(0).integers(1, 4, 150), np.arange(150) % 3
+    one = Adjuster((family,), scoring=scoring, cv=splits_of(folds))
+    other = clone(one).set_params(cv=splits_of(folds.repeat(weight)))
+    one.fit(proba, y, sample_weight=weight)
+    other.fit(proba.repeat(weight, axis=0), y.repeat(weight))
+    # The matrix is found by iterations that end when they come to little.
+    rtol = 1e-3 if family == "matrix" else 1e-5
+    losses = one.cv_results_["log_loss"], other.cv_results_["log_loss"]
+    np.testing.assert_allclose(*losses, rtol=rtol)
+    assert one.verdict_.before == pytest.approx(other.verdict_.before)
+    assert one.verdict_.gain == pytest.approx(other.verdict_.gain, abs=1e-6)
+    np.testing.assert_allclose(one.transform(proba), other.transform(proba), atol=rtol)
+
+
+def test_rows_of_weight_0_have_no_part_in_it():
+    proba, y = planted(300)
+    weight = np.r_[np.ones(200), np.zeros(100)]
+    folds = np.arange(300) % 4
+    fitted = Adjuster(("bias",), cv=splits_of(folds)).fit(proba, y, sample_weight=weight)
+    alone = Adjuster(("bias",), cv=splits_of(folds[:200])).fit(proba[:200], y[:200])
+    np.testing.assert_allclose(fitted.transform(proba), alone.transform(proba), atol=1e-6)
+    assert fitted.verdict_.gain == pytest.approx(alone.verdict_.gain)
+    labels = np.where(weight > 0, np.nan, y)
+    with pytest.raises(InputError, match="must be positive for some rows with a label; all are 0"):
+        Adjuster().fit(proba, labels, sample_weight=weight)
 
 
 def test_groups_are_the_units_of_the_evidence():
     """Every row four times: copies are no evidence if they are known to belong together."""
     proba, y = planted(100, seed=3)
-    alone = Adjuster().fit(proba, y).verdict_
+    alone = Adjuster(("bias",)).fit(proba, y).verdict_
     copies, labels = np.tile(proba, (4, 1)), np.tile(y, 4)
-    grouped = Adjuster().fit(copies, labels, groups=np.tile(np.arange(100), 4)).verdict_
-    naive = Adjuster().fit(copies, labels).verdict_
+    groups = np.tile([f"person {i}" for i in range(100)], 4)
+    grouped = Adjuster(("bias",)).fit(copies, labels, groups=groups).verdict_
+    naive = Adjuster(("bias",)).fit(copies, labels).verdict_
     assert grouped.std_error == pytest.approx(alone.std_error, rel=0.35)
     assert naive.std_error < 0.7 * alone.std_error
-    with pytest.raises(InputError, match="`groups` must have one entry per row"):
-        Adjuster().fit(proba, y, groups=np.arange(3))
 
 
-def test_groups_are_routed():
-    proba, y = planted(200)
-    groups = np.arange(200) // 2
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.arange(3), r"`groups` must have one entry per row; its shape is \(3,\)"),
+        ([1.0] * 99 + [np.nan], "Every row must have a group; 1 of 100 rows .* first is row 99"),
+        ([None] + ["a"] * 99, "Every row must have a group; .* first is row 0"),
+        ([7] * 100, "at least 2 groups"),
+    ],
+    ids=["shape", "nan", "none", "one"],
+)
+def test_groups_that_are_none(groups, message):
+    with pytest.raises(InputError, match=message):
+        Adjuster(("bias",)).fit(*planted(100), groups=groups)
+
+
+def test_groups_and_weights_are_routed():
+    proba, y = planted(150)
+    groups, weight = np.arange(150) // 2, np.random.default_rng(0).random(150)
     with config_context(enable_metadata_routing=True):
-        asked = Adjuster(("bias",)).set_fit_request(groups=True)
-        routed = make_pipeline(FunctionTransformer(), asked).fit(proba, y, groups=groups)
-    direct = Adjuster(("bias",)).fit(proba, y, groups=groups)
+        asked = Adjuster(("bias",)).set_fit_request(groups=True, sample_weight=True)
+        steps = make_pipeline(FunctionTransformer(), asked)
+        routed = steps.fit(proba, y, groups=groups, sample_weight=weight)
+    direct = Adjuster(("bias",)).fit(proba, y, sample_weight=weight, groups=groups)
     assert routed[-1].verdict_ == direct.verdict_
 
 
@@ -155,10 +383,11 @@ def test_rows_without_labels_serve_as_reference(missing):
     labels[~known] = missing
     fitted = Adjuster(("alternating",), calibrate=False).fit(proba, labels)
     assert fitted.verdict_.n_rows == known.sum()
-    inner = fitted.best_normalizer_
-    serves = altnorm.ambiguity(proba) <= (inner.threshold if inner.reference == "confident" else 1)
-    assert len(inner.reference_) == serves.sum()
+    assert len(fitted.model_.reference_) == 600  # the reference is "all"
     assert gain(fitted, *planted(3000, seed=1)) > 0.05
+    by_bias = Adjuster(("bias",)).fit(proba, labels)
+    alone = Adjuster(("bias",)).fit(proba[known], y[known])
+    np.testing.assert_array_equal(by_bias.transform(proba), alone.transform(proba))
 
 
 def test_minus_one_may_be_a_class():
@@ -191,132 +420,206 @@ def test_minus_one_among_columns_with_names():
     with_minus_one = pd.DataFrame(proba, columns=[0, 1, 2, -1])
     assert Adjuster(("bias",)).fit(with_minus_one, labels).verdict_.n_rows == 300
     codes = pd.DataFrame(proba, columns=list("0123"))
-    fitted = Adjuster(("bias",)).fit(codes, np.where(y == 3, -1, y))
+    fitted = Adjuster(("bias",)).fit(codes, labels)
     assert fitted.verdict_.n_rows == (y < 3).sum()
 
 
-# The same answer every time.
+# Invariances.
 
 
-def test_the_default_is_reproducible_and_says_how_sure_it_is():
-    proba, y = planted(300)
-    first, second = (Adjuster().fit(proba, y) for _ in range(2))
-    assert first.verdict_ == second.verdict_
-    np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
-    assert 2 <= first.verdict_.n_dealings <= 8
-    assert 0 < first.verdict_.agreement <= 1
-
-
-def test_the_order_of_classes_does_not_matter():
-    proba, y = planted(500)
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_the_order_of_classes_does_not_matter(family, scoring):
+    proba, y = planted(250)
     order = np.array([2, 0, 3, 1])
-    plain = Adjuster().fit(proba, y)
-    swapped = Adjuster().fit(proba[:, order], np.argsort(order)[y])
-    assert plain.family_ == swapped.family_
-    assert plain.verdict_.gain == pytest.approx(swapped.verdict_.gain, abs=1e-3)
+    plain = Adjuster((family,), scoring=scoring).fit(proba, y)
+    moved = Adjuster((family,), scoring=scoring).fit(proba[:, order], np.argsort(order)[y])
+    assert moved.verdict_.gain == pytest.approx(plain.verdict_.gain, abs=0.005)
+    assert moved.family_ == plain.family_
+    expected = plain.transform(proba)[:, order]
+    np.testing.assert_allclose(moved.transform(proba[:, order]), expected, atol=2e-3)
+    same = np.argsort(order)[plain.predict(proba)] == moved.predict(proba[:, order])
+    assert same.mean() > 0.99
+
+
+def test_costs_move_with_their_classes():
+    proba, y = planted(250)
+    order, costs = np.array([2, 0, 3, 1]), np.random.default_rng(0).random((4, 5))
+    plain = Adjuster(("bias",), costs=costs).fit(proba, y)
+    moved = Adjuster(("bias",), costs=costs[order][:, [*order, 4]])
+    moved.fit(proba[:, order], np.argsort(order)[y])
+    names = np.array([*np.argsort(order), 4])
+    codes = (fitted.decision_.codes(fitted.transform(p)) for fitted, p in
+             ((plain, proba), (moved, proba[:, order])))  # fmt: skip
+    one, other = codes
+    assert (names[one] == other).mean() > 0.99
+
+
+def test_names_of_classes_change_nothing():
+    proba, y = planted(250)
+    names = np.array(["ant", "bee", "cat", "dog"])
+    plain, named = Adjuster(("bias",)).fit(proba, y), Adjuster(("bias",)).fit(proba, names[y])
+    assert plain.verdict_ == named.verdict_
+    np.testing.assert_array_equal(plain.transform(proba), named.transform(proba))
+    np.testing.assert_array_equal(names[plain.predict(proba)], named.predict(proba))
+
+
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_rows_are_adjusted_one_by_one(calibrate):
+    proba, y = planted(250)
+    fitted = Adjuster(calibrate=calibrate).fit(proba, y)
+    whole = fitted.transform(proba)
+    cut = np.concatenate([fitted.transform(part) for part in np.array_split(proba, 7)])
+    np.testing.assert_allclose(whole, cut, atol=1e-12)
+
+
+def test_threads_change_nothing():
+    proba, y = planted(250)
+    one, two = (Adjuster(n_jobs=n).fit(proba, y) for n in (1, 2))
+    assert one.verdict_ == two.verdict_
+    assert one.families_ == two.families_
+    np.testing.assert_array_equal(one.transform(proba), two.transform(proba))
+
+
+def test_logits_are_probabilities_up_to_a_constant():
+    proba, y = planted(250)
+    plain = Adjuster(("bias",)).fit(proba, y)
+    logits = Adjuster(("bias",), input="logits").fit(np.log(proba) + 2, y)
     np.testing.assert_allclose(
-        plain.transform(proba)[:, order], swapped.transform(proba[:, order]), atol=2e-3
+        logits.transform(np.log(proba) + 2), plain.transform(proba), rtol=1e-6
     )
+
+
+# What is cross-fitted has not seen the row.
+
+
+@pytest.mark.parametrize(
+    ("mode", "family"),
+    [
+        *((None, family) for family in (*FAMILIES, "temperature")),
+        *((mode, family) for mode in MODES for family in ("alternating", "bias", "temperature")),
+    ],
+)
+def test_labels_of_a_fold_have_no_part_in_its_probabilities(family, mode):
+    proba, y = planted(120) if mode is None else planted_labels(80, 3)
+    folds, kind = np.arange(len(y)) % 4, kind_of_labels(mode or False)
+    purpose = resolve_purpose(None, None, kind, np.arange(proba.shape[1]))
+
+    def fitter(labels):
+        ones = np.ones(len(y))
+        data = Validation(proba, labels, ones, None, proba[:0], kind, "shrunk", purpose)
+        # The temperature after alternating normalization is fitted to rows of the other folds,
+        # which were adjusted by what this one knows: it is as if that were not there.
+        return CrossFitter(data, folds, calibrate=family != "alternating")
+
+    labels = y if mode is None else y.astype(bool)
+    other = labels.copy()
+    other[folds == 1] = 0
+    best = fitter(labels).compete([family] if family != "temperature" else [])
+    chosen = best.others[0] if best.others else best.temperature
+    one, two = fitter(labels).again(chosen).proba(), fitter(other).again(chosen).proba()
+    np.testing.assert_allclose(one[folds == 1], two[folds == 1], atol=1e-5)
+    assert np.abs(one - two).max() > 1e-4  # others do see these labels
 
 
 # As an estimator.
 
 
-def test_frames_names_and_explanations():
-    proba, y = planted(600)
+def test_fitted_models_are_the_peers():
+    proba, y = planted(300)
+    fitted = Adjuster(("bias",)).fit(proba, y)
+    strength = fitted.cv_results_["strength"][-1]
+    by_hand = BiasCorrectedTemperature(strength).fit(proba, y)
+    np.testing.assert_allclose(fitted.transform(proba), by_hand.transform(proba), atol=1e-12)
+
+
+def test_frames_are_read_by_names_and_in_any_order():
+    proba, y = planted(300)
     names = np.array(["dog", "ant", "cat", "bee"])
     frame = pd.DataFrame(proba, columns=names)
-    fitted = Adjuster().fit(frame, names[y])
+    fitted = Adjuster(("bias",)).fit(frame, names[y])
     np.testing.assert_array_equal(fitted.classes_, names)
+    np.testing.assert_array_equal(fitted.predict(frame[sorted(names)]), fitted.predict(frame))
     assert set(fitted.predict(frame)) <= set(names)
-    explained = fitted.explain(frame)
-    changed = np.flatnonzero(fitted.predict(frame) != names[proba.argmax(axis=1)])
-    np.testing.assert_array_equal(explained.row, changed)
-    assert not fitted.check(frame).drifted
-    assert fitted.check(frame[proba[:, 0] < 0.3]).drifted
+    assert not fitted.drift(frame).drifted
+    assert fitted.drift(frame[proba[:, 0] < 0.3]).drifted
+    with config_context(transform_output="pandas"):
+        assert isinstance(fitted.transform(frame), pd.DataFrame)
+        assert isinstance(fitted.predict_proba(frame), np.ndarray)
+        again = Adjuster(("bias",)).fit(frame, names[y])
+    assert again.verdict_ == fitted.verdict_
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.5])
+def test_the_rows_given_are_only_read(bias):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=200)
+    proba = softmax(rng.normal(size=(200, 3)) + 2 * np.eye(3)[y] + [bias, 0, 0], axis=1)
+    proba.setflags(write=False)
+    fitted = Adjuster().fit(proba, y)
+    assert not np.shares_memory(fitted.transform(proba), proba)
+
+
+def test_single_precision_stays_single():
+    proba, y = planted(300)
+    double = Adjuster().fit(proba, y)
+    single = Adjuster().fit(proba.astype(np.float32), y)
+    found = single.transform(proba.astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, double.transform(proba), atol=2e-3)
+
+
+def test_settings_are_kept_and_fits_forgotten():
+    proba, y = planted(150)
+    costs = {(0, 1): 3}
+    adjuster = Adjuster(("bias",), costs=costs, cv=3)
+    before = repr(adjuster)
+    fitted = adjuster.fit(proba, y)
+    assert adjuster.costs is costs
+    assert repr(fitted).startswith(before)
+    assert "fitted: " in repr(fitted)
+    again = clone(fitted)
+    assert again.get_params() == fitted.get_params()
+    assert not hasattr(again, "verdict_")
+    assert repr(again) == before
+    twin = pickle.loads(pickle.dumps(fitted))
+    assert twin.verdict_ == fitted.verdict_
+    np.testing.assert_array_equal(twin.predict(proba), fitted.predict(proba))
+
+
+@pytest.mark.parametrize("mode", [None, "pairs"])
+def test_a_notebook_shows_what_was_found(mode):
+    proba, y = planted(150) if mode is None else planted_labels(100)
+    fitted = Adjuster(("alternating", "bias"), multilabel=mode).fit(proba, y)
+    for html in (fitted._repr_mimebundle_()["text/html"], fitted._repr_html_()):
+        for word in ("decisions", "probabilities", "bias", "alternating normalization", "log loss"):
+            assert word in html
+    assert "95% interval" not in Adjuster()._repr_html_()
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("changes", "message"),
     [
         ({"families": ()}, "`families` must hold at least one family"),
         ({"families": "bias"}, "`families` must hold at least one family; it is 'bias'"),
         ({"families": ("forest",)}, "`families` must be .* it is 'forest'"),
         ({"significance": 2}, "`significance` must be a number between 0 and 1; it is 2"),
-        ({"decision": "nonsense"}, "`decision` must be .* it is 'nonsense'"),
+        ({"multilabel": "many"}, "`multilabel` must be .* it is 'many'"),
+        ({"scoring": "f2"}, "`scoring` must be a score for single-label predictions; it is 'f2'"),
+        ({"scoring": "r2"}, "must be a score for classification; 'r2' is not"),
+        ({"prior": "flat"}, "`prior` must be .* it is 'flat'"),
+        ({"cv": 1}, "`cv` must be an integer, 2 or greater"),
+        ({"input": "scores"}, "`input` must be .* it is 'scores'"),
     ],
     ids=str,
 )
-def test_wrong_settings_are_told_before_any_work(settings, message):
+def test_wrong_settings_are_told(changes, message):
     with pytest.raises(InputError, match=message):
-        Adjuster(**settings).fit(None, None)
+        Adjuster(**changes).fit(*planted(60))
 
 
-def test_it_is_the_front_door():
-    assert "Adjuster" in altnorm.__all__
-
-
-@pytest.mark.parametrize("depth", [1, 3])
-def test_crossfitted_probabilities_are_those_of_a_fit_without_the_fold(depth):
-    """Exact at depth 1, close beyond, as in the search."""
-    proba, y = planted(400)
-    folds = np.arange(400) % 4
-    score, kind = resolve_scoring(None), resolve_kind(None)
-    data = Validation(proba, y, None, None, proba[:0], kind, 10, None, score)
-    setting = Setting(1.3, depth, 0.25, "all", 0.1)
-    found = AlternatingFamily(GRID).crossfit_proba(Dealing(data, folds), setting)
-    for k in range(4):
-        inside = folds == k
-        alone = AlternatingNormalizer(**setting._asdict()).fit(proba[~inside], y[~inside])
-        expected = alone.transform(proba[inside])
-        np.testing.assert_allclose(found[inside], expected, atol=1e-12 if depth == 1 else 0.02)
-
-
-@pytest.mark.parametrize("bias", [0.0, 1.5])
-def test_the_rows_given_are_only_read(bias):
-    """They are not copied at the door, so nothing may work in their memory, adopted or not."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=400)
-    proba = softmax(rng.normal(size=(400, 3)) + 2 * np.eye(3)[y] + [bias, 0, 0], axis=1)
-    proba.setflags(write=False)
-    fitted = Adjuster().fit(proba, y)
-    assert fitted.verdict_.adopted == (bias > 0)
-    fitted.transform(proba)
-
-
-# Its stages are estimators, too.
-
-
-@pytest.mark.parametrize(("decider", "calibration"), FORMS)
-def test_frames_as_output_change_no_number(decider, calibration):
-    """Not even where every estimator is told to return them."""
-    proba, y = planted(200)
-    fitted = assemble(decider, calibration, proba, y)
-    expected = fitted.transform(proba)
-    with config_context(transform_output="pandas"):
-        found = fitted.transform(proba)
-        assert isinstance(found, pd.DataFrame)
-        np.testing.assert_array_equal(found.to_numpy(), expected)
-        np.testing.assert_array_equal(
-            fitted.predict(proba), fitted.classes_[expected.argmax(axis=1)]
-        )
-
-
-def test_fit_and_adapt_where_frames_are_the_output():
-    proba, y = planted(400)
-    plain = Adjuster(("bias",)).fit(proba, y)
-    with config_context(transform_output="pandas"):
-        framed = Adjuster(("bias",)).fit(proba, y)
-        adapted = framed.adapt(proba[y > 1])
-    assert framed.verdict_ == plain.verdict_
-    assert adapted.shift_ == plain.adapt(proba[y > 1]).shift_
-
-
-@pytest.mark.parametrize(("decider", "calibration"), FORMS)
-def test_a_row_is_checked_once(decider, calibration, monkeypatch):
-    proba, y = planted(200)
-    fitted, calls = assemble(decider, calibration, proba, y), []
-    check = _single.check_proba
-    monkeypatch.setattr(_single, "check_proba", lambda *a, **k: calls.append(1) or check(*a, **k))
-    fitted.transform(proba[:1])
-    assert len(calls) == 1
+def test_labels_are_needed():
+    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
+        Adjuster().fit(planted(60)[0], None)
+    with pytest.raises(InputError, match=r"one class label per row.*multilabel='labelwise'"):
+        Adjuster().fit(planted(60)[0], np.eye(4, dtype=int)[planted(60)[1]])

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from altnorm.evidence.paired import paired_test
 from scipy.sparse import csr_matrix
 from sklearn import metrics as sk
 
 from altnorm._base.errors import InputError
+from altnorm.evidence.paired import paired_test
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from tests.problems import SCORES, label_problem, problem
 

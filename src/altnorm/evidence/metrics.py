@@ -80,10 +80,11 @@ _F_NAME = re.compile(r"fbeta=(\d+\.?\d*|\.\d+)(?:_(macro|micro|weighted))?")
 
 def _read_f_score(scoring: Any, multilabel: bool, classes: np.ndarray | None) -> Score | None:
     """Return the F-score that a name, or a scorer of scikit-learn, stands for; else None."""
+    options: dict[str, Any] = {}
     if scoring == "f1":
-        found, name, options = FBeta(1.0, "binary"), "f1", {}
+        found, name = FBeta(1.0, "binary"), "f1"
     elif isinstance(scoring, str) and (named := _F_NAME.fullmatch(scoring)):
-        found, name, options = FBeta(float(named[1]), named[2] or "binary"), scoring, {}
+        found, name = FBeta(float(named[1]), named[2] or "binary"), scoring
     elif (parts := _f_scorer_options(scoring)) is not None:
         name, options = parts
         found = FBeta(float(options.get("beta", 1.0)), options.get("average", "binary"))

@@ -191,7 +191,8 @@ def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
     return Score(name, "labels", counts=counts, of_counts=_OfSums(formula, f_beta), f_beta=f_beta)
 
 
-class _OfSums(NamedTuple):
+@dataclass(frozen=True)
+class _OfSums:
     """An F-score as a function of sums; equal to its copy, as a `partial` would not be."""
 
     formula: Callable[..., np.ndarray]

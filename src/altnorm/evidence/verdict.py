@@ -230,8 +230,7 @@ def compare_predictions(
     blocks = np.arange(n) * N_BLOCKS // n if units is None else units % N_BLOCKS
     rows = attribute_gain(score, truth, old.scored, new.scored, weight, blocks)
     # A score that can only be called is known by blocks, of whole groups.
-    by_block, by_group = score.function is not None, units is not None
-    clusters = [blocks] if by_block else [units] if by_group else []
+    clusters = [blocks] if score.function is not None else [] if units is None else [units]
     test = paired_test(rows, weight, clusters, confidence=confidence)
     identical = np.array_equal(old.scored, new.scored)
     reason = reason_against(test.gain, test.p_value, significance, identical=identical)
