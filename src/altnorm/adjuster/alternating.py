@@ -315,6 +315,7 @@ class Search:
             lambda: proba,
             lambda: (fit_alternating(data, best), 1.0),
         )
+        # Its own decisions, which only a test of the score can speak for.
         return judge.compare(candidate, codes, scored, rule=judge.plain)
 
 

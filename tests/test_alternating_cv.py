@@ -1,0 +1,274 @@
+"""AlternatingNormalizerCV finds what is there, leaves alone what is not, and is judged fairly."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn import metrics as sk
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError
+from altnorm.peers import Identity
+from tests.problems import MODES, SMALL, calibrated, planted, planted_labels
+
+TINY = {**SMALL, "alphas": (0.5, 1.0, 2.0), "depths": (1, 2)}
+
+
+def tune(**settings):
+    return AlternatingNormalizerCV(**{**TINY, **settings})
+
+
+def unrelated(n=150, m=4, seed=0):
+    """Predictions with a taste of their own, and labels that know nothing of them."""
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(0.5 * np.linspace(0.5, 2, m), n), rng.integers(m, size=n)
+
+
+# What is there is found, what is not is left alone.
+
+
+def test_a_planted_bias_is_found_and_pays_on_fresh_data():
+    normalizer = tune().fit(*planted(500))
+    proba, y = planted(4000, seed=1)
+    gain = (normalizer.predict(proba) == y).mean() - (proba.argmax(axis=1) == y).mean()
+    verdict = normalizer.verdict_
+    assert verdict.adopted
+    assert gain > 0.05
+    assert verdict.ci_low - 0.03 < gain < verdict.ci_high + 0.03
+    assert "Adopted: accuracy" in str(verdict)
+
+
+def test_the_best_normalizer_is_the_best_setting_fitted_on_all_rows():
+    proba, y = planted(300)
+    tuned = tune(prior=None).fit(proba, y)
+    best = tuned.best_normalizer_
+    assert {name: getattr(best, name) for name in tuned.best_params_} == tuned.best_params_
+    by_hand = AlternatingNormalizer(**tuned.best_params_).fit(proba, y)
+    fresh, _ = planted(seed=1)
+    np.testing.assert_allclose(tuned.transform(fresh), by_hand.transform(fresh), rtol=1e-12)
+    np.testing.assert_array_equal(tuned.predict(fresh), by_hand.predict(fresh))
+
+
+def test_with_the_paper_grid():
+    normalizer = AlternatingNormalizerCV().fit(*planted(200))
+    assert normalizer.verdict_.adopted
+    assert set(normalizer.cv_results_["depth"]) == {1, 2, 3, 4, 5}
+    assert set(normalizer.cv_results_["alpha"]) <= set(normalizer.alphas)
+
+
+@pytest.mark.parametrize("make", [calibrated, unrelated])
+def test_what_cannot_be_gained_is_hardly_ever_adopted(make):
+    found = [tune(depths=(1,)).fit(*make(150, seed=seed)) for seed in range(30)]
+    assert sum(one.verdict_.adopted for one in found) <= 2
+    # The evidence is nested: it does not have the luck of the best setting.
+    looks = [one.cv_results_["score"].max() - one.verdict_.before for one in found]
+    assert np.mean([one.verdict_.gain for one in found]) < np.mean(looks) - 0.005
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("mode", [None, *MODES])
+def test_without_evidence_predictions_come_back_bit_for_bit(mode, dtype):
+    rng = np.random.default_rng(0)
+    proba, y = unrelated(100)
+    if mode is not None:
+        proba, y = rng.random((100, 4)), rng.integers(2, size=(100, 4))
+    normalizer = tune(multilabel=mode, significance=1e-12).fit(proba.astype(dtype), y)
+    assert not normalizer.verdict_.adopted
+    assert isinstance(normalizer.best_normalizer_, Identity)
+    fresh = proba[::-1].astype(dtype)
+    assert normalizer.transform(fresh).dtype == dtype
+    np.testing.assert_array_equal(normalizer.transform(fresh), fresh)
+
+
+def test_tuned_as_published_there_is_no_test_but_a_caution():
+    proba, y = unrelated(100, seed=1)
+    published = tune(tuning="as-published").fit(proba, y)
+    verdict = published.verdict_
+    assert verdict.adopted == (verdict.gain > 0)
+    (caution,) = verdict.cautions
+    assert caution.code == "in_sample"
+    assert "chosen on the rows that judge them" in str(caution)
+    # As the paper does it: every row against all rows, the setting that is best on all.
+    best = published.best_params_
+    by_hand = AlternatingNormalizer(**best, prior="shrunk").fit(proba, y)
+    if best["depth"] == 1:
+        assert verdict.after == pytest.approx((by_hand.predict(proba) == y).mean(), abs=0.021)
+    honest = [tune().fit(*unrelated(100, seed=s)).verdict_.gain for s in range(8)]
+    looks = [tune(tuning="as-published").fit(*unrelated(100, seed=s)).verdict_ for s in range(8)]
+    assert np.mean([v.gain for v in looks]) > np.mean(honest) + 0.02
+
+
+# Scores.
+
+
+@pytest.mark.parametrize(
+    ("scoring", "metric"),
+    [
+        ("f1_macro", lambda y, p: sk.f1_score(y, p.argmax(axis=1), average="macro")),
+        ("neg_log_loss", lambda y, p: -sk.log_loss(y, p)),
+        (
+            sk.make_scorer(sk.jaccard_score, average="macro"),
+            lambda y, p: sk.jaccard_score(y, p.argmax(axis=1), average="macro"),
+        ),
+    ],
+    ids=["f1_macro", "neg_log_loss", "scorer"],
+)
+def test_other_scores(scoring, metric):
+    grid = {"alphas": (0.5, 1.0), "thresholds": (0.25,), "references": ("all",), "depths": (1,)}
+    proba, y = planted(200)
+    normalizer = tune(**grid, scoring=scoring).fit(proba, y)
+    assert normalizer.verdict_.before == pytest.approx(metric(y, proba))
+    assert normalizer.verdict_.adopted
+    fresh, truth = planted(2000, seed=1)
+    assert metric(truth, normalizer.transform(fresh)) > metric(truth, fresh) + 0.01
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("scoring", [None, "accuracy", "neg_log_loss"])
+def test_several_labels(mode, scoring):
+    metric = {
+        None: lambda y, p: sk.f1_score(y, p > 0.5, average="micro"),
+        "accuracy": lambda y, p: ((p > 0.5) == y).all(axis=1).mean(),
+        "neg_log_loss": lambda y, p: np.log(np.where(y == 1, p, 1 - p)).mean(),
+    }[scoring]
+    proba, y = planted_labels(300)
+    normalizer = tune(multilabel=mode, scoring=scoring).fit(proba, y)
+    assert normalizer.verdict_.before == pytest.approx(metric(y, proba))
+    assert normalizer.verdict_.adopted
+    fresh, truth = planted_labels(2000, seed=1)
+    gain = metric(truth, normalizer.transform(fresh)) - metric(truth, fresh)
+    assert gain == pytest.approx(normalizer.verdict_.gain, abs=0.09)
+    np.testing.assert_array_equal(normalizer.predict(fresh), normalizer.transform(fresh) > 0.5)
+
+
+# What it records, and how it behaves.
+
+
+def same(one, other, proba):
+    assert one.best_params_ == other.best_params_
+    assert one.verdict_ == other.verdict_
+    np.testing.assert_array_equal(one.transform(proba), other.transform(proba))
+
+
+def test_cv_results():
+    normalizer = tune().fit(*planted(200))
+    table = normalizer.cv_results_
+    settings = ["alpha", "depth", "threshold", "reference", "smoothing"]
+    assert list(table) == [*settings, "score", "rank"]
+    assert len({column.shape for column in table.values()}) == 1
+    assert sorted(table["rank"]) == list(range(1, table["rank"].size + 1))
+    tried = list(zip(*(table[name] for name in settings), strict=True))
+    assert len(set(tried)) == len(tried)
+    best = tried.index(tuple(normalizer.best_params_.values()))
+    assert table["score"][best] == table["score"].max()
+
+
+def test_weight_two_is_a_row_twice():
+    proba, y = planted(200)
+    weight, folds = np.random.default_rng(0).integers(0, 3, 200), np.arange(200) % 3
+    weight[:4] = 1
+
+    def splits(folds):
+        return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
+
+    one = tune(cv=splits(folds)).fit(proba, y, sample_weight=weight)
+    other = tune(cv=splits(folds.repeat(weight)))
+    other.fit(proba.repeat(weight, axis=0), y.repeat(weight))
+    np.testing.assert_allclose(one.cv_results_["score"], other.cv_results_["score"], rtol=1e-12)
+    assert one.best_params_ == other.best_params_
+    assert one.verdict_.gain == pytest.approx(other.verdict_.gain)
+    np.testing.assert_allclose(one.transform(proba), other.transform(proba), rtol=1e-9)
+
+
+def test_groups_and_weights_are_routed():
+    proba, y = planted(150)
+    groups, weight = np.arange(150) // 3, np.random.default_rng(0).random(150)
+    with config_context(enable_metadata_routing=True):
+        asked = tune().set_fit_request(groups=True, sample_weight=True)
+        steps = make_pipeline(FunctionTransformer(), asked)
+        routed = steps.fit(proba, y, groups=groups, sample_weight=weight)
+    same(routed[-1], tune().fit(proba, y, sample_weight=weight, groups=groups), proba)
+
+
+def test_frames_logits_pickles_and_clones():
+    proba, y = planted(200)
+    names = np.array(["dog", "ant", "cat", "bee"])
+    frame = pd.DataFrame(proba, columns=names)
+    plain = tune().fit(proba, y)
+    named = tune().set_output(transform="pandas").fit(frame, names[y])
+    np.testing.assert_array_equal(named.predict(frame), names[plain.predict(proba)])
+    assert list(named.transform(frame).columns) == list(names)
+    np.testing.assert_array_equal(named.transform(frame).to_numpy(), plain.transform(proba))
+    logits = tune(input="logits").fit(np.log(proba) + 2, y)
+    found = logits.transform(np.log(proba) + 2)
+    np.testing.assert_allclose(found, plain.transform(proba), rtol=1e-9)
+    same(pickle.loads(pickle.dumps(plain)), plain, proba)
+    assert clone(plain).get_params() == plain.get_params()
+
+
+def test_parameters_are_stored_untouched():
+    given = {
+        "alphas": [1, 2],
+        "depths": np.array([1]),
+        "thresholds": [0.5],
+        "references": ["all"],
+        "smoothings": [0],
+        "prior": [1, 1, 1, 1],
+        "cv": KFold(3),
+    }
+    normalizer = AlternatingNormalizerCV(**given).fit(*planted(100))
+    for name, value in given.items():
+        assert getattr(normalizer, name) is value
+
+
+def test_classes_rarer_than_folds():
+    proba, y = planted(200)
+    y[y == 3] = 2
+    y[:2] = 3
+    for prior in (None, "shrunk"):
+        normalizer = tune(prior=prior).fit(proba, y)
+        assert np.isfinite(normalizer.transform(proba)).all()
+        assert normalizer.classes_.size == 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_confident_entries_in_one_fold_only(mode):
+    """Such a threshold leaves that fold without a reference: it is left out, and nothing fails."""
+    rng = np.random.default_rng(0)
+    proba, y = rng.uniform(0.3, 0.7, (60, 3)), rng.integers(2, size=(60, 3))
+    proba[:20] = 0.01
+    splits = [(np.setdiff1d(np.arange(60), part), part) for part in np.arange(60).reshape(3, 20)]
+    normalizer = tune(multilabel=mode, cv=splits).fit(proba, y)
+    assert set(normalizer.cv_results_["reference"]) == {"all"}
+    with pytest.raises(InputError, match="No setting could be tried; no fold leaves a confident"):
+        tune(multilabel=mode, cv=splits, references=("confident",)).fit(proba, y)
+
+
+def test_no_confident_row():
+    proba, y = np.full((40, 4), 0.25), np.arange(40) % 4
+    with pytest.raises(InputError, match=r"No setting could be tried.*add 'all' to `references`"):
+        tune(references=("confident",)).fit(proba, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alphas": ()}, "`alphas` must hold at least one value"),
+        ({"alphas": (0.0,)}, "`alphas` must be a finite number greater than 0; it is 0.0"),
+        ({"depths": (0,)}, "`depths` must be an integer, 1 or greater; it is 0"),
+        ({"thresholds": (-0.5,)}, "`thresholds` must be a finite number, 0 or greater"),
+        ({"references": ("best",)}, "`references` must be .* it is 'best'"),
+        ({"smoothings": (-1.0,)}, "`smoothings` must be a finite number, 0 or greater"),
+        ({"tuning": "by eye"}, "`tuning` must be .* it is 'by eye'"),
+        ({"significance": 0.0}, "`significance` must be a number between 0 and 1; it is 0.0"),
+    ],
+    ids=str,
+)
+def test_wrong_settings(settings, message):
+    with pytest.raises(InputError, match=message):
+        tune(**settings).fit(*planted(60))
