@@ -1,4 +1,4 @@
-"""Cautions: each is raised by its cause, with its number, and not without; some input is refused."""
+"""Cautions: each is raised by its cause, with its number; input that looks wrong is refused."""
 
 import re
 

@@ -1,0 +1,171 @@
+"""Cross-fitted alternating normalization: each row as if its fold did not exist."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+from altnorm import AlternatingNormalizer
+from altnorm.adjuster.alternating_paths import Setting, fit_alternating, make_paths
+from altnorm.adjuster.validation import Validation
+from altnorm.decisions import resolve_purpose
+from altnorm.method.kinds import resolve_kind
+
+EXACT = {np.float64: 1e-12, np.float32: 2e-5}
+CLOSE = 0.01  # deeper iterations follow the reference's own path
+MODES = (None, "pairs", "labelwise")
+SETTINGS = [
+    Setting(alpha, 1, threshold, reference, smoothing)
+    for alpha in (0.1, 1.0, 9.0, 35.0)
+    for threshold, reference in ((0.0, "all"), (0.25, "confident"), (0.75, "all"))
+    for smoothing in (0.0, 0.1)
+]
+
+
+def draw(mode, n=60, m=4, seed=0, spread=3.0, dtype=np.float64):
+    """Rows, some of them sure or with zeros, and labels."""
+    rng = np.random.default_rng(seed)
+    if mode is None:
+        proba, labels = softmax(spread * rng.normal(size=(n, m)), axis=1), rng.integers(m, size=n)
+        labels[: 2 * m] = np.tile(np.arange(m), 2)
+        proba[: n // 5] = np.eye(m)[rng.integers(m, size=n // 5)]
+        proba[n // 5 : n // 3, 0] = 0
+        proba /= proba.sum(axis=1, keepdims=True)
+    else:
+        proba = expit(spread * rng.normal(size=(n, m)) - 1)
+        proba[: n // 5] = np.round(proba[: n // 5])
+        labels = rng.random((n, m)) < proba
+    return proba.astype(dtype), labels
+
+
+def validation(proba, labels, mode, weight=None, prior=None, unlabelled=None):
+    kind = resolve_kind(mode)
+    purpose = resolve_purpose(None, None, kind, np.arange(proba.shape[1]))
+    weight = np.ones(len(proba)) if weight is None else weight
+    unlabelled = proba[:0] if unlabelled is None else unlabelled
+    return Validation(proba, labels, weight, None, unlabelled, kind, prior, purpose)
+
+
+def path(setting, folds, *args, **options):
+    return [p for _, p in make_paths(validation(*args, **options), folds).path(setting)]
+
+
+def one_by_one(proba, labels, mode, folds, setting, weight=None):
+    """Fit a normalizer on the rows outside each fold, and apply it to the fold."""
+    out = proba.copy()
+    for k in range(folds.max() + 1):
+        outside = folds != k
+        normalizer = AlternatingNormalizer(**setting._asdict(), multilabel=mode)
+        some = None if weight is None else weight[outside]
+        normalizer.fit(proba[outside], labels[outside], sample_weight=some)
+        out[~outside] = normalizer.transform(proba[~outside])
+    return out
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_first_iteration_is_exact(mode, dtype, weighted):
+    proba, labels = draw(mode, dtype=dtype)
+    folds = np.random.default_rng(1).permutation(60) % 4
+    weight = np.random.default_rng(2).integers(1, 4, 60).astype(float) if weighted else None
+    for setting in SETTINGS:
+        (found,) = path(setting, folds, proba, labels, mode, weight)
+        expected = one_by_one(proba, labels, mode, folds, setting, weight)
+        np.testing.assert_allclose(found, expected, atol=EXACT[dtype], err_msg=str(setting))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 2.0])
+def test_deeper_iterations_are_close(mode, alpha):
+    proba, labels = draw(mode, 1500, spread=2.0)
+    folds = np.arange(1500) % 5
+    setting = Setting(alpha, 3, 0.5, "confident", 0.1)
+    found = path(setting, folds, proba, labels, mode)
+    assert len(found) == 3
+    for depth, adjusted in enumerate(found, 1):
+        expected = one_by_one(proba, labels, mode, folds, setting._replace(depth=depth))
+        np.testing.assert_allclose(adjusted, expected, atol=CLOSE)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_folds_rows_are_adjusted_against_all_as_published(mode):
+    proba, labels = draw(mode)
+    setting = Setting(1.5, 1, 0.25, "confident", 0.0)
+    (found,) = path(setting, None, proba, labels, mode)
+    whole = AlternatingNormalizer(**setting._asdict(), multilabel=mode).fit(proba, labels)
+    expected = one_by_one(proba, labels, mode, np.arange(60), setting)
+    assert np.abs(found - whole.transform(proba)).max() < np.abs(expected - found).max() + 0.05
+    assert not np.allclose(found, expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_row_has_no_part_in_its_own_reference(mode):
+    proba, labels = draw(mode)
+    folds = np.arange(60) % 4
+    row, other = np.flatnonzero(folds == 0)[-1], proba.copy()
+    inside = (folds == 0) & (np.arange(60) != row)
+    other[inside] = np.eye(4)[0]
+    setting = Setting(1.5, 1, 0.0, "all", 0.1)
+    one, two = (path(setting, folds, rows, labels, mode)[0][row] for rows in (proba, other))
+    np.testing.assert_allclose(one, two, rtol=1e-12)
+    assert (one != proba[row]).any()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_settings_without_a_reference_yield_nothing(mode):
+    """All confident rows are in one fold: that fold has none outside of it."""
+    proba, labels = draw(mode)
+    folds = np.arange(60) % 4
+    proba[:] = [0.3, 0.3, 0.25, 0.15] if mode is None else 0.4
+    proba[folds == 1] = np.eye(4)[0] if mode is None else 0.0
+    confident = Setting(1.0, 3, 0.5, "confident", 0.0)
+    assert path(confident, folds, proba, labels, mode) == []
+    assert len(path(confident._replace(reference="all"), folds, proba, labels, mode)) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_equal_repeated_rows(mode):
+    proba, labels = draw(mode)
+    folds, weight = np.arange(60) % 4, np.random.default_rng(1).integers(1, 4, 60)
+    setting = Setting(1.3, 3, 0.5, "confident", 0.2)
+    one = path(setting, folds, proba, labels, mode, weight.astype(float))
+    many = [v.repeat(weight, axis=0) for v in (proba, labels)]
+    for found, repeated in zip(one, path(setting, folds.repeat(weight), *many, mode), strict=True):
+        np.testing.assert_allclose(found.repeat(weight, axis=0), repeated, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_without_labels_serve_every_fold(mode):
+    proba, labels = draw(mode, 90)
+    folds = np.arange(60) % 4
+    setting = Setting(1.3, 1, 0.25, "all", 0.0)
+    alone = path(setting, folds, proba[:60], labels[:60], mode)[0]
+    more = path(setting, folds, proba[:60], labels[:60], mode, unlabelled=proba[60:])[0]
+    assert more.shape == (60, 4)
+    assert not np.allclose(alone, more)
+    fitted = [
+        fit_alternating(validation(proba[:60], labels[:60], mode, unlabelled=rows), setting)
+        for rows in (proba[60:], proba[60:60])
+    ]
+    assert not np.allclose(*(one.transform(proba) for one in fitted))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_but_numbers_comes_out(mode):
+    proba, labels = draw(mode, spread=60.0)
+    for alpha in (0.1, 35.0):
+        for found in path(
+            Setting(alpha, 4, 0.0, "all", 0.0), np.arange(60) % 4, proba, labels, mode
+        ):
+            assert np.isfinite(found).all()
+            if mode is None:
+                np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_labels_that_are_always_or_never_given_are_left():
+    proba, labels = draw("labelwise")
+    labels[:, 0], labels[:, 1] = False, True
+    for found in path(
+        Setting(2.0, 3, 0.25, "all", 0.1), np.arange(60) % 4, proba, labels, "labelwise"
+    ):
+        np.testing.assert_allclose(found[:, :2], proba[:, :2], rtol=1e-12)
