@@ -2,29 +2,28 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, make_scorer
 
-from altnorm import AlternatingNormalizer, compare
-from altnorm._base.errors import InputError
+from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
+from altnorm.evidence.paired import paired_test
 from altnorm.peers import BiasCorrectedTemperature, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
 
 
 class Recorder(BaseEstimator):
-    """Remembers what it is given, and shifts probability to the last class."""
+    """Remembers what it is given, and favours the last classes."""
 
     given: list = []  # noqa: RUF012  clones must share it
 
     def fit(self, proba, y):
         self.given.append((proba, y))
+        self.classes_ = np.unique(y)
         return self
 
-    def transform(self, proba):
+    def predict(self, proba):
         self.given.append((proba,))
-        shifted = proba * np.linspace(1, 3, proba.shape[1])
-        return shifted / shifted.sum(axis=1, keepdims=True)
+        return self.classes_[(proba * np.linspace(1, 3, proba.shape[1])).argmax(axis=1)]
 
 
 @pytest.fixture
@@ -45,9 +44,9 @@ def test_a_row_says_what_the_predictions_say(data):
         assert row.gain == pytest.approx(after.mean() - before.mean())
         assert row.n_fixed == (after & ~before).sum()
         assert row.n_broken == (before & ~after).sum()
-        exact = binomtest(row.n_fixed, row.n_fixed + row.n_broken).pvalue
-        assert row.p_value == pytest.approx(exact)
-        assert row.ci_low < row.gain < row.ci_high
+        expected = paired_test((after - 1.0 * before) / len(test_y), np.ones(len(test_y)))
+        assert row.p_value == pytest.approx(expected.p_value, rel=1e-6)
+        assert (row.ci_low, row.ci_high) == pytest.approx((expected.ci_low, expected.ci_high))
 
 
 def test_fitted_on_validation_data_alone(data):
@@ -79,6 +78,55 @@ def test_names_instead_of_codes(data):
     assert compare(val, names[val_y], test, names[test_y], methods=methods) == compare(
         *data, methods=methods
     )
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "neg_log_loss"])
+def test_methods_are_told_the_purpose(data, scoring):
+    val, val_y, test, test_y = data
+    methods = {"bias": Adjuster(("bias",)), "temperature": TemperatureScaling()}
+    result = compare(*data, methods=methods, scoring=scoring)
+    fitted = Adjuster(("bias",), scoring=scoring).fit(val, val_y)
+    assert result.scoring == scoring
+    assert result[0].score == pytest.approx(fitted.score(test, test_y))
+    if scoring != "neg_log_loss":  # a temperature changes no decision
+        assert (result[1].gain, result[1].n_fixed, result[1].p_value) == (0, 0, 1)
+
+
+def test_a_method_with_a_purpose_keeps_it(data):
+    val, val_y, test, test_y = data
+    careful = Adjuster(("bias",), costs={(0, 1): 5})
+    balanced = Adjuster(("bias",), scoring="balanced_accuracy")
+    result = compare(*data, methods={"a": careful, "b": balanced}, scoring="f1_macro")
+    for row, method in zip(result, (careful, balanced), strict=True):
+        decided = clone(method).fit(val, val_y).predict(test)
+        assert row.score == pytest.approx(f1_score(test_y, decided, average="macro"))
+
+
+def test_a_scorer_of_named_classes():
+    val, val_y, test, test_y = *planted(300), *planted(200, seed=1)
+    two = [np.stack([1 - p[:, 3], p[:, 3]], axis=1) for p in (val, test)]
+    names = [np.where(y == 3, "spam", "ham") for y in (val_y, test_y)]
+    scorer = make_scorer(f1_score, pos_label="ham")
+    given = two[0], names[0], two[1], names[1]
+    result = compare(*given, methods={"nothing": Identity()}, scoring=scorer)
+    before = np.where(two[1][:, 1] > 0.5, "spam", "ham")
+    assert result.base == pytest.approx(f1_score(names[1], before, pos_label="ham"))
+
+
+def test_the_methods_of_the_default(data):
+    result = compare(*(part[:120] for part in data))
+    assert result[0].method == "do nothing"
+    assert {"temperature scaling", "BCTS", "altnorm"} <= {row.method for row in result}
+    assert len(result) == len(result.to_dicts()) == len(result.cells()) - 1
+    several = compare(*(part[:100] for part in (*planted_labels(100), *planted_labels(100, 6, 1))))
+    assert "label thresholds" in {row.method for row in several}
+
+
+def test_the_method_that_helps_most_is_named(data):
+    methods = {"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()}
+    assert "helps on these rows: BCTS, accuracy" in compare(*data, methods=methods).alternative()
+    assert compare(*data, methods={"do nothing": Identity()}).alternative() == ""
+    assert ">BCTS</td>" in compare(*data, methods=methods)._repr_html_()
 
 
 def test_several_labels():

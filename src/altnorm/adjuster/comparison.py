@@ -229,7 +229,7 @@ def compare(
     before = np.asarray(identity.fit(val_proba, val_y).transform(test_proba))
     kind = kind_of(identity)
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
-    score = resolve_scoring(scoring, multilabel)
+    score = resolve_scoring(scoring, multilabel, classes=identity.classes_)
     old = before if score.needs == "proba" else kind.decide(before)
     rows = []
     items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
@@ -245,7 +245,8 @@ def compare(
 
 def _for_purpose(method: Any, scoring: Any) -> Any:
     """Tell the purpose to a method that has not been told one."""
-    aimless = "scoring" in method.get_params() and method.get_params()["scoring"] is None
+    told = method.get_params()
+    aimless = "scoring" in told and told["scoring"] is None and told.get("costs") is None
     return method.set_params(scoring=scoring) if aimless and scoring is not None else method
 
 
