@@ -1,4 +1,4 @@
-"""AdjustedClassifier: a classifier and its normalizer as one."""
+"""AdjustedClassifier: a classifier and its adjuster as one."""
 
 import pickle
 
@@ -12,6 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -74,8 +75,8 @@ def test_reference_predictions_come_from_rows_not_trained_on():
     cv = StratifiedKFold(4)
     model = AdjustedClassifier(GaussianNB(), Weighed(), cv=cv).fit(X, y)
     expected = cross_val_predict(GaussianNB(), X, y, cv=cv, method="predict_proba")
-    np.testing.assert_array_equal(model.normalizer_.given_[0], expected)
-    np.testing.assert_array_equal(model.normalizer_.given_[1], y)
+    np.testing.assert_array_equal(model.adjuster_.given_[0], expected)
+    np.testing.assert_array_equal(model.adjuster_.given_[1], y)
     whole = GaussianNB().fit(X, y)
     by_hand = AlternatingNormalizer().fit(expected, y).transform(whole.predict_proba(X))
     np.testing.assert_array_equal(model.predict_proba(X), by_hand)
@@ -111,7 +112,7 @@ def test_a_biased_classifier_gets_better(frozen):
     model = AdjustedClassifier(estimator, AlternatingNormalizerCV(**SMALL))
     model.fit(X, y)
     fresh, truth = draw(2000, seed=1)
-    assert model.normalizer_.verdict_.adopted
+    assert model.adjuster_.verdict_.adopted
     assert model.score(fresh, truth) > model.estimator_.score(fresh, truth) + 0.05
 
 
@@ -130,14 +131,60 @@ def test_predict_is_the_most_probable_class(names):
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 
-def test_the_default_normalizer_is_tuned():
+def test_the_verdict_is_the_adjusters():
+    X, y = draw(400)
+    model = AdjustedClassifier(Biased(), Adjuster(("bias",))).fit(X, y)
+    assert model.verdict_ is model.adjuster_.verdict_
+    assert model.verdict_.adopted
+    with pytest.raises(AttributeError):
+        _ = AdjustedClassifier(Biased()).verdict_
+
+
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+def test_costs_by_class_name():
+    X, y = draw(400)
+    costs = {("ant", "cat"): 2, **{(name, None): 0.2 for name in NAMES}}
+    model = AdjustedClassifier(Biased(), Adjuster(("bias",), costs=costs)).fit(X, NAMES[y])
+    decided = model.predict(X)
+    assert set(decided) == {"ant", "bee", "cat", None}
+    table = np.array([[0, 1, 2, 0.2], [1, 0, 1, 0.2], [1, 1, 0, 0.2]])
+    proba = model.predict_proba(X)
+    expected = np.array([*NAMES, None], dtype=object)[(proba @ table).argmin(axis=1)]
+    assert (decided == expected).mean() > 0.99
+
+
+def test_rows_left_to_a_person_where_a_class_has_no_labels():
+    trained = GaussianNB().fit(*(lambda X, y: (X, NAMES[y]))(*draw()))
+    X, y = draw(seed=1)
+    some = y > 0
+    costs = np.c_[1 - np.eye(3), np.full(3, 0.2)]
+    model = AdjustedClassifier(FrozenEstimator(trained), Adjuster(("bias",), costs=costs))
+    decided = model.fit(X[some], NAMES[y[some]]).predict(X)
+    assert None in decided
+    assert set(decided) <= {*NAMES, None}
+
+
+def test_the_purpose_of_the_adjuster_decides():
+    X, y = draw(800)
+    fresh, truth = draw(3000, seed=1)
+    plain, balanced = (
+        AdjustedClassifier(GaussianNB(), Adjuster(("bias",), scoring=scoring)).fit(X, y)
+        for scoring in (None, "balanced_accuracy")
+    )
+    scores = [balanced_accuracy_score(truth, model.predict(fresh)) for model in (plain, balanced)]
+    assert scores[1] > scores[0] + 0.02
+
+
+def test_the_default_adjuster_is_tuned():
     X, y = draw(200)
     model = AdjustedClassifier(GaussianNB()).fit(X, y)
-    assert model.normalizer is None
+    assert model.adjuster is None
     proba = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
     by_hand = Adjuster().fit(proba, np.searchsorted(model.classes_, y))
-    assert model.normalizer_.verdict_ == by_hand.verdict_
-    np.testing.assert_array_equal(model.normalizer_.transform(proba), by_hand.transform(proba))
+    assert model.adjuster_.verdict_ == by_hand.verdict_
+    np.testing.assert_array_equal(model.adjuster_.transform(proba), by_hand.transform(proba))
 
 
 def test_parameters_are_left_untouched_and_cloned():
@@ -148,11 +195,11 @@ def test_parameters_are_left_untouched_and_cloned():
         model.predict(X)
     model.fit(X, y)
     assert model.estimator is estimator
-    assert model.normalizer is normalizer
+    assert model.adjuster is normalizer
     assert not hasattr(estimator, "classes_")
     assert not hasattr(normalizer, "classes_")
     assert clone(model).get_params().keys() == model.get_params().keys()
-    assert model.get_params()["normalizer__threshold"] == 0.75
+    assert model.get_params()["adjuster__threshold"] == 0.75
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
@@ -191,8 +238,8 @@ def test_in_pipelines_and_searches():
     outside = make_pipeline(StandardScaler(), clone(model).set_params(estimator=GaussianNB()))
     assert cross_val_score(model, X, y, cv=3).mean() > 0.6
     assert cross_val_score(outside, X, y, cv=3).mean() > 0.6
-    search = GridSearchCV(model, {"normalizer__alpha": [0.5, 1.0]}, cv=3).fit(X, y)
-    assert search.best_params_["normalizer__alpha"] in (0.5, 1.0)
+    search = GridSearchCV(model, {"adjuster__alpha": [0.5, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_["adjuster__alpha"] in (0.5, 1.0)
 
 
 # Metadata.
@@ -210,7 +257,7 @@ def test_weights_reach_both(routing):
         model = AdjustedClassifier(estimator, normalizer)
         model.fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(model.estimator_.sample_weight_, weight)
-    np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
+    np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
 
 
 def test_weights_reach_the_folds():
@@ -218,7 +265,7 @@ def test_weights_reach_the_folds():
     weight = np.where(y == 0, 20.0, 1.0)
     model = AdjustedClassifier(GaussianNB(), Weighed(), cv=KFold(3))
     plain, weighted = (
-        clone(model).fit(X, y, **params).normalizer_.given_[0]
+        clone(model).fit(X, y, **params).adjuster_.given_[0]
         for params in ({}, {"sample_weight": weight})
     )
     assert weighted[:, 0].mean() > plain[:, 0].mean() + 0.1
@@ -233,16 +280,16 @@ def test_routing_sends_weights_only_where_they_are_asked_for():
             Weighed().set_fit_request(sample_weight=True),
         ).fit(X, y, sample_weight=weight)
     assert model.estimator_.sample_weight_ is None
-    np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
+    np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
 
 
-def test_weights_with_a_frozen_classifier_are_for_the_normalizer():
+def test_weights_with_a_frozen_classifier_are_for_the_adjuster():
     X, y = draw(200)
     weight = np.random.default_rng(0).integers(1, 4, 200).astype(float)
     frozen = FrozenEstimator(GaussianNB().fit(X, y))
     model = AdjustedClassifier(frozen, Weighed())
     model.fit(X, y, sample_weight=weight)
-    np.testing.assert_array_equal(model.normalizer_.given_[2], weight)
+    np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
 
 
 class Grouped(AlternatingNormalizer):
@@ -279,7 +326,7 @@ def copies():
 
 @pytest.mark.parametrize("routing", [False, True])
 @pytest.mark.parametrize("cv", [None, 4, GroupKFold(5)], ids=str)
-def test_groups_are_dealt_whole_and_reach_the_normalizer(routing, cv):
+def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
     X, y, groups = copies()
     with config_context(enable_metadata_routing=routing):
         normalizer = Grouped(reference="all")
@@ -287,7 +334,7 @@ def test_groups_are_dealt_whole_and_reach_the_normalizer(routing, cv):
             normalizer.set_fit_request(groups=True)
         model = AdjustedClassifier(Neighbour(), normalizer, cv=cv)
         model.fit(X, y, groups=groups)
-    proba, _, given = model.normalizer_.given_
+    proba, _, given = model.adjuster_.given_
     np.testing.assert_array_equal(given, groups)
     np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
 
@@ -296,7 +343,7 @@ def test_without_groups_copies_leak():
     X, y, _ = copies()
     order = np.random.default_rng(1).permutation(len(y))
     model = AdjustedClassifier(Neighbour(), Grouped(reference="all"))
-    proba = model.fit(X[order], y[order]).normalizer_.given_[0]
+    proba = model.fit(X[order], y[order]).adjuster_.given_[0]
     assert (proba.max(axis=1) == 1).mean() > 0.9
 
 
@@ -306,11 +353,11 @@ def test_groups_for_a_normalizer_that_has_no_use_for_them():
     for routing in (False, True):
         with config_context(enable_metadata_routing=routing):
             model.fit(X, y, groups=groups)
-        np.testing.assert_allclose(model.normalizer_.reference_, 1 / 3)
+        np.testing.assert_allclose(model.adjuster_.reference_, 1 / 3)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_the_default_normalizer_gets_weights_and_groups(frozen):
+def test_the_default_adjuster_gets_weights_and_groups(frozen):
     X, y = draw(300)
     groups = np.arange(300) // 3
     weight = np.random.default_rng(0).integers(1, 4, 300).astype(float)
@@ -321,12 +368,12 @@ def test_the_default_normalizer_gets_weights_and_groups(frozen):
         if not frozen:
             estimator.set_fit_request(sample_weight=True)
         routed = AdjustedClassifier(estimator).fit(X, y, **metadata)
-    assert routed.normalizer_.verdict_ == plain.normalizer_.verdict_
+    assert routed.adjuster_.verdict_ == plain.adjuster_.verdict_
     np.testing.assert_array_equal(routed.predict_proba(X), plain.predict_proba(X))
     if frozen:
         proba = estimator.predict_proba(X)
         want = Adjuster().fit(proba, y, **metadata)
-        assert plain.normalizer_.verdict_ == want.verdict_
+        assert plain.adjuster_.verdict_ == want.verdict_
 
 
 # Errors, by their text.

@@ -263,7 +263,7 @@ def _check_takes_proba(adjuster: Any) -> None:
         raise InputError(
             "`adjuster` must take probabilities, which is what predict_proba gives",
             f"its input is {adjuster.input!r}",
-            "Pass a adjuster with input='proba'.",
+            "Pass an adjuster with input='proba'.",
             value=adjuster.input,
             code="parameter",
         )
