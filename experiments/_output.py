@@ -45,7 +45,8 @@ def parse_arguments(
         Further options, with the keywords of :meth:`argparse.ArgumentParser.add_argument`.
     has_tables : bool, default=False
         Whether the study makes its figures and page from the CSV files that it wrote before, and
-        from nothing else. It then has an option ``--tables`` for this last step alone.
+        from nothing else. It then has options ``--measure`` and ``--tables`` for one of the two
+        steps alone.
 
     Returns
     -------
@@ -58,10 +59,13 @@ def parse_arguments(
     for flag, keywords in (options or {}).items():
         parser.add_argument(flag, **keywords)
     parser.add_argument("--quick", action="store_true", help="a small version, for a first look")
-    parser.set_defaults(tables=False)
+    parser.set_defaults(tables=False, measure=False)
     if has_tables:
+        steps = parser.add_mutually_exclusive_group()
         meaning = "measure nothing: figures and page from the CSV files"
-        parser.add_argument("--tables", action="store_true", help=meaning)
+        steps.add_argument("--tables", action="store_true", help=meaning)
+        meaning = "only measure: CSV files, no figures and no page"
+        steps.add_argument("--measure", action="store_true", help=meaning)
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
     parser.add_argument("--seed", type=int, default=0)

@@ -14,8 +14,8 @@ from joblib import Parallel, delayed
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.blur import study
+from experiments.blur.grid import DEVICE
 from experiments.blur.tables import make_tables
-from experiments.suite.published import DEVICE
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 HOLDS = "imagenet5k_lite0_blur00.npz to imagenet5k_lite0_blur32.npz"

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 import altnorm
 from experiments._multilabel.grid import ALPHAS, DEPTHS, GridPoint, best_point
 from experiments._output import parse_arguments, write_records
+from experiments.blur.grid import DEVICE, scan_grid
 from experiments.blur.study import (
     PAPER_SETTINGS,
     SIGMAS,
@@ -26,8 +27,6 @@ from experiments.blur.study import (
     gain_record,
     read_whole,
 )
-from experiments.suite.paper import scan_grid
-from experiments.suite.published import DEVICE
 
 __all__ = ["ALONE", "BEST", "NAIVE", "OWN", "iterate_alone", "measure", "measure_setting"]
 

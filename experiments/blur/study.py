@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 import altnorm
+from experiments.blur.grid import predicted_classes, to_device
 from experiments.suite.files import Classifier, read_classifier
-from experiments.suite.paper import predicted_classes, to_device
 
 __all__ = [
     "FOLDS",

@@ -1,125 +1,95 @@
-"""Which worlds are drawn, how often, and how they are judged: the parts of the study."""
+"""Which worlds are drawn, and of what size."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import NamedTuple
 
-from experiments.evidence.study import ALTERNATING, Case
-from experiments.evidence.worlds import STRENGTHS, World
+import numpy as np
+
+from experiments.evidence.worlds import World
 
 __all__ = [
-    "BIASED",
-    "CALIBRATED",
-    "CONFUSED",
-    "DESIGNS",
-    "GROUPED",
+    "COSTS",
+    "COST_CASES",
+    "FACTOR",
     "NOTHING",
-    "PARTS",
-    "SEVERAL",
+    "PURPOSE_CASES",
+    "REPETITIONS",
     "SIZES",
-    "SURE",
-    "UNRELATED",
-    "make_plan",
+    "SOMETHING",
+    "Case",
+    "world_cases",
 ]
 
-PARTS = ("nothing", "something", "designs", "groups", "stability", "unlabelled")
-SIZES = (200, 1000)
-PER_CLASS = (2, 5, 20)
-CLASSES = (10, 100, 1000)
+REPETITIONS = 300
+SIZES = (200, 500, 1000)
 
-CALIBRATED = World("calibrated")
-UNRELATED = World("labels unrelated to predictions", related=False)
-NOTHING = (UNRELATED, CALIBRATED, World("calibrated, uneven classes", uneven=True))
-SEVERAL = tuple(
-    World(f"{mode}, {name}", n_classes=6, multilabel=mode, scoring=scoring)
-    for name, scoring in (("micro-F1", None), ("subset accuracy", "subset_accuracy"))
-    for mode in ("pairs", "labelwise")
+
+class Case(NamedTuple):
+    """A world and the number of its validation rows."""
+
+    world: World
+    n_rows: int
+
+
+_FAULTY = (
+    *(World(f"bias {bias:g}", bias=bias) for bias in (0.5, 1.0, 2.0)),
+    World("confused pairs", leak=0.6),
 )
-BIASED = tuple(World(f"bias {strength:g}", bias=strength) for strength in STRENGTHS)
-CONFUSED = World("confused pairs", leak=0.6)
-SURE = World("too sure, right decisions", sharpness=2.0)
-DESIGNS = {
-    "random": World("random"),
-    "balanced": World("balanced", fixed=True),
-    "stratified": World("stratified", fixed=True, uneven=True),
+SOMETHING = (
+    *(Case(world, n) for world in _FAULTY for n in SIZES),
+    Case(World("bias 1, sorted by class", bias=1.0, order="class"), 1000),
+    Case(World("bias 1, sorted by confidence", bias=1.0, order="confidence"), 1000),
+)
+NOTHING = (
+    Case(World("calibrated"), 200),
+    Case(World("calibrated"), 1000),
+    Case(World("uneven classes", imbalance=9.0), 1000),
+    Case(World("too sure", sharpness=2.0), 500),
+    Case(World("unrelated labels", related=False), 500),
+    Case(World("balanced", fixed=True), 400),
+    Case(World("stratified", fixed=True, imbalance=9.0), 400),
+    Case(World("groups of 5, passed", group_size=5), 600),
+    Case(World("sorted by class", order="class"), 500),
+    Case(World("sorted by confidence", order="confidence"), 500),
+    Case(World("40 speakers in a row", n_classes=6, speakers=40), 2000),
+    Case(
+        World(
+            "40 cases, 6 near copies each",
+            n_classes=6,
+            group_size=6,
+            within=0.1,
+            tell_groups=False,
+            order="random",
+        ),
+        240,
+    ),
+    Case(World("groups of 5, not passed", group_size=5, tell_groups=False), 600),
+)
+FACTOR = tuple(Case(World("confidence by class", factor=True), n) for n in (300, 1000))
+
+COST_CASES = tuple(Case(World(f"bias {bias:g}", bias=bias), 1500) for bias in (1.0, 2.0))
+PURPOSE_CASES = tuple(
+    Case(World("bias 1 against rare classes", imbalance=30.0, bias=1.0), n) for n in (500, 1500)
+)
+
+
+def world_cases() -> tuple[Case, ...]:
+    """All cases of the main part."""
+    return SOMETHING + NOTHING + FACTOR
+
+
+def _costs(grave: float, *, person: float | None) -> np.ndarray:
+    """Costs of 1 for a mistake, `grave` if a row of the first two classes is missed."""
+    m = 10
+    costs = 1 - np.eye(m)
+    costs[:2] *= grave
+    return costs if person is None else np.column_stack([costs, np.full(m, person)])
+
+
+COSTS = {
+    "missing two classes costs 10": _costs(10, person=None),
+    "missing two classes costs 10, a person 0.5": _costs(10, person=0.5),
+    "every mistake costs 1, a person 0.5": _costs(1, person=0.5),
 }
-GROUPED = (
-    World("labels unrelated to predictions", related=False, group_size=10),
-    World("calibrated", group_size=10),
-    World("bias 2", group_size=10, bias=2.0),
-)
-
-
-def make_plan(*, quick: bool = False) -> list[Case]:
-    """All cases, part by part; a quick run takes one data set of each, of few rows and classes."""
-    cases = [*_nothing(), *_something(), *_designs(), *_groups(), *_stability(), *_unlabelled()]
-    if not quick:
-        return cases
-    return [
-        replace(case, n_sets=1, n_rows=min(case.n_rows, 300), n_fresh=2000)
-        for case in cases
-        if case.world.n_classes < 100
-    ]
-
-
-def _nothing() -> list[Case]:
-    cases = []
-    for n in SIZES:
-        # Every decision is as good as any other: the sharpest test of the level.
-        cases.append(Case("nothing", UNRELATED, n, 200))
-        cases += [Case("nothing", world, n, 30) for world in (*NOTHING[1:], SURE)]
-        cases += [Case("nothing", world, n, 30, (ALTERNATING,)) for world in SEVERAL]
-    return cases
-
-
-def _designs() -> list[Case]:
-    n_sets = {10: (40, 40, 40), 100: (12, 12, 12), 1000: (2, 2, 1)}
-    cases = []
-    for m in reversed(CLASSES):  # the longest first
-        for per_class, n in zip(PER_CLASS[::-1], n_sets[m][::-1], strict=True):
-            for world in DESIGNS.values():
-                case = Case("designs", replace(world, n_classes=m), m * per_class, n)
-                cases.append(_shortened(case) if m == 1000 else case)
-    return cases
-
-
-def _shortened(case: Case) -> Case:
-    """With 1,000 classes a fit takes minutes: fewer exponents, fewer fresh rows.
-
-    And beyond 5,000 rows one estimator only.
-    """
-    chosen = case.estimators if case.n_rows <= 5000 else (ALTERNATING,)
-    return replace(case, estimators=chosen, short_grid=True, n_fresh=2000)
-
-
-def _groups() -> list[Case]:
-    n_sets = (40, 15, 15)
-    return [
-        Case("groups", world, 1000, n, pass_groups=passed)
-        for world, n in zip(GROUPED, n_sets, strict=True)
-        for passed in (True, False)
-    ]
-
-
-def _something() -> list[Case]:
-    # A bias of 1 and 1,000 rows are where it is decided whether the test has power.
-    n_sets = ((60, 60), (60, 60), (60, 150), (60, 60), (30, 30))
-    return [
-        Case("something", world, n, k)
-        for world, numbers in zip((*BIASED, CONFUSED), n_sets, strict=True)
-        for n, k in zip(SIZES, numbers, strict=True)
-    ]
-
-
-def _stability() -> list[Case]:
-    states = (0, 1, 2, 3)
-    places = ((BIASED[1], 1000), (BIASED[2], 1000), (BIASED[3], 200))
-    return [Case("stability", world, n, 12, random_states=states) for world, n in places]
-
-
-def _unlabelled() -> list[Case]:
-    return [
-        Case("unlabelled", BIASED[-1], n, 15, n_unlabelled=more)
-        for n in (50, 100, 200, 500)
-        for more in (0, 2000)
-    ]
+"""What decisions cost, true classes in rows; one more column leaves a row to a person."""

@@ -4,53 +4,72 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
-from experiments._output import fill_page, parse_arguments, read_records, write_csv
-from experiments.suite.figure import draw_gains
-from experiments.suite.files import suite_paths
-from experiments.suite.measure import FIELDS, measure
-from experiments.suite.tables import make_tables
+from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments.suite.files import read_classifier, suite_paths
+from experiments.suite.measure import UNTOUCHED, Task, measure
+from experiments.suite.methods import FEW_METHODS, make_methods
 
 PAGE = Path(__file__).parent / "results" / "README.md"
-METHOD = {
-    "action": "append",
-    "metavar": "NAME",
-    "default": [],
-    "help": "measure this method alone (may be repeated); the other lines stay as they are",
-}
+FEW, DRAWS = (100, 300, 1000), 3
+TABLES = ("suite", "labels", "few")
+ONLY = {"metavar": "PATTERN", "default": "*", "help": "only these classifiers, such as 'cifar10_*'"}
+SKIP_FEW = {"action": "store_true", "help": "all labels only"}
+
+
+def make_tasks(paths: Sequence[Path], seed: int, *, few: bool) -> dict[str, list[Task]]:
+    """What is to be measured, by the table it goes to."""
+    tasks: dict[str, list[Task]] = {name: [] for name in TABLES}
+    for path in paths:
+        data = read_classifier(path, seed=seed)
+        table = "labels" if data.multilabel else "suite"
+        tasks[table] += [Task(path, name) for name in (UNTOUCHED, *make_methods(data))]
+        if few and not data.multilabel:
+            tasks["few"] += [
+                Task(path, name, n, draw)
+                for n in FEW
+                if n < len(data.val_y)
+                for draw in range(DRAWS)
+                for name in FEW_METHODS
+            ]
+    return tasks
 
 
 def measure_all(arguments: Namespace) -> None:
-    """Measure all classifiers in a folder, and write the numbers down."""
+    """Measure the classifiers of a folder, and write the numbers down."""
     paths = suite_paths(arguments.data, quick=arguments.quick)
-    parallel = Parallel(n_jobs=arguments.jobs, return_as="generator")
-    rows: list[dict[str, Any]] = []
-    tasks = (delayed(measure)(path, arguments.seed, arguments.method) for path in paths)
-    for path, part in zip(paths, parallel(tasks), strict=True):
-        print(f"done: {path.stem}", flush=True)
-        rows += part
-    table = arguments.output / "suite.csv"
-    if arguments.method:
-        rows = replaced(read_records(table), rows)
-    write_csv(table, {name: [row[name] for row in rows] for name in FIELDS})
-
-
-def replaced(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The old lines, with those that were measured again in their places."""
-    by_key = {(row["classifier"], row["method"]): row for row in new}
-    return [by_key.get((row["classifier"], row["method"]), row) for row in old]
+    paths = [path for path in paths if fnmatch(path.stem, arguments.only)]
+    tasks = make_tasks(paths, arguments.seed, few=not arguments.skip_few)
+    order = [(table, task) for table, some in tasks.items() for task in some]
+    # The longest first, so that no process is left with one at the end.
+    order.sort(key=lambda one: (one[0] == "few", -one[1].path.stat().st_size))
+    work = (delayed(measure)(task, arguments.seed) for _, task in order)
+    parallel = Parallel(n_jobs=arguments.jobs, return_as="generator", batch_size=1)
+    found: dict[Task, list[dict[str, Any]]] = {}
+    for (_, task), records in zip(order, parallel(work), strict=True):
+        found[task] = records
+        print(*task[1:], task.path.stem, f"{records[0]['seconds']:.1f} s", flush=True)
+    for table, some in tasks.items():
+        if some:
+            records = [record for task in some for record in found[task]]
+            write_records(arguments.output / f"{table}.csv", records)
 
 
 def report(folder: Path) -> None:
     """Figure and page from the numbers."""
-    rows = read_records(folder / "suite.csv")
-    draw_gains(rows, folder)
-    published = read_records(PAGE.with_name("published.csv"))
-    fill_page(PAGE, folder, make_tables(rows, published))
+    # Where it is measured there may be nothing to draw with.
+    from experiments.suite.figure import draw_gains
+    from experiments.suite.tables import make_tables
+
+    paths = {name: folder / f"{name}.csv" for name in TABLES}
+    records = {name: read_records(path) for name, path in paths.items() if path.exists()}
+    draw_gains(records["suite"], folder)
+    fill_page(PAGE, folder, make_tables(records))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -60,12 +79,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         __doc__,
         argv,
         data="the predictions (.npz)",
-        options={"--method": METHOD},
+        options={"--only": ONLY, "--skip-few": SKIP_FEW},
         has_tables=True,
     )
     if not arguments.tables:
         measure_all(arguments)
-    report(arguments.output)
+    if not arguments.measure:
+        report(arguments.output)
     print(f"results in {arguments.output}")
 
 

@@ -1,100 +1,129 @@
-"""Fit every method on one classifier's validation data, and measure it on the test data."""
+"""Fit one method on one classifier's validation data, and measure it on the test data."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.metrics import balanced_accuracy_score, f1_score
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-import altnorm
-from altnorm import peers
+from altnorm import Adjuster
 from altnorm.evidence.verdict import compare_predictions
-from experiments._methods import GlobalThreshold
 from experiments.suite.files import Classifier, read_classifier
-from experiments.suite.paper import published
+from experiments.suite.methods import ADJUSTER, make_methods
 
-__all__ = ["FIELDS", "measure", "methods_for", "top_label_error"]
+__all__ = ["DIVIDED", "UNTOUCHED", "Task", "measure", "top_label_error"]
 
-FIELDS = (
-    *("classifier", "kind", "classes", "validation", "base", "method", "gain", "ci_low", "ci_high"),
-    *("p_value", "n_fixed", "n_broken", "log_loss", "calibration_error", "seconds"),
-)
+UNTOUCHED, DIVIDED = "untouched", "Adjuster, divided by shares"
 N_BINS = 15
 
 
-def methods_for(classifier: Classifier) -> dict[str, Any]:
-    """The paper's tuning; ours; its families alone, under the same guard and always applied."""
-    if classifier.multilabel:
-        modes = ("pairs", "labelwise")
-        return {
-            "CAN as published": published(classifier),
-            **{f"Adjuster, {mode}": altnorm.Adjuster(multilabel=mode) for mode in modes},
-            "one threshold": GlobalThreshold(),
-            "a threshold per label": peers.LabelThresholds(),
-        }
-    methods: dict[str, Any] = {
-        "CAN as published": published(classifier),
-        "AlternatingNormalizerCV": altnorm.AlternatingNormalizerCV(),
-        "Adjuster": altnorm.Adjuster(),
-        "bias, guarded": altnorm.Adjuster(("bias",)),
-    }
-    n, m = classifier.val_proba.shape
-    if n >= 5 * m and n * m * m < 1e9:
-        methods["matrix, guarded"] = altnorm.Adjuster(("matrix",))
-        methods["matrix, always"] = peers.MatrixScaling()
-    methods["BCTS, always"] = peers.BiasCorrectedTemperature()
-    methods["temperature"] = peers.TemperatureScaling()
-    return methods
+class Task(NamedTuple):
+    """A method to be fitted on a classifier, on all validation rows or on some."""
+
+    path: Path
+    method: str
+    n_labels: int = 0  # 0 is all
+    draw: int = 0
+
+    def read(self, seed: int) -> Classifier:
+        """The classifier, with as many validation rows as are wanted, in their order."""
+        data = read_classifier(self.path, seed=seed)
+        if not self.n_labels:
+            return data
+        rng = np.random.default_rng([seed, self.n_labels, self.draw])
+        some = np.sort(rng.choice(len(data.val_y), self.n_labels, replace=False))
+        return data._replace(val_proba=data.val_proba[some], val_y=data.val_y[some])
 
 
-def measure(path: Path, seed: int, only: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Scores of all methods, or those named, on one classifier's test data, in points."""
-    classifier = read_classifier(path, seed=seed)
-    before = classifier.test_proba
-    common = {
-        "classifier": classifier.name,
-        "kind": "multi-label" if classifier.multilabel else "single-label",
-        "classes": before.shape[1],
-        "validation": len(classifier.val_y),
+def measure(task: Task, seed: int) -> list[dict[str, Any]]:
+    """Scores on the test data, in points; of `Adjuster` also with another rule for decisions."""
+    data = task.read(seed)
+    known = {
+        "classifier": data.name,
+        "classes": data.val_proba.shape[1],
+        "labels": len(data.val_y),
+        "draw": task.draw,
     }
-    rows = []
+    before = _decide(data, data.test_proba)
+    if task.method == UNTOUCHED:
+        nothing = _scores(data, data.test_proba, before, before, "accuracy")
+        return [known | {"method": UNTOUCHED, **_nothing(), **nothing, "seconds": 0.0}]
     with threadpool_limits(1):
-        for name, method in {"untouched": None, **methods_for(classifier)}.items():
-            if only and name not in only:
-                continue
-            start = time.perf_counter()
-            after = before
-            if method is not None:
-                fitted = clone(method).fit(classifier.val_proba, classifier.val_y)
-                seconds = time.perf_counter() - start
-                after = np.asarray(fitted.transform(before))
-            else:
-                seconds = 0.0
-            rows.append(
-                {**common, **_scores(classifier, after), "method": name, "seconds": seconds}
-            )
-    return rows
+        start = time.process_time()
+        fitted = make_methods(data)[task.method].fit(data.val_proba, data.val_y)
+        seconds = time.process_time() - start
+        proba = np.asarray(fitted.transform(data.test_proba))
+    ours = isinstance(fitted, Adjuster)
+    decided = np.asarray(fitted.predict(data.test_proba)) if ours else _decide(data, proba)
+    purpose = fitted.verdict_.scoring if ours else _natural(data)
+    found = _scores(data, proba, before, decided, purpose)
+    records = [{"method": task.method, **_said(fitted), **found, "seconds": seconds}]
+    if task.method == ADJUSTER and not data.multilabel and not task.n_labels:
+        shares = np.maximum(np.bincount(data.val_y, minlength=proba.shape[1]), 0.5)
+        other = (proba / shares).argmax(axis=1)
+        found = _scores(data, proba, before, other, "balanced_accuracy")
+        said = _said(fitted) | {"decision": "by shares", "promised": np.nan}
+        records.append({"method": DIVIDED, **said, **found, "seconds": seconds})
+    return [known | record for record in records]
 
 
-def _scores(classifier: Classifier, after: np.ndarray) -> dict[str, Any]:
-    verdict = compare_predictions(classifier.test_y, classifier.test_proba, after)
-    y = classifier.test_y
-    own = np.where(y == 1, after, 1 - after) if y.ndim == 2 else after[np.arange(len(y)), y]
+def _natural(data: Classifier) -> str:
+    return "f1_micro" if data.multilabel else "accuracy"
+
+
+def _decide(data: Classifier, proba: np.ndarray) -> np.ndarray:
+    return (proba > 0.5).astype(int) if data.multilabel else proba.argmax(axis=1)
+
+
+def _nothing() -> dict[str, Any]:
+    return {"adopted": False, "family": "none", "decision": "plain", "promised": 0.0}
+
+
+def _said(fitted: Any) -> dict[str, Any]:
+    """What the fit says of itself; methods without a verdict are always applied."""
+    if not hasattr(fitted, "verdict_"):
+        return _nothing() | {"adopted": True, "promised": np.nan}
+    verdict, rule = fitted.verdict_, getattr(fitted, "decision_", None)
+    in_points = 100 * verdict.gain if verdict.in_points else verdict.gain
     return {
-        "base": 100 * verdict.before,
-        "gain": 100 * verdict.gain,
-        "ci_low": 100 * verdict.ci_low,
-        "ci_high": 100 * verdict.ci_high,
-        "p_value": verdict.p_value,
-        "n_fixed": verdict.n_fixed,
-        "n_broken": verdict.n_broken,
-        "log_loss": float(-np.log(np.maximum(own, np.finfo(after.dtype).eps)).mean()),
-        "calibration_error": 100 * top_label_error(after, y),
+        "adopted": bool(verdict.adopted),
+        "family": getattr(fitted, "family_", None) or "none",
+        "decision": "plain" if rule is None or rule.is_argmax else rule.kind,
+        "promised": in_points if verdict.adopted else 0.0,
+    }
+
+
+def _scores(
+    data: Classifier, proba: np.ndarray, before: np.ndarray, decided: np.ndarray, purpose: str
+) -> dict[str, Any]:
+    """Gain by the purpose's own score with its interval, then all scores."""
+    y = data.test_y
+    if purpose == "neg_log_loss":
+        found, unit = compare_predictions(y, data.test_proba, proba, scoring=purpose), 1
+    else:
+        found, unit = compare_predictions(y, before, decided, scoring=purpose), 100
+    gains = {name: unit * getattr(found, name) for name in ("gain", "ci_low", "ci_high")}
+    own = np.where(y == 1, proba, 1 - proba) if y.ndim == 2 else proba[np.arange(len(y)), y]
+    probabilities = {
+        "log_loss": float(-np.log(np.maximum(own, np.finfo(proba.dtype).eps)).mean()),
+        "calibration_error": 100 * top_label_error(proba, y),
+    }
+    macro = 100 * float(f1_score(y, decided, average="macro", zero_division=0))
+    if data.multilabel:
+        micro = 100 * float(f1_score(y, decided, average="micro", zero_division=0))
+        return gains | {"f1_micro": micro, "f1_macro": macro} | probabilities
+    balanced = 100 * float(balanced_accuracy_score(y, decided))
+    right = 100 * float((decided == y).mean())
+    return {
+        **gains,
+        "accuracy": right,
+        "balanced_accuracy": balanced,
+        "f1_macro": macro,
+        **probabilities,
     }
 
 
