@@ -12,6 +12,8 @@ from scipy.stats import rankdata
 
 from experiments._output import read_records
 from experiments.blur.published import BEST
+from experiments.suite.measure import UNTOUCHED
+from experiments.suite.names import source_of
 
 __all__ = [
     "METHODS",
@@ -20,7 +22,6 @@ __all__ = [
     "Trend",
     "chosen_depths",
     "read_points",
-    "source_of",
     "trend",
 ]
 
@@ -59,17 +60,13 @@ class Trend(NamedTuple):
 
 def read_points(path: Path = ROOT / "suite" / "results" / "suite.csv") -> list[Point]:
     """The single-label classifiers of the suite."""
+    rows = read_records(path)
+    base = {row["classifier"]: row["accuracy"] for row in rows if row["method"] == UNTOUCHED}
     return [
-        Point(**{name: row[name] for name in Point._fields})
-        for row in read_records(path)
-        if row["kind"] == "single-label" and row["method"] in METHODS
+        Point(**{name: (row | {"base": base[row["classifier"]]})[name] for name in Point._fields})
+        for row in rows
+        if row["method"] in METHODS
     ]
-
-
-def source_of(classifier: str) -> str:
-    """The data that a classifier was measured on: those of one source are no separate evidence."""
-    parts = classifier.removeprefix("text_").split("_")
-    return "_".join(parts[:2]) if parts[0] in ("llm", "vlm") else parts[0]
 
 
 def trend(points: Sequence[Point], value: Callable[[Point], float], seed: int = 0) -> Trend:
@@ -96,13 +93,13 @@ def _rank_correlation(points: Sequence[Point], value: Callable[[Point], float]) 
 
 def chosen_depths() -> dict[str, list[int]]:
     """Depths that tuning as in the paper chose, by study."""
-    suite = read_records(ROOT / "suite" / "results" / "published.csv")
+    suite = read_records(ROOT / "suite" / "results" / "suite.csv")
     blur = read_records(ROOT / "blur" / "results" / "published.csv")
     return {
         "entity typing": list(_seed_depths("ufet")),
         "DialogRE": list(_seed_depths("dialogre")),
         "blurred images": [r["depth"] for r in blur if r["method"] == BEST],
-        "the suite": [r["depth"] for r in suite if r["allowed"]],
+        "the suite": [r["depth"] for r in suite if r["method"] == METHODS[0]],
     }
 
 

@@ -9,62 +9,60 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._figures import BLUE, GREY, INK, ORANGE, figure, save
-from experiments.evidence.plan import BIASED, CALIBRATED
-from experiments.evidence.study import ADJUSTER, ALTERNATING, Record
-from experiments.evidence.summary import NOMINAL, count, select
-from experiments.evidence.worlds import STRENGTHS
+from experiments.evidence.plan import NOTHING, SIZES, SOMETHING
+from experiments.evidence.summary import Record, count, of_cases, select
 
 __all__ = ["draw_evidence"]
 
-_COLOURS = (ORANGE, BLUE)
-_LINES = {ALTERNATING: "--", ADJUSTER: "-"}
-BIASES = tuple(world.name for world in BIASED)
+_WORLDS = ("bias 0.5", "bias 1", "bias 2", "confused pairs")
+_LOOKS = ((GREY, "o"), (ORANGE, "s"), (BLUE, "^"), (INK, "D"))
+_SHOWN = 40  # data sets of each world and size: more would hide each other
 
 
 def draw_evidence(records: Sequence[Record], folder: Path) -> None:
-    """Adoption against the strength of the bias, and reported against true gains."""
-    chosen = select(records, part=("nothing", "something"), world=(CALIBRATED.name, *BIASES))
-    estimators = [name for name in _LINES if select(chosen, estimator=name)]
+    """Adoption against the number of rows, and reported against true gains."""
     with figure(2, (11.4, 4.3)) as (canvas, panels):
-        _draw_shares(panels[0], chosen, estimators)
-        _draw_gains(panels[1], select(chosen, world=BIASES), estimators[-1])
-        entries = panels[1].get_legend_handles_labels()
-        canvas.legend(*entries, loc="outside right center", handletextpad=0.4)
+        _draw_shares(panels[0], records)
+        _draw_gains(panels[1], of_cases(records, SOMETHING))
         save(canvas, folder, "evidence")
 
 
-def _draw_shares(panel: Axes, records: Sequence[Record], estimators: Sequence[str]) -> None:
-    worlds = (CALIBRATED.name, *BIASES)
-    sizes = sorted({r.n_rows for r in records})
-    for i, (colour, n) in enumerate(zip(_COLOURS, sizes, strict=True)):
-        for j, estimator in enumerate(estimators):
-            groups = [select(records, world=w, n_rows=n, estimator=estimator) for w in worlds]
-            shares = [count([r.adopted for r in group]) for group in groups]
-            value = np.array([share.value for share in shares])
-            bars = np.array([(s.value - s.low, s.high - s.value) for s in shares]).T.clip(min=0)
-            x = np.arange(len(worlds)) + 0.06 * (2 * i + j - 1.5)
-            panel.errorbar(x, value, bars, color=colour, lw=0, elinewidth=0.8, capsize=2)
-            label = f"{estimator}, {n:,} rows"
-            panel.plot(x, value, color=colour, marker="o", ms=4, ls=_LINES[estimator], label=label)
-    panel.axhline(NOMINAL, color=INK, lw=0.9, ls=":", label=f"nominal level, {NOMINAL:.1%}")
-    panel.set_xticks(range(len(worlds)), ["0\n(calibrated)", *(f"{s:g}" for s in STRENGTHS)])
-    panel.set_xlabel("strength of the bias (log-odds)")
+def _draw_shares(panel: Axes, records: Sequence[Record]) -> None:
+    for world, (colour, mark) in zip(_WORLDS, _LOOKS, strict=True):
+        groups = [select(records, world=world, n_rows=n) for n in SIZES]
+        known = [
+            (n, count([r["adopted"] for r in g])) for n, g in zip(SIZES, groups, strict=True) if g
+        ]
+        if not known:
+            continue
+        x = [n for n, _ in known]
+        value = np.array([share.value for _, share in known])
+        bars = np.array([(s.value - s.low, s.high - s.value) for _, s in known]).T.clip(min=0)
+        panel.errorbar(
+            x, value, bars, color=BLUE, lw=1, elinewidth=0.8, capsize=2, marker=mark, label=world
+        )
+    nothing = of_cases(records, NOTHING)
+    if nothing:
+        share = np.mean([r["adopted"] for r in nothing])
+        panel.axhline(share, color=INK, lw=0.9, ls=":", label="nothing to gain, all such worlds")
+    panel.set_xlabel("validation rows")
     panel.set_ylim(-0.02, 1.02)
     panel.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
     panel.set_title("Share of data sets with an adopted adjustment")
-    panel.legend(loc="upper left", handlelength=3, fontsize="small")
+    panel.legend(loc="center right", fontsize="small")
 
 
-def _draw_gains(panel: Axes, records: Sequence[Record], estimator: str) -> None:
+def _draw_gains(panel: Axes, records: Sequence[Record]) -> None:
     panel.axline((0, 0), slope=1, color=GREY, lw=1, zorder=1, label="reported = true")
     panel.axhline(0, color=INK, lw=0.6)
     panel.axvline(0, color=INK, lw=0.6)
-    for colour, n in zip(_COLOURS, sorted({r.n_rows for r in records}), strict=True):
-        for adopted, fill in ((False, "none"), (True, colour)):
-            chosen = select(records, n_rows=n, adopted=adopted, estimator=estimator)
-            label = f"{n:,} rows, {'adopted' if adopted else 'not adopted'}"
-            x, y = ([100 * getattr(r, name) for r in chosen] for name in ("best", "reported"))
-            panel.scatter(x, y, 16, facecolors=fill, edgecolors=colour, alpha=0.75, label=label)
-    panel.set_xlabel("true gain of the best setting (points of accuracy)")
+    few = [r for case in SOMETHING for r in of_cases(records, [case])[:_SHOWN]]
+    for adopted, fill in ((False, "none"), (True, BLUE)):
+        chosen = select(few, adopted=adopted)
+        x, y = ([r[name] for r in chosen] for name in ("true", "reported"))
+        label = "adopted" if adopted else "not adopted"
+        panel.scatter(x, y, 14, facecolors=fill, edgecolors=BLUE, alpha=0.6, label=label)
+    panel.set_xlabel("true gain of the candidate (points of accuracy)")
     panel.set_ylabel("gain that the verdict reports (points)")
-    panel.set_title(f"Reported against true gain, biased classifiers, {estimator}")
+    panel.set_title("Reported against true gain")
+    panel.legend(loc="upper left", fontsize="small")

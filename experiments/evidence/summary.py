@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
 
-from experiments.evidence.study import Record
+from experiments.evidence.plan import Case
 
 __all__ = [
     "CONFIDENCE",
-    "NOMINAL",
-    "Honesty",
     "Mean",
+    "Record",
     "Share",
+    "by_case",
     "count",
     "covers",
-    "honesty",
+    "gains",
+    "has_interval",
     "mean",
+    "of_cases",
     "points",
     "select",
     "share_gained",
     "share_interval",
 ]
 
-NOMINAL = 0.025  # significance 0.05, two-sided, and only gains are adopted
 CONFIDENCE = 0.95  # of the verdict's interval, and of all intervals here
 Z = 1.96
 N_DRAWS = 2000
-# The score of the best decisions and that of the same decisions, summed in another order and
-# rounded for the file.
-ROUNDING = 1e-9
+ROUNDING = 1e-4  # CSV files hold five digits
+
+Record = dict[str, Any]
 
 
 class Share(NamedTuple):
@@ -61,30 +62,32 @@ class Mean(NamedTuple):
 
     def __str__(self) -> str:
         """In points; without an error where there is only one value."""
-        error = "" if np.isnan(self.se) else f" ± {100 * Z * self.se:.2f}"
+        error = "" if np.isnan(self.se) else f" ± {Z * self.se:.2f}"
         return points(self.value) + error
-
-
-class Honesty(NamedTuple):
-    """The reported gain beside the true one."""
-
-    reported: Mean
-    true: Mean
-    excess: Mean  # reported - true
-    covered: Share
-    below: int  # data sets whose true gain lies below the interval: less than promised
-    above: int
 
 
 def points(gain: float) -> str:
     """A gain in points, with its sign; one that rounds to nothing is +0.00."""
-    return f"{round(100 * gain, 2) + 0.0:+.2f}"
+    return f"{round(gain, 2) + 0.0:+.2f}"
 
 
-def select(records: Sequence[Record], **values: Any) -> list[Record]:
-    """Records with these values; a tuple stands for any of several."""
-    allowed = {k: v if isinstance(v, tuple) else (v,) for k, v in values.items()}
-    return [r for r in records if all(getattr(r, name) in v for name, v in allowed.items())]
+def select(records: Iterable[Record], **values: Any) -> list[Record]:
+    """Records with these values."""
+    return [r for r in records if all(r[name] == value for name, value in values.items())]
+
+
+def of_cases(records: Iterable[Record], cases: Iterable[Case]) -> list[Record]:
+    """Records of some worlds and sizes."""
+    keys = {(case.world.name, case.n_rows) for case in cases}
+    return [r for r in records if (r["world"], r["n_rows"]) in keys]
+
+
+def by_case(records: Iterable[Record], *more: str) -> list[list[Record]]:
+    """Records of the same world and size, and other fields, in the order in which they come."""
+    cells: dict[tuple[Any, ...], list[Record]] = {}
+    for r in records:
+        cells.setdefault(tuple(r[name] for name in ("world", "n_rows", *more)), []).append(r)
+    return list(cells.values())
 
 
 def count(events: Sequence[bool]) -> Share:
@@ -101,52 +104,44 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(float(x.mean()), se)
 
 
+def gains(records: Sequence[Record]) -> np.ndarray:
+    """True gains of what was adopted; 0 where nothing was."""
+    return np.array([r["true"] if r["adopted"] else 0.0 for r in records])
+
+
 def share_gained(records: Sequence[Record], *, always: bool = False) -> float:
     """What is gained, of what the best decisions would gain; worlds and sizes count alike.
 
-    With `always`, what would be if the best setting were applied whatever the verdict.
+    With `always`, what would be if the candidate were applied whatever the verdict.
     """
-    gain, room = (
-        float(np.mean([np.mean([getattr(r, name) for r in cell]) for cell in _cells(records)]))
-        for name in ("best" if always else "gain", "room")
-    )
-    return gain / room if room > ROUNDING else float("nan")
+    cells = by_case(records)
+    got = [np.mean([r["true"] for r in cell] if always else gains(cell)) for cell in cells]
+    room = [np.mean([r["room"] for r in cell]) for cell in cells]
+    return float(np.sum(got) / np.sum(room)) if np.sum(room) > ROUNDING else float("nan")
 
 
 def share_interval(records: Sequence[Record]) -> tuple[float, float]:
-    """Ends of a bootstrap interval for `share_gained`: data sets are drawn within each cell."""
+    """Ends of a bootstrap interval for `share_gained`: data sets are drawn within each case."""
     rng = np.random.default_rng(0)
-    cells = [np.array([(r.gain, r.room) for r in cell]) for cell in _cells(records)]
-    means = [
-        cell[rng.integers(len(cell), size=(N_DRAWS, len(cell)))].mean(axis=1) for cell in cells
-    ]
-    gain, room = np.mean(means, axis=0).T
-    low, high = np.quantile(gain / room, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    total = np.zeros((N_DRAWS, 2))
+    for cell in by_case(records):
+        pairs = np.column_stack([gains(cell), [r["room"] for r in cell]])
+        total += pairs[rng.integers(len(cell), size=(N_DRAWS, len(cell)))].mean(axis=1)
+    ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+    low, high = np.quantile(total[:, 0] / total[:, 1], ends)
     return float(low), float(high)
 
 
-def _cells(records: Sequence[Record]) -> list[list[Record]]:
-    """Records of the same world and size."""
-    cells: dict[tuple[str, int], list[Record]] = {}
-    for r in records:
-        cells.setdefault((r.world, r.n_rows), []).append(r)
-    return list(cells.values())
+def has_interval(record: Record) -> bool:
+    """Whether the verdict changed a decision and so has an interval to tell."""
+    return bool(record["ci_low"] < record["ci_high"])
 
 
 def covers(record: Record) -> bool:
-    """Whether the reported interval holds the true gain of the best setting."""
-    return record.ci_low - ROUNDING <= record.best <= record.ci_high + ROUNDING
+    """Whether the reported interval holds the true gain of what the verdict is about."""
+    return bool(record["ci_low"] - ROUNDING <= record["true"] <= record["ci_high"] + ROUNDING)
 
 
-def honesty(records: Sequence[Record]) -> Honesty:
-    """Reported against true gains of the best settings."""
-    missed = [r for r in records if not covers(r)]
-    below = sum(r.best < r.ci_low for r in missed)
-    return Honesty(
-        mean([r.reported for r in records]),
-        mean([r.best for r in records]),
-        mean([r.reported - r.best for r in records]),
-        count([covers(r) for r in records]),
-        below,
-        len(missed) - below,
-    )
+def worst(records: Sequence[Record], value: Callable[[Sequence[Record]], float]) -> float:
+    """Least value over worlds and sizes."""
+    return min(value(cell) for cell in by_case(records))

@@ -21,7 +21,7 @@ _LABELS = {
 
 def draw_gains(rows: list[dict[str, Any]], folder: Path) -> None:
     """Draw the single-label gains as dots with intervals, the largest gain on top."""
-    rows = [row for row in rows if row["kind"] == "single-label" and row["method"] in METHODS]
+    rows = [row for row in rows if row["method"] in METHODS]
     by_key = {(row["classifier"], row["method"]): row for row in rows}
     names = sorted(
         {row["classifier"] for row in rows},

@@ -80,7 +80,7 @@ def _decide(data: Classifier, proba: np.ndarray) -> np.ndarray:
 
 
 def _nothing() -> dict[str, Any]:
-    return {"adopted": False, "family": "none", "decision": "plain", "promised": 0.0}
+    return {"adopted": False, "family": "none", "decision": "plain", "depth": 0, "promised": 0.0}
 
 
 def _said(fitted: Any) -> dict[str, Any]:
@@ -93,6 +93,7 @@ def _said(fitted: Any) -> dict[str, Any]:
         "adopted": bool(verdict.adopted),
         "family": getattr(fitted, "family_", None) or "none",
         "decision": "plain" if rule is None or rule.is_argmax else rule.kind,
+        "depth": getattr(fitted, "best_params_", {}).get("depth", 0),
         "promised": in_points if verdict.adopted else 0.0,
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["plain_name"]
+__all__ = ["plain_name", "source_of"]
 
 _NAMES = {
     "20news_labelerrors_cv": "newsgroup posts (20 classes)",
@@ -29,6 +29,14 @@ _NAMES = {
     "uavhuman_v2_infogcn_k2_vel": "human actions, other people in test, velocities (155)",
     "uavhuman_v2_mixformer_k8": "human actions, other people in test, third network (155)",
     "vlm_mmbench_mobilevlm-1.7b": "pictures, vision-language model's answer letter (4)",
+    "letter26_gnb": "letters, naive Bayes (26)",
+    "segment7_qda": "image segments, naive Bayes (7)",
+    "calhousing8_lda": "house prices in bins, linear model (8)",
+    "spambase2_gnb": "spam, naive Bayes (2)",
+    "sst2_gpt2": "sentiment, language model's words (2)",
+    "dogscats_net": "cats and dogs (2)",
+    "tweet_emotion_nb": "emotion in tweets, naive Bayes (4)",
+    "wnut17_ner_tokens_lr": "named entities, other sites in test (13)",
     "chestxray14_reproduce-chexnet": "chest X-rays (14 labels)",
     "coco_tresnetxl": "objects in pictures (80 labels)",
     "dialogre_bert_testonly": "relations in dialogues (36 labels)",
@@ -39,3 +47,11 @@ _NAMES = {
 def plain_name(classifier: str) -> str:
     """What a reader calls the classifier; the file's name if there is nothing better."""
     return _NAMES.get(classifier, classifier)
+
+
+def source_of(classifier: str) -> str:
+    """The data that a classifier was measured on: those of one source are no separate evidence."""
+    parts = classifier.removeprefix("text_").split("_")
+    if parts[0].startswith("cifar"):
+        return "cifar"
+    return "_".join(parts[:2]) if parts[0] in ("llm", "vlm") else parts[0]

@@ -2,103 +2,247 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments._output import markdown_table
-from experiments.suite.names import plain_name
+from experiments.suite.measure import DIVIDED, UNTOUCHED
+from experiments.suite.methods import ADJUSTER, PUBLISHED
+from experiments.suite.names import plain_name, source_of
 
-__all__ = ["gain_table", "make_tables", "priors_table", "probability_table"]
+__all__ = ["make_tables", "source_interval"]
 
 Rows = Sequence[dict[str, Any]]
+N_RESAMPLED = 2000
+BALANCED, MACRO = "Adjuster, balanced accuracy", "Adjuster, macro-F1"
+DECISIONS = (
+    *(ADJUSTER, "alternating alone", "bias alone", "matrix alone", "AlternatingNormalizerCV"),
+    *(PUBLISHED, "BCTS, always", "matrix, always"),
+)
+PURPOSES = (ADJUSTER, BALANCED, DIVIDED, MACRO, "BCTS, always", "matrix, always")
+PROBABILITIES = (
+    *(UNTOUCHED, ADJUSTER, "temperature", "BCTS, always", "matrix, always"),
+    *("AlternatingNormalizerCV", PUBLISHED),
+)
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "f1_macro": "macro-F1",
+}
 
 
-def _select(rows: Rows, kind: str) -> list[dict[str, Any]]:
-    return [row for row in rows if row["kind"] == kind]
+def make_tables(records: Mapping[str, Rows]) -> dict[str, str]:
+    """The tables of the page."""
+    single = records["suite"]
+    tables = {
+        "summary": _summary(single),
+        "purposes": _purposes(single),
+        "accuracy": _gain_table(single, DECISIONS, "accuracy"),
+        "balanced": _gain_table(single, PURPOSES, "balanced_accuracy"),
+        "macro": _gain_table(single, PURPOSES, "f1_macro"),
+        "probabilities": _probabilities(single),
+        "loss": _number_table(single, "log_loss", 3),
+        "error": _number_table(single, "calibration_error", 1),
+        "families": _families(single),
+        "seconds": _seconds(single),
+    }
+    if "few" in records:
+        tables["few"] = _few(single, records["few"])
+    if "labels" in records:
+        tables["several"] = _several(records["labels"])
+    return tables
 
 
-def _methods(rows: Rows, *, untouched: bool = False) -> list[str]:
-    names = dict.fromkeys(row["method"] for row in rows)
-    return [name for name in names if untouched or name != "untouched"]
+def _by_key(rows: Rows) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(r["classifier"], r["method"]): r for r in rows}
 
 
-def gain_table(rows: Rows) -> str:
-    """One line per classifier, one column per method, and summary lines below."""
-    methods, by_key = _methods(rows), {(r["classifier"], r["method"]): r for r in rows}
+def _names(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(r["classifier"] for r in rows))
+
+
+def _gains(rows: Rows, method: str, score: str) -> dict[str, float]:
+    """Gain over the untouched predictions by classifier, where the method was tried."""
+    found = _by_key(rows)
+    return {
+        name: found[name, method][score] - found[name, UNTOUCHED][score]
+        for name in _names(rows)
+        if (name, method) in found
+    }
+
+
+def source_interval(values: Mapping[str, float], seed: int = 0) -> tuple[float, float]:
+    """Ends of a 95 % interval for the mean: sources are drawn anew, with all their classifiers."""
+    sources: dict[str, list[float]] = {}
+    for name, value in values.items():
+        sources.setdefault(source_of(name), []).append(value)
+    sums = np.array([(sum(some), len(some)) for some in sources.values()])
+    rng = np.random.default_rng(seed)
+    drawn = sums[rng.integers(len(sums), size=(N_RESAMPLED, len(sums)))].sum(axis=1)
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], (0.025, 0.975))
+    return float(low), float(high)
+
+
+def _mean_within(values: Mapping[str, float]) -> str:
+    low, high = source_interval(values)
+    return f"{np.mean(list(values.values())):+.2f} [{low:+.2f}, {high:+.2f}]"
+
+
+def _summary(rows: Rows) -> str:
+    """One line for each method: gains in accuracy."""
     lines = []
-    for name in dict.fromkeys(row["classifier"] for row in rows):
-        base = by_key[name, "untouched"]["base"]
-        cells = [_gain_cell(by_key.get((name, method))) for method in methods]
+    for method in (*DECISIONS, "temperature"):
+        found = [r for r in rows if r["method"] == method]
+        values = _gains(rows, method, "accuracy")
+        gains = list(values.values())
+        adopted = [r for r in found if r["adopted"] and np.isfinite(r["promised"])]
+        excess = {r["classifier"]: r["promised"] - r["gain"] for r in adopted}
+        better, worse = (sum(r["ci_low"] > 0 for r in found), sum(r["ci_high"] < 0 for r in found))
+        cells = [_mean_within(values), f"{np.median(gains):+.2f}", f"{min(gains):+.2f}"]
+        cells += [f"{better} / {worse}", f"{sum(not r['adopted'] for r in found)}"]
+        cells += [_mean_within(excess) if excess else "promises nothing"]
+        lines.append([method, str(len(found)), *cells])
+    header = ["method", "classifiers", "mean gain", "median", "worst", "clearly better / worse"]
+    return markdown_table([*header, "nothing found", "promised - found"], lines)
+
+
+def _purposes(rows: Rows) -> str:
+    """One line for each method: mean gains in three scores, and the worst."""
+    lines = []
+    for method in PURPOSES:
+        cells = []
+        for score in SCORES:
+            values = _gains(rows, method, score)
+            cells += [_mean_within(values), f"{min(values.values()):+.2f}"]
+        lines.append([method, *cells])
+    header = [cell for text in SCORES.values() for cell in (text, "worst")]
+    return markdown_table(["method", *header], lines)
+
+
+def _gain_table(rows: Rows, methods: Sequence[str], score: str) -> str:
+    """One line for each classifier, one column for each method."""
+    found, lines = _by_key(rows), []
+    for name in _names(rows):
+        base = found[name, UNTOUCHED][score]
+        cells = [_gain_cell(found.get((name, method)), base, score) for method in methods]
         lines.append([plain_name(name), f"{base:.2f}", *cells])
-    found = [[r for r in rows if r["method"] == method] for method in methods]
-    for label, text in _SUMMARIES:
-        lines.append([f"**{label}**", "", *(f"**{text(column)}**" for column in found)])
+    means = [_mean_within(_gains(rows, method, score)) for method in methods]
+    lines.append(["**mean**", "", *(f"**{mean}**" for mean in means)])
     return markdown_table(["classifier", "base", *methods], lines)
 
 
-def _gain_cell(row: dict[str, Any] | None) -> str:
+def _gain_cell(row: dict[str, Any] | None, base: float, score: str) -> str:
     if row is None:
         return "not tried"
-    if row["gain"] == 0 and row["ci_low"] == 0:
+    gain = row[score] - base
+    if round(gain, 2) == 0:
         return "0"
-    return f"{row['gain']:+.2f} [{row['ci_low']:+.1f}, {row['ci_high']:+.1f}]"
+    # The interval is known for the purpose's own score.
+    if score == "accuracy":
+        return f"{gain:+.2f} [{row['ci_low']:+.1f}, {row['ci_high']:+.1f}]"
+    return f"{gain:+.2f}"
 
 
-_SUMMARIES: tuple[tuple[str, Callable[[Rows], str]], ...] = (
-    ("mean gain", lambda rows: f"{np.mean([r['gain'] for r in rows]):+.2f}"),
-    ("worst", lambda rows: f"{min(r['gain'] for r in rows):+.2f}"),
-    (
-        "clearly better / worse",
-        lambda rows: (
-            f"{sum(r['ci_low'] > 0 for r in rows)} / {sum(r['ci_high'] < 0 for r in rows)}"
-        ),
-    ),
-    ("classifiers", lambda rows: f"{len(rows)}"),
-)
+def _number_table(rows: Rows, field: str, digits: int) -> str:
+    """One line for each classifier, of a number that is better when lower."""
+    found, lines = _by_key(rows), []
+    for name in _names(rows):
+        cells = [found.get((name, method)) for method in PROBABILITIES]
+        texts = ["not tried" if r is None else f"{r[field]:.{digits}f}" for r in cells]
+        lines.append([plain_name(name), *texts])
+    return markdown_table(["classifier", *PROBABILITIES], lines)
 
 
-def probability_table(rows: Rows, field: str, digits: int) -> str:
-    """One line per classifier, one column per method, of a number that is better when lower."""
-    methods = _methods(rows, untouched=True)
-    by_key = {(r["classifier"], r["method"]): r for r in rows}
+def _probabilities(rows: Rows) -> str:
+    """Log loss relative to that of the untouched predictions, and the calibration error."""
+    found, lines = _by_key(rows), []
+    for method in PROBABILITIES:
+        some = [r for r in rows if r["method"] == method]
+        ratios = {
+            r["classifier"]: r["log_loss"] / found[r["classifier"], UNTOUCHED]["log_loss"]
+            for r in some
+        }
+        logs = {name: np.log(ratio) for name, ratio in ratios.items()}
+        low, high = np.exp(source_interval(logs))
+        mean = np.exp(np.mean(list(logs.values())))
+        error = np.mean([r["calibration_error"] for r in some])
+        worse = sum(ratio > 1.001 for ratio in ratios.values())
+        cells = [f"{mean:.3f} [{low:.3f}, {high:.3f}]", f"{max(ratios.values()):.2f}"]
+        lines.append([method, str(len(some)), *cells, str(worse), f"{error:.1f}"])
+    header = [
+        "method",
+        "classifiers",
+        "log loss, relative",
+        "worst",
+        "worse on",
+        "calibration error",
+    ]
+    return markdown_table(header, lines)
+
+
+def _families(rows: Rows) -> str:
+    """What `Adjuster` chose for each purpose: family and kind of decision."""
+    found, methods = _by_key(rows), (ADJUSTER, BALANCED, MACRO)
     lines = []
-    for name in dict.fromkeys(row["classifier"] for row in rows):
-        found = (by_key.get((name, method)) for method in methods)
-        cells = ["not tried" if r is None else f"{r[field]:.{digits}f}" for r in found]
+    for name in _names(rows):
+        chosen = (found[name, method] for method in methods)
+        cells = [f"{r['family']}, {r['decision']}" if r["adopted"] else "nothing" for r in chosen]
         lines.append([plain_name(name), *cells])
-    means = [np.mean([r[field] for r in rows if r["method"] == method]) for method in methods]
-    lines.append(["**mean**", *(f"**{mean:.{digits}f}**" for mean in means)])
     return markdown_table(["classifier", *methods], lines)
 
 
-def priors_table(published: Rows) -> str:
-    """Summaries of CAN as published by prior; several labels per row have one prior only."""
-    names = [row["classifier"] for row in published]
-    single = [row for row in published if names.count(row["classifier"]) > 1]
-    chosen = {
-        "uniform for all": [row for row in single if row["prior"] == "uniform"],
-        "counted for all": [row for row in single if row["prior"] == "counted"],
-        "as the source allows": [row for row in single if row["allowed"]],
-    }
-    lines = [
-        [name, *(text(found) for _, text in _SUMMARIES), f"{sum(r['depth'] <= 2 for r in found)}"]
-        for name, found in chosen.items()
+def _few(all_rows: Rows, few: Rows) -> str:
+    """Gains in accuracy with some of the labels, mean over draws of each classifier."""
+    everything = [r | {"labels": "all"} for r in all_rows]
+    lines = []
+    for n in (*sorted({r["labels"] for r in few}), "all"):
+        for method in dict.fromkeys(r["method"] for r in few):
+            some = [r for r in (*few, *everything) if (r["labels"], r["method"]) == (n, method)]
+            lines.append([str(n), method, str(len(some)), *_few_cells(some)])
+    header = ["labels", "method", "fits", "mean gain", "median", "worst fit"]
+    return markdown_table([*header, "clearly better / worse", "nothing found"], lines)
+
+
+def _few_cells(rows: Rows) -> list[str]:
+    gains: dict[str, list[float]] = {}
+    for r in rows:
+        gains.setdefault(r["classifier"], []).append(r["gain"])
+    means = {name: float(np.mean(draws)) for name, draws in gains.items()}
+    median = np.median(list(means.values()))
+    better, worse = (sum(r["ci_low"] > 0 for r in rows), sum(r["ci_high"] < 0 for r in rows))
+    return [
+        _mean_within(means),
+        f"{median:+.2f}",
+        f"{min(r['gain'] for r in rows):+.2f}",
+        f"{better} / {worse}",
+        f"{sum(not r['adopted'] for r in rows)}",
     ]
-    return markdown_table(["prior", *(label for label, _ in _SUMMARIES), "with d ≤ 2"], lines)
 
 
-def make_tables(rows: Rows, published: Rows) -> dict[str, str]:
-    """The tables of the page."""
-    single, multi = (_select(rows, kind) for kind in ("single-label", "multi-label"))
-    return {
-        "accuracy": gain_table(single),
-        "priors": priors_table(published),
-        "loss": probability_table(single, "log_loss", 3),
-        "error": probability_table(single, "calibration_error", 1),
-        "several": gain_table(multi),
-        "seconds": probability_table(
-            [row for row in single if row["method"] != "CAN as published"], "seconds", 1
-        ),
-    }
+def _several(rows: Rows) -> str:
+    """Several labels per row: micro-F1, macro-F1 and log loss, as they are."""
+    found, lines = _by_key(rows), []
+    for name in _names(rows):
+        for method in dict.fromkeys(r["method"] for r in rows):
+            r = found[name, method]
+            scores = [f"{r[field]:.2f}" for field in ("f1_micro", "f1_macro")]
+            chosen = f"{r['family']}, {r['decision']}" if r["adopted"] else "nothing"
+            probabilities = [f"{r['log_loss']:.4f}", f"{r['calibration_error']:.2f}"]
+            lines.append([plain_name(name), method, *scores, *probabilities, chosen])
+    header = ["classifier", "method", "micro-F1", "macro-F1", "log loss", "calibration error"]
+    return markdown_table([*header, "chosen"], lines)
+
+
+def _seconds(rows: Rows) -> str:
+    """Time to fit, one line for each method."""
+    lines = []
+    for method in dict.fromkeys(r["method"] for r in rows):
+        some = sorted((r["seconds"], r["classifier"]) for r in rows if r["method"] == method)
+        if method in (UNTOUCHED, DIVIDED):
+            continue
+        times = [seconds for seconds, _ in some]
+        longest = f"{times[-1]:.1f} ({plain_name(some[-1][1])})"
+        lines.append([method, f"{np.median(times):.2f}", f"{np.mean(times):.2f}", longest])
+    return markdown_table(["method", "median", "mean", "longest"], lines)
