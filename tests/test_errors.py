@@ -5,11 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from altnorm.deploy.worker_errors import portable, worker_errors
 
 import altnorm
 from altnorm._base.errors import InputTypeError, Place
 from altnorm.cli._run import one_sentence
-from altnorm.deploy.worker_errors import portable, worker_errors
 
 WHOLE = altnorm.InputError(
     "Each row must sum to 1",

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from altnorm.adjuster.device import is_worth_a_device
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -19,7 +20,6 @@ from altnorm import (
     InputError,
 )
 from altnorm._base.arrays import is_foreign, to_numpy
-from altnorm.adjuster.device import is_worth_a_device
 from altnorm.peers import BiasCorrectedTemperature
 from tests.libraries import LIBRARIES
 

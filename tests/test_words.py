@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.test_verdict_comparison import RECORD
 
 from altnorm import Adjuster, AlternatingNormalizerCV, compare
 from altnorm._base.words import figures, model_words, plural, score_name, setting_words
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.method.drift import Drift
 from altnorm.peers import Identity
-from tests.test_verdict_comparison import RECORD
 
 TEST = Verdict(**RECORD)
 DECISION = replace(TEST, is_decision=True)
