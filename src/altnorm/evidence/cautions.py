@@ -267,7 +267,9 @@ def hurt_classes(
         return None
     words = _lost_words(rows, new, lost) if lost.size else ""
     if clear:
-        words += f"{' and ' if words else ''}balanced accuracy falls by {100 * fall:.1f} points"
+        # The difference of the rounded numbers that stand beside it.
+        shown = round(100 * old.balanced, 1) - round(100 * new.balanced, 1)
+        words += f"{' and ' if words else ''}balanced accuracy falls by {shown:.1f} points"
     text = (
         f"{words}; scoring='balanced_accuracy' would give a balanced accuracy of "
         f"{other.balanced:.1%} instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an "
