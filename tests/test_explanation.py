@@ -6,6 +6,7 @@ from scipy.special import expit, softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm.method.explanation import Explanation
+from tests.report_pages import NAMES, adjusted, labelled, rare
 
 
 def draw(n=80, m=3, seed=0):
@@ -14,70 +15,74 @@ def draw(n=80, m=3, seed=0):
     return softmax(1.5 * (rng.normal(size=(n, m)) + np.eye(m)[y] + [1.5, 0, 0]), axis=1), y
 
 
-def argmax_or_threshold(proba):
-    return ((proba > 0.5) | (proba == proba.max(axis=1, keepdims=True))).astype(int)
-
-
 @pytest.fixture
 def fitted():
     proba, y = draw()
-    names = np.array(["ant", "bee", "cat"])
-    return AlternatingNormalizer(2.0, threshold=0.5).fit(proba, names[y])
+    return AlternatingNormalizer(2.0, threshold=0.5).fit(proba, np.array(["ant", "bee", "cat"])[y])
 
 
 def test_one_entry_for_each_changed_row(fitted):
     proba, _ = draw(seed=1)
-    adjusted = fitted.transform(proba)
+    after = fitted.transform(proba)
     found = fitted.explain(proba)
-    changed = np.flatnonzero(proba.argmax(axis=1) != adjusted.argmax(axis=1))
+    changed = np.flatnonzero(proba.argmax(axis=1) != after.argmax(axis=1))
     assert len(found) == changed.size > 3
     np.testing.assert_array_equal(found.row, changed)
     np.testing.assert_array_equal(found.ambiguity, ambiguity(proba)[changed])
-    assert (found.ambiguity > 0.5).all()
     np.testing.assert_array_equal(found.before, fitted.classes_[proba[changed].argmax(axis=1)])
     np.testing.assert_array_equal(found.after, fitted.predict(proba)[changed])
     np.testing.assert_array_equal(found.proba_before, proba[changed])
-    np.testing.assert_array_equal(found.proba_after, adjusted[changed])
-    np.testing.assert_allclose(found.factors * proba[changed], adjusted[changed])
+    np.testing.assert_array_equal(found.proba_after, after[changed])
+    np.testing.assert_allclose(found.factors * proba[changed], after[changed])
     assert found.label is None
-
-
-def test_the_factor_of_the_new_class_is_the_larger(fitted):
-    entries = list(fitted.explain(draw(seed=1)[0]))
-    assert len(entries) > 3
-    for entry in entries:
+    for entry in found:
         assert entry.factor_after > entry.factor_before
-        assert entry.before != entry.after
+        assert entry.leads
 
 
-def argmax(proba):
-    return proba.argmax(axis=1)
+@pytest.mark.parametrize("purpose", ["accuracy", "balanced_accuracy", "f1_macro", "person"])
+def test_an_adjuster_explains_the_decisions_that_it_takes(purpose):
+    adjuster, proba = adjusted(purpose), rare(seed=2).proba
+    found, after = adjuster.explain(proba), adjuster.predict(proba)
+    plain = NAMES[proba.argmax(axis=1)]
+    changed = np.flatnonzero(plain != after)
+    assert len(found) == changed.size > 3
+    np.testing.assert_array_equal(found.row, changed)
+    np.testing.assert_array_equal(found.before, plain[changed])
+    np.testing.assert_array_equal(found.after, after[changed])
+    np.testing.assert_array_equal(found.proba_after, adjuster.transform(proba)[changed])
+    leads = [one.after == NAMES[adjuster.transform(proba)[one.row].argmax()] for one in found]
+    assert [one.leads for one in found] == leads
+
+
+def test_a_row_that_is_left_to_a_person():
+    adjuster, proba = adjusted("person"), rare(seed=2).proba
+    one = next(one for one in adjuster.explain(proba) if one.after is None)
+    assert np.isnan([one.proba_after, one.given_to_after, one.factor_after]).all()
+    assert np.isfinite([one.proba_before, one.left_to_before, one.factor_before]).all()
+    assert str(one).endswith(f"to {one.left_to_before:.2f}; the row is left to a person.")
+
+
+def explain(before, after, decided, doubt, classes):
+    before, after = np.array(before), np.array(after)
+    sides = before.argmax(axis=1), np.array(decided)
+    return Explanation.from_decisions((before, after), sides, np.array(doubt), np.array(classes))
 
 
 def test_in_a_sentence():
-    before = np.array([[0.9, 0.1], [0.6, 0.4], [0.52, 0.48]])
-    after = np.array([[0.9, 0.1], [0.3, 0.7], [0.39, 0.61]])
-    doubt, names = np.array([0.47, 0.971, 0.999]), np.array(["cat", "dog"])
-    found = Explanation.from_predictions(before, after, doubt, names, argmax)
+    before = [[0.9, 0.1], [0.6, 0.4], [0.52, 0.48]]
+    after = [[0.9, 0.1], [0.3, 0.7], [0.59, 0.41]]
+    found = explain(before, after, [0, 1, 1], [0.47, 0.971, 0.999], ["cat", "dog"])
     assert str(found) == (
         "Row 1 (ambiguity 0.97): cat goes from 0.60 to 0.30 and dog from 0.40 to 0.70, so dog "
         "leads.\n"
-        "Row 2 (ambiguity 1.00): cat goes from 0.52 to 0.39 and dog from 0.48 to 0.61, so dog "
-        "leads."
+        "Row 2 (ambiguity 1.00): cat goes from 0.52 to 0.59 and dog from 0.48 to 0.41; dog is not "
+        "the most probable, but the decision for the purpose."
     )
 
 
-def test_nothing_changed(fitted):
-    sure = np.eye(3)
-    found = fitted.explain(sure)
-    assert len(found) == 0
-    assert list(found) == []
-    assert str(found) == ""
-
-
 def test_classes_that_stay_at_zero_have_factor_one():
-    before, after = np.array([[0.6, 0.4, 0.0]]), np.array([[0.3, 0.7, 0.0]])
-    found = Explanation.from_predictions(before, after, np.array([0.9]), np.arange(3), argmax)
+    found = explain([[0.6, 0.4, 0.0]], [[0.3, 0.7, 0.0]], [1], [0.9], np.arange(3))
     np.testing.assert_allclose(found.factors, [[0.5, 1.75, 1.0]])
 
 
@@ -88,53 +93,31 @@ def test_several_labels(mode):
     y = (rng.random(z.shape) < expit(z + 1.5)).astype(int)
     proba = expit(z)
     fitted = AlternatingNormalizer(multilabel=mode, threshold=0.3).fit(proba, y)
-    adjusted = fitted.transform(proba)
-    found = fitted.explain(proba)
-    row, column = np.nonzero((proba > 0.5) != (adjusted > 0.5))
+    after, found = fitted.transform(proba), fitted.explain(proba)
+    row, column = np.nonzero((proba > 0.5) != (after > 0.5))
     assert len(found) == row.size > 3
     np.testing.assert_array_equal(found.row, row)
     np.testing.assert_array_equal(found.label, column)
     np.testing.assert_array_equal(found.before, proba[row, column] > 0.5)
-    np.testing.assert_array_equal(found.after, adjusted[row, column] > 0.5)
-    np.testing.assert_allclose(found.proba_after[:, 1], adjusted[row, column])
-    assert f"{found.label[0]}: " in str(found[0])
-    assert "yes" in str(found[0])
-    assert "no" in str(found[0])
+    np.testing.assert_allclose(found.proba_after[:, 1], after[row, column])
+    assert {f"{found.label[0]}: yes", f"{found.label[0]}: no"} == {found[0].before, found[0].after}
 
 
-def test_the_tuned_normalizer_explains_what_it_does():
-    proba, y = draw(600)
-    tuned = AlternatingNormalizerCV(
-        alphas=(0.5, 1.0, 2.0), depths=(1,), references=("all",), random_state=0
-    ).fit(proba, y)
-    assert tuned.verdict_.adopted
-    found = tuned.explain(proba)
-    np.testing.assert_array_equal(
-        found.row, np.flatnonzero(proba.argmax(axis=1) != tuned.transform(proba).argmax(axis=1))
-    )
-    np.testing.assert_array_equal(found.ambiguity, ambiguity(proba)[found.row])
-    assert len(found) > 0
+def test_thresholds_of_labels_decide():
+    adjuster, proba = adjusted("labels"), labelled(seed=2).proba
+    found, decided = adjuster.explain(proba), adjuster.predict(proba)
+    row, column = np.nonzero((proba > 0.5) != decided)
+    np.testing.assert_array_equal(found.row, row)
+    np.testing.assert_array_equal(found.label, adjuster.classes_[column])
+    np.testing.assert_array_equal(found.after, decided[row, column])
+    assert len(found) > 3
 
 
-def test_labels_that_another_label_overtakes_are_explained():
-    """With the rule "argmax, and all above 0.5" a label changes when it gains or loses the lead."""
-    before, after = np.array([[0.4, 0.3], [0.7, 0.6]]), np.array([[0.2, 0.3], [0.7, 0.4]])
-    found = Explanation.from_predictions(
-        before, after, np.ones((2, 2)), np.array(["x", "y"]), argmax_or_threshold
-    )
-    assert found.row.tolist() == [0, 0, 1]
-    assert found.label.tolist() == ["x", "y", "y"]
-    assert found.before.tolist() == [1, 0, 1]
-    assert found.after.tolist() == [0, 1, 0]
-    assert found[0].proba_before == pytest.approx(0.4)
-    assert found[1].proba_after == pytest.approx(0.3)
-
-
-def test_no_adjustment_has_nothing_to_explain():
+def test_nothing_changed(fitted):
+    assert len(fitted.explain(np.eye(3))) == 0
+    assert str(fitted.explain(np.eye(3))) == ""
     proba, _ = draw(200)
     y = np.random.default_rng(0).permutation(np.arange(200) % 3)
-    tuned = AlternatingNormalizerCV(
-        alphas=(1.0,), depths=(1,), significance=1e-6, random_state=0
-    ).fit(proba, y)
+    tuned = AlternatingNormalizerCV((1.0,), (1,), significance=1e-6).fit(proba, y)
     assert not tuned.verdict_.adopted
     assert len(tuned.explain(proba)) == 0

@@ -113,14 +113,11 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             Class labels, out of `classes_`; for multi-label problems the 0/1 matrix of decisions.
             Of the kind that `transform` returns; labels that are not numbers as a NumPy array.
         """
-        adjusted = self._transform(self._check_transform(proba))
-        kind = kind_of(self)
-        decided = kind.decide(adjusted)
-        labels = kind.decode(decided, self.classes_)
+        labels = kind_of(self).decode(self._codes(self._check_transform(proba)), self.classes_)
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def explain(self, proba: Any) -> Explanation:
-        """Say why the class of each changed row changed.
+        """Say why the decision on each changed row changed.
 
         Parameters
         ----------
@@ -130,14 +127,15 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Returns
         -------
         Explanation
-            One entry for each row whose class changes (for each changed label of a row in
-            multi-label problems): its ambiguity, the class before and after, and the factor by
-            which each class was multiplied, before probabilities are calibrated.
+            One entry for each row for which `predict` differs from the most probable class of
+            `proba` (for each changed label of a row in multi-label problems): its ambiguity, the
+            class before and after, and the factor by which each class was multiplied.
         """
         before, checked = self._read_once(read_input(self, on_host(proba)))
-        kind, after = kind_of(self), np.asarray(self._decided(checked))
+        kind, after = kind_of(self), np.asarray(self._transform(checked))
         ambiguity = kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
-        return Explanation.from_predictions(before, after, ambiguity, self.classes_, kind.decide)
+        decided = kind.decide(before), self._codes(checked)
+        return Explanation.from_decisions((before, after), decided, ambiguity, self.classes_)
 
     def drift(self, proba: Any) -> Drift:
         """Say whether incoming predictions still look like those at `fit`.
@@ -169,9 +167,9 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         """
         return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
 
-    def _decided(self, proba: Array) -> Array:
-        """Probabilities as the decisions leave them, whatever is done to them afterwards."""
-        return self._transform(proba)
+    def _codes(self, proba: Array) -> np.ndarray:
+        """Decisions on what `_transform` works on: columns (n,), or the 0/1 matrix of labels."""
+        return kind_of(self).decide(self._transform(proba))
 
     def _transform(self, proba: Array) -> Array:
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""Why the class of a row changed, in numbers and in one sentence."""
+"""Why the decision on a row changed, in numbers and in one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """One row whose class changed.
+    """One row whose decision changed.
 
     Attributes
     ----------
@@ -20,13 +20,17 @@ class ChangedRow:
     ambiguity : float
         Ambiguity of the row.
     before, after : object
-        Class before and after.
+        Class before and after; None after if the row is left to a person.
     proba_before, proba_after : float
-        Probability of the class before, before; and of the class after, after.
+        Probability of the class before, before; and of the class after, after. Of a person there
+        is none: not a number, here and below.
     factor_before, factor_after : float
         What the two classes were multiplied by.
     left_to_before, given_to_after : float
         Probability of the class before, after; and of the class after, before.
+    leads : bool
+        Whether the class after is the most probable one. If not, the purpose made the decision:
+        weights, costs or a threshold.
     """
 
     row: int
@@ -39,18 +43,24 @@ class ChangedRow:
     factor_after: float
     left_to_before: float
     given_to_after: float
+    leads: bool = True
 
     def __str__(self) -> str:
-        return (
+        start = (
             f"Row {self.row} (ambiguity {self.ambiguity:.2f}): {self.before} goes from "
-            f"{self.proba_before:.2f} to {self.left_to_before:.2f} and {self.after} from "
-            f"{self.given_to_after:.2f} to {self.proba_after:.2f}, so {self.after} leads."
+            f"{self.proba_before:.2f} to {self.left_to_before:.2f}"
         )
+        if self.after is None:
+            return f"{start}; the row is left to a person."
+        both = f"{start} and {self.after} from {self.given_to_after:.2f} to {self.proba_after:.2f}"
+        if self.leads:
+            return f"{both}, so {self.after} leads."
+        return f"{both}; {self.after} is not the most probable, but the decision for the purpose."
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What changed and why: one entry for each row whose class changed.
+    """What changed and why: one entry for each row whose decision changed.
 
     Attributes
     ----------
@@ -59,12 +69,15 @@ class Explanation:
     ambiguity : ndarray of shape (n_changed,)
         Ambiguity of the row.
     before, after : ndarray of shape (n_changed,)
-        Class before and after the adjustment. In multi-label problems one entry stands for one
-        label: `label` names it, and `before` and `after` are 0 or 1.
+        The most probable class before, and the decision after the adjustment; None where a row is
+        left to a person. In multi-label problems one entry stands for one label: `label` names it,
+        and `before` and `after` are 0 or 1.
     proba_before, proba_after : ndarray of shape (n_changed, n_classes)
         Probabilities before and after; of no and yes in multi-label problems.
     factors : ndarray of shape (n_changed, n_classes)
         Probability after over probability before for each class; 1 where both are zero.
+    codes : ndarray of shape (n_changed, 2)
+        Columns of the classes before and after; the number of classes stands for a person.
     label : ndarray of shape (n_changed,) or None
         The label that changed, in multi-label problems.
     """
@@ -80,29 +93,32 @@ class Explanation:
     label: np.ndarray | None = None
 
     @classmethod
-    def from_predictions(
+    def from_decisions(
         cls,
-        before: np.ndarray,
-        after: np.ndarray,
+        proba: tuple[np.ndarray, np.ndarray],
+        decided: tuple[np.ndarray, np.ndarray],
         ambiguity: np.ndarray,
         classes: np.ndarray,
-        decide: Callable[[np.ndarray], np.ndarray],
     ) -> Explanation:
-        """Compare probabilities before and after an adjustment.
+        """Compare decisions before and after an adjustment.
 
-        `decide` is the rule from probabilities to class codes, or to a 0/1 matrix.
+        Both pairs are before and after: probabilities (n, m); and columns (n,), the number of
+        classes for a row that is left to a person, or 0/1 matrices (n, m).
         """
-        codes = np.stack([decide(before), decide(after)], axis=-1).astype(int)
         # Old and new decision of each row, (n, 2), or of each label of each row, (n, m, 2).
+        codes = np.stack(decided, axis=-1).astype(int)
+        names = np.array([*classes.tolist(), None], dtype=object)
+        if codes.max(initial=0) < classes.size:
+            names = classes
         if codes.ndim == 2:
             row = np.flatnonzero(codes[:, 0] != codes[:, 1])
-            codes, doubt, label, names = codes[row], ambiguity[row], None, classes
-            before, after = before[row], after[row]
+            codes, doubt, label = codes[row], ambiguity[row], None
+            before, after = (p[row] for p in proba)
         else:
             row, column = np.nonzero(codes[:, :, 0] != codes[:, :, 1])
             codes, doubt, label = codes[row, column], ambiguity[row, column], classes[column]
             names = np.array([0, 1])
-            before, after = (_no_yes(p[row, column]) for p in (before, after))
+            before, after = (_no_yes(p[row, column]) for p in proba)
         # A class at zero stays there; 1 says that nothing was done to it.
         factors = np.divide(after, before, out=np.ones_like(after), where=before > 0)
         return cls(
@@ -117,17 +133,23 @@ class Explanation:
         named = [self.before[i], self.after[i]]
         if self.label is not None:
             named = [f"{self.label[i]}: {'yes' if value else 'no'}" for value in named]
+        # One column more: a person has no probability.
+        was, now, factor = (
+            np.append(values[i], np.nan)
+            for values in (self.proba_before, self.proba_after, self.factors)
+        )
         return ChangedRow(
             row=int(self.row[i]),
             ambiguity=float(self.ambiguity[i]),
             before=named[0],
             after=named[1],
-            proba_before=float(self.proba_before[i, old]),
-            proba_after=float(self.proba_after[i, new]),
-            factor_before=float(self.factors[i, old]),
-            factor_after=float(self.factors[i, new]),
-            left_to_before=float(self.proba_after[i, old]),
-            given_to_after=float(self.proba_before[i, new]),
+            proba_before=float(was[old]),
+            proba_after=float(now[new]),
+            factor_before=float(factor[old]),
+            factor_after=float(factor[new]),
+            left_to_before=float(now[old]),
+            given_to_after=float(was[new]),
+            leads=bool(now[new] >= now[:-1].max()),
         )
 
     def __iter__(self) -> Iterator[ChangedRow]:
