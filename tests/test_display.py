@@ -1,48 +1,32 @@
 """The numbers behind the figures, against naive counts; and that every display draws them."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
-from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
+from altnorm import AlternatingNormalizer
 from altnorm._base.errors import InputError
-from altnorm.method.kinds import resolve_kind
-from altnorm.report.display import _measures as measures
+from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
+from altnorm.report import measures
+from tests.report_pages import NAMES, adjusted, confused, labelled, rare
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 from altnorm.report.display import (  # noqa: E402
-    AmbiguityDisplay,
-    ClassUseDisplay,
     FixedBrokenDisplay,
+    PurposeDisplay,
     ReliabilityDisplay,
-    TuningDisplay,
 )
-from tests.fitted import FORMS, assemble  # noqa: E402
-from tests.problems import planted  # noqa: E402
 
 EXACT = 1e-12  # sums of a few hundred numbers
+TEST = rare(seed=2)
 
 
-def predictions(n=400, m=4, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    proba = np.exp(rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + np.linspace(1, 0, m))
-    return proba / proba.sum(axis=1, keepdims=True), y
-
-
-@pytest.fixture(scope="module")
-def adjusted():
-    proba, y = predictions()
-    normalizer = AlternatingNormalizer(threshold=0.5).fit(proba[:200], y[:200])
-    return normalizer, proba[200:], normalizer.transform(proba[200:]), y[200:]
-
-
-def decided(*probabilities):
-    multilabel = None if np.allclose(probabilities[0].sum(axis=1), 1) else "labelwise"
-    return [resolve_kind(multilabel).decide(proba) for proba in probabilities]
+def decisions(purpose="accuracy", rows=TEST):
+    column = {name: j for j, name in enumerate([*NAMES, None])}
+    new = [column[name] for name in adjusted(purpose).predict(rows.proba)]
+    return rows.proba.argmax(axis=1), np.array(new), rows.codes
 
 
 @pytest.fixture
@@ -52,83 +36,83 @@ def axes():
     return Figure().subplots()
 
 
-def test_flows_and_changes_equal_naive_counts(adjusted):
-    _, before, after, y = adjusted
-    old, new = before.argmax(axis=1), after.argmax(axis=1)
+@pytest.mark.parametrize("purpose", ["accuracy", "person"])
+def test_flows_and_changes_equal_naive_counts(purpose):
+    old, new, y = decisions(purpose)
     found = measures.flows(old, new, y)
-    for source, target, count, fixed, broken in zip(
-        found.source, found.target, found.count, found.fixed, found.broken, strict=True
-    ):
+    for source, target, n, fixed, broken in zip(*found, strict=True):
         rows = [i for i in range(len(y)) if old[i] == source != new[i] == target]
-        assert count == len(rows) > 0
+        assert n == len(rows) > 0
         assert fixed == sum(y[i] == target for i in rows)
         assert broken == sum(y[i] == source for i in rows)
-    assert found.count.sum() == (old != new).sum()
-    assert (np.diff(found.count) <= 0).all()
-    changes = measures.class_changes(*decided(before, after), before.shape[1], y)
-    assert changes.fixed.sum() == ((old != y) & (new == y)).sum() == found.fixed.sum()
-    assert changes.broken.sum() == ((old == y) & (new != y)).sum() == found.broken.sum()
-    net = np.bincount(new, minlength=4) - np.bincount(old, minlength=4)
-    assert (changes.gained - changes.lost == net).all()
+    assert found.n_rows.sum() == (old != new).sum()
+    assert (np.diff(found.n_rows) <= 0).all()
+    changes = measures.class_changes(old, new, 5, y)
+    for j in range(5):
+        assert changes.gained[j] == ((new == j) & (old != j)).sum()
+        assert changes.lost[j] == ((new != j) & (old == j)).sum()
+        assert changes.fixed[j] == ((y == j) & (old != j) & (new == j)).sum()
+        assert changes.broken[j] == ((y == j) & (old == j) & (new != j) & (new < 5)).sum()
 
 
 def test_label_changes_count_decisions():
-    before = np.array([[0.6, 0.2], [0.4, 0.9], [0.4, 0.1]])
-    after = np.array([[0.4, 0.2], [0.7, 0.9], [0.4, 0.8]])
-    y = np.array([[0, 0], [1, 1], [0, 0]])
-    changes = measures.class_changes(*decided(before, after), before.shape[1], y)
+    before = np.array([[1, 0], [0, 1], [0, 0]])
+    after = np.array([[0, 0], [1, 1], [0, 1]])
+    changes = measures.class_changes(before, after, 2, np.array([[0, 0], [1, 1], [0, 0]]))
     assert changes.fixed.tolist() == [2, 0]
     assert changes.broken.tolist() == [0, 1]
-    bare = measures.class_changes(*decided(before, after), 2)
+    bare = measures.class_changes(before, after, 2)
     assert changes.gained.tolist() == bare.gained.tolist() == [1, 1]
     assert changes.lost.tolist() == bare.lost.tolist() == [1, 0]
     assert bare.fixed is bare.broken is None
 
 
-def test_permuting_classes_permutes_changes_use_and_factors(adjusted):
-    normalizer, before, after, y = adjusted
-    order = np.array([2, 0, 3, 1])
-    codes = np.argsort(order)[y]
-    changes = measures.class_changes(*decided(before, after), before.shape[1], y)
-    permuted = measures.class_changes(*decided(before[:, order], after[:, order]), 4, codes)
-    assert (permuted.fixed == changes.fixed[order]).all()
-    factors = measures.class_factors(before, after, relative=True)
-    np.testing.assert_allclose(
-        measures.class_factors(before[:, order], after[:, order], relative=True),
-        factors[order],
-        rtol=EXACT,
-    )
-    use = measures.class_use(normalizer.reference_, normalizer.prior_, np.arange(4))
-    moved = measures.class_use(normalizer.reference_[:, order], normalizer.prior_[order], order)
-    np.testing.assert_allclose(moved.ratio, use.ratio[order], rtol=EXACT)
+def test_confusions_equal_naive_counts():
+    old, new, y = decisions("matrix", confused(seed=2))
+    found = measures.confusions(y, old, new)
+    for truth, other, before, after, fixed in zip(*found, strict=True):
+        assert before == ((y == truth) & (old == other)).sum() > 0
+        assert after == ((y == truth) & (new == other)).sum()
+        assert fixed == ((y == truth) & (old == other) & (new == truth)).sum()
+    assert found.before.sum() == (old != y).sum()
+    assert (np.diff(found.fixed) <= 0).all()
 
 
-def test_class_use_knows_zero_priors():
-    use = measures.class_use(np.array([[0.5, 0.5, 0.0]]), np.array([1.0, 0, 0]), np.arange(3))
-    assert use.ratio.tolist() == [0.5, np.inf, 1.0]
+class TestFavoured:
+    """Which classes a model favours."""
 
+    def test_bias_and_weights_are_known(self):
+        for purpose in ("accuracy", "balanced_accuracy"):
+            model = adjusted(purpose)
+            factors = np.exp(model.model_.bias_) * model.decision_.values
+            found = measures.favoured(model, TEST.proba)
+            np.testing.assert_allclose(found, factors / np.exp(np.log(factors).mean()))
 
-def test_factors_of_a_constant_tilt_are_that_tilt():
-    before = np.random.default_rng(0).dirichlet(np.ones(3), size=50)
-    weighted = before * [0.5, 1.0, 2.0]
-    factors = measures.class_factors(before, weighted)
-    np.testing.assert_allclose(factors, [0.5, 1.0, 2.0], rtol=EXACT)
-    assert np.isnan(measures.class_factors(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))[1])
+    def test_labels_have_odds_and_thresholds(self):
+        model = adjusted("labels")
+        t = model.decision_.values
+        found = measures.favoured(model, labelled(seed=2).proba)
+        np.testing.assert_allclose(found, np.exp(model.model_.bias_) * (1 - t) / t)
 
+    def test_what_depends_on_the_row_is_measured(self):
+        tilted = TEST.proba * [1, 1, 1, 1, 3.0]
+        tilted /= tilted.sum(axis=1, keepdims=True)
+        measured = measures._measured(TEST.proba, tilted, False)
+        assert measured.argmax() == 4
+        shifted = expit(logit(TEST.proba) + np.array([0, 0, 0.7, 0, 0]))
+        found = measures._measured(TEST.proba, shifted, True)
+        np.testing.assert_allclose(found, [0, 0, 0.7, 0, 0], atol=1e-9)
+        zeros = measures._measured(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), False)
+        assert zeros.tolist() == [0, 0]
 
-def test_histogram_counts_every_row_once(adjusted):
-    _, before, after, y = adjusted
-    doubt = ambiguity(before)
-    right = [p.argmax(axis=1) == y for p in (before, after)]
-    histogram = measures.ambiguity_histogram(doubt, *right, threshold=0.5, bins=7)
-    for i, (low, high) in enumerate(pairwise(np.linspace(0, 1, 8))):
-        inside = [k for k in range(len(y)) if low <= doubt[k] < high or doubt[k] == high == 1]
-        assert histogram.count[i] == len(inside)
-        assert histogram.right_after[i] == sum(right[1][k] for k in inside)
-    assert histogram.count.sum() == len(y)
-    assert histogram.right_before.sum() == right[0].sum()
-    assert histogram.right_after.sum() == right[1].sum()
-    assert measures.ambiguity_histogram(np.array([0.0, 1.0]), bins=2).count.tolist() == [1, 1]
+    def test_a_reference_that_uses_a_class_too_much_holds_it_back(self):
+        model = AlternatingNormalizer(threshold=0.0, prior="uniform", reference="all")
+        found = measures.favoured(model.fit(TEST.proba, TEST.labels), TEST.proba)
+        assert found.argmin() == TEST.proba.mean(axis=0).argmax()
+
+    def test_none(self):
+        assert measures.favoured(adjusted("matrix"), confused().proba) is None
+        assert measures.favoured(Identity().fit(TEST.proba), TEST.proba) is None
 
 
 def test_reliability_of_honest_probabilities_is_good():
@@ -137,186 +121,88 @@ def test_reliability_of_honest_probabilities_is_good():
     y = (proba.cumsum(axis=1) > rng.random((20_000, 1))).argmax(axis=1)
     found = measures.reliability(proba, y)
     assert found.error < 0.02
-    assert found.count.sum() == found.histogram.sum() == 20_000
-    label_by_label = measures.reliability(proba, np.eye(3)[y])
-    assert label_by_label.count.sum() == 60_000
-    assert label_by_label.error < 0.02
+    assert found.n_rows.sum() == 20_000
+    by_label = measures.reliability(proba, np.eye(3)[y])
+    assert by_label.n_rows.sum() == 60_000
+    assert by_label.error < 0.02
 
 
-def test_tuning_curves_hold_the_best_score_of_each_exponent():
-    proba, y = predictions()
-    tuned = AlternatingNormalizerCV((0.5, 1, 2), (1, 2), random_state=0).fit(proba, y)
-    found = measures.tuning_curves(tuned.cv_results_, tuned.best_params_)
-    assert found.n_settings == tuned.cv_results_["score"].size
-    assert found.best["score"] == tuned.cv_results_["score"].max()
-    assert found.best["alpha"] == tuned.best_params_["alpha"]
-    assert found.base == pytest.approx(tuned.verdict_.before, abs=EXACT)
-    for curve in found.curves:
-        for alpha, score in zip(curve.alpha, curve.score, strict=True):
-            here = [
-                s
-                for a, d, t, s in zip(
-                    *(tuned.cv_results_[k] for k in ("alpha", "depth", "threshold", "score")),
-                    strict=True,
-                )
-                if (a, d, t) == (alpha, curve.depth, curve.threshold)
-            ]
-            assert score == max(here)
-
-
-def drawn_points(axes):
-    return {label: np.asarray(found.get_offsets()) for found, label in labelled(axes.collections)}
-
-
-def labelled(artists):
-    return [(found, found.get_label()) for found in artists if found.get_label()[0] != "_"]
+def test_permuting_classes_permutes_purposes():
+    proba, order = adjusted().transform(TEST.proba), np.array([2, 0, 4, 3, 1])
+    shares = np.bincount(TEST.codes) / len(TEST.codes)
+    one = measures.purposes(proba, TEST.codes, shares, proba.argmax(axis=1))
+    codes = np.argsort(order)[TEST.codes]
+    two = measures.purposes(proba[:, order], codes, shares[order], proba[:, order].argmax(axis=1))
+    np.testing.assert_allclose(two.scores, one.scores, rtol=EXACT)
+    np.testing.assert_array_equal(two.changed, one.changed)
+    np.testing.assert_allclose(two.recall, one.recall[:, order], rtol=EXACT)
+    assert one.changed[0] == 0
+    assert one.scores[0].argmax() < one.scores[1].argmax()
 
 
 class TestWhatIsDrawn:
     """The figures show the numbers, on the axes given."""
 
-    def test_ambiguity(self, adjusted, axes):
-        normalizer, before, _, _ = adjusted
-        display = AmbiguityDisplay.from_estimator(normalizer, before, bins=10)
+    @pytest.mark.parametrize("purpose", ["accuracy", "person"])
+    def test_fixed_and_broken(self, purpose, axes):
+        display = FixedBrokenDisplay.from_estimator(adjusted(purpose), TEST.proba, TEST.labels)
         assert display.plot(axes) is display
         assert display.ax_ is axes
-        heights = [bar.get_height() for bar in axes.patches]
-        assert heights == np.histogram(ambiguity(before), bins=10, range=(0, 1))[0].tolist()
-        assert axes.lines[0].get_xdata()[0] == normalizer.threshold
-        axes.clear()
-        AmbiguityDisplay.from_predictions(before, threshold=None).plot(axes)
-        assert not axes.lines
-
-    def test_class_use(self, adjusted, axes):
-        normalizer, before, _, _ = adjusted
-        ClassUseDisplay.from_estimator(normalizer).plot(axes)
-        names = [int(tick.get_text()) for tick in axes.get_yticklabels()]
-        points = drawn_points(axes)
-        used = points["used by the reference"][:, 0]
-        np.testing.assert_allclose(used, normalizer.reference_.mean(axis=0)[names], rtol=EXACT)
-        np.testing.assert_allclose(points["prior"][:, 0], normalizer.prior_[names], rtol=EXACT)
-        given = ClassUseDisplay.from_predictions(before, threshold=0.5, prior=[4, 3, 2, 1]).use
-        sure = before[ambiguity(before) <= 0.5]
-        np.testing.assert_allclose(given.used, sure.mean(axis=0), rtol=EXACT)
-        assert given.prior.tolist() == [0.4, 0.3, 0.2, 0.1]
-
-    def test_fixed_and_broken(self, adjusted, axes):
-        normalizer, before, after, y = adjusted
-        FixedBrokenDisplay.from_estimator(normalizer, before, y).plot(axes)
-        old, new = before.argmax(axis=1), after.argmax(axis=1)
-        names = [int(tick.get_text()) for tick in axes.get_yticklabels()]
+        old, new, y = decisions(purpose)
+        names = [NAMES.tolist().index(tick.get_text()) for tick in axes.get_yticklabels()]
         fixed, broken = ([bar.get_width() for bar in part] for part in axes.containers)
         assert fixed == [int(((y == j) & (old != j) & (new == j)).sum()) for j in names]
-        assert broken == [-int(((y == j) & (old == j) & (new != j)).sum()) for j in names]
+        assert broken == [
+            -int(((y == j) & (old == j) & (new != j) & (new < 5)).sum()) for j in names
+        ]
+        axes.clear()
+        assert len(display.plot(axes, n_classes=2).ax_.get_yticklabels()) == 2
 
-    def test_reliability(self, adjusted, axes):
-        normalizer, before, after, y = adjusted
-        ReliabilityDisplay.from_estimator(normalizer, before, y, n_bins=1).plot(axes)
-        for line, proba in zip(axes.lines[1:], (before, after), strict=True):
+    def test_reliability(self, axes):
+        adjuster = adjusted()
+        ReliabilityDisplay.from_estimator(adjuster, TEST.proba, TEST.labels, n_bins=1).plot(axes)
+        for line, proba in zip(
+            axes.lines[1:], (TEST.proba, adjuster.transform(TEST.proba)), strict=True
+        ):
             (confidence,), (share,) = line.get_data()
             assert confidence == pytest.approx(proba.max(axis=1).mean())
-            assert share == pytest.approx((proba.argmax(axis=1) == y).mean())
+            assert share == pytest.approx((proba.argmax(axis=1) == TEST.codes).mean())
+        axes.clear()
+        ReliabilityDisplay.from_predictions(TEST.codes, TEST.proba).plot(axes)
+        assert len(axes.lines) == 2
+
+    def test_purposes(self, axes):
+        display = PurposeDisplay.from_estimator(adjusted(), TEST.proba, TEST.labels).plot(axes)
+        after = adjusted().transform(TEST.proba)
+        assert axes.lines[0].get_ydata()[0] == (after.argmax(axis=1) == TEST.codes).mean()
+        assert display.purposes.names == ("accuracy", "balanced_accuracy")
+        axes.clear()
+        rows = labelled(seed=2)
+        PurposeDisplay.from_estimator(adjusted("labels"), rows.proba, rows.labels).plot(axes)
+        assert axes.get_xlabel() == "threshold"
+        with pytest.raises(InputError, match="`shares` must be 5 positive numbers"):
+            PurposeDisplay.from_predictions(TEST.codes, TEST.proba, shares=[1, 1, 0, 1, 1])
 
     def test_new_axes_where_none_are_given(self):
         from matplotlib import pyplot as plt
 
         before = plt.get_fignums()
-        display = AmbiguityDisplay.from_predictions(predictions(m=3)[0]).plot()
+        display = ReliabilityDisplay.from_predictions(TEST.codes, TEST.proba).plot()
         (number,) = set(plt.get_fignums()) - set(before)
         assert plt.figure(number).axes == [display.ax_]
         plt.close(number)
 
 
-def test_logits_are_read_as_the_estimator_reads_them():
-    proba, y = predictions()
-    one, two = (
-        AlternatingNormalizer(threshold=0.5, input=kind).fit(values, y)
-        for kind, values in (("proba", proba), ("logits", np.log(proba)))
-    )
-    changes, same = (
-        FixedBrokenDisplay.from_estimator(normalizer, values, y).changes
-        for normalizer, values in ((one, proba), (two, np.log(proba)))
-    )
-    assert changes.fixed.sum() > 0
-    np.testing.assert_array_equal(changes.fixed, same.fixed)
-    np.testing.assert_array_equal(changes.broken, same.broken)
-    after, alike = (
-        ReliabilityDisplay.from_estimator(normalizer, values, y).after
-        for normalizer, values in ((one, proba), (two, np.log(proba)))
-    )
-    np.testing.assert_array_equal(after.count, alike.count)
-    np.testing.assert_allclose(after.confidence, alike.confidence, rtol=1e-9)
-    np.testing.assert_allclose(after.right, alike.right, rtol=1e-9)
-
-
-@pytest.mark.parametrize("mode", ["pairs", "labelwise"])
-def test_displays_of_multilabel_problems(mode, axes):
-    rng = np.random.default_rng(0)
-    y = rng.random((200, 3)) < 0.3
-    proba = 1 / (1 + np.exp(-rng.normal(size=(200, 3)) - 2 * (y - 0.7)))
-    normalizer = AlternatingNormalizer(threshold=0.5, multilabel=mode).fit(proba, y)
-    assert AmbiguityDisplay.from_estimator(normalizer, proba).histogram.count.sum() == 600
-    use = ClassUseDisplay.from_estimator(normalizer).plot(axes).use
-    assert use.used.shape == use.prior.shape
-    FixedBrokenDisplay.from_estimator(normalizer, proba, y).plot(axes)
-
-
-def test_tuning_display_draws_each_threshold(axes):
-    proba, y = predictions(m=2)
-    tuned = AlternatingNormalizerCV((0.5, 1), (1,), random_state=0).fit(proba, y)
-    display = TuningDisplay.from_estimator(tuned)
-    for threshold in (None, 0.25, 0.75):
-        axes.clear()
-        assert axes is display.plot(axes, threshold=threshold).ax_
-        assert "τ" in axes.get_title(loc="left")
-
-
-def test_class_use_needs_a_reference():
-    proba, _ = predictions(n=20, m=2)
-    from altnorm.peers import Identity
-
-    with pytest.raises(InputError, match="it applies Identity"):
-        ClassUseDisplay.from_estimator(Identity().fit(proba))
-    with pytest.raises(InputError, match="No row has an ambiguity of at most `threshold` 0"):
-        ClassUseDisplay.from_predictions(proba, threshold=0.0)
-
-
-# An Adjuster has two stages, and every figure that shows probabilities shows them after both.
-
-
-@pytest.mark.parametrize(("decider", "calibration"), FORMS)
-def test_displays_show_both_stages(decider, calibration, axes):
-    proba, y = planted(300)
-    adjuster = assemble(decider, calibration, proba[:200], y[:200])
-    before, truth = proba[200:], y[200:]
-    after = adjuster.transform(before)
-    found = ReliabilityDisplay.from_estimator(adjuster, before, truth)
-    want = ReliabilityDisplay.from_predictions(truth, before, after)
-    np.testing.assert_array_equal(found.after.confidence, want.after.confidence)
-    assert found.after.error == want.after.error
-    if calibration not in (None, decider):
-        alone = adjuster.best_normalizer_.transform(before)
-        assert found.after.error != measures.reliability(alone, truth).error
-    changes = FixedBrokenDisplay.from_estimator(adjuster, before, truth).plot(axes).changes
-    assert changes.gained.sum() == (before.argmax(axis=1) != after.argmax(axis=1)).sum()
-    display = AmbiguityDisplay.from_estimator(adjuster, before)
-    assert display.histogram.threshold == getattr(adjuster.best_normalizer_, "threshold", None)
-    if adjuster.family_ == "alternating":
-        assert ClassUseDisplay.from_estimator(adjuster).use.prior.sum() == pytest.approx(1)
-    else:
-        with pytest.raises(InputError, match="must keep a reference; it applies"):
-            ClassUseDisplay.from_estimator(adjuster)
-
-
-def test_tuning_of_several_families(axes):
-    proba, y = planted(400)
-    adjuster = Adjuster(("alternating", "bias")).fit(proba, y)
-    adjuster.family_ = "bias"
-    display = TuningDisplay.from_estimator(adjuster).plot(axes)
-    assert display.ax_.get_title(loc="left").endswith("; adopted instead: bias")
-    assert display.curves.n_settings == (adjuster.cv_results_["family"] == "alternating").sum()
-    adjuster.family_ = "alternating"
-    assert TuningDisplay.from_estimator(adjuster).instead is None
-    other = Adjuster(("bias",)).fit(proba, y)
-    with pytest.raises(InputError, match=r"must have tried alternating .* it tried bias"):
-        TuningDisplay.from_estimator(other)
+@pytest.mark.parametrize(
+    "estimator",
+    [AlternatingNormalizer(threshold=0.5), BiasCorrectedTemperature(1.0), TemperatureScaling()],
+)
+def test_logits_are_read_as_the_estimator_reads_them(estimator):
+    found = []
+    for kind, values in (("proba", TEST.proba), ("logits", np.log(TEST.proba))):
+        fitted = estimator.set_params(input=kind).fit(values, TEST.labels)
+        changes = FixedBrokenDisplay.from_estimator(fitted, values, TEST.labels).changes
+        found.append([*changes, ReliabilityDisplay.from_estimator(fitted, values, TEST.labels)])
+    for one, two in zip(found[0][:4], found[1][:4], strict=True):
+        np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(found[0][4].after.confidence, found[1][4].after.confidence)

@@ -2,102 +2,118 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss
+from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
 
-from altnorm import AlternatingNormalizer, ambiguity
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm._base.errors import InputError
 from altnorm.io.datasets import load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BatchCalibration, Identity
-from altnorm.report.evaluation import evaluate, tuned_for
-from tests.fitted import CALIBRATIONS, assemble
+from altnorm.report.evaluation import evaluate
+from tests.report_pages import NAMES, PERSON, WithoutEel, adjusted, labelled, rare
 
-CLASSES = np.array(["a", "b", "c"])
-
-
-def draw(n, seed=0):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(3, size=n)
-    scores = rng.normal(size=(n, 3)) + 1.5 * np.eye(3)[codes] + [2, 0, 0]
-    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    return Predictions(proba, CLASSES, CLASSES[codes])
+TEST = rare(seed=2)
 
 
-def test_single_label():
-    val, test = draw(500, seed=1), draw(500, seed=2)
-    normalizer = AlternatingNormalizer().fit(val.proba, val.labels)
-    result = evaluate(normalizer, test)
-    right = [test.proba.argmax(1) == test.codes, normalizer.predict(test.proba) == test.labels]
-    assert result.verdict.scoring == "accuracy"
-    assert result.verdict.before == pytest.approx(right[0].mean())
-    assert result.verdict.after == pytest.approx(right[1].mean())
-    assert result.fixed.tolist() == np.flatnonzero(~right[0] & right[1]).tolist()
-    assert result.verdict.n_broken == result.broken.size
-    assert [row.row for row in result.changed(result.fixed)] == result.fixed.tolist()
-    assert "accuracy" not in [score.scoring for score in result.scores]
-    assert set(result.to_dict()) == {"verdict", "scores", "fixed", "broken"}
+def plain_score(truth, decided, purpose):
+    if purpose == "person":
+        return -np.mean([PERSON[t, d] for t, d in zip(truth, decided, strict=True)])
+    if purpose == "balanced_accuracy":
+        return balanced_accuracy_score(truth, decided)
+    if purpose == "f1_macro":
+        return f1_score(truth, decided, average="macro")
+    return np.mean(truth == decided)
 
 
-def test_ambiguities_are_those_of_the_normalizer():
+@pytest.mark.parametrize("purpose", ["accuracy", "balanced_accuracy", "f1_macro", "person"])
+def test_the_purpose_judges_what_predict_decides(purpose):
+    adjuster = adjusted(purpose)
+    found = evaluate(adjuster, TEST)
+    column = {name: j for j, name in enumerate([*NAMES, None])}
+    new = np.array([column[name] for name in adjuster.predict(TEST.proba)])
+    old, truth = TEST.proba.argmax(axis=1), TEST.codes
+    assert found.verdict.before == pytest.approx(plain_score(truth, old, purpose))
+    assert found.verdict.after == pytest.approx(plain_score(truth, new, purpose))
+    assert found.verdict.n_changed == len(found.explanation) == (old != new).sum() > 0
+    left = new == 5
+    assert found.left.tolist() == np.flatnonzero(left).tolist()
+    assert found.fixed.tolist() == np.flatnonzero((old != truth) & (new == truth)).tolist()
+    assert found.broken.tolist() == np.flatnonzero((old == truth) & (new != old) & ~left).tolist()
+    assert [one.row for one in found.changed(found.fixed)] == found.fixed.tolist()
+    loss = next(one for one in found.scores if one.scoring == "neg_log_loss")
+    assert loss.before == pytest.approx(-log_loss(truth, TEST.proba))
+    assert loss.after == pytest.approx(-log_loss(truth, adjuster.transform(TEST.proba)))
+    # What accuracy would make of a row that nobody has decided is not told.
+    assert (len(found.scores) == 1) == bool(left.any())
+    assert found.to_dict()["left"] == found.left.tolist()
+
+
+def test_calibration_error_is_the_mean_distance_in_bins_of_equal_size():
+    adjuster = adjusted()
+    for proba, error in zip(
+        (TEST.proba, adjuster.transform(TEST.proba)),
+        evaluate(adjuster, TEST).calibration_error,
+        strict=True,
+    ):
+        order, right = np.argsort(proba.max(axis=1)), proba.argmax(axis=1) == TEST.codes
+        parts = np.split(order, 12)
+        distance = [abs(proba[p].max(axis=1).mean() - right[p].mean()) for p in parts]
+        assert error == pytest.approx(np.mean(distance))
+
+
+def test_a_class_that_accuracy_gives_up_is_named():
+    (caution,) = evaluate(WithoutEel().fit(TEST.proba, TEST.labels), TEST).verdict.cautions
+    assert caution.serious
+    assert caution.text.startswith(
+        "Class eel is never predicted any more and balanced accuracy falls by"
+    )
+    (caution,) = evaluate(adjusted(), TEST).verdict.cautions
+    assert caution.text.startswith("Balanced accuracy falls by 2.0 points; scoring=")
+    assert evaluate(adjusted("balanced_accuracy"), TEST).verdict.cautions == ()
+    assert evaluate(adjusted("person"), TEST).verdict.cautions == ()
+
+
+def test_rows_of_the_fit_are_known_again():
+    found = evaluate(adjusted("balanced_accuracy"), rare(seed=1)).verdict.cautions
+    assert [caution.code for caution in found] == ["tuned_on_these_rows"]
+
+
+def test_several_labels():
+    adjuster, test = adjusted("labels"), labelled(seed=2)
+    found = evaluate(adjuster, test)
+    old, new = test.proba > 0.5, adjuster.predict(test.proba) > 0
+    wrong = [(side != test.labels).sum(axis=1) for side in (old, new)]
+    assert found.verdict.after == pytest.approx(f1_score(test.labels, new, average="macro"))
+    assert found.fixed.tolist() == np.flatnonzero(wrong[1] < wrong[0]).tolist()
+    assert found.verdict.n_broken == ((old == test.labels) & (new != test.labels)).sum()
+
+
+def test_other_estimators():
     demo = load_demo()
     normalizer = AlternatingNormalizer(k_max=3).fit(demo.validation.proba)
     found = evaluate(normalizer, demo.test).explanation
     expected = ambiguity(demo.test.proba, k_max=3)[found.row]
     np.testing.assert_array_equal(found.ambiguity, expected)
-    assert not np.array_equal(expected, ambiguity(demo.test.proba)[found.row])
+    peer = BatchCalibration().fit(demo.validation.proba, demo.validation.labels)
+    assert evaluate(peer, demo.test).verdict.gain > 0
+    same = evaluate(Identity().fit(TEST.proba, TEST.labels), TEST, scoring="f1_macro")
+    assert (same.verdict.scoring, same.verdict.reason) == ("f1_macro", "identical")
+    assert same.fixed.size == same.broken.size == len(same.explanation) == 0
 
 
-def test_multilabel():
-    rng = np.random.default_rng(0)
-    truth = (rng.random((300, 3)) < 0.3).astype(np.uint8)
-    proba = 1 / (1 + np.exp(-(rng.normal(size=(300, 3)) + 2 * truth - 2)))
-    normalizer = AlternatingNormalizer(multilabel="labelwise").fit(proba, truth)
-    result = evaluate(normalizer, Predictions(proba, normalizer.classes_, truth))
-    wrong = [((p > 0.5) != truth).sum(axis=1) for p in (proba, normalizer.transform(proba))]
-    assert result.verdict.scoring == "f1_micro"
-    assert result.fixed.tolist() == np.flatnonzero(wrong[1] < wrong[0]).tolist()
-    right = [(p > 0.5) == truth for p in (proba, normalizer.transform(proba))]
-    assert result.verdict.n_fixed == (~right[0] & right[1]).sum()
-    assert result.verdict.n_broken == (right[0] & ~right[1]).sum()
-
-
-def test_identity_changes_nothing():
-    test = draw(100)
-    result = evaluate(Identity().fit(test.proba, test.labels), test, scoring="f1_macro")
-    assert not result.verdict.adopted
-    assert result.verdict.scoring == "f1_macro"
-    assert result.fixed.size == result.broken.size == len(result.explanation) == 0
+def test_a_tuned_normalizer_is_judged_by_its_score_and_logits_are_read():
+    val, test = (np.log(rare(300, seed=s).proba) for s in (1, 2))
+    labels = [rare(300, seed=s).labels for s in (1, 2)]
+    tuned = AlternatingNormalizerCV((1.0, 2.0), (1,), scoring="f1_macro", input="logits")
+    found = evaluate(tuned.fit(val, labels[0]), Predictions(test, NAMES, labels[1], "logits"))
+    assert found.verdict.scoring == "f1_macro"
+    np.testing.assert_allclose(found.applied.before, rare(300, seed=2).proba)
 
 
 def test_wrong_kinds_are_refused():
-    test = draw(100)
-    normalizer = AlternatingNormalizer(input="logits", reference="all").fit(test.proba)
+    normalizer = AlternatingNormalizer(input="logits", reference="all").fit(TEST.proba)
     with pytest.raises(InputError, match="fitted on logits"):
-        evaluate(normalizer, test)
-    normalizer = AlternatingNormalizer(multilabel="pairs").fit(test.proba)
+        evaluate(normalizer, TEST)
+    normalizer = AlternatingNormalizer(multilabel="pairs").fit(TEST.proba)
     with pytest.raises(InputError, match="for multi-label problems, and the labels are one class"):
-        evaluate(normalizer, test)
-    assert tuned_for(normalizer) == "f1_micro"
-
-
-def test_a_transformer_of_log_probabilities_is_evaluated_too():
-    demo = load_demo()
-    peer = BatchCalibration().fit(demo.validation.proba, demo.validation.labels)
-    found = evaluate(peer, demo.test)
-    np.testing.assert_array_equal(found.before, demo.test.proba)
-    assert found.verdict.gain > 0
-
-
-@pytest.mark.parametrize("input", ["proba", "logits"])
-@pytest.mark.parametrize("calibration", CALIBRATIONS)
-def test_both_stages_of_an_adjuster(input, calibration):
-    val, test = draw(300, seed=1), draw(300, seed=2)
-    given = [p.proba if input == "proba" else np.log(p.proba) for p in (val, test)]
-    adjuster = assemble("alternating", calibration, given[0], val.labels, input=input)
-    result = evaluate(adjuster, Predictions(given[1], CLASSES, test.labels, input=input))
-    np.testing.assert_array_equal(result.after, adjuster.transform(given[1]))
-    losses = [score for score in result.scores if score.scoring == "neg_log_loss"]
-    want = -log_loss(test.codes, result.after)
-    assert losses[0].after == pytest.approx(want, rel=1e-9)
-    changed = adjuster.predict(given[1]) != CLASSES[test.proba.argmax(axis=1)]
-    np.testing.assert_array_equal(result.explanation.row, np.flatnonzero(changed))
+        evaluate(normalizer, TEST)

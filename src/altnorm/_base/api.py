@@ -72,11 +72,9 @@ API = (
     Section(
         "Figures and the report",
         (
-            "report.display.AmbiguityDisplay",
-            "report.display.ClassUseDisplay",
             "report.display.FixedBrokenDisplay",
+            "report.display.PurposeDisplay",
             "report.display.ReliabilityDisplay",
-            "report.display.TuningDisplay",
             "report.write_report",
         ),
     ),

@@ -1,11 +1,10 @@
-"""The report: one self-contained, interactive HTML page about a fitted normalizer.
+"""The report: one self-contained, interactive HTML page about a fitted transformer.
 
-The charts are drawn by a few hundred lines of our own JavaScript and SVG rather than by a chart
-library. Vega with Vega-Lite and its embedder would put most of a megabyte of code into every page
-and by default compile expressions from strings, which a strict content security policy forbids; our
-page carries one, under which the browser refuses any request and any script but ours. Our own
-marks also follow the page's colours in both themes, reflow on a phone, name themselves to keyboards
-and screen readers, and come with a table each. No class name ever becomes markup.
+Bars and curves are drawn by the template, as SVG whose places are in per cent: they follow the
+page's colours in both themes, reflow on a phone and on paper, and need no script. A script of our
+own moves the slider of purposes and searches the table of rows. The page carries a strict content
+security policy, under which the browser refuses any request and any script but ours. No class name
+ever becomes markup.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
@@ -38,13 +39,13 @@ def write_report(
 ) -> None:
     """Write a self-contained, interactive HTML page about what a normalizer does to predictions.
 
-    The page says whether to use the normalizer, what changes, why, how sure the choice of
-    settings is, how it compares with peers, and lists the changed rows. It opens from disk and
-    makes no request to any network.
+    The page says whether to use it, what changes, why, what another purpose would give, how it
+    compares with peers, and lists the changed rows. It opens from disk and makes no request to any
+    network.
 
     Parameters
     ----------
-    normalizer : AlternatingNormalizerCV, AlternatingNormalizer or another fitted transformer
+    normalizer : Adjuster, AlternatingNormalizerCV or another fitted transformer of altnorm
         What to report on.
     predictions : Predictions
         Predictions that the normalizer was not fitted on, columns in the order of
@@ -54,8 +55,8 @@ def write_report(
     comparison : Comparison, optional
         Result of :func:`altnorm.compare`: the peers on the same predictions.
     validation : Predictions, optional
-        The predictions that the normalizer was fitted on. They serve the page's sliders where the
-        model itself keeps no reference.
+        The predictions that the normalizer was fitted on: their labels say how frequent the
+        classes are, which the page's slider of purposes needs to know.
     texts : sequence of str, optional
         A text for each row of the predictions, shown with the changed rows.
     title : str, optional
@@ -63,8 +64,8 @@ def write_report(
     scoring : str, callable or Score, optional
         As for :func:`altnorm.report.evaluation.evaluate`.
     seen : bool, default=False
-        Whether the predictions are those that the normalizer was fitted on. Their labels are not
-        looked at again: the verdict of the fit is all that they can say.
+        Whether the predictions are those that the normalizer was fitted on. Then scores come from
+        the verdict of the fit, and the rest from fits that have not seen the row.
     force : bool, default=False
         Whether an existing file may be replaced.
 
@@ -149,15 +150,20 @@ def render_report(
             "The report needs the extra `report`: pip install 'altnorm[report]'"
         ) from error
     from altnorm.report._case import read_case
-    from altnorm.report._data import chart_data
+    from altnorm.report._data import page_data
 
-    if texts is not None and len(texts) != predictions.proba.shape[0]:
+    n_rows = predictions.proba.shape[0]
+    if texts is not None and len(texts) != n_rows:
         raise InputError(
-            f"`texts` must have one entry per row, {predictions.proba.shape[0]}",
+            f"`texts` must have one entry per row, {n_rows}",
             f"it has {len(texts)}",
             "Pass the texts in the order of the predictions.",
             value=len(texts),
             code="shape",
         )
-    case = read_case(normalizer, predictions, scoring=scoring, seen=seen)
-    return render(case, chart_data(case, comparison, validation, texts), comparison, title)
+    if not seen and predictions.labels is not None and not predictions.has_label.all():
+        known = np.flatnonzero(predictions.has_label)
+        texts = None if texts is None else [texts[i] for i in known.tolist()]
+        predictions = predictions.labelled()
+    case = read_case(normalizer, predictions, validation=validation, scoring=scoring, seen=seen)
+    return render(case, page_data(case, texts), comparison, title)

@@ -1,82 +1,85 @@
-"""What a report is about: a fitted normalizer, predictions, and what the one does to the other."""
+"""What a report is about: a fitted transformer, predictions, and what the one does to the other."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
-from altnorm.adjuster.summary import calibrates
+from altnorm.adjuster.applied import apply_model
+from altnorm.decisions.weights import class_shares
+from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Verdict
 from altnorm.families import Identity
 from altnorm.io.predictions import Predictions
-from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.method.drift import Drift
+from altnorm.method.estimator import read_before
 from altnorm.method.explanation import Explanation
 from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.report.evaluation import (
+    Applied,
     Evaluation,
-    before_and_after,
+    apply,
     check_kind,
+    class_names,
     evaluate,
-    explain_change,
+    purpose_of,
 )
+from altnorm.report.measures import Purposes, label_thresholds, purposes
+
+MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
+
+
+class Judged(NamedTuple):
+    """Labelled rows, and what a model that has not seen them makes of them."""
+
+    truth: np.ndarray
+    applied: Applied
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A normalizer, predictions, and what the one does to the other.
+    """A fitted transformer, predictions, and what the one does to the other.
 
     Attributes
     ----------
-    normalizer, inner : estimator
-        What was given, and what it applies (the same unless it was tuned).
+    normalizer, model : estimator
+        What was given, and what makes its probabilities (the same unless it was tuned).
     kind : LabelKind
         Of labels: one class per row, or several labels.
     classes : ndarray of shape (n_classes,)
         Names.
-    before, after : ndarray of shape (n, m)
-        Probabilities.
-    codes : ndarray or None
-        Labels: class codes (n,) or a 0/1 matrix (n, m).
-    ambiguity : ndarray of shape (n,) or (n, m)
-        Ambiguity of each row, or of each yes/no decision.
-    threshold : float or None
-        Ambiguity above which a row is adjusted; None if the model does not look at it.
+    applied : Applied
+        Probabilities and decisions before and after.
     explanation : Explanation
         Why each changed row changed.
     evaluation : Evaluation or None
-        Scores and verdict, where there are labels.
+        Scores and verdict, where there are labels that the model has not seen.
+    drift : Drift or None
+        Whether the predictions look like those at fit; None if the model cannot say.
+    judged : Judged or None
+        Rows whose labels may be looked at: of a test set, or validation rows, cross-fitted.
     seen : bool
-        Whether the normalizer was fitted on these predictions.
+        Whether the model was fitted on these predictions.
+    shares : ndarray of shape (n_classes,) or None
+        Class shares among the validation labels, where they are known.
     """
 
     normalizer: Any
-    inner: Any
+    model: Any
     kind: LabelKind
     classes: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    codes: np.ndarray | None
-    ambiguity: np.ndarray
-    threshold: float | None
+    applied: Applied
     explanation: Explanation
     evaluation: Evaluation | None
-    seen: bool = False
-
-    @cached_property
-    def decided(self) -> tuple[np.ndarray, np.ndarray]:
-        """Decisions before and after: class codes (n,), or 0/1 matrices (n, m)."""
-        return self.kind.decide(self.before), self.kind.decide(self.after)
-
-    @cached_property
-    def decided_only(self) -> np.ndarray | None:
-        """Probabilities after the decisions alone, where calibration follows them."""
-        if self.family == "identity" or not calibrates(self.normalizer):
-            return None
-        return np.asarray(self.inner.transform(self.before))
+    drift: Drift | None
+    judged: Judged | None
+    seen: bool
+    shares: np.ndarray | None
 
     @property
     def tuned(self) -> Verdict | None:
@@ -90,67 +93,109 @@ class Case:
         return None if self.evaluation is None else self.evaluation.verdict
 
     @property
-    def family(self) -> str:
-        """What is applied: "alternating", "identity" or "other" (biases, a peer)."""
-        if isinstance(self.inner, AlternatingNormalizer):
-            return "alternating"
-        return "identity" if isinstance(self.inner, Identity) else "other"
+    def names(self) -> list[str]:
+        """What decisions are called: the classes, and a person at the end."""
+        return [*map(str, self.classes.tolist()), "left to a person"]
 
     @property
-    def drift(self) -> Drift | None:
-        """Whether these predictions look like those the reference is from."""
-        if not isinstance(self.inner, AlternatingNormalizer):
+    def purpose(self) -> str:
+        """Name of the score that decisions are for."""
+        return purpose_of(self.normalizer).score.name
+
+    @cached_property
+    def purposes(self) -> Purposes | None:
+        """What other decisions from the same probabilities would give; None if all are alike."""
+        if self.judged is None:
             return None
-        return measure_drift(fitted_usage(self.inner), count_usage(self.inner, self.before))
+        truth, (_, after, old, _) = self.judged
+        if self.kind.is_multilabel:
+            return label_thresholds(after, truth, old)
+        found = purposes(after, truth, self._shares(), old)
+        return found if found.spread.any() else None
 
-    @property
-    def method(self) -> str:
-        """Name of the class that is applied."""
-        return type(self.inner).__name__
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings applied, or the best of those that were not adopted."""
-        best = getattr(self.normalizer, "best_params_", None)
-        return dict(best) if best is not None else dict(self.inner.get_params(deep=False))
+    def _shares(self) -> np.ndarray:
+        decision = getattr(self.normalizer, "decision_", None)
+        if decision is not None and self.purpose == "balanced_accuracy" and not decision.is_argmax:
+            return np.asarray(decision.values.min() / decision.values)
+        if self.shares is not None:
+            return self.shares
+        # What calibrated probabilities say of the balance, without a look at these labels.
+        assert self.judged is not None
+        mean = self.judged.applied.after.mean(axis=0, dtype=np.float64)
+        return np.maximum(mean, 0.5 / len(self.judged.truth))
 
 
 def read_case(
-    normalizer: Any, predictions: Predictions, *, scoring: Any = None, seen: bool = False
+    normalizer: Any,
+    predictions: Predictions,
+    *,
+    validation: Predictions | None = None,
+    scoring: Any = None,
+    seen: bool = False,
 ) -> Case:
-    """Apply the normalizer; evaluate it where there are labels that it has not seen."""
-    # Labels that tuning has used would show the model better than it is.
-    if seen:
-        predictions = Predictions(predictions.proba, predictions.classes, None, predictions.input)
+    """Apply the transformer; evaluate it where there are labels that it has not seen."""
     check_kind(predictions, normalizer)
-    inner = getattr(normalizer, "best_normalizer_", normalizer)
-    kind = kind_of(normalizer)
-    evaluation = None
-    if predictions.labels is not None:
+    kind, evaluation, judged = kind_of(normalizer), None, None
+    classes = class_names(normalizer, predictions)
+    if predictions.labels is not None and not seen:
         evaluation = evaluate(normalizer, predictions, scoring=scoring)
-        before, after = evaluation.before, evaluation.after
+        applied = evaluation.applied
+        judged = Judged(predictions.codes, applied)
     else:
-        before, after = before_and_after(normalizer, predictions.proba)
-    ambiguity = kind.ambiguity(before, k_max=getattr(normalizer, "k_max", 10))
-    explanation = explain_change(normalizer, before, after)
+        # Labels that tuning has used would show the model better than it is.
+        applied = apply(normalizer, predictions.proba)
+        judged = _cross_fitted(normalizer, predictions) if seen else None
+    # A copy that was adapted serves another balance than that of the validation rows.
+    known = None if hasattr(normalizer, "shift_") else predictions if seen else validation
+    drift = normalizer.drift(predictions.proba) if hasattr(normalizer, "usage_counts_") else None
     return Case(
         normalizer,
-        inner,
+        getattr(normalizer, "model_", getattr(normalizer, "best_normalizer_", normalizer)),
         kind,
-        np.asarray(normalizer.classes_),
-        before,
-        after,
-        None if predictions.labels is None else predictions.codes,
-        ambiguity,
-        _threshold(normalizer, inner),
-        explanation,
+        classes,
+        applied,
+        applied.explain(normalizer, classes),
         evaluation,
+        drift,
+        judged,
         seen,
+        None if kind.is_multilabel else _label_shares(known),
     )
 
 
-def _threshold(normalizer: Any, inner: Any) -> float | None:
-    found = getattr(inner, "threshold", None)
-    if found is None:
-        found = getattr(normalizer, "best_params_", {}).get("threshold")
-    return None if found is None else float(found)
+def _label_shares(known: Predictions | None) -> np.ndarray | None:
+    if known is None or known.labels is None:
+        return None
+    known = known.labelled()
+    return class_shares(known.codes, np.ones(len(known.proba)), known.proba.shape[1])
+
+
+def _cross_fitted(normalizer: Any, predictions: Predictions) -> Judged | None:
+    """Validation rows as the model sees them when it is fitted without their fold.
+
+    None where there is nothing to fit again, or where that would take long.
+    """
+    model = getattr(normalizer, "model_", None)
+    known = predictions.labelled()
+    if model is None or known.labels is None:
+        return None
+    before, truth, kind = read_before(normalizer, known.proba), known.codes, kind_of(normalizer)
+    n, m = before.shape
+    if hasattr(model, "matrix_") and n * m**2 > MOST_WORK:
+        return None
+    after = np.empty(before.shape)
+    # With several labels per row there is no class to deal rows by.
+    folds = assign_folds(np.zeros(n, int) if kind.is_multilabel else truth, 5, None)
+    for k in range(5):
+        inside, fitted = folds == k, model
+        if not isinstance(model, Identity):
+            fitted = clone(model).set_params(input="proba").fit(before[~inside], truth[~inside])
+            fitted.multilabel = getattr(model, "multilabel", None)
+        after[inside] = apply_model(fitted, normalizer.temperature_, kind, before[inside])
+    new = normalizer.decision_.codes(after)
+    return Judged(truth, Applied(before, after, kind.decide(before), new))
+
+
+def is_alternating(case: Case) -> bool:
+    """Whether alternating normalization makes the probabilities."""
+    return isinstance(case.model, AlternatingNormalizer)

@@ -6,21 +6,23 @@ import base64
 import hashlib
 import json
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from altnorm._base.persistence import versions
-from altnorm._base.words import plural, setting_words
+from altnorm._base.words import Figures, percent, plural, score_name
 from altnorm.adjuster.comparison import Comparison
-from altnorm.adjuster.summary import does
+from altnorm.report import _bars as bars
+from altnorm.report import measures
 from altnorm.report._case import Case
-from altnorm.report._words import answer, cautions, score_line, value_words
+from altnorm.report._words import answer, cautions, score_line, typeset, value_words, why
 
-SCRIPTS = ("core.js", "plot.js", "changes.js", "reasons.js", "choice.js", "live.js", "rows.js")
-STYLES = ("style.css", "charts.css", "print.css")
+SCRIPTS = ("core.js", "purposes.js", "rows.js")
+STYLES = ("style.css", "print.css")
+MAX_CLASSES = 1000  # of the table
 
 
 def render(
@@ -35,6 +37,7 @@ def render(
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
     title = title or "Adjusted predictions"
     style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
+    factors = measures.favoured(case.normalizer, case.applied.before)
     return environment.get_template("page.html").render(
         title=title,
         style=Markup(style),
@@ -44,16 +47,22 @@ def render(
         case=case,
         answer=answer(case),
         cautions=cautions(case, comparison),
-        facts=_facts(case),
         scores=_scores(case),
-        arms=_arms(case),
-        charts=data,
+        peers=_peers(comparison),
+        charts=_charts(case, factors),
+        classes=_classes(case),
+        reliability=_reliability(case),
+        purposes=data["purposes"],
+        alike=case.judged is not None and case.purposes is None,
+        purpose=score_name(case.purpose, case.kind.is_multilabel),
+        why=list(why(case, factors)),
+        rows=data["rows"],
+        n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),
         versions=versions(),
-        plural=plural,
-        does=does(case.normalizer) if hasattr(case.normalizer, "family_") else "",
-        setting=setting_words(getattr(case.normalizer, "best_params_", {})),
         shift=str(getattr(case.normalizer, "shift_", "")),
+        plural=plural,
+        percent=percent,
     )
 
 
@@ -85,74 +94,92 @@ def _json(data: dict[str, Any]) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _facts(case: Case) -> dict[str, Any]:
-    """Counts that the text mentions."""
-    in_doubt = None
-    if case.threshold is not None:
-        in_doubt = int((case.ambiguity > case.threshold).sum())
-    return {
-        "n_rows": case.before.shape[0],
-        "n_classes": case.before.shape[1],
-        "n_decisions": int(case.ambiguity.size),
-        "n_doubt": in_doubt,
-        "share_doubt": None if in_doubt is None else in_doubt / max(1, case.ambiguity.size),
-        "n_changed": int(np.unique(case.explanation.row).size),
-        "n_entries": len(case.explanation),
-        **dict(zip(("noun", "class_noun", "classes_noun"), case.kind.nouns, strict=True)),
-    }
+class Line(NamedTuple):
+    """A line of a table of scores, with an interval that is drawn."""
+
+    name: str
+    figures: Figures
+    counts: tuple[int, int] | None = None
+
+    @property
+    def interval(self) -> list[float]:
+        """Change, low and high in per cent of the width; zero is in the middle."""
+        numbers = np.nan_to_num(self.figures.numbers, posinf=0, neginf=0)
+        return list(np.round(50 + 46 * numbers / (np.abs(numbers).max() or 1.0), 2).tolist())
 
 
-def _scores(case: Case) -> list[Any]:
+def _scores(case: Case) -> list[Line]:
     if case.evaluation is None:
         return []
-    shown = (case.evaluation.verdict, *case.evaluation.scores)
-    return [score_line(one) for one in shown]
+    shown = [score_line(one) for one in (case.evaluation.verdict, *case.evaluation.scores)]
+    return [Line(line.name, line) for line in shown]
 
 
-def _arms(case: Case) -> list[tuple[str, Any, str]]:
-    """The families that competed, and what became of each."""
-    names = {
-        "alternating": "Alternating normalization",
-        "bias": "Bias family: a temperature and class biases",
-        "matrix": "Matrix family: confusions of pairs of classes",
-    }
-    found = []
-    for name, verdict in getattr(case.normalizer, "families_", {}).items():
-        fate = "passes, but gains less" if verdict.adopted else verdict.reason_text
-        if name == case.normalizer.family_:
-            fate = "chosen"
-        found.append((names.get(name, name), score_line(verdict), fate))
-    calibration = getattr(case.normalizer, "calibration_", None)
-    if calibration is not None:
-        fate = "adopted" if calibration.adopted else calibration.reason_text
-        found.append(
-            (f"Calibration: {score_line(calibration).name}", score_line(calibration), fate)
-        )
-    return found
+def _peers(comparison: Comparison | None) -> list[Line]:
+    if comparison is None:
+        return []
+    rows = sorted(comparison, key=lambda row: -row.score)
+    return [
+        Line(row.method, typeset(comparison.figures(row)), (row.n_fixed, row.n_broken))
+        for row in rows
+    ]
+
+
+def _charts(case: Case, factors: np.ndarray | None) -> dict[str, list[bars.Bar]]:
+    """Bars of what changes, by pairs and by classes, and of what makes it change."""
+    found, names = {}, case.names
+    applied, truth = case.applied, None
+    if case.evaluation is not None and case.judged is not None:
+        truth = case.judged.truth
+    if len(case.explanation):
+        if not case.kind.is_multilabel:
+            found["flows"] = bars.flow_bars(measures.flows(applied.old, applied.new, truth), names)
+        changes = measures.class_changes(applied.old, applied.new, case.classes.size, truth)
+        found["changes"] = bars.change_bars(changes, names, case.kind.is_multilabel)
+    if hasattr(case.model, "matrix_") and case.judged is not None:
+        rows = case.judged
+        pairs = measures.confusions(rows.truth, rows.applied.old, rows.applied.new)
+        found["confusions"] = bars.confusion_bars(pairs, names)
+    if factors is not None:
+        found["factors"] = bars.factor_bars(factors, names)
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _classes(case: Case) -> list[tuple[str, ...]]:
+    """Every class in numbers: rows, and precision and recall before and after."""
+    if case.evaluation is None or case.judged is None:
+        return []
+    truth, (_, _, old, new) = case.judged
+    m = case.classes.size
+    # One column per class; of a row that is left to a person, none.
+    sides = [s if s.ndim == 2 else np.eye(m + 1, dtype=bool)[s][:, :m] for s in (truth, old, new)]
+    true, before, after = (np.asarray(side, dtype=bool) for side in sides)
+    n = true.sum(axis=0)
+    lines = []
+    for j in np.argsort(-n, kind="stable")[:MAX_CLASSES]:
+        cells = [f"{n[j]:,}"]
+        for side in (before, after):
+            named, hits = int(side[:, j].sum()), int((side & true)[:, j].sum())
+            cells += [f"{named:,}", percent(hits / n[j]) if n[j] else "–"]
+        lines.append((case.names[j], *cells))
+    return lines
+
+
+def _reliability(case: Case) -> list[tuple[str, measures.Reliability]]:
+    if case.evaluation is None or case.judged is None:
+        return []
+    sides = (("before", case.applied.before), ("after", case.applied.after))
+    return [(name, measures.reliability(p, case.judged.truth)) for name, p in sides]
 
 
 def _settings(case: Case) -> list[tuple[str, list[tuple[str, str]]]]:
     """Groups of names and values for the end of the page."""
-    groups = []
-    best = getattr(case.normalizer, "best_params_", None)
-    if best is not None:
-        adopted = case.tuned is None or case.tuned.adopted
-        groups.append(("Chosen" if adopted else "Best, not adopted", _pairs(best)))
-    fitted = {
-        name: getattr(case.inner, name)
-        for name in ("temperature_", "threshold_")
-        if np.ndim(getattr(case.inner, name, np.empty(1))) == 0
-    }
-    if fitted:
-        groups.append(("Fitted", _pairs(fitted)))
-    given = {
-        name: value
-        for name, value in case.normalizer.get_params(deep=False).items()
-        if name not in ("n_jobs", "verbose")
-    }
-    groups.append((type(case.normalizer).__name__, _pairs(given)))
-    return groups
-
-
-def _pairs(settings: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, value_words(value)) for name, value in settings.items()]
+    groups = [case.normalizer] if case.model is case.normalizer else [case.model, case.normalizer]
+    hidden = ("n_jobs", "verbose", "random_state")
+    return [
+        (
+            type(one).__name__,
+            [(k, value_words(v)) for k, v in one.get_params(deep=False).items() if k not in hidden],
+        )
+        for one in groups
+    ]

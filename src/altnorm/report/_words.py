@@ -1,15 +1,22 @@
-"""Numbers and verdicts in words."""
+"""The answer, and why, in words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from altnorm._base.words import Figures, plural
+import numpy as np
+
+from altnorm._base.words import Figures, percent, plural, score_name, setting_words
 from altnorm.adjuster.comparison import Comparison
+from altnorm.decisions.purpose import HALF
 from altnorm.evidence.sentences import remarks, rise_words, score_figures
-from altnorm.evidence.verdict import Verdict
-from altnorm.report._case import Case
+from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.families import Identity
+from altnorm.report._case import Case, is_alternating
+
+N_NAMED = 4  # classes that a sentence names
 
 
 @dataclass(frozen=True)
@@ -19,13 +26,22 @@ class Answer:
     tone: str
     headline: str
     sentence: str
-    shown: Figures | None
-    basis: str
-    verdict: Verdict | None
+    basis: str = ""
+    verdict: Verdict | None = None
+
+    @property
+    def shown(self) -> Figures | None:
+        """The numbers below the answer."""
+        return None if self.verdict is None else score_line(self.verdict)
+
+
+def score_line(verdict: Verdict) -> Figures:
+    """Return the numbers of a verdict with minus signs, and p-values that do not break."""
+    return typeset(score_figures(verdict))
 
 
 def typeset(figures: Figures) -> Figures:
-    """The same numbers with minus signs, and p-values that do not break."""
+    """The same numbers as a page shows them."""
     numbers = {
         name: getattr(figures, name).replace("-", "\u2212").replace("unknown", "\u2013")
         for name in ("before", "after", "change", "low", "high")
@@ -33,49 +49,119 @@ def typeset(figures: Figures) -> Figures:
     return replace(figures, **numbers, p_value=figures.p_value.replace(" ", "\u00a0"))
 
 
-def score_line(verdict: Verdict) -> Figures:
-    """Return the numbers of a verdict as the page shows them."""
-    return typeset(score_figures(verdict))
-
-
 def answer(case: Case) -> Answer:
     """Say whether to use the model, in a headline and a sentence."""
     tuned, tested = case.tuned, case.tested
     if tuned is not None and not tuned.adopted:
-        return _no_evidence(tuned, getattr(case.normalizer, "calibration_", None))
-    if tested is None and tuned is None:
-        return Answer(
-            "open",
-            "Open: there are no labels.",
-            "The page shows what the adjustment changes. Whether that is better, only labels can "
-            "tell.",
-            None,
-            "",
-            None,
-        )
-    if tested is None and tuned is not None:
-        line = score_line(tuned)
-        unconfirmed = (
-            "A test set would confirm it."
-            if case.seen
-            else "These predictions have no labels, so nothing here can confirm it."
-        )
+        return _not_adopted(tuned, getattr(case.normalizer, "calibration_", None))
+    if tested is not None:
+        return _tested(tuned, tested)
+    if tuned is not None:
+        return _only_tuned(case, tuned)
+    return Answer(
+        "open",
+        "Open: there are no labels.",
+        "The page shows what the adjustment changes. Whether that is better, only labels can tell.",
+    )
+
+
+def _only_tuned(case: Case, tuned: Verdict) -> Answer:
+    n_rows = plural(tuned.n_rows, "validation row")
+    unconfirmed = (
+        "A test set would confirm it."
+        if case.seen
+        else "These predictions have no labels, so nothing here can confirm it."
+    )
+    sentence = f"{_rise(tuned)} on {n_rows}, each judged by a fit without it. {unconfirmed}"
+    basis = f"cross-fitted on {n_rows}"
+    price = _price(tuned)
+    if price:
+        return Answer("care", price, sentence, basis, tuned)
+    headline = "Yes, as far as validation tells."
+    return Answer("yes", headline, sentence + _more(tuned), basis, tuned)
+
+
+def _tested(tuned: Verdict | None, tested: Verdict) -> Answer:
+    line, basis = score_line(tested), f"on {plural(tested.n_rows, 'test row')}"
+    expected = ""
+    if tuned is not None:
+        expected = f" Cross-validation estimated {score_line(tuned).change_and_unit}."
+    sentence = f"{_rise(tested)} {basis}.{expected}"
+    if tested.adopted:
+        price = _price(tested, tuned)
+        if price:
+            return Answer("care", price, sentence, basis, tested)
+        headline = "Yes. Use it." if tuned is not None else "Yes, on these data."
+        return Answer("yes", headline, sentence, basis, tested)
+    if tested.ci_high < 0:
+        sentence += " Check whether these rows come from the same source as the validation rows."
+        return Answer("no", "No. It does harm here.", sentence, basis, tested)
+    if not tested.n_changed and tested.reason == "identical":
+        sentence = f"No decision among {plural(tested.n_rows, 'test row')} changes.{expected}"
+    else:
         sentence = (
-            f"{_rise(tuned)} on validation rows that had no part in choosing the settings. "
-            f"{unconfirmed}{_remarks(tuned)}"
+            f"{_rise(tested)} {basis}: within what chance explains ({line.p_value}).{expected}"
         )
-        basis = f"cross-fitted on {plural(tuned.n_rows, 'validation row')}"
-        return Answer("yes", "Yes, as far as validation tells.", sentence, line, basis, tuned)
-    assert tested is not None
-    return _with_labels(tuned, tested)
+    return Answer("care", "Not settled by these data.", sentence, basis, tested)
+
+
+def _price(verdict: Verdict, tuned: Verdict | None = None) -> str:
+    """A headline for a gain that has a serious caution, here or on validation; else empty."""
+    sides = [(verdict, "")] + ([] if tuned is None else [(tuned, "on the validation rows ")])
+    for side, where in sides:
+        for caution in side.cautions:
+            if caution.serious:
+                line = score_line(verdict)
+                return (
+                    f"{_capital(line.name)} {line.change_and_unit}, but {where}{_clause(caution)}."
+                )
+    return ""
+
+
+def _clause(caution: Caution) -> str:
+    """The first part of a caution, as it stands within a sentence."""
+    # The name of a class may hold a full stop.
+    end = "; scoring=" if caution.code == "other_purpose" else ". "
+    first = caution.text.split(end)[0].rstrip(".")
+    return first[0].lower() + first[1:]
+
+
+def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
+    line, n_rows = score_line(tuned), plural(tuned.n_rows, "validation row")
+    if tuned.reason == "suspect_input":
+        serious = " ".join(c.text for c in tuned.cautions if c.serious)
+        return Answer("no", "No. The input is probably wrong.", f"{serious} Nothing was learnt.")
+    why = {
+        "identical": "no decision changed",
+        "no_gain": f"{line.name} did not improve ({line.before} to {line.after})",
+        "not_significant": f"the gain in {line.name} ({line.change_and_unit}) could be chance "
+        f"({line.p_value})",
+    }.get(tuned.reason, tuned.reason_text)
+    tried = f"Tried on {n_rows}, {why}. "
+    if calibration is not None and calibration.adopted and calibration.ci_low > 0:
+        sentence = (
+            f"{tried}So no decision changes. The probabilities are calibrated: "
+            f"{rise_words(calibration)}, cross-fitted."
+        )
+        headline = "For its probabilities, not for its decisions."
+        return Answer("care", headline, sentence, f"cross-fitted on {n_rows}", calibration)
+    rest = "the model changes nothing: every prediction stays as it is."
+    if calibration is not None and calibration.adopted:
+        rest = "no decision changes, and the temperature that is applied makes no clear difference."
+    basis = f"the best candidate, cross-fitted on {n_rows}"
+    return Answer("no", "No. Leave the predictions alone.", f"{tried}So {rest}", basis, tuned)
 
 
 def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     """What the reader should know before using the answer, each in a sentence."""
-    tested, tuned = (v.cautions if v is not None else () for v in (case.tested, case.tuned))
+    found = [_alternative(case, comparison), _other_scores(case)]
+    tested = () if case.tested is None else case.tested.cautions
+    found += [c.text for c in tested]
+    told = {c.code for c in tested}
     about = "" if case.tested is None else "About the validation rows: "
-    found = [c.text for c in tested] + [about + c.text for c in tuned]
-    return [text for text in (_alternative(case, comparison), _other_scores(case), *found) if text]
+    if case.tuned is not None and case.tuned.reason != "suspect_input":
+        found += [about + c.text for c in case.tuned.cautions if c.code not in told]
+    return [text for text in found if text]
 
 
 def _alternative(case: Case, comparison: Comparison | None) -> str:
@@ -89,84 +175,95 @@ def _other_scores(case: Case) -> str:
     """Say which scores get worse although the one that was asked for improves."""
     if case.evaluation is None or not case.evaluation.verdict.adopted:
         return ""
-    worse = [one for one in case.evaluation.scores if one.ci_high < 0]
-    if not worse:
-        return ""
-    lines = [score_line(one) for one in worse]
+    lines = [score_line(one) for one in case.evaluation.scores if one.ci_high < 0]
+    # What a serious caution says of balanced accuracy need not be said twice.
+    told = any(c.code == "other_purpose" for c in case.evaluation.verdict.cautions)
+    lines = [line for line in lines if not (told and line.name == "balanced accuracy")]
     changes = " and ".join(
         f"{line.name} {'rises' if line.lower else 'falls'} from {line.before} to {line.after}"
         for line in lines
     )
-    if all(line.lower for line in lines):
-        return (
-            f"Use its decisions rather than its probabilities: {changes}. Calibrate afterwards if "
-            "the probabilities matter to you."
+    return f"Not everything improves: {changes}. Decide which score matters to you." * bool(lines)
+
+
+def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
+    """Say what the model does, sentence by sentence; of what was chosen alone."""
+    yield from _why_proba(case)
+    yield from _why_decision(case)
+    if factors is not None:
+        names, order = case.names, np.argsort(-factors, kind="stable")
+        raised = [names[j] for j in order if factors[j] > 1]
+        lowered = [names[j] for j in order[::-1] if factors[j] < 1]
+        if raised:
+            yield f"Favoured: {listed(raised)}."
+        if lowered:
+            yield f"Held back: {listed(lowered)}."
+
+
+def _why_proba(case: Case) -> Iterator[str]:
+    model, temperature = case.model, float(getattr(case.normalizer, "temperature_", 1.0))
+    if is_alternating(case):
+        in_doubt = case.kind.in_doubt(case.applied.before, model.threshold, k_max=model.k_max)
+        yield (
+            f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "
+            "are adjusted together with rows seen before, so that classes are used as often as "
+            f"they occur ({setting_words(model.get_params())})."
         )
-    return f"Not everything improves: {changes}. Decide which score matters to you."
-
-
-def _with_labels(tuned: Verdict | None, tested: Verdict) -> Answer:
-    line = score_line(tested)
-    basis = f"on {plural(tested.n_rows, 'test row')}"
-    promised = ""
-    if tuned is not None:
-        expected = score_line(tuned)
-        promised = (
-            f" Tuning had promised {expected.change} {expected.unit}".rstrip() + ", cross-fitted."
+    elif hasattr(model, "matrix_"):
+        yield (
+            "The score of a class may depend on the probabilities of all others, as learnt from "
+            "labels under a penalty: classes that are mistaken for each other are told apart."
         )
-    if tested.adopted:
-        tone, headline = "yes", "Yes. Use it." if tuned is not None else "Yes, on these data."
-        sentence = f"{_rise(tested)} {basis}.{promised}{_remarks(tested)}"
-    elif tested.ci_high < 0:
-        tone, headline = "no", "No. It does harm here."
-        sentence = (
-            f"{_rise(tested)} {basis}.{promised} Check whether these rows come from the same "
-            "source as the validation rows."
+    elif hasattr(model, "bias_"):
+        yield (
+            f"Each {case.kind.nouns[1]} is multiplied by a factor of its own, learnt from labels "
+            "under a penalty."
         )
-    else:
-        tone, headline = "care", "Not settled by these data."
-        if not tested.n_changed:
-            sentence = f"No decision among {plural(tested.n_rows, 'test row')} changes.{promised}"
-        else:
-            sentence = (
-                f"{_rise(tested)} {basis}: within what chance explains ({line.p_value}).{promised}"
-            )
-    return Answer(tone, headline, sentence, line, basis, tested)
+    elif not isinstance(model, Identity):
+        yield f"Every row is adjusted by {type(model).__name__}."
+    elif temperature == 1:
+        yield "The model returns every probability as it is."
+    if temperature != 1:
+        less = "less" if temperature > 1 else "more"
+        yield (
+            f"Probabilities are made {less} sure by one temperature, {temperature:.2f}, which "
+            "changes no order."
+        )
 
 
-def _no_evidence(tuned: Verdict, calibration: Verdict | None) -> Answer:
-    line = score_line(tuned)
-    why = {
-        "identical": "no setting changed a decision",
-        "no_gain": f"{line.name} did not improve ({line.before} to {line.after})",
-    }.get(
-        tuned.reason,
-        f"the gain in {line.name} ({line.change} {line.unit}) could be chance ({line.p_value}, "
-        f"and {tuned.significance:g} is the limit)",
-    )
-    tried = f"Tried on {plural(tuned.n_rows, 'validation row')}, {why}. "
-    basis = f"the best candidate, cross-fitted on {plural(tuned.n_rows, 'validation row')}"
-    if calibration is None or not calibration.adopted:
-        sentence = f"{tried}So the model changes nothing: every prediction stays as it is."
-        return Answer("no", "No. Leave the predictions alone.", sentence, line, basis, tuned)
-    sentence = (
-        f"{tried}So no decision changes. The probabilities are calibrated, because that helps: "
-        f"{rise_words(calibration)}, cross-fitted."
-    )
-    shown = score_line(calibration)
-    basis = f"cross-fitted on {plural(calibration.n_rows, 'validation row')}"
-    headline = "For its probabilities, not for its decisions."
-    return Answer("care", headline, sentence, shown, basis, calibration)
+def _why_decision(case: Case) -> Iterator[str]:
+    decision = getattr(case.normalizer, "decision_", None)
+    if decision is None or decision.is_argmax:
+        return
+    if decision.kind == "costs":
+        yield "The decision is the one of least expected cost, not the most probable class."
+    elif decision.kind == "weights":
+        name = score_name(case.purpose)
+        yield f"For {name}, the decision is the class of largest weighted probability."
+    elif (decision.values != decision.values[0]).any():
+        low, high = decision.values.min(), decision.values.max()
+        yield f"A label is given above its own threshold, between {low:.2f} and {high:.2f}."
+    elif decision.values[0] != HALF:
+        yield f"A label is given where its probability exceeds {decision.values[0]:.2f}."
 
 
-def _remarks(verdict: Verdict) -> str:
-    """Further sentences, where interval and decision seem to disagree."""
-    return "".join(f" {text[0].upper()}{text[1:]}." for text in remarks(verdict))
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = len(names) - N_NAMED
+    return ", ".join(names[:N_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _more(verdict: Verdict) -> str:
+    """Further sentences: what the evidence is."""
+    return "".join(f" {_capital(text)}." for text in remarks(verdict))
 
 
 def _rise(verdict: Verdict) -> str:
-    words = rise_words(verdict)
-    return words[0].upper() + words[1:]
+    return _capital(rise_words(verdict))
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def value_words(value: Any) -> str:

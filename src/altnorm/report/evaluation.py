@@ -3,48 +3,81 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.seen_rows import share_seen
 from altnorm._base.words import percent
+from altnorm.decisions import Purpose, resolve_purpose
+from altnorm.decisions.weights import balancing_weights
+from altnorm.evidence.cautions import Labelled, hurt_classes
+from altnorm.evidence.metrics import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
 from altnorm.method.estimator import read_before
 from altnorm.method.explanation import ChangedRow, Explanation
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import LabelKind, kind_of
+from altnorm.report.measures import reliability
 
-_MANY_SEEN = 0.2  # share of the rows
+MANY_SEEN = 0.2  # share of the rows
+
+SCORES = {
+    False: ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss"),
+    True: ("f1_micro", "f1_macro", "accuracy", "neg_log_loss"),
+}
+"""What is told beside the score that was asked for, with one class and with several labels."""
+
+
+class Applied(NamedTuple):
+    """Probabilities and decisions before and after an adjustment."""
+
+    before: np.ndarray  # (n, m)
+    after: np.ndarray  # (n, m)
+    old: np.ndarray  # (n,) columns, or (n, m) 0 and 1: what `before` says by itself
+    new: np.ndarray  # likewise; m for a row that is left to a person
+
+    def explain(self, normalizer: Any, classes: np.ndarray) -> Explanation:
+        """Say which decisions changed, and why; `classes` are names."""
+        kind = kind_of(normalizer)
+        ambiguity = kind.ambiguity(self.before, k_max=getattr(normalizer, "k_max", 10))
+        return Explanation.from_decisions(
+            (self.before, self.after), (self.old, self.new), ambiguity, classes
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a normalizer does to labelled predictions.
+    """What a fitted transformer does to labelled predictions.
 
     Attributes
     ----------
     verdict : Verdict
         The comparison by the score that was asked for.
     scores : list of Verdict
-        The same by other common scores.
+        The same by other common scores, log loss among them.
+    calibration_error : tuple of float
+        Expected calibration error before and after.
     fixed, broken : ndarray of int
         Rows that went from wrong to right, and from right to wrong (multi-label: rows with fewer,
-        and with more, wrong label decisions).
+        and with more, wrong label decisions). A row that is left to a person is neither.
+    left : ndarray of int
+        Rows that are left to a person.
     explanation : Explanation
         Why each changed row changed.
-    before, after : ndarray of shape (n_samples, n_classes)
-        Probabilities; `after` as `transform` returns them, calibrated if the normalizer does that.
+    applied : Applied
+        Probabilities and decisions.
     """
 
     verdict: Verdict
     scores: list[Verdict]
+    calibration_error: tuple[float, float]
     fixed: np.ndarray
     broken: np.ndarray
+    left: np.ndarray
     explanation: Explanation
-    before: np.ndarray
-    after: np.ndarray
+    applied: Applied
 
     def changed(self, rows: np.ndarray) -> list[ChangedRow]:
         """Return the explanations of some rows, in the order of the file."""
@@ -52,38 +85,31 @@ class Evaluation:
         return [self.explanation[int(i)] for i in entries]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: verdict, scores, rows fixed and broken."""
+        """Return what JSON can hold: verdict, scores, rows fixed, broken and left."""
         return {
             "verdict": self.verdict.to_dict(),
             "scores": [score.to_dict() for score in self.scores],
-            "fixed": self.fixed.tolist(),
-            "broken": self.broken.tolist(),
+            "calibration_error": list(self.calibration_error),
+            **{name: getattr(self, name).tolist() for name in ("fixed", "broken", "left")},
         }
 
 
 def evaluate(
-    normalizer: Any,
-    predictions: Predictions,
-    *,
-    scoring: Any = None,
-    significance: float = 0.05,
-    random_state: Any = 0,
+    normalizer: Any, predictions: Predictions, *, scoring: Any = None, significance: float = 0.05
 ) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
 
     Parameters
     ----------
     normalizer : Adjuster or any fitted transformer of altnorm
-        What to apply, with its calibration.
+        What to apply: decisions by its `predict`, probabilities by its `transform`.
     predictions : Predictions
-        Columns in the order of ``normalizer.classes_``, with labels.
+        Columns in the order of ``normalizer.classes_``, every row with a label.
     scoring : str, callable or Score, optional
-        See :func:`altnorm.evidence.metrics.resolve_scoring`. None is the score that the normalizer
-        was tuned for, or else accuracy (micro-F1 for multi-label problems).
+        See :func:`altnorm.evidence.metrics.resolve_scoring`. None is the purpose of the normalizer,
+        or else accuracy (micro-F1 for multi-label problems).
     significance : float, default=0.05
         As for :func:`altnorm.evidence.verdict.compare_predictions`.
-    random_state : int, RandomState or None, default=0
-        Source of the resamples.
 
     Returns
     -------
@@ -99,42 +125,98 @@ def evaluate(
     >>> evaluate(normalizer, demo.test).verdict.adopted
     True
     """
-    kind, codes = kind_of(normalizer), predictions.codes
     check_kind(predictions, normalizer)
-    before, after = before_and_after(normalizer, predictions.proba)
-    options: dict[str, Any] = {"significance": significance, "random_state": random_state}
-    asked = scoring if scoring is not None else tuned_for(normalizer)
-    # The score that was asked for decides; the others are told beside it, each on its own.
-    verdict = compare_predictions(codes, before, after, scoring=asked, **options)
-    verdict = verdict.with_cautions(seen_before(normalizer, before))
-    scores = [
-        compare_predictions(codes, before, after, scoring=name, **options)
-        for name in kind.scores
-        if name != verdict.scoring
+    truth, applied = predictions.codes, apply(normalizer, predictions.proba)
+    purpose = purpose_of(normalizer, scoring)
+    score = purpose.score
+    verdict = _compare(truth, applied, score, significance)
+    cautions = seen_before(normalizer, applied.before)
+    classes = class_names(normalizer, predictions)
+    cautions += _hurt(purpose, applied, truth, classes)
+    left = np.flatnonzero(_is_left(applied, applied.new))
+    # With rows left to a person, what other scores would count is not defined.
+    names = ("neg_log_loss",) if left.size else SCORES[purpose.kind.is_multilabel]
+    others = [
+        _compare(truth, applied, resolve_scoring(name, purpose.kind.is_multilabel), significance)
+        for name in names
+        if name != score.name
     ]
-    wrong = [_n_wrong(codes, kind.decide(proba)) for proba in (before, after)]
-    fixed, broken = np.flatnonzero(wrong[1] < wrong[0]), np.flatnonzero(wrong[1] > wrong[0])
-    explanation = explain_change(normalizer, before, after)
-    return Evaluation(verdict, scores, fixed, broken, explanation, before, after)
+    errors = [reliability(p, truth).error for p in (applied.before, applied.after)]
+    wrong = [_n_wrong(truth, decided) for decided in (applied.old, applied.new)]
+    kept = ~_is_left(applied, applied.new)
+    return Evaluation(
+        verdict.with_cautions(cautions),
+        others,
+        (errors[0], errors[1]),
+        np.flatnonzero((wrong[1] < wrong[0]) & kept),
+        np.flatnonzero((wrong[1] > wrong[0]) & kept),
+        left,
+        applied.explain(normalizer, classes),
+        applied,
+    )
+
+
+def apply(normalizer: Any, proba: Any) -> Applied:
+    """Apply a fitted transformer to what its `transform` takes."""
+    kind, before = kind_of(normalizer), read_before(normalizer, proba)
+    after = np.asarray(normalizer.transform(proba))
+    new = _codes(np.asarray(normalizer.predict(proba)), kind, normalizer.classes_)
+    return Applied(before, after, kind.decide(before), new)
+
+
+def class_names(normalizer: Any, predictions: Predictions) -> np.ndarray:
+    """Return the names of the classes: the model's or, where it has only numbers, the file's."""
+    own = np.asarray(normalizer.classes_)
+    if own.dtype.kind in "iu" and np.array_equal(own, np.arange(own.size)):
+        return np.asarray(predictions.classes)
+    return own
+
+
+def _codes(labels: np.ndarray, kind: LabelKind, classes: np.ndarray) -> np.ndarray:
+    """Columns of predicted labels; None, a row that is left to a person, is the one past them."""
+    if labels.dtype != object or kind.is_multilabel:
+        return kind.encode(labels, classes)
+    position = {name: j for j, name in enumerate([*classes.tolist(), None])}
+    return np.array([position[label] for label in labels.tolist()])
+
+
+def purpose_of(normalizer: Any, scoring: Any = None) -> Purpose:
+    """Return what decisions are judged by: as asked, as tuned for, or as usual."""
+    kind, classes = kind_of(normalizer), np.asarray(normalizer.classes_)
+    if scoring is None:
+        own = getattr(normalizer, "scoring", None), getattr(normalizer, "costs", None)
+        return resolve_purpose(*own, kind, classes)
+    return resolve_purpose(scoring, None, kind, classes)
+
+
+def _compare(truth: np.ndarray, applied: Applied, score: Any, significance: float) -> Verdict:
+    sides = (applied.before, applied.after) if score.needs == "proba" else applied[2:]
+    return compare_predictions(truth, *sides, scoring=score, significance=significance)
+
+
+def _is_left(applied: Applied, decided: np.ndarray) -> np.ndarray:
+    """Which rows are left to a person."""
+    return (decided.reshape(len(decided), -1) == applied.before.shape[1]).any(axis=1)
+
+
+def _hurt(
+    purpose: Purpose, applied: Applied, truth: np.ndarray, classes: np.ndarray
+) -> tuple[Caution, ...]:
+    """Whether a class is given up, or balanced accuracy falls, for another purpose."""
+    aims_elsewhere = purpose.costs is not None or purpose.score.name == "balanced_accuracy"
+    if purpose.kind.is_multilabel or aims_elsewhere:
+        return ()
+    weight = np.ones(len(truth))
+    balanced = applied.after * balancing_weights(truth, weight, classes.size)
+    rows = Labelled(applied.before, truth, weight, classes)
+    found = hurt_classes(rows, applied.old, applied.new, balanced.argmax(axis=1))
+    return () if found is None else (found,)
 
 
 def seen_before(normalizer: Any, proba: np.ndarray) -> tuple[Caution, ...]:
-    """Return a caution if a normalizer was tuned on these rows, or on many of them.
-
-    Parameters
-    ----------
-    normalizer : fitted transformer
-        Whose tuned estimators remember a sketch of their validation rows.
-    proba : ndarray of shape (n_samples, n_classes)
-        Probabilities.
-
-    Returns
-    -------
-    tuple of Caution
-        One or none.
-    """
+    """Return a caution if a normalizer was tuned on these rows, or on many of them."""
     share = share_seen(getattr(normalizer, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
-    if share < _MANY_SEEN:
+    if share < MANY_SEEN:
         return ()
     those = (
         "These are the rows"
@@ -145,30 +227,12 @@ def seen_before(normalizer: Any, proba: np.ndarray) -> tuple[Caution, ...]:
         f"{those} that the model was tuned on, so the result is too good. Judge it on rows that it "
         "has not seen; the verdict of tuning is cross-fitted and allows for this."
     )
-    return (Caution("tuned_on_these_rows", text, share),)
+    return (Caution("tuned_on_these_rows", text, share, serious=True),)
 
 
-def explain_change(normalizer: Any, before: np.ndarray, after: np.ndarray) -> Explanation:
-    """Say which decisions of a fitted transformer changed, and why."""
-    kind = kind_of(normalizer)
-    ambiguity = kind.ambiguity(before, k_max=getattr(normalizer, "k_max", 10))
-    return Explanation.from_predictions(before, after, ambiguity, normalizer.classes_, kind.decide)
-
-
-def before_and_after(normalizer: Any, proba: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities before and after a fitted transformer, given what its `transform` takes."""
-    return read_before(normalizer, proba), np.asarray(normalizer.transform(proba))
-
-
-def tuned_for(normalizer: Any) -> str:
-    """Return the name of the score that a normalizer was tuned for, or a usual one."""
-    verdict = getattr(normalizer, "verdict_", None)
-    return kind_of(normalizer).scores[0] if verdict is None else str(verdict.scoring)
-
-
-def _n_wrong(codes: np.ndarray, decided: np.ndarray) -> np.ndarray:
+def _n_wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     """Number of wrong decisions in each row."""
-    return np.count_nonzero((decided != codes).reshape(len(codes), -1), axis=1)
+    return np.count_nonzero((decided != truth).reshape(len(truth), -1), axis=1)
 
 
 def check_kind(predictions: Predictions, normalizer: Any) -> None:

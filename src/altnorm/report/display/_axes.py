@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-BEFORE, AFTER, FIXED, BROKEN, INK = "#8b9098", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
-DEPTHS = ("#3f4fc0", "#8f2fb0", "#c23b7c", "#cf5f38", "#a87800")
+import numpy as np
 
+from altnorm.method.kinds import kind_of
+from altnorm.report.evaluation import Applied, apply
 
-def find_axes(ax: Any) -> Any:
-    """Return the axes given, or new ones, without the frame's top and right."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Displays need the extra `display`: pip install 'altnorm[display]'"
-        ) from error
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
+BEFORE, AFTER, FIXED, BROKEN, INK = "#868b93", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
 
 
 class Display:
@@ -47,3 +37,31 @@ class Display:
 
     def _draw(self, ax: Any) -> None:
         raise NotImplementedError
+
+
+def find_axes(ax: Any) -> Any:
+    """Return the axes given, or new ones, without the frame's top and right."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Displays need the extra `display`: pip install 'altnorm[display]'"
+        ) from error
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+class Labelled(NamedTuple):
+    """Labelled rows, and what a fitted transformer makes of them."""
+
+    truth: np.ndarray
+    applied: Applied
+
+
+def apply_labelled(normalizer: Any, proba: Any, y: Any) -> Labelled:
+    """Apply a fitted transformer to labelled rows."""
+    kind, applied = kind_of(normalizer), apply(normalizer, proba)
+    labels = kind.check_labels(y, applied.before.shape)
+    return Labelled(kind.encode(labels, normalizer.classes_), applied)

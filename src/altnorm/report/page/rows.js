@@ -1,22 +1,24 @@
 // The table of changed rows: search, sort, filter, and a reason for each.
 const PAGE = 20;
+const OUTCOMES = ['fixed', 'broken', 'still wrong', 'left to a person'];
 
 function changedRows() {
   const r = DATA.rows;
   const names = r.label ? ['no', 'yes'] : NAMES;
+  const person = NAMES.length - 1;
   return r.row.map((row, i) => {
-    const cells = Array.from({ length: r.top }, (_, k) => i * r.top + k)
-      .map((at) => ({ code: r.index[at], old: r.old[at], now: r.new[at] }));
-    const [from, to] = [r.before[i], r.after[i]].map((code) => cells.find((c) => c.code === code));
-    const truth = r.truth ? r.truth[i] : null;
+    const cells = r.index[i].map((code, k) => ({ code, old: r.old[i][k], now: r.new[i][k] }));
+    const [before, after, truth] = [r.before[i], r.after[i], r.truth ? r.truth[i] : null];
+    const left = !r.label && after === person;
     return {
-      id: i, row, from, to, truth, cells, names,
-      outcome: outcomeOf(truth, from.code, to.code),
-      ambiguity: r.ambiguity[i],
+      id: i, row, cells, names, truth, reason: r.reason[i],
+      from: cells.find((c) => c.code === before),
+      to: left ? null : cells.find((c) => c.code === after),
+      outcome: left ? OUTCOMES[3] : outcomeOf(truth, before, after),
       label: r.label ? NAMES[r.label[i]] : '',
       text: r.text ? r.text[i] : '',
-      fromName: names[from.code],
-      toName: names[to.code],
+      fromName: names[before],
+      toName: left ? OUTCOMES[3] : names[after],
       truthName: truth === null ? '' : names[truth],
     };
   });
@@ -24,55 +26,26 @@ function changedRows() {
 
 function outcomeOf(truth, before, after) {
   if (truth === null) return '';
-  if (truth === after) return 'fixed';
-  return truth === before ? 'broken' : 'still wrong';
+  if (truth === after) return OUTCOMES[0];
+  return truth === before ? OUTCOMES[1] : OUTCOMES[2];
 }
 
-// The sentence of altnorm's own explanation.
-function reason(one) {
-  const name = (text) => (one.label ? `${one.label}: ${text}` : text);
-  const move = (c) => `from ${c.old.toFixed(2)} to ${c.now.toFixed(2)}`;
-  return `Row ${one.row} (ambiguity ${one.ambiguity.toFixed(2)}): ${name(one.fromName)} goes ${
-    move(one.from)} and ${name(one.toName)} ${move(one.to)}, so ${name(one.toName)} leads.`;
-}
-
-// How often a class was predicted for each time that it occurs, if that is clearly not once.
-function useOf(code) {
-  const { predicted, occurs } = DATA.balance;
-  const ratio = predicted[code] / Math.max(occurs[code], 1);
-  const clear = Math.abs(predicted[code] - occurs[code]) > 2 * Math.sqrt(occurs[code] + 1);
-  if (!clear || (ratio > 0.87 && ratio < 1.15)) return null;
-  const often = ratio > 100 ? 'more than 100' : Number(ratio.toPrecision(2));
-  return { over: ratio > 1, text: `${NAMES[code]} was predicted ${often} times as often as it occurs` };
-}
-
-// What about the two classes explains the change.
-function cause(one) {
-  if (!DATA.balance || one.label) return '';
-  const [from, to] = [useOf(one.from.code), useOf(one.to.code)];
-  const said = [from?.over ? from.text : '', to && !to.over ? to.text : ''].filter(Boolean);
-  if (said.length) return `Among these rows ${said.join(', and ')}.`;
-  return 'Among these rows both classes were predicted about as often as they occur: it is this '
-    + 'row\u2019s probabilities that speak for the change, not the balance of the classes.';
-}
-
-// A name that may break after its parts.
-const soft = (name) => name.split(/(?<=[_/.-])/).flatMap((part) => [part, html('wbr')]).slice(0, -1);
 const withChance = (name, p) => [...soft(name), ' ', html('small', {}, p.toFixed(2))];
-const tag = (one) => html('span', { class: `tag ${one.outcome}` }, one.outcome);
+const tag = (one) =>
+  html('span', { class: `tag ${one.outcome.split(' ')[0]}` }, one.outcome);
 
 function rowColumns() {
   const column = (name, key, cell = key, kind = null) => ({ name, key, cell, kind });
-  const { text, label } = DATA.rows;
+  const { text, label, truth } = DATA.rows;
   return [
     column('Row', (o) => o.row, (o) => count(o.row), 'n'),
     text && column('Text', (o) => o.text, undefined, 'text'),
-    label && column('Label', (o) => o.label, undefined, 'class'),
+    label && column('Label', (o) => o.label, (o) => soft(o.label), 'class'),
     column('Before', (o) => o.fromName, (o) => withChance(o.fromName, o.from.old), 'class'),
-    column('After', (o) => o.toName, (o) => withChance(o.toName, o.to.now), 'class'),
-    DATA.labelled && !label && column('Truth', (o) => o.truthName, (o) => soft(o.truthName), 'class'),
-    DATA.labelled && column('Outcome', (o) => o.outcome, tag),
-    column('Ambiguity', (o) => o.ambiguity, (o) => o.ambiguity.toFixed(2), 'n'),
+    column('After', (o) => o.toName,
+      (o) => (o.to ? withChance(o.toName, o.to.now) : o.toName), 'class'),
+    truth && !label && column('Truth', (o) => o.truthName, (o) => soft(o.truthName), 'class'),
+    truth && column('Outcome', (o) => o.outcome, tag),
   ].filter(Boolean);
 }
 
@@ -94,23 +67,21 @@ function setUpRows() {
   const all = changedRows();
   const columns = rowColumns();
   const state = { query: '', outcome: '', by: null, down: false, page: 0, open: new Set() };
-  const render = () => drawTable(columns, visible(all, state), state, render);
   const change = (values) => {
     Object.assign(state, values);
-    render();
+    drawTable(columns, visible(all, state), state, change);
   };
   $('#search').addEventListener('input', (e) => change({ query: e.target.value, page: 0 }));
   $('#previous').addEventListener('click', () => change({ page: state.page - 1 }));
   $('#next').addEventListener('click', () => change({ page: state.page + 1 }));
   outcomeButtons(all, change);
-  render();
+  change({});
 }
 
 function outcomeButtons(all, change) {
   const box = $('#outcome');
   if (!box) return;
-  const kinds = ['', 'fixed', 'broken', 'still wrong']
-    .filter((kind) => !kind || all.some((o) => o.outcome === kind));
+  const kinds = ['', ...OUTCOMES.filter((kind) => all.some((o) => o.outcome === kind))];
   const buttons = kinds.map((kind) => html('button', {
     type: 'button',
     'aria-pressed': String(kind === ''),
@@ -122,13 +93,13 @@ function outcomeButtons(all, change) {
   box.append(...buttons);
 }
 
-function drawTable(columns, rows, state, render) {
+function drawTable(columns, rows, state, change) {
   const pages = Math.max(1, Math.ceil(rows.length / PAGE));
   state.page = clamp(state.page, 0, pages - 1);
   const focused = document.activeElement?.dataset;
-  $('#table thead').replaceChildren(tableHead(columns, state, render));
+  $('#table thead').replaceChildren(tableHead(columns, state, change));
   const part = rows.slice(state.page * PAGE, (state.page + 1) * PAGE);
-  $('#table tbody').replaceChildren(...part.flatMap((one) => tableRow(columns, one, state, render)));
+  $('#table tbody').replaceChildren(...part.flatMap((one) => tableRow(columns, one, state, change)));
   const { n, of } = DATA.rows;
   const sampled = n < of ? ` A random ${count(n)} of ${count(of)} changes are listed.` : '';
   $('#found').textContent = `${plural(rows.length, 'change', 'changes')}.${sampled}`;
@@ -140,19 +111,16 @@ function drawTable(columns, rows, state, render) {
   if (focused?.why) $(`[data-why="${focused.why}"]`)?.focus();
 }
 
-function tableHead(columns, state, render) {
+function tableHead(columns, state, change) {
   return html('tr', {}, columns.map((c) => {
     const order = state.down ? 'descending' : 'ascending';
-    const press = () => {
-      Object.assign(state, { down: state.by === c && !state.down, by: c, page: 0 });
-      render();
-    };
+    const press = () => change({ down: state.by === c && !state.down, by: c, page: 0 });
     return html('th', { scope: 'col', class: c.kind, 'aria-sort': state.by === c ? order : null },
       html('button', { type: 'button', 'data-sort': c.name, onclick: press }, c.name));
   }), html('th', { class: 'why', scope: 'col' }, html('span', { class: 'unseen' }, 'Reason')));
 }
 
-function tableRow(columns, one, state, render) {
+function tableRow(columns, one, state, change) {
   const open = state.open.has(one);
   const button = html('button', {
     type: 'button',
@@ -161,17 +129,18 @@ function tableRow(columns, one, state, render) {
     'data-why': one.id,
     onclick: () => {
       if (!state.open.delete(one)) state.open.add(one);
-      render();
+      change({});
     },
   }, open ? 'Close' : 'Why?');
   const cells = columns.map((c) =>
     html('td', { class: c.kind, 'data-label': c.name }, c.cell(one)));
   const line = html('tr', { class: open ? 'open' : null }, cells, html('td', { class: 'why' }, button));
   if (!open) return [line];
-  const entries = one.cells.map((c) =>
-    ({ name: one.names[c.code], old: c.old, now: c.now, truth: c.code === one.truth }));
-  const detail = html('td', { colspan: columns.length + 1 }, html('p', {}, reason(one)),
-    html('p', { class: 'note' }, cause(one)), bars(entries));
+  const bars = one.cells.map((c) => bar(
+    [c.code === one.truth ? html('b', { title: 'the truth' }, '✓ ') : null, ...soft(one.names[c.code])].filter(Boolean),
+    [['other', c.old, 45], ['after', c.now, 45, 55]], `${c.old.toFixed(2)} → ${c.now.toFixed(2)}`));
+  const detail = html('td', { colspan: columns.length + 1 }, html('p', {}, one.reason),
+    html('div', { class: 'bars' }, bars));
   return [line, html('tr', { class: 'detail' }, detail)];
 }
 

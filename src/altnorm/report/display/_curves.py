@@ -1,0 +1,206 @@
+"""Displays with curves: what another purpose costs, and calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.errors import InputError
+from altnorm._base.words import score_name
+from altnorm.decisions.weights import class_shares
+from altnorm.report.display._axes import AFTER, BEFORE, INK, Display, apply_labelled
+from altnorm.report.measures import (
+    Purposes,
+    Reliability,
+    label_thresholds,
+    purposes,
+    reliability,
+)
+
+
+class PurposeDisplay(Display):
+    r"""What decisions for another purpose would give, from the same probabilities.
+
+    With one class per row, accuracy and balanced accuracy of the decisions
+    :math:`\operatorname{argmax}_j p_j / q_j^s`, with `q` the class shares: s = 0 is for accuracy,
+    s = 1 for balanced accuracy. With several labels, micro- and macro-F1 at a threshold for all.
+
+    Parameters
+    ----------
+    purposes : Purposes
+        The scores, and the recall of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.report.display import PurposeDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.choice(3, p=[0.7, 0.2, 0.1], size=500)
+    >>> proba = np.exp(rng.normal(size=(500, 3)) + 1.5 * np.eye(3)[y]) * [0.7, 0.2, 0.1]
+    >>> proba /= proba.sum(axis=1, keepdims=True)
+    >>> display = PurposeDisplay.from_predictions(y, proba, shares=[0.7, 0.2, 0.1])
+    >>> accuracy, balanced = display.purposes.scores
+    >>> bool(accuracy[0] > accuracy[-1]), bool(balanced[0] < balanced[-1])
+    (True, True)
+    >>> display.plot().ax_.get_xlabel()
+    'from accuracy to balanced accuracy'
+    """
+
+    def __init__(self, purposes: Purposes) -> None:
+        self.purposes = purposes
+
+    @classmethod
+    def from_predictions(cls, y_true: Any, proba: Any, *, shares: Any = None) -> PurposeDisplay:
+        """Compute both scores at each position.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class codes 0 .. m-1, or a 0/1 matrix.
+        proba : array-like of shape (n_samples, n_classes)
+            Calibrated probabilities of rows that had no part in their fit.
+        shares : array-like of shape (n_classes,), optional
+            Class shares; None takes those of `y_true`.
+
+        Returns
+        -------
+        PurposeDisplay
+            Not yet drawn.
+        """
+        truth, p = np.asarray(y_true), np.asarray(proba)
+        if truth.ndim == 2:
+            return cls(label_thresholds(p, truth, (p > 0.5).astype(np.int8)))
+        m = p.shape[1]
+        q = class_shares(truth, np.ones(truth.size), m) if shares is None else np.asarray(shares)
+        if q.shape != (m,) or not (q > 0).all():
+            raise InputError(
+                f"`shares` must be {m} positive numbers, one per class",
+                f"they are {q}",
+                "Pass the share of each class among the validation labels.",
+                code="parameter",
+            )
+        return cls(purposes(p, truth, q, p.argmax(axis=1)))
+
+    @classmethod
+    def from_estimator(
+        cls, normalizer: Any, proba: Any, y: Any, *, shares: Any = None
+    ) -> PurposeDisplay:
+        """Compute both scores for the probabilities of a fitted transformer.
+
+        Parameters
+        ----------
+        normalizer : Adjuster or another fitted transformer of altnorm
+            What makes the probabilities.
+        proba : array-like of shape (n_samples, n_classes)
+            What its `transform` takes, of rows that it was not fitted on.
+        y : array-like
+            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+        shares : array-like of shape (n_classes,), optional
+            As for `from_predictions`.
+
+        Returns
+        -------
+        PurposeDisplay
+            Not yet drawn.
+        """
+        truth, applied = apply_labelled(normalizer, proba, y)
+        return cls.from_predictions(truth, applied.after, shares=shares)
+
+    def _draw(self, ax: Any) -> None:
+        found = self.purposes
+        for name, values, colour in zip(found.names, found.scores, (AFTER, BEFORE), strict=True):
+            ax.plot(found.positions, values, color=colour, label=score_name(name))
+        between = found.names[0] == "accuracy"
+        ax.set_xlabel("from accuracy to balanced accuracy" if between else "threshold")
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        ax.legend(frameon=False)
+
+
+class ReliabilityDisplay(Display):
+    """Confidence against the share that is right, before and after an adjustment.
+
+    Parameters
+    ----------
+    before : Reliability
+        Without the adjustment.
+    after : Reliability, optional
+        With it.
+
+    Examples
+    --------
+    >>> from altnorm import load_demo
+    >>> from altnorm.report.display import ReliabilityDisplay
+    >>> test = load_demo().test
+    >>> display = ReliabilityDisplay.from_predictions(test.codes, test.proba)
+    >>> round(display.before.error, 2)
+    0.03
+    >>> display.plot().ax_.get_xlabel()
+    'confidence'
+    """
+
+    def __init__(self, before: Reliability, after: Reliability | None = None) -> None:
+        self.before = before
+        self.after = after
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, before: Any, after: Any = None, *, n_bins: int = 12
+    ) -> ReliabilityDisplay:
+        """Compute bins of equally many predictions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Class codes 0 .. m-1, or a 0/1 matrix.
+        before, after : array-like of shape (n_samples, n_classes)
+            Probabilities.
+        n_bins : int, default=12
+            Number of bins.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Not yet drawn.
+        """
+        truth = np.asarray(y_true)
+        first = reliability(np.asarray(before), truth, n_bins=n_bins)
+        if after is None:
+            return cls(first)
+        return cls(first, reliability(np.asarray(after), truth, n_bins=n_bins))
+
+    @classmethod
+    def from_estimator(
+        cls, normalizer: Any, proba: Any, y: Any, *, n_bins: int = 12
+    ) -> ReliabilityDisplay:
+        """Compute both sides of a fitted transformer.
+
+        Parameters
+        ----------
+        normalizer : Adjuster or another fitted transformer of altnorm
+            What to apply.
+        proba : array-like of shape (n_samples, n_classes)
+            What the normalizer's `transform` takes.
+        y : array-like
+            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+        n_bins : int, default=12
+            Number of bins.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Not yet drawn.
+        """
+        truth, applied = apply_labelled(normalizer, proba, y)
+        return cls.from_predictions(truth, applied.before, applied.after, n_bins=n_bins)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)
+        for side, name, colour in ((self.before, "before", BEFORE), (self.after, "after", AFTER)):
+            if side is not None:
+                label = f"{name}, error {side.error:.3f}"
+                ax.plot(side.confidence, side.right, "o-", color=colour, label=label)
+        ax.set(
+            xlabel="confidence", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
+        )
+        ax.legend(frameon=False)

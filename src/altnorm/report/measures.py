@@ -1,0 +1,267 @@
+"""What the figures show, as numbers: computed here once, drawn by the displays and the report.
+
+Decisions are class codes (n,), the number of classes for a row that is left to a person; or 0/1
+matrices (n, m) in multi-label problems.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logit
+
+from altnorm.evidence.metrics import resolve_scoring
+from altnorm.families import Identity
+from altnorm.method.kinds import kind_of
+
+POSITIONS = np.linspace(0, 1, 21)
+"""Exponents of the class shares, from accuracy (0) to balanced accuracy (1)."""
+
+THRESHOLDS = np.linspace(0.05, 0.95, 19)
+"""Thresholds for all labels of a row."""
+
+
+class ClassChanges(NamedTuple):
+    """Changed decisions by class, each of shape (m,)."""
+
+    gained: np.ndarray  # rows that came to the class
+    lost: np.ndarray  # rows that left it
+    fixed: np.ndarray | None = None  # rows of the class that became right
+    broken: np.ndarray | None = None  # and wrong
+
+
+class Flows(NamedTuple):
+    """Rows that moved from one class to another, largest flow first."""
+
+    source: np.ndarray
+    target: np.ndarray
+    n_rows: np.ndarray
+    fixed: np.ndarray | None = None  # how many of them became right
+    broken: np.ndarray | None = None  # and wrong
+
+
+class Confusions(NamedTuple):
+    """Rows of one class that were taken for another, most repaired first."""
+
+    truth: np.ndarray
+    taken_for: np.ndarray
+    before: np.ndarray  # rows of the one that are decided to be the other
+    after: np.ndarray
+    fixed: np.ndarray  # how many of those before became right
+
+
+class Reliability(NamedTuple):
+    """Mean confidence against the share that is right, in bins of equally many predictions."""
+
+    confidence: np.ndarray
+    right: np.ndarray
+    n_rows: np.ndarray
+    error: float  # expected calibration error: mean distance of the two, weighted by the counts
+
+
+class Purposes(NamedTuple):
+    """What decision rules give, from one purpose to another."""
+
+    positions: np.ndarray  # (k,) exponents of the class shares, or thresholds
+    names: tuple[str, str]  # of the two scores
+    scores: np.ndarray  # (2, k)
+    changed: np.ndarray  # (k,) decisions that differ from those before
+    recall: np.ndarray  # (k, m) share of each class that is recognised; NaN without rows
+    scores_before: np.ndarray  # (2,)
+    recall_before: np.ndarray  # (m,)
+    n_true: np.ndarray  # (m,) rows of each class
+
+    @property
+    def spread(self) -> np.ndarray:
+        """How much the recall of each class depends on the position, (m,)."""
+        return np.asarray(np.ptp(np.nan_to_num(self.recall), axis=0))
+
+
+def class_changes(
+    old: np.ndarray, new: np.ndarray, m: int, truth: np.ndarray | None = None
+) -> ClassChanges:
+    """Count changed decisions by class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.report.measures import class_changes
+    >>> changes = class_changes(np.array([0, 0, 1]), np.array([1, 0, 0]), 2, np.array([1, 0, 1]))
+    >>> changes.fixed, changes.broken
+    (array([0, 1]), array([0, 1]))
+    """
+    if old.ndim == 2:
+        return _label_changes(old > 0, new > 0, truth)
+    moved = old != new
+    gained, lost = (np.bincount(c[moved], minlength=m)[:m] for c in (new, old))
+    if truth is None:
+        return ClassChanges(gained, lost)
+    moved &= new < m  # a row that is left to a person is neither right nor wrong
+    fixed, broken = (np.bincount(truth[moved & (c == truth)], minlength=m) for c in (new, old))
+    return ClassChanges(gained, lost, fixed, broken)
+
+
+def _label_changes(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None) -> ClassChanges:
+    gained, lost = (new & ~old).sum(axis=0), (old & ~new).sum(axis=0)
+    if truth is None:
+        return ClassChanges(gained, lost)
+    fixed, broken = (((old != new) & (side == (truth > 0))).sum(axis=0) for side in (new, old))
+    return ClassChanges(gained, lost, fixed, broken)
+
+
+def flows(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None = None) -> Flows:
+    """Count the rows that moved between each two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.report.measures import flows
+    >>> found = flows(np.array([0, 0, 1]), np.array([1, 1, 1]), np.array([1, 0, 1]))
+    >>> found.n_rows, found.fixed, found.broken
+    (array([2]), array([1]), array([1]))
+    """
+    moved = np.flatnonzero(old != new)
+    pairs, inverse = np.unique(np.stack([old[moved], new[moved]]), axis=1, return_inverse=True)
+    inverse, n = inverse.reshape(-1), pairs.shape[1]
+    count = np.bincount(inverse, minlength=n)
+    order = np.argsort(-count, kind="stable")  # equal flows stay put: the same page each time
+    source, target = pairs[:, order]
+    if truth is None:
+        return Flows(source, target, count[order])
+    fixed, broken = (
+        np.bincount(inverse, weights=side[moved] == truth[moved], minlength=n).astype(int)[order]
+        for side in (new, old)
+    )
+    return Flows(source, target, count[order], fixed, broken)
+
+
+def confusions(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> Confusions:
+    """Count the rows of each class that were taken for each other class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.report.measures import confusions
+    >>> found = confusions(np.array([0, 0, 0]), np.array([1, 1, 0]), np.array([0, 1, 1]))
+    >>> found.before, found.after, found.fixed
+    (array([2]), array([2]), array([1]))
+    """
+    m = 2 + int(max(truth.max(), old.max(), new.max()))
+    then, now = truth * m + old, truth * m + new
+    keys, before = np.unique(then[old != truth], return_counts=True)
+    after = np.array([(now == key).sum() for key in keys], dtype=int)
+    fixed = np.array([((then == key) & (new == truth)).sum() for key in keys], dtype=int)
+    order = np.lexsort([keys, -before, -fixed])
+    pairs = np.divmod(keys[order], m)
+    return Confusions(*pairs, before[order], after[order], fixed[order])
+
+
+def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Reliability:
+    """Compare confidence with the share that is right; every label counts if there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.report.measures import reliability
+    >>> found = reliability(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]), n_bins=2)
+    >>> found.confidence, found.right, round(found.error, 2)
+    (array([0.6, 0.9]), array([0., 1.]), 0.35)
+    """
+    confidence = proba.reshape(-1) if truth.ndim == 2 else proba.max(axis=1)
+    right = truth.reshape(-1) if truth.ndim == 2 else proba.argmax(axis=1) == truth
+    order = np.argsort(confidence, kind="stable")
+    # Bins of equal width would leave some nearly empty, and their shares to chance.
+    parts = [part for part in np.array_split(order, n_bins) if part.size]
+    mean = np.array([confidence[part].mean() for part in parts])
+    share = np.array([right[part].mean() for part in parts])
+    count = np.array([part.size for part in parts])
+    return Reliability(mean, share, count, float(np.average(np.abs(mean - share), weights=count)))
+
+
+def favoured(normalizer: Any, before: np.ndarray) -> np.ndarray | None:
+    """Factor by which a fitted transformer favours each class, 1 on average; None if it has none.
+
+    That of a bias and of a decision's weights (of odds and thresholds, with several labels) is
+    known; what other methods do to a class depends on the row, and the typical factor is measured.
+    A matrix favours pairs of classes, not classes.
+    """
+    model = getattr(normalizer, "model_", getattr(normalizer, "best_normalizer_", normalizer))
+    multilabel, log_f = kind_of(normalizer).is_multilabel, np.zeros(before.shape[1])
+    if hasattr(model, "bias_") and not hasattr(model, "matrix_"):
+        log_f = np.array(model.bias_, dtype=float)
+    elif not isinstance(model, Identity) and not hasattr(model, "matrix_"):
+        # Without the temperature that follows: it favours no class.
+        log_f = _measured(before, np.asarray(model.transform_clean(before)), multilabel)
+    decision = getattr(normalizer, "decision_", None)
+    if decision is not None and decision.kind == "weights":
+        log_f = log_f + np.log(decision.values)
+    elif decision is not None and decision.kind == "thresholds":
+        log_f = log_f + np.log1p(-decision.values) - np.log(decision.values)
+    log_f -= 0.0 if multilabel else log_f.mean()
+    return None if np.allclose(log_f, 0, atol=1e-6) else np.exp(log_f)
+
+
+def _measured(before: np.ndarray, after: np.ndarray, multilabel: bool) -> np.ndarray:
+    """Mean logarithm of the factor of each class, or of the odds of each label.
+
+    Entries count as far as the class was a candidate; a zero has no factor.
+    """
+    inside = (before > 0) & (after > 0) & (before != after)
+    if multilabel:
+        inside &= (before < 1) & (after < 1)
+    old, new = (np.where(inside, p, 0.5) for p in (before, after))
+    change = logit(new) - logit(old) if multilabel else np.log(new) - np.log(old)
+    weight = np.where(inside, old * (1 - old) if multilabel else old, 0.0)
+    total = weight.sum(axis=0)
+    return np.divide(
+        (weight * change).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
+    )
+
+
+def purposes(proba: np.ndarray, truth: np.ndarray, shares: np.ndarray, old: np.ndarray) -> Purposes:
+    r"""What decisions between accuracy and balanced accuracy give.
+
+    The rule is :math:`\operatorname{argmax}_j p_j / q_j^s`, with `q` the class shares: Bayes' rule
+    for accuracy at s = 0 and for balanced accuracy at s = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.report.measures import purposes
+    >>> proba, truth = np.array([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]]), np.array([0, 0, 1])
+    >>> found = purposes(proba, truth, np.array([0.8, 0.2]), np.array([0, 0, 0]))
+    >>> found.scores[:, [0, -1]].round(2)
+    array([[0.67, 0.67],
+           [0.5 , 0.75]])
+    """
+    decided = [old, *((proba * shares**-s).argmax(axis=1) for s in POSITIONS)]
+    m = shares.size
+    hits = np.stack([np.bincount(truth[d == truth], minlength=m) for d in decided])
+    n_true = np.bincount(truth, minlength=m)
+    return _purposes(POSITIONS, ("accuracy", "balanced_accuracy"), truth, decided, hits, n_true)
+
+
+def label_thresholds(proba: np.ndarray, truth: np.ndarray, old: np.ndarray) -> Purposes:
+    """What one threshold for all labels gives, from low to high."""
+    decided = [old, *((proba > t).astype(np.int8) for t in THRESHOLDS)]
+    hits, n_true = np.stack([(d * truth).sum(axis=0) for d in decided]), truth.sum(axis=0)
+    return _purposes(THRESHOLDS, ("f1_micro", "f1_macro"), truth, decided, hits, n_true)
+
+
+def _purposes(
+    positions: np.ndarray,
+    names: tuple[str, str],
+    truth: np.ndarray,
+    decided: list[np.ndarray],
+    hits: np.ndarray,
+    n_true: np.ndarray,
+) -> Purposes:
+    """Measure decisions before, which come first, and at each position."""
+    measured = [resolve_scoring(name, truth.ndim == 2) for name in names]
+    scores = np.array([[score(truth, d) for d in decided] for score in measured])
+    recall = np.divide(hits, n_true, out=np.full(hits.shape, np.nan), where=n_true > 0)
+    changed = np.array([(d != decided[0]).sum() for d in decided[1:]])
+    return Purposes(
+        positions, names, scores[:, 1:], changed, recall[1:], scores[:, 0], recall[0], n_true
+    )
