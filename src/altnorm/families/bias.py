@@ -44,10 +44,9 @@ class Tilt(NamedTuple):
         return softmax(self.scores(log_p))
 
     def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
-        """Log-probability of each row's label; one of probability 0 counts as in the fit."""
+        """Log-probability of each row's label; one of probability 0 counts as one of epsilon."""
         eps = float(array_namespace(log_p).finfo(log_p.dtype).eps)
-        lowest = self.slope * np.log(eps) + self.bias[codes]
-        return np.maximum(label_log_p(self.scores, log_p, codes), lowest)
+        return np.maximum(label_log_p(self.scores, log_p, codes), np.log(eps))
 
 
 def bias_path(
