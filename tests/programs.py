@@ -76,13 +76,13 @@ FORMS = [*itertools.product(MODELS, ("argmax",)), *itertools.product(("deep, coo
 def decide(rule: str, m: int) -> Decision:
     rng = np.random.default_rng(m)
     if rule == "argmax":
-        return Decision("weights", np.ones(m), np.eye(m))
+        return Decision("weights", np.ones(m))
     if rule == "weights":
-        return Decision("weights", rng.uniform(0.2, 3, m), np.eye(m))
+        return Decision("weights", rng.uniform(0.2, 3, m))
     costs = rng.uniform(1, 3, (m, m)) * (1 - np.eye(m))
     if rule == "person":
         costs = np.column_stack([costs, np.full(m, 0.2)])
-    return Decision("costs", costs, -costs)
+    return Decision("costs", costs)
 
 
 def draw_logits(m: int = 5, n: int = 500, seed: int = 9) -> tuple[np.ndarray, np.ndarray]:

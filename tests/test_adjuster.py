@@ -238,7 +238,7 @@ def test_decisions_that_stay_are_worth_what_the_purpose_says(purpose):
     fitted = Adjuster(("bias",), **purpose, significance=1e-12).fit(proba, y)
     assert not fitted.verdict_.adopted
     assert fitted.decision_.is_argmax
-    worth = fitted.decision_.worth
+    worth = fitted.decision_.table()
     if "costs" in purpose:
         np.testing.assert_array_equal(worth, -purpose["costs"])
     elif purpose["scoring"] == "balanced_accuracy":

@@ -274,17 +274,19 @@ COSTS = np.array([[0, 1, 4, 9, 2], [1, 0, 1, 1, 0.5], [2, 2, 0, 2, 0.5], [20, 1,
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
 BY_HIT, BY_PREDICTED = np.array([0.9, 0.5, 0.4, 0.3]), np.array([-0.4, -0.2, -0.1, -0.1])
 DECISIONS = {
-    "accuracy": Decision("weights", np.ones(4), np.eye(4)),
-    "balanced accuracy": Decision("weights", 1 / SHARES, np.diag(1 / (4 * SHARES))),
-    "f1": Decision("weights", np.ones(4), np.diag(BY_HIT) + BY_PREDICTED),
-    "costs": Decision("costs", COSTS, -COSTS),
+    "accuracy": Decision("weights", np.ones(4)),
+    "balanced accuracy": Decision(
+        "weights", 1 / SHARES, np.stack([1 / (4 * SHARES), 0 * SHARES], axis=1)
+    ),
+    "f1": Decision("weights", np.ones(4), np.stack([BY_HIT, BY_PREDICTED], axis=1)),
+    "costs": Decision("costs", COSTS),
 }
 
 
 def undecided(n, seed, decision):
     """Two models that differ in about half of the rows, and the truth; some rows are left."""
     rng = np.random.default_rng(seed)
-    n_outcomes = 4 + (decision.worth.shape[1] > 4)
+    n_outcomes = 4 + decision.leaves_rows
     names = np.array([*CLASSES, None], dtype=object)
     truth, first = rng.integers(4, size=n), rng.integers(n_outcomes, size=n)
     second = np.where(rng.random(n) < 0.5, first, rng.integers(n_outcomes, size=n))
@@ -330,7 +332,7 @@ def test_an_adjuster_that_leaves_rows_to_a_person_is_judged_by_its_costs():
 
 
 def test_a_row_that_can_matter_more_comes_sooner():
-    worth = np.diag([6.0, 1.0, 1.0, 1.0])
+    worth = np.stack([[6.0, 1.0, 1.0, 1.0], np.zeros(4)], axis=1)
     first, second = np.array(["bee", "bee"]), np.array(["ant", "cow"])
     models = [
         Fixed(said, CLASSES, Decision("weights", np.ones(4), worth)) for said in (second, first)
@@ -359,7 +361,7 @@ def test_values_that_are_multiples_of_one(worth, step):
 
 def test_a_change_that_is_worth_nothing_is_not_asked_about():
     costs = np.array([[0, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]])
-    decision = Decision("costs", costs, -costs)
+    decision = Decision("costs", costs)
     old, new = (Fixed(np.array(said), CLASSES, decision) for said in (["bee", "ant"], ["cow"] * 2))
     assert altnorm.ask(new, np.empty((2, 4)), against=old).tolist() == [1]
 

@@ -244,7 +244,7 @@ class Fitted(Adaptable):
         values = np.ones(work.shape[1])
         if self.scoring == "balanced_accuracy":
             values = weight.sum() / np.bincount(codes, weight)
-        self.decision_ = Decision("weights", values, np.diag(values))
+        self.decision_ = Decision("weights", values, np.stack([values, 0 * values], axis=1))
         calibration = None
         if self.multilabel is None:
             calibration = BiasCorrectedTemperature(1.0).fit(work, codes, sample_weight=weight)

@@ -482,7 +482,7 @@ class Careful:
     """A model that leaves rows to a person, where its costs ask for it."""
 
     classes_ = CLASSES
-    decision_ = Decision("costs", COSTS, -COSTS)
+    decision_ = Decision("costs", COSTS)
 
     def predict(self, proba):
         return self.decision_.names(self.decision_.codes(proba), CLASSES)

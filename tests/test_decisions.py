@@ -313,6 +313,6 @@ def test_worth_where_labels_do_not_add_up_is_the_share_of_right_ones(scoring):
 
 
 def test_rules_in_words():
-    assert repr(Decision("weights", np.ones(3), np.eye(3))) == "Decision(the most probable class)"
-    rare = Decision("weights", np.array([1, 3.00049]), np.eye(2))
+    assert repr(Decision("weights", np.ones(3))) == "Decision(the most probable class)"
+    rare = Decision("weights", np.array([1, 3.00049]))
     assert repr(rare) == "Decision(weights=[1., 3.])"

@@ -229,7 +229,8 @@ def _reweighted(decision: Decision, ratio: np.ndarray) -> Decision:
     """Return the rule for probabilities of another balance that decides as before."""
     if decision.kind != "weights":
         return decision
-    return replace(decision, values=decision.values * ratio, worth=decision.worth * ratio[:, None])
+    worth = None if decision.worth is None else decision.worth * ratio[:, None]
+    return replace(decision, values=decision.values * ratio, worth=worth)
 
 
 def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:

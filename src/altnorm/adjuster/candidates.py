@@ -50,6 +50,9 @@ LABELS_PER_CLASS = 5
 LARGEST_WORK = 1e9
 """Rows times classes squared beyond which a matrix takes longer than all else."""
 
+LARGEST_REFERENCE = 1e8
+"""Numbers in the rows that stand for classes without labels, beyond which a model is too large."""
+
 PENALTIES = ("ridge", "cauchy")
 """What a matrix may expect: many small confusions, or few large ones."""
 
@@ -160,6 +163,10 @@ class CrossFitter:
     def obstacle(self, family: str) -> str:
         """Why a family is not worth trying on these data; empty if it is."""
         n, m = self.data.proba.shape
+        if family == "alternating" and not self.data.kind.is_multilabel:
+            # A class without labels stands in the reference with a row of its own.
+            unseen = m - np.unique(self.data.labels).size
+            return "too_few_labels" if unseen * m > LARGEST_REFERENCE else ""
         if family != "matrix":
             return ""
         if self.data.kind.is_multilabel:

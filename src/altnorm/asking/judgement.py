@@ -226,10 +226,10 @@ def judge(
     labelled = ~np.isnan(truth).any(axis=1)
     # Up to the first row without a label: skipping rows would let who labels choose them.
     n = int(np.append(labelled, False).argmin())
-    values = value_changes(decision.worth, before[:n], after[:n])
+    values = value_changes(decision.table(person=True), before[:n], after[:n])
     counts = changes.n_rows, changes.rows.size, float(changes.size.sum())
     return weigh_labels(
-        Pool(*counts, decision.worth, decision.kind == "costs"),
+        Pool(*counts, decision.table(person=True), decision.kind == "costs"),
         values.outcomes(truth[:n].astype(int)),
         significance=significance,
         n_waiting=int(np.count_nonzero(labelled[n:])),

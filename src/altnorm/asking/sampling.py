@@ -112,7 +112,7 @@ def find_changes(adjuster: Decider, proba: Any, against: Decider | None = None) 
         before = before.reshape(after.shape)
     else:
         before = _other_decisions(against, adjuster, proba)
-    worth = decision_of(adjuster, multilabel).worth
+    worth = decision_of(adjuster, multilabel).table(person=not hasattr(adjuster, "decision_"))
     if not multilabel:
         _check_outcomes(before, after, worth.shape[1])
     size = value_changes(worth, before, after).size

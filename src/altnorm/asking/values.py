@@ -32,8 +32,8 @@ def decision_of(model: Decider, multilabel: bool) -> Decision:
         return decision
     m = len(model.classes_)
     if multilabel:
-        return Decision("thresholds", np.full(m, 0.5), np.tile(np.eye(2) / m, (m, 1, 1)))
-    return Decision("weights", np.ones(m), np.eye(m, m + 1))
+        return Decision("thresholds", np.full(m, 0.5))
+    return Decision("weights", np.ones(m))
 
 
 def common_step(worth: np.ndarray) -> float:

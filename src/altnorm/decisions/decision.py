@@ -36,29 +36,31 @@ class Decision:
         The kind of rule.
     values : ndarray
         Its numbers.
-    worth : ndarray of shape (m, k), or (m, 2, 2) with several labels per row
-        What a decision (columns) is worth for a true class (rows), in the units of the purpose's
-        score; for each label, of no and yes. Of scores that do not add up over rows, such as F1,
-        it is the derivative at the labels that the rule was fitted to.
+    worth : ndarray, optional
+        What decisions are worth, in the units of the purpose's score; None: 1 if right. For
+        weights, (m, 2): what a right decision for a class adds, and what any decision for it does.
+        For costs, (m, k), the costs' negative. For thresholds, (m, 2, 2): of each label, no and
+        yes if it is not there and if it is. Of scores that do not add up over rows, such as F1,
+        the derivative at the labels that the rule was fitted to.
 
     Examples
     --------
     >>> import numpy as np
     >>> from altnorm.decisions import Decision
-    >>> rare_counts_more = Decision("weights", np.array([1.0, 3.0]), np.eye(2))
+    >>> rare_counts_more = Decision("weights", np.array([1.0, 3.0]))
     >>> rare_counts_more.codes(np.array([[0.7, 0.3], [0.9, 0.1]]))
     array([1, 0])
     """
 
     kind: str
     values: np.ndarray
-    worth: np.ndarray
+    worth: np.ndarray | None = None
 
     _fields: ClassVar = declare(
         kind=one_of(KINDS),
         values=(array("f", ("m",)) | array("f", ("m", "outcomes")))
         & rule("a table for costs alone", lambda v, has: (v.ndim == 2) == (has.kind == "costs")),
-        worth=array("f", ("m", "outcomes")) | array("f", ("m", 2, 2)),
+        worth=array("f", ("m", "any")) | array("f", ("m", 2, 2)) | None,
     )
 
     @property
@@ -69,6 +71,8 @@ class Decision:
     @property
     def is_argmax(self) -> bool:
         """Whether the most probable class is what is decided."""
+        if self.kind == "costs":  # every mistake costs the same
+            return np.array_equal(self.values, 1 - np.eye(len(self.values)))
         return self.kind == "weights" and bool((self.values == self.values[0]).all())
 
     @property
@@ -120,17 +124,46 @@ class Decision:
             In the units of the purpose's score.
         """
         truth, decided = np.asarray(truth, dtype=int), np.asarray(decided, dtype=int)
-        if self.worth.ndim == 2:
-            return np.asarray(self.worth[truth, decided])
-        labels = np.arange(len(self.worth))
-        return np.asarray(self.worth[labels, truth, decided].sum(axis=1))
+        if self.kind == "weights":
+            hit, predicted = self._hit_and_predicted().T
+            # To leave a row to a person is neither right nor a prediction.
+            return np.where(truth == decided, hit[truth], 0) + np.append(predicted, 0)[decided]
+        table = self.table()
+        if self.kind == "costs":
+            return np.asarray(table[truth, decided])
+        return np.asarray(table[np.arange(len(table)), truth, decided].sum(axis=1))
+
+    def table(self, *, person: bool = False) -> np.ndarray:
+        """Return what a decision (columns) is worth for a true class (rows), or for each label.
+
+        With `person`, a column more for rows that are left to one, worth nothing.
+
+        Returns
+        -------
+        ndarray of shape (m, k), or (m, 2, 2) with several labels per row
+            Values in the units of the purpose's score.
+        """
+        m = len(self.values)
+        if self.kind == "weights":
+            hit, predicted = self._hit_and_predicted().T
+            return np.pad(np.diag(hit) + predicted, ((0, 0), (0, int(person))))
+        if self.worth is not None:
+            return self.worth
+        return np.tile(np.eye(2) / m, (m, 1, 1)) if self.kind == "thresholds" else -self.values
+
+    def _hit_and_predicted(self) -> np.ndarray:
+        return np.tile([1.0, 0.0], (len(self.values), 1)) if self.worth is None else self.worth
 
     @property
     def value_range(self) -> tuple[float, float]:
         """Least and largest worth of a row's decision."""
-        if self.worth.ndim == 2:
-            return float(self.worth.min()), float(self.worth.max())
-        low, high = self.worth.min(axis=(1, 2)), self.worth.max(axis=(1, 2))
+        if self.kind == "weights":
+            hit, predicted = self._hit_and_predicted().T
+            return float((predicted + np.minimum(hit, 0)).min()), float((predicted + hit).max())
+        table = self.table()
+        if self.kind == "costs":
+            return float(table.min()), float(table.max())
+        low, high = table.min(axis=(1, 2)), table.max(axis=(1, 2))
         return float(low.sum()), float(high.sum())
 
     def __repr__(self) -> str:

@@ -52,6 +52,8 @@ class Purpose:
         m = proba.shape[1]
         if self.kind.is_multilabel:
             return self._valued("thresholds", np.full(m, HALF), proba, labels, weight)
+        if self.costs is not None:
+            return Decision("costs", 1 - np.eye(m), -self.costs)
         return self._valued("weights", np.ones(m), proba, labels, weight)
 
     def fit(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
@@ -73,7 +75,7 @@ class Purpose:
         """
         known = proba, labels, weight
         if self.costs is not None:
-            return Decision("costs", self.costs, -self.costs)
+            return Decision("costs", self.costs)
         if self.kind.is_multilabel:
             values = np.broadcast_to(self._thresholds(*known), (proba.shape[1],))
             return self._valued("thresholds", np.array(values, dtype=float), *known)
@@ -90,7 +92,7 @@ class Purpose:
         weight: np.ndarray,
     ) -> Decision:
         """A rule, and what its decisions are worth."""
-        decided = Decision(kind, values, np.empty(0)).codes(proba)
+        decided = Decision(kind, values).codes(proba)
         return Decision(kind, values, self._worth(decided, labels, weight, proba.shape[1]))
 
     def _is_tuned(self) -> bool:
@@ -114,18 +116,16 @@ class Purpose:
 
     def _worth(
         self, decided: np.ndarray, labels: np.ndarray, weight: np.ndarray, m: int
-    ) -> np.ndarray:
+    ) -> np.ndarray | None:
         """What a row's decision adds to the score: its derivative by hits and by predictions."""
         score = self.score
-        if self.costs is not None:
-            return -self.costs
         if score.counts is None or score.of_counts is None:
-            return np.tile(np.eye(2), (m, 1, 1)) / m if self.kind.is_multilabel else np.eye(m)
+            return None
         # Row sums are counted over all labels, class sums for each.
         sums = np.asarray(weight @ score.counts(labels, decided, m)).ravel()
         by_hit, by_predicted, _ = np.split(weight.sum() * derivative(score.of_counts, sums), 3)
         if not self.kind.is_multilabel:
-            return np.diag(by_hit) + by_predicted
+            return np.stack([by_hit, by_predicted], axis=1)
         worth = np.zeros((m, 2, 2))
         worth[:, 1, 1] = by_hit + by_predicted
         worth[:, 0, 1] = by_predicted

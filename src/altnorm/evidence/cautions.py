@@ -16,6 +16,7 @@ CLEAR_FALL = 0.01  # of balanced accuracy
 LOST_RECALL = 0.02  # a class that is recognised less often is lost
 CLEAR_ERRORS = 2.0  # standard errors beyond which a difference is clear
 SWAPPED = 0.5  # recall of a class once its column is put right: far above that of a mistake
+MANY_CLASSES = 2000  # beyond which the search for exchanged columns, their cube, takes too long
 TRAINED_ACCURACY = 0.95  # of predictions on the rows that a classifier was trained on
 TRAINED_GAP = 0.1  # by which these are more accurate than confident
 ALIKE = 0.1  # correlation of rows that follow each other
@@ -62,11 +63,11 @@ def _present(found: list[Caution | None]) -> Iterator[Caution]:
 def _swapped_columns(rows: Labelled) -> Caution | None:
     """Columns that would be right under another class's name."""
     m = rows.classes.size
+    if m > MANY_CLASSES:
+        return None
     table = np.zeros((m, m))
     np.add.at(table, (rows.labels, rows.proba.argmax(axis=1)), rows.weight)
     true = table.sum(axis=1)
-    if m > 2000:  # the assignment takes the cube of it
-        return None
     _, column = linear_sum_assignment(-table)
     recall = np.divide(table, true[:, None], out=np.zeros((m, m)), where=true[:, None] > 0)
     now, then = recall.diagonal(), recall[np.arange(m), column]

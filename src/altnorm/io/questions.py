@@ -211,10 +211,10 @@ class Questions:
         rows = [answers[number] for number in takewhile(answers.__contains__, count(1))]
         width = len(names) if self.multilabel else 1
         before, after, truth = np.array(rows, dtype=int).reshape(-1, 3, width).swapaxes(0, 1)
-        outcomes = value_changes(decision.worth, before, after).outcomes(truth)
+        outcomes = value_changes(decision.table(person=True), before, after).outcomes(truth)
         _check_named(outcomes.x)
         return weigh_labels(
-            Pool(*self.source[:3], decision.worth, decision.kind == "costs"),
+            Pool(*self.source[:3], decision.table(person=True), decision.kind == "costs"),
             outcomes,
             significance=significance,
             n_waiting=len(answers) - len(rows),
