@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from altnorm.evidence.verdict import Caution, Verdict
 
@@ -17,6 +17,7 @@ LOST_RECALL = 0.02  # a class that is recognised less often is lost
 CLEAR_ERRORS = 2.0  # standard errors beyond which a difference is clear
 SWAPPED = 0.5  # recall of a class once its column is put right: far above that of a mistake
 MANY_CLASSES = 2000  # beyond which the search for exchanged columns, their cube, takes too long
+BY_CHANCE = 0.001  # probability of so little agreement between unrelated columns
 TRAINED_ACCURACY = 0.95  # of predictions on the rows that a classifier was trained on
 TRAINED_GAP = 0.1  # by which these are more accurate than confident
 ALIKE = 0.1  # correlation of rows that follow each other
@@ -91,8 +92,8 @@ def _below_chance(rows: Labelled) -> Caution | None:
     m, decided = rows.classes.size, rows.proba.argmax(axis=1)
     agreement = float(share @ (decided == rows.labels))
     chance = float(np.bincount(decided, share, m) @ np.bincount(rows.labels, share, m))
-    error = np.sqrt(chance * (1 - chance) * float(share @ share))
-    if agreement > chance - norm.isf(0.001) * error:
+    n, agreed = len(rows.labels), int((decided == rows.labels).sum())
+    if binom.cdf(agreed, n, chance) > BY_CHANCE:
         return None
     text = (
         f"Predictions agree with the labels in {agreement:.1%} of rows, less often than by chance "
