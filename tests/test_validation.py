@@ -164,8 +164,8 @@ BAD_KEYWORDS = {
     ),
     "weight zero": (
         {"reference_weight": [0, 0]},
-        "`reference_weight` must give some row a positive weight; all 2 entries are 0. Pass None "
-        "to count every row once.",
+        "`reference_weight` must give some row a positive weight; all 2 entries are zero. Pass "
+        "None to count every row once.",
     ),
 }
 

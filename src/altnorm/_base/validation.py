@@ -255,7 +255,7 @@ def check_weight(
     if host.sum() <= 0:
         raise InputError(
             f"`{name}` must give some row a positive weight",
-            f"all {host.size} entries are 0",
+            f"all {host.size} entries are zero",
             "Pass None to count every row once.",
             value=0.0,
             code="no_weight",

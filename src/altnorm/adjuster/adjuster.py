@@ -316,7 +316,8 @@ class Adjuster(Adaptable):
             Class labels, out of `classes_`, None where `costs` say to leave a row to a person; for
             multi-label problems the 0/1 matrix of decisions.
         """
-        labels = self.decision_.names(self._codes(self._check_transform(proba)), self.classes_)
+        codes = self._codes(self._check_transform(proba))
+        labels = self.decision_.names(codes, self.classes_)
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
