@@ -128,7 +128,7 @@ class ClassPaths:
         rows = xp.astype(rows, widest_float(rows), copy=False)
         parts = [xp.asarray(part, dtype=rows.dtype, device=device(rows)) for part in (more, sure)]
         with quiet(np):
-            return xp.log(xp.concat([rows, *(part for part in parts if len(part))])), weight
+            return xp.log(xp.concat([rows, *(part for part in parts if part.shape[0])])), weight
 
 
 class LabelPaths:

@@ -41,7 +41,7 @@ def read_validation(
         kind,
         estimator.prior,
         purpose,
-        rows if _is_worth_a_device(rows) else None,
+        rows if is_worth_a_device(rows) else None,
     )
 
 
@@ -97,7 +97,7 @@ def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
     return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
 
 
-def _is_worth_a_device(rows: Array) -> bool:
+def is_worth_a_device(rows: Array) -> bool:
     """Whether to work on the rows where they are, and not on their copy in host memory.
 
     Libraries round differently, so few rows, of which it takes no longer, are left to NumPy.
