@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.arrays import Array, array_namespace, is_foreign, quiet, take_rows
+from altnorm._base.arrays import Array
 from altnorm.decisions import Purpose
 from altnorm.evidence.folds import N_PIECES, PIECE_ROWS, deal_in_order
 from altnorm.method.kinds import LabelKind
@@ -46,14 +46,6 @@ class Validation(NamedTuple):
         """Number the block of each row, for scores that can only be called."""
         units = np.arange(len(self.proba)) if self.groups is None else self.groups
         return units % N_PIECES if self.groups is not None else units * N_PIECES // len(units)
-
-    def log_p(self, rows: np.ndarray) -> Array:
-        """Log-probabilities of some rows: a copy that the caller may change."""
-        p = take_rows(self.work, rows)
-        if is_foreign(p):
-            return array_namespace(p).log(p)
-        with quiet(np):
-            return np.log(p, dtype=np.float64)
 
 
 class Sample(NamedTuple):

@@ -95,22 +95,9 @@ def _read_f_score(scoring: Any, multilabel: bool, classes: np.ndarray | None) ->
     if found.average == "binary" and not multilabel and classes is not None:
         positive = _positive_class(classes, options.get("pos_label"), name)
         if positive is None:
-            _check_not_ours(scoring, classes.size)
             return None  # scikit-learn says what is wrong
         found = found._replace(positive=positive)
     return f_score(name, found, multilabel=multilabel)
-
-
-def _check_not_ours(scoring: Any, n_classes: int) -> None:
-    """Raise for a name of ours that is for two classes: scikit-learn does not know it."""
-    if isinstance(scoring, str) and scoring.startswith("fbeta="):
-        raise InputError(
-            f"The score {scoring!r} is that of the second of two classes",
-            f"there are {n_classes}",
-            f"Pass scoring='{scoring}_macro'.",
-            value=scoring,
-            code="parameter",
-        )
 
 
 def _f_scorer_options(scorer: Any) -> tuple[str, dict[str, Any]] | None:
