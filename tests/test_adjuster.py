@@ -83,7 +83,7 @@ def check_verdict(fitted, before, decided_before, truth, given):
     assert str(verdict).endswith(".")
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(PROBLEMS, st.sampled_from(PURPOSES), st.sampled_from(FAMILIES))
 def test_a_verdict_is_one_story(problem, purpose, family):
     proba, y = problem
@@ -101,7 +101,7 @@ def test_a_verdict_is_one_story(problem, purpose, family):
     assert set(fitted.families_) == {family}
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.integers(0, 1000), st.sampled_from(LABEL_SCORES), st.sampled_from(MODES))
 def test_a_verdict_on_several_labels_is_one_story(seed, scoring, mode):
     proba, y = planted_labels(60, 3, seed)

@@ -76,7 +76,7 @@ def test_the_error_is_that_of_the_bootstrap(name):
     rows = attribute_gain(score, labels, before, after, np.ones(n), np.arange(n) % 20)
     clusters = [np.arange(n) % 20] if score.function is not None else []
     gains = []
-    for _ in range(150):
+    for _ in range(100):
         i = rng.integers(n, size=n)
         gains.append(score(labels[i], after[i]) - score(labels[i], before[i]))
     found = paired_test(rows, np.ones(n), clusters)

@@ -142,7 +142,7 @@ def biased(n=400, m=4, seed=0):
     return proba / proba.sum(axis=1, keepdims=True), y
 
 
-SMALL = {"alphas": (0.5, 1.0, 2.0), "depths": (1, 2)}
+SMALL = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothings": (0.1,)}
 TUNED = {
     "cv": AlternatingNormalizerCV(**SMALL),
     "cv by probabilities": AlternatingNormalizerCV(**SMALL, scoring="neg_log_loss"),
