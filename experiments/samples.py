@@ -80,12 +80,12 @@ def _same(a: Any, b: Any) -> bool:
     return math.isclose(a, b, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _evidence(part: str) -> Callable[[Folders], Iterable[Mapping[str, Any]]]:
+def _evidence(world: str, n_rows: int) -> Callable[[Folders], Iterable[Mapping[str, Any]]]:
     def measure(folders: Folders) -> Iterable[Mapping[str, Any]]:
         from experiments.evidence import plan, study
 
-        case = next(case for case in plan.make_plan() if case.part == part)
-        return [record._asdict() for record in study.measure(case, 0)]
+        found = [c for c in plan.world_cases() if (c.world.name, c.n_rows) == (world, n_rows)]
+        return study.run("worlds", found, 1, n_jobs=1)
 
     return measure
 
@@ -165,15 +165,11 @@ def _predictions(study: str) -> Path:
 
 
 def _suite(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.suite.__main__ import make_tasks
     from experiments.suite.measure import measure
 
-    return measure(_file(folders), 0)
-
-
-def _published(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.suite.published import measure
-
-    return measure(_file(folders), 0, None)
+    tasks = make_tasks([_file(folders)], 0, few=False)["suite"]
+    return [line for task in tasks for line in measure(task, 0)]
 
 
 def _asking(folders: Folders) -> Iterable[Mapping[str, Any]]:
@@ -236,8 +232,8 @@ def _file(folders: Folders) -> Path:
 
 
 SAMPLES = (
-    Sample("evidence", "nothing", _evidence("nothing")),
-    Sample("evidence", "something", _evidence("something")),
+    Sample("evidence", "worlds", _evidence("calibrated", 1000)),
+    Sample("evidence", "worlds", _evidence("bias 2", 200)),
     Sample("simulation", "results", _simulation),
     Sample("geometry", "rates", _geometry),
     Sample("last_layer", "results", _last_layer, heavy=True),
@@ -247,7 +243,6 @@ SAMPLES = (
     Sample("ufet", "results", _ufet),
     Sample("ufet", "results", _ufet_search, slow=True),
     Sample("suite", "suite", _suite, "predictions"),
-    Sample("suite", "published", _published, "predictions"),
     Sample("asking", "asking", _asking, "predictions"),
     Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),

@@ -29,14 +29,6 @@ def test_a_trend_is_a_rank_correlation_with_an_interval():
 
 
 def test_classifiers_of_one_source_are_drawn_together():
-    names = {
-        "uavhuman_v2_ctrgcn_k1": "uavhuman",
-        "text_banking77_5shot_minilm_lr": "banking77",
-        "banking77_qwen3-1.7b_zero_shot": "banking77",
-        "llm_mmlu16_llama13b": "llm_mmlu16",
-        "llm_emotion4_qwen-1.8b_0shot": "llm_emotion4",
-    }
-    assert {name: study.source_of(name) for name in names} == names
     # One source alone has nothing to be drawn anew: the interval is a point.
     alone = [p._replace(classifier=f"one_{i}") for i, p in enumerate(points([1.0, 5.0, 2.0, 3.0]))]
     found = study.trend(alone, lambda p: p.classes)

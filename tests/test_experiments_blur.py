@@ -8,9 +8,9 @@ pytest.importorskip("matplotlib")
 
 import altnorm
 from experiments.blur import __main__ as blur
+from experiments.blur import grid as whole_grid
 from experiments.blur import published as as_published
 from experiments.blur import study
-from experiments.suite import paper
 from tests.pages import check_figures, read_table
 
 N_CLASSES = 6
@@ -94,16 +94,27 @@ def test_the_bound_is_the_same_with_pytorch():
     plain, *setting = study.best_setting(proba, labels, proba[::2], grid)
     there, *found = study.best_setting(*_on_cpu(proba, labels, proba[::2]), grid)
     assert found == setting
-    np.testing.assert_array_equal(paper.predicted_classes(there), plain.argmax(axis=1))
+    np.testing.assert_array_equal(whole_grid.predicted_classes(there), plain.argmax(axis=1))
 
 
 def _on_cpu(rows, labels, reference):
-    rows, reference = paper.to_device("cpu", rows, reference)
+    rows, reference = whole_grid.to_device("cpu", rows, reference)
     return rows, labels, reference
 
 
+@pytest.mark.heavy
+def test_the_grid_is_the_same_with_pytorch(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(whole_grid, "ALPHAS", (0.3, 1.0, 16.0))
+    logits, labels = tiny_logits(2.0)
+    proba, prior = softmax(logits.astype(float), axis=1), np.full(N_CLASSES, 1 / N_CLASSES)
+    points = whole_grid.scan_grid(proba, labels, prior)
+    assert points == whole_grid.scan_grid(proba, labels, prior, device="cpu")
+    assert len(points) == 3 * 5 * 3
+
+
 def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypatch):
-    monkeypatch.setattr(paper, "ALPHAS", (0.5, 1.0, 2.0))
+    monkeypatch.setattr(whole_grid, "ALPHAS", (0.5, 1.0, 2.0))
     monkeypatch.setattr(as_published, "ALPHAS", (0.5, 1.0, 2.0))
     path = study.blur_path(folder, 8)
     rows = {row["method"]: row for row in as_published.measure(path, 8, (0.5, 2), None)}

@@ -96,7 +96,7 @@ def test_renewed_reference_needs_no_labels():
     y = rng.integers(3, size=600)
     scores = rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0]
     proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    options = {"alphas": (0.5, 1.0), "depths": (1,), "n_repeats": 1, "prior": None}
+    options = {"alphas": (0.5, 1.0), "depths": (1,), "prior": None}
     search = altnorm.AlternatingNormalizerCV(**options).fit(proba, y)
     assert search.verdict_.adopted
     same = study.renew(search, proba)

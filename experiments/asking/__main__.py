@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     if not arguments.tables:
         measure_all(arguments)
-    report(arguments.output)
+    if not arguments.measure:
+        report(arguments.output)
     print(f"results in {arguments.output}")
 
 

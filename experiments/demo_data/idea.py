@@ -32,7 +32,7 @@ class Idea(NamedTuple):
 def find_idea(data: Demo, query: str = QUERY) -> Idea:
     """Adjust the demo's predictions and look one query up."""
     validation, test = data.validation, data.test
-    adjuster = Adjuster(n_jobs=-1).fit(validation.proba, validation.codes)
+    adjuster = Adjuster().fit(validation.proba, validation.codes)
     row = list(data.queries).index(query)
     before = test.proba[row]
     after = adjuster.transform(test.proba[row : row + 1])[0]

@@ -89,7 +89,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse_with_predictions("dialogre", __doc__, argv, {"--second-look": SECOND_LOOK})
     if not arguments.tables:
         measure_all(arguments)
-    report(arguments.output)
+    if not arguments.measure:
+        report(arguments.output)
     print(f"results in {arguments.output}")
 
 

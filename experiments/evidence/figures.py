@@ -39,7 +39,7 @@ def _draw_shares(panel: Axes, records: Sequence[Record]) -> None:
         value = np.array([share.value for _, share in known])
         bars = np.array([(s.value - s.low, s.high - s.value) for _, s in known]).T.clip(min=0)
         panel.errorbar(
-            x, value, bars, color=BLUE, lw=1, elinewidth=0.8, capsize=2, marker=mark, label=world
+            x, value, bars, color=colour, lw=1, elinewidth=0.8, capsize=2, marker=mark, label=world
         )
     nothing = of_cases(records, NOTHING)
     if nothing:

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm import Adjuster, AlternatingNormalizer
+from altnorm.method.reference import class_prior, post_stratify
 from altnorm.peers import BiasCorrectedTemperature, MatrixScaling
 from experiments.evidence import truth
 from experiments.evidence.plan import COSTS, Case
@@ -54,15 +55,25 @@ def candidate(adjuster: Adjuster, data: Data) -> Callable[[np.ndarray], np.ndarr
     loss = np.where(np.isin(table["family"], ("none", "temperature")), np.inf, table["log_loss"])
     row = {name: values[loss.argmin()].item() for name, values in table.items()}
     if row["family"] == "bias":
-        model: Any = BiasCorrectedTemperature(row["strength"])
+        model: Any = BiasCorrectedTemperature(row["strength"]).fit(data.proba, data.y)
     elif row["family"] == "matrix":
-        model = MatrixScaling(row["strength"], penalty=row["penalty"])
+        model = MatrixScaling(row["strength"], penalty=row["penalty"]).fit(data.proba, data.y)
     else:
-        names = ("alpha", "depth", "threshold", "reference", "smoothing")
-        setting = {name: row[name] for name in names} | {"depth": int(row["depth"])}
-        model = AlternatingNormalizer(**setting, prior=adjuster.prior)
-    model.fit(data.proba, data.y)
+        model = _fit_alternating(row, adjuster.prior, data)
     return lambda proba: model.transform(proba).argmax(axis=1)
+
+
+def _fit_alternating(row: Record, prior: str, data: Data) -> AlternatingNormalizer:
+    """A setting as `Adjuster` fits it: rows weighted so that each class has its prior's share."""
+    m = data.proba.shape[1]
+    strata = post_stratify(data.y, m, prior)
+    absent = np.flatnonzero(strata.absent)
+    setting = {name: row[name] for name in ("alpha", "threshold", "reference", "smoothing")}
+    model = AlternatingNormalizer(
+        **setting, depth=int(row["depth"]), prior=class_prior(data.y, m, prior)
+    )
+    weight = np.concatenate([strata.weight, strata.absent[absent]])
+    return model.fit(np.concatenate([data.proba, np.eye(m)[absent]]), sample_weight=weight)
 
 
 def measure_costs(case: Case, data: Data) -> list[Record]:

@@ -29,9 +29,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             delayed(measure)(path, n_draws, arguments.seed) for path in paths
         )
         write_records(table, [record for part in parts for record in part])
-    records = read_records(table)
-    draw_budgets(records, arguments.output)
-    fill_page(PAGE, arguments.output, make_tables(records))
+    if not arguments.measure:
+        records = read_records(table)
+        draw_budgets(records, arguments.output)
+        fill_page(PAGE, arguments.output, make_tables(records))
     print(f"results in {arguments.output}")
 
 

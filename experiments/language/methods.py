@@ -53,8 +53,8 @@ NEEDS_LABELS: dict[str, Callable[[], Any]] = {
     "batch calibration, learnt": LearntBatchCalibration,
     "temperature": peers.TemperatureScaling,
     "BCTS": peers.BiasCorrectedTemperature,
-    "AlternatingNormalizerCV": lambda: altnorm.AlternatingNormalizerCV(n_jobs=1),
-    "Adjuster": lambda: altnorm.Adjuster(n_jobs=1),
+    "AlternatingNormalizerCV": altnorm.AlternatingNormalizerCV,
+    "Adjuster": altnorm.Adjuster,
 }
 """Methods that take labels."""
 

@@ -33,7 +33,7 @@ QUICK = FULL._replace(
     n_draws=2,
     alphas=(0.5, 1.0, 4.0),
     max_rows=1000,
-    search={"alphas": (0.5, 1.0, 4.0), "depths": (1,), "n_repeats": 1},
+    search={"alphas": (0.5, 1.0, 4.0), "depths": (1,)},
 )
 
 
@@ -43,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     design = QUICK if arguments.quick else FULL
     if not arguments.tables:
         write(measure(arguments, design), arguments.output)
-    report(design, arguments.output)
+    if not arguments.measure:
+        report(design, arguments.output)
     print(f"results in {arguments.output}")
 
 

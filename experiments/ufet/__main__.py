@@ -118,7 +118,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse_with_predictions("ufet", __doc__, argv)
     if not arguments.tables:
         measure_all(arguments)
-    report(arguments.output)
+    if not arguments.measure:
+        report(arguments.output)
     print(f"results in {arguments.output}")
 
 

@@ -29,9 +29,7 @@ def f1_loose_macro(estimator: Any, rows: np.ndarray, labels: np.ndarray) -> floa
     return macro_f1(labels, estimator.predict_proba(rows))
 
 
-CV_OPTIONS: dict[str, Any] = dict(
-    alphas=CV_ALPHAS, depths=(1, 2), scoring=f1_loose_macro
-)
+CV_OPTIONS: dict[str, Any] = dict(alphas=CV_ALPHAS, depths=(1, 2), scoring=f1_loose_macro)
 
 
 class Measured(NamedTuple):
