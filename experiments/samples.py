@@ -136,7 +136,7 @@ def _dialogre_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.dialogre import evaluation, study
 
     data = evaluation.read_predictions(_predictions("dialogre"), "dialogre_seed0")
-    options = {"scoring": study.TUNED_F1, "random_state": 0}
+    options = {"scoring": study.f1_with_tuned_t2, "random_state": 0}
     fitted = fit_cross_fitted(PAIRS, "pairs", data.val.proba, data.val.labels, options)
     return [study.score(data, one)._asdict() for one in fitted]
 

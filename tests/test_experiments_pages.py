@@ -14,6 +14,7 @@ STUDIES = (
     "blur",
     "corruption",
     "dialogre",
+    "evidence",
     "label_shift",
     "language",
     "reference_choice",
