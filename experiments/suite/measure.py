@@ -80,7 +80,14 @@ def _decide(data: Classifier, proba: np.ndarray) -> np.ndarray:
 
 
 def _nothing() -> dict[str, Any]:
-    return {"adopted": False, "family": "none", "decision": "plain", "depth": 0, "promised": 0.0}
+    return {
+        "adopted": False,
+        "reason": "",
+        "family": "none",
+        "decision": "plain",
+        "depth": 0,
+        "promised": 0.0,
+    }
 
 
 def _said(fitted: Any) -> dict[str, Any]:
@@ -91,6 +98,7 @@ def _said(fitted: Any) -> dict[str, Any]:
     in_points = 100 * verdict.gain if verdict.in_points else verdict.gain
     return {
         "adopted": bool(verdict.adopted),
+        "reason": verdict.reason,
         "family": getattr(fitted, "family_", None) or "none",
         "decision": "plain" if rule is None or rule.is_argmax else rule.kind,
         "depth": getattr(fitted, "best_params_", {}).get("depth", 0),

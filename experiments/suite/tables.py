@@ -16,6 +16,7 @@ __all__ = ["make_tables", "source_interval"]
 
 Rows = Sequence[dict[str, Any]]
 N_RESAMPLED = 2000
+SUSPECT = "suspect_input"  # why nothing is changed where columns seem to be exchanged
 BALANCED, MACRO = "Adjuster, balanced accuracy", "Adjuster, macro-F1"
 DECISIONS = (
     *(ADJUSTER, "alternating alone", "bias alone", "matrix alone", "AlternatingNormalizerCV"),
@@ -202,7 +203,8 @@ def _few(all_rows: Rows, few: Rows) -> str:
             some = [r for r in (*few, *everything) if (r["labels"], r["method"]) == (n, method)]
             lines.append([str(n), method, str(len(some)), *_few_cells(some)])
     header = ["labels", "method", "fits", "mean gain", "median", "worst fit"]
-    return markdown_table([*header, "clearly better / worse", "nothing found"], lines)
+    more = ["clearly better / worse", "nothing found", "input suspected"]
+    return markdown_table([*header, *more], lines)
 
 
 def _few_cells(rows: Rows) -> list[str]:
@@ -218,6 +220,7 @@ def _few_cells(rows: Rows) -> list[str]:
         f"{min(r['gain'] for r in rows):+.2f}",
         f"{better} / {worse}",
         f"{sum(not r['adopted'] for r in rows)}",
+        f"{sum(r['reason'] == SUSPECT for r in rows)}",
     ]
 
 
