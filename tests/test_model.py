@@ -37,6 +37,16 @@ def round_trip(normalizer, tmp_path):
     return load(tmp_path / "m.safetensors")
 
 
+def test_an_adjuster_that_adopts_only_a_rule_is_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet([3, 0.6, 0.3], size=600)
+    y = (rng.random((600, 1)) > proba.cumsum(axis=1)).sum(axis=1)  # calibrated
+    adjuster = Adjuster(scoring="balanced_accuracy").fit(proba, y)
+    assert adjuster.verdict_.adopted
+    assert isinstance(adjuster.model_, Identity)
+    assert round_trip(adjuster, tmp_path).family_ == adjuster.family_ == "temperature"
+
+
 SETTINGS = [
     {},
     {"alpha": 0.7, "depth": 3, "threshold": 0.5, "k_max": 4},

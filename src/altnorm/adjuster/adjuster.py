@@ -411,7 +411,9 @@ class Adjuster(Adaptable):
         more = too_few_rows(verdict)
         cautions += [] if more is None else [more]
         self.verdict_ = verdict.with_cautions(tuple(cautions))
-        self.family_ = trial.candidate.family if choice.adopted else None
+        family = trial.candidate.family
+        only_rule = family == "none"
+        self.family_ = None if not choice.adopted else "temperature" if only_rule else family
         self.decision_ = choice.decision
         self.model_, self.temperature_ = candidate.fit()
         same = candidate is competitors.untouched
