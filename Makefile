@@ -94,8 +94,8 @@ $(VENV)/.stamp-quick: $(VENV)/.stamp-venv pyproject.toml
 	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS)]" --group test --group dev
 	touch $@
 
-$(VENV)/.stamp-docs: $(VENV)/.stamp-heavy
-	$(PIP_INSTALL) --group docs
+$(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS)]" --group docs
 	touch $@
 
 $(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system

@@ -20,11 +20,6 @@ class Section(NamedTuple):
 
 API = (
     Section(
-        "Functions",
-        ("topk_entropy", "ambiguity", "alternating_normalization", "trajectory", "from_topk"),
-        "Arrays in, arrays out, nothing remembered.",
-    ),
-    Section(
         "Estimators",
         (
             "Adjuster",
@@ -37,6 +32,11 @@ API = (
             "method.drift.Drift",
             "balance.shift.Shift",
         ),
+    ),
+    Section(
+        "Functions",
+        ("topk_entropy", "ambiguity", "alternating_normalization", "trajectory", "from_topk"),
+        "Arrays in, arrays out, nothing remembered.",
     ),
     Section("Errors", ("InputError",)),
     Section(
