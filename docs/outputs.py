@@ -1,8 +1,12 @@
-"""The blocks of a page that run, and the output that is shown below them.
+"""What pages show that a command gave: output of blocks, and numbers of the studies.
 
-``python docs/outputs.py [PAGE ...]`` runs the blocks and renews the output; the tests run them,
-too, and compare. Output is a ``text`` block that follows its ``python`` or ``console`` block at
-once. Lines of a ``console`` block begin with ``$``.
+``python docs/outputs.py [PAGE ...]`` renews both, and the tests compare.
+
+*Blocks.* Output is a ``text`` block that follows its ``python`` or ``console`` block at once. Lines
+of a ``console`` block begin with ``$``.
+
+*Numbers.* What stands between ``<!-- numbers NAME -->`` and ``<!-- end -->`` is made by the
+function of that name in `NUMBERS`, from the results of a study.
 """
 
 from __future__ import annotations
@@ -17,12 +21,18 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Block", "run_blocks"]
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # for the studies' own names of classifiers
+
+from docs.suite_numbers import NUMBERS, SUITE  # noqa: E402
+
+__all__ = ["Block", "fill_numbers", "run_blocks"]
 
 BLOCK = re.compile(
     r"^```(?P<kind>python|console)\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
     re.MULTILINE | re.DOTALL,
 )
+FILLED = re.compile(r"(<!-- numbers ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 class Block(NamedTuple):
@@ -67,8 +77,15 @@ def run_command(line: str) -> str:
     return done.stdout
 
 
+def fill_numbers(text: str) -> str:
+    """Return a page with the numbers of the studies as they are now."""
+    if not SUITE.exists():
+        return text
+    return FILLED.sub(lambda found: f"{found[1]}{NUMBERS[found[2]]()}\n{found[3]}", text)
+
+
 def renew(page: Path) -> None:
-    """Write what the blocks print below them."""
+    """Write what the blocks print below them, and the numbers of the studies."""
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         blocks = iter(run_blocks(text, page.name))
@@ -78,10 +95,11 @@ def renew(page: Path) -> None:
         output = f"```text\n{printed}\n```\n" if printed else ""
         return f"```{found['kind']}\n{found['code']}```\n{output}"
 
-    page.write_text(BLOCK.sub(with_output, text), encoding="utf-8")
+    page.write_text(fill_numbers(BLOCK.sub(with_output, text)), encoding="utf-8")
 
 
 if __name__ == "__main__":
     named = [Path(name).resolve() for name in sys.argv[1:]]
-    for page in named or sorted(Path(__file__).resolve().parent.glob("*.md")):
+    for page in named or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        print(page.name, flush=True)
         renew(page)

@@ -1,16 +1,13 @@
 """The Python blocks of README and docs run and print what is shown; links lead somewhere."""
 
-import csv
-import importlib.util
 import re
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from experiments.suite.names import plain_name
+from docs import outputs, suite_numbers
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -19,17 +16,6 @@ NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e-?\d+)?")
 NEEDS_TORCH = re.compile(
     r"^```\{code-block\} python\n:class: needs-torch\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
-
-
-def load_outputs():
-    """docs/outputs.py, which is no part of a package."""
-    spec = importlib.util.spec_from_file_location("outputs", DOCS / "outputs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-OUTPUTS = load_outputs()
 
 
 def numbers(text):
@@ -46,13 +32,13 @@ def assert_shows(block):
 
 def test_there_are_pages_with_code():
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
-    assert sum(bool(OUTPUTS.BLOCK.search(text)) for text in texts) >= 5
+    assert sum(bool(outputs.BLOCK.search(text)) for text in texts) >= 5
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for block in OUTPUTS.run_blocks(page.read_text(encoding="utf-8"), page.name):
+    for block in outputs.run_blocks(page.read_text(encoding="utf-8"), page.name):
         if block.shown is not None:
             assert_shows(block)
 
@@ -60,7 +46,7 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, monkeypatch, tmp
 def test_output_that_is_out_of_date_is_noticed():
     code = "```python\nprint('gain', 0.5)\n```\n"
     right, stale, other = (
-        OUTPUTS.run_blocks(f"{code}```text\n{shown}\n```\n", "page.md")[0]
+        outputs.run_blocks(f"{code}```text\n{shown}\n```\n", "page.md")[0]
         for shown in ("gain 0.5", "gain 0.7", "loss 0.5")
     )
     assert_shows(right)
@@ -73,7 +59,7 @@ def test_output_is_renewed_in_place(tmp_path):
     page = tmp_path / "page.md"
     code = "```python\nprint(1 + 1)\n```\n"
     page.write_text(f"Before.\n\n{code}```text\n3\n```\n\n```python\nx = 1\n```\n")
-    OUTPUTS.renew(page)
+    outputs.renew(page)
     assert page.read_text() == f"Before.\n\n{code}```text\n2\n```\n\n```python\nx = 1\n```\n"
 
 
@@ -81,19 +67,20 @@ def test_commands_run_in_the_folder_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write = "```python\nfrom pathlib import Path\nPath('a.txt').write_text('one two')\n```\n"
     read = "```console\n$ cat a.txt | cut -c 5-\n$ altnorm --version\n```\n"
-    printed = OUTPUTS.run_blocks(write + read, "page.md")[1].printed
+    printed = outputs.run_blocks(write + read, "page.md")[1].printed
     assert printed.startswith("two")
     assert "altnorm" in printed
     with pytest.raises(subprocess.CalledProcessError):
-        OUTPUTS.run_blocks("```console\n$ cat b.txt\n```\n", "page.md")
+        outputs.run_blocks("```console\n$ cat b.txt\n```\n", "page.md")
 
 
 @pytest.mark.heavy
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
-def test_the_pytorch_block_runs():
+def test_the_pytorch_block_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     page = (DOCS / "quickstart.md").read_text(encoding="utf-8")
     names = {}
-    OUTPUTS.run_blocks(page, "quickstart.md", names)
+    outputs.run_blocks(page, "quickstart.md", names)
     for block in NEEDS_TORCH.findall(page):
         exec(compile(block, "quickstart.md", "exec"), names)
     assert names["proba"].numpy() == pytest.approx(names["after"], abs=1e-9)
@@ -134,45 +121,48 @@ def test_every_example_has_a_place_in_the_gallery():
     assert names == set(re.findall(r'"(\w+)"', listed))
 
 
-def test_numbers_about_real_classifiers_are_those_of_the_suite():
-    page = (DOCS / "should-i-use-it.md").read_text(encoding="utf-8")
-    story = page[page.index("## What it did") : page.index("## How the verdict works")]
-    results = (ROOT / "experiments/suite/results/README.md").read_text(encoding="utf-8")
-    quoted = re.findall(r"[+-]\d+\.\d\d|\d\.\d{3}", story)
-    assert len(quoted) > 10
-    assert [number for number in quoted if number not in results] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_numbers_of_the_suite_are_those_of_its_results(page):
+    text = page.read_text(encoding="utf-8")
+    assert outputs.fill_numbers(text) == text, "python docs/outputs.py renews the page"
 
 
-def suite_rows():
-    with (ROOT / "experiments/suite/results/suite.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return {(plain_name(row["classifier"]), row["method"]): row for row in rows}
+def test_readme_shows_numbers_of_the_suite():
+    text = PAGES[0].read_text(encoding="utf-8")
+    assert {name for _, name, _ in outputs.FILLED.findall(text)} <= set(suite_numbers.NUMBERS)
+    assert "<!-- numbers suite-table -->" in text
 
 
-def test_the_table_of_the_readme_is_that_of_the_suite():
-    rows = suite_rows()
-    methods = ("CAN as published", "BCTS, always", "Adjuster")
-    table = re.findall(
-        r"^\| (.+ \([\d,]+\)) \| (.+) \|$", PAGES[0].read_text("utf-8"), re.MULTILINE
-    )
-    assert len(table) == 9
-    for name, cells in table:
-        base, *gains, losses = (cell.strip("* ") for cell in cells.split("|"))
-        assert base == f"{float(rows[name, 'untouched']['accuracy']):.1f} %"
-        expected = [f"{float(rows[name, method]['gain']):+.1f}" for method in methods]
-        assert gains == [text if float(text) else "0" for text in expected], name
-        before, after = (rows[name, m]["log_loss"] for m in ("untouched", "Adjuster"))
-        assert losses == f"{float(before):.2f} → {float(after):.2f}"
+@pytest.fixture
+def suite(monkeypatch):
+    """Two classifiers of the short table: one gains, the other has no matrix."""
+    first, second = suite_numbers.SHOWN[:2]
+    gains = {"untouched": 0, "CAN as published": -1, "BCTS, always": 2, "Adjuster": 4}
+    rows = {
+        (name, method): suite_numbers.Found(50 + gain, gain, gain - 1, gain + 1, 2 - gain / 10, 5)
+        for name in (first, second)
+        for method, gain in {**gains, "temperature": 0}.items()
+    }
+    rows[first, "matrix, always"] = suite_numbers.Found(56, 6, 5, 7, 1, 5)
+    monkeypatch.setattr(suite_numbers, "read_suite", lambda: rows)
+    monkeypatch.setattr(suite_numbers, "SHOWN", (first, second))
 
 
-def test_the_claims_of_the_readme_are_those_of_the_suite():
-    ours = [row for (_, method), row in suite_rows().items() if method == "Adjuster"]
-    gains = [float(row["gain"]) for row in ours]
-    better = sum(float(row["ci_low"]) > 0 for row in ours)
-    assert not any(float(row["ci_high"]) < 0 for row in ours)
-    page = " ".join(PAGES[0].read_text(encoding="utf-8").split())
+@pytest.mark.usefixtures("suite")
+def test_the_short_table_marks_the_best_and_what_was_not_tried():
+    _, _, first, second, mean, clear, *_, note = suite_numbers.short_table().splitlines()
+    assert first.endswith("| 50.0 % | -1.0 | +2.0 | **+6.0** | +4.0 | 2.00 → 1.60 |")
+    assert second.endswith("| 50.0 % | -1.0 | +2.0 | not tried | **+4.0** | 2.00 → 1.60 |")
     assert (
-        f"On {len(ours)} real classifiers it raised test accuracy by {np.mean(gains):.1f} points "
-        f"on average and by up to {max(gains):.1f}: clearly better on {better} of them, "
-        "clearly worse on none."
-    ) in page
+        mean == r"| mean of 2 classifiers | 50.0 % | -1.0 | +2.0 | +6.0 \* | +4.0 | 2.00 → 1.60 |"
+    )
+    assert clear == "| clearly better / clearly worse | | 0 / 0 | 2 / 0 | 1 / 0 | 2 / 0 | |"
+    assert "Of the 1 classifiers" in note
+
+
+@pytest.mark.usefixtures("suite")
+def test_the_claim_counts_what_is_clear():
+    assert suite_numbers.claim() == (
+        "On 2 real classifiers it raised test accuracy by 4.0 points on average and by up to 4.0: "
+        "clearly better on 2 of them, clearly worse on none."
+    )
