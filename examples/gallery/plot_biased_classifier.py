@@ -2,7 +2,7 @@
 Wrap a scikit-learn model
 =========================
 
-Trained on imbalanced data, used on balanced data: a logistic regression has favourites.
+Trained on imbalanced data, used on balanced data: a logistic regression favours some digits.
 :class:`altnorm.AdjustedClassifier` makes it and its adjustment one estimator.
 """
 
@@ -37,7 +37,7 @@ model.fit(X_train[~rare], y_train[~rare])
 # :class:`altnorm.Adjuster`.
 
 wrapped = AdjustedClassifier(FrozenEstimator(model)).fit(X_val, y_val)
-print(wrapped.normalizer_.verdict_)
+print(wrapped.adjuster_.verdict_)
 
 # %%
 # The digits that training saw too little of gain most.

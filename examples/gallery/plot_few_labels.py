@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import altnorm
 
 pool = altnorm.load_demo().test
-normalizer = altnorm.AlternatingNormalizer(prior="uniform").fit(pool.proba)
+normalizer = altnorm.AlternatingNormalizer(reference="all", prior="uniform").fit(pool.proba)
 rows = altnorm.ask(normalizer, pool.proba)
 print(f"{len(rows)} of {len(pool.proba)} rows change; the first to label are {rows[:5]}")
 

@@ -8,7 +8,7 @@ package: naive Bayes on word counts, trained on an imbalanced part of CLINC150 (
 
 # %%
 # Validation predictions with labels are all that is needed. Test predictions are only there to see
-# whether the promise holds.
+# whether the verdict holds.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +22,7 @@ print(val.proba.shape, test.proba.shape)
 # Fit. The settings are chosen by cross-fitting, and the verdict rests on rows that had no part in
 # choosing.
 
-normalizer = altnorm.AlternatingNormalizerCV(random_state=0).fit(val.proba, val.labels)
+normalizer = altnorm.AlternatingNormalizerCV().fit(val.proba, val.labels)
 print(normalizer.verdict_)
 print(normalizer.best_params_)
 
@@ -40,13 +40,13 @@ explanation = normalizer.explain(test.proba)
 print(explanation[0])
 
 # %%
-# What the confident rows use up, against the prior: the classes on the right are the ones that
-# doubt is resolved away from.
+# How often confident rows predict each class, against the prior: doubt is resolved away from the
+# classes on the right.
 
 sure = altnorm.ambiguity(val.proba) <= normalizer.best_params_["threshold"]
 used = np.sort(val.proba[sure].sum(axis=0) / val.proba[sure].sum())
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
-ax.plot(used, color="#0072B2", label="used up by confident rows")
+ax.plot(used, color="#0072B2", label="predicted by confident rows")
 ax.axhline(1 / used.size, color="#9A9A9A", linestyle="--", label="prior")
 ax.set(xlabel="class, sorted", ylabel="share")
 ax.legend(frameon=False)

@@ -30,10 +30,11 @@ adjuster = Adjuster(input="logits").fit(scores[:200], labels[:200])
 print(adjuster.verdict_)
 
 # %%
-# Without any labels: the reference of alternating normalization needs none, if the prior is known,
-# and neither does batch calibration, which divides by the mean prediction. Here both take the
-# favourites away. On real models they do not always, as the study of language models' answers
-# shows: have some answers judged, :func:`altnorm.ask` says which.
+# Without any labels: alternating normalization needs none if the prior is known (with all rows as
+# reference, since no label can show that confident rows mislead), and neither does batch
+# calibration, which divides by the mean prediction. Here both take the favourites away. On real
+# models they help only where answers are nearly equally frequent: have some answers judged,
+# :func:`altnorm.ask` says which.
 
 unlabelled = AlternatingNormalizer(reference="all", prior="uniform", input="logits")
 unlabelled.fit(scores[:200])

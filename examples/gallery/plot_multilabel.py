@@ -2,8 +2,8 @@
 Multi-label tagging
 ===================
 
-Each label is a two-class problem of its own. "labelwise" gives each its own prior and reference,
-and so its own threshold, found without fitting one for each label.
+Each probability says yes or no to one tag. The probabilities of each tag are corrected, rare tags
+with the help of the others, and one threshold for all of them gives the best micro-F1.
 """
 
 # %%

@@ -44,7 +44,7 @@ half = n // 2
 adjuster = Adjuster().fit(proba[:half], y[:half])
 print(adjuster.verdict_)
 for family, verdict in adjuster.families_.items():
-    print(f"{family:12s} {100 * verdict.gain:+.1f} points")
+    print(f"{family:12s} log loss {-verdict.before:.3f} -> {-verdict.after:.3f}")
 
 # %%
 # The other half: how many prompts of each answer are right, before and after. The filled marks are
