@@ -52,7 +52,7 @@ def test_the_wheel_runs_the_demo_in_an_empty_environment(tmp_path):
     (wheel,) = tmp_path.glob("altnorm-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "altnorm/py.typed" in names
-    assert any(name.startswith("altnorm/data/") and name.endswith(".npz") for name in names)
+    assert any(name.startswith("altnorm/io/data/") and name.endswith(".npz") for name in names)
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     constraints = ROOT / "requirements" / "constraints.txt"

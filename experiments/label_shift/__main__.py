@@ -13,9 +13,7 @@ from experiments.label_shift.tables import make_tables
 from experiments.suite.files import read_classifier, suite_paths
 
 PAGE = Path(__file__).parent / "results" / "README.md"
-QUICK = Design(
-    n_new=(200,), n_classes=(3,), n_val=400, n_sources=1, n_sets=2, sizes=(200,)
-)
+QUICK = Design(n_new=(200,), n_classes=(3,), n_val=400, n_sources=1, n_sets=2, sizes=(200,))
 MOST_CLASSES = 200
 
 

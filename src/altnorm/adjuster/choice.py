@@ -188,7 +188,7 @@ class Trial:
             self.test.ci_high,
             self.test.std_error,
             len(data.proba),
-            *count_changes(data.labels, self.judge.before, self.codes),
+            *self._counts(),
             adopted=self.accepted,
             reason=self.reason,
             significance=self.judge.significance,
@@ -196,7 +196,22 @@ class Trial:
             multilabel=data.kind.is_multilabel,
             is_decision=True,
             evidence=self._evidence(),
+            n_left=int(self._left().sum()),
         )
+
+    def _left(self) -> np.ndarray:
+        """Which rows are left to a person."""
+        one_class = not self.judge.data.kind.is_multilabel
+        return (self.codes == self.judge.data.proba.shape[1]) & one_class
+
+    def _counts(self) -> tuple[int, int, int]:
+        """Decisions changed, fixed and broken; a row that is left to a person is neither."""
+        kept = ~self._left()
+        known = self.judge.data.labels, self.judge.before, self.codes
+        if kept.all():
+            return count_changes(*known)
+        changed, fixed, broken = count_changes(*(part[kept] for part in known))
+        return changed + int((~kept).sum()), fixed, broken
 
     def _evidence(self) -> str:
         """What the evidence is, as a code: the score's own test, or the probabilities."""

@@ -16,6 +16,7 @@ CLEAR_FALL = 0.01  # of balanced accuracy
 LOST_RECALL = 0.02  # a class that is recognised less often is lost
 CLEAR_ERRORS = 2.0  # standard errors beyond which a difference is clear
 SWAPPED = 0.5  # recall of a class once its column is put right: far above that of a mistake
+SWAPPED_ROWS = 10  # of such a class at least: a few rows may all be mistaken for one other class
 MANY_CLASSES = 2000  # beyond which the search for exchanged columns, their cube, takes too long
 BY_CHANCE = 0.001  # probability of so little agreement between unrelated columns
 TRAINED_ACCURACY = 0.95  # of predictions on the rows that a classifier was trained on
@@ -72,7 +73,9 @@ def _swapped_columns(rows: Labelled) -> Caution | None:
     _, column = linear_sum_assignment(-table)
     recall = np.divide(table, true[:, None], out=np.zeros((m, m)), where=true[:, None] > 0)
     now, then = recall.diagonal(), recall[np.arange(m), column]
-    moved = np.flatnonzero((column != np.arange(m)) & (then > SWAPPED) & (now < 1 / m))
+    enough = np.bincount(rows.labels, minlength=m) >= SWAPPED_ROWS
+    mistaken = (then > SWAPPED) & (now < 1 / m)
+    moved = np.flatnonzero((column != np.arange(m)) & mistaken & enough)
     # All columns of an exchange must look exchanged: one class may be mistaken for another.
     moved = moved[np.isin(column[moved], moved)]
     if len(moved) < 2:

@@ -87,10 +87,11 @@ def change_words(verdict: Verdict) -> str:
     if not verdict.n_changed:
         return "no decision changes"
     words = kind_of_labels(verdict.multilabel).words
-    total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong
+    total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong + verdict.n_left
+    left = f", {verdict.n_left:,} left to a person" if verdict.n_left else ""
     return (
         f"{plural(total, words.changed)} changed: {verdict.n_fixed:,} fixed, "
-        f"{verdict.n_broken:,} broken{words.still_wrong.format(verdict.n_still_wrong)}"
+        f"{verdict.n_broken:,} broken{words.still_wrong.format(verdict.n_still_wrong)}{left}"
     )
 
 

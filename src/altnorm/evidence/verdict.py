@@ -105,6 +105,8 @@ class Verdict:
     evidence : {"", "score", "log_loss"}
         What an adopted change rests on: the test of the score itself, or that of the
         probabilities, in `calibration_`.
+    n_left : int
+        Changed rows that are left to a person.
     """
 
     scoring: str
@@ -128,6 +130,7 @@ class Verdict:
     multilabel: bool = False
     is_decision: bool = False
     evidence: str = ""
+    n_left: int = 0
 
     def __post_init__(self) -> None:
         # JSON has neither tuples nor cautions: what `to_dict` gave comes back whole.
@@ -142,7 +145,7 @@ class Verdict:
     @property
     def n_still_wrong(self) -> int:
         """Decisions that changed and were wrong before and after."""
-        return max(0, self.n_changed - self.n_fixed - self.n_broken)
+        return max(0, self.n_changed - self.n_fixed - self.n_broken - self.n_left)
 
     def __str__(self) -> str:
         return verdict_line(self)
