@@ -155,19 +155,6 @@ def test_from_no_labels_at_all(folder, pool, capsys):
     assert judged(capsys)["decision"] == "adopt"
 
 
-def test_settings_without_labels(folder, capsys):
-    arguments = ["tune", "val.parquet", "--no-labels", "-o", "model", "--json"]
-    assert run([*arguments, "--alphas", "0.5", "--depths", "2", "--thresholds", "0.3"]) == 0
-    assert json.loads(out(capsys)) == {"model": "model", "verdict": None}
-    found = load("model")
-    assert (found.alpha, found.depth, found.threshold) == (0.5, 2, 0.3)
-    np.testing.assert_allclose(found.prior_, 1 / 3)
-    error = refused(capsys, *arguments, "--force", "--alphas", "1,2")
-    assert (
-        "Without labels no setting can be chosen: --alphas must be one value; it is 1, 2" in error
-    )
-
-
 def test_several_labels_per_row(folder, capsys):
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(400, 3)) - 1

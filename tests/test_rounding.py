@@ -131,5 +131,5 @@ def test_files_with_few_decimals(folder, model, capsys):
 def test_half_precision_files(folder, model, capsys):
     proba, codes = draw(200, 3)
     np.savez("half.npz", proba=proba.astype(np.float16), classes=CLASSES, labels=codes)
-    assert run(["evaluate", model, "half.npz"]) == 0
+    assert run(["check", "half.npz", "--model", model]) == 0
     assert "rows fixed" in out(capsys)

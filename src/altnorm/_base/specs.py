@@ -208,7 +208,10 @@ def check_model(estimator: Any, remedy: str = "Save the model again.") -> None:
     fault = _first_fault(estimator)
     if fault:
         raise InputError(fault, remedy=remedy, code="model_file")
-    estimator._check_params()  # as `fit` does: what settings must be together
+    # As `fit` does: what settings must be together.
+    check = getattr(estimator, "_check_params", None)
+    if check is not None:
+        check()
 
 
 def _first_fault(estimator: Any) -> str:

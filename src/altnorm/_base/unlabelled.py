@@ -37,7 +37,7 @@ def has_label(
 
     Examples
     --------
-    >>> from altnorm.adjuster.unlabelled import has_label
+    >>> from altnorm._base.unlabelled import has_label
     >>> known, labels = has_label([2, -1, 0], (3, 4))
     >>> known, labels
     (array([ True, False,  True]), array([2, 0]))

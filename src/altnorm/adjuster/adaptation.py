@@ -14,6 +14,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.specs import TINY, array, declare, nested, rule
 from altnorm._base.validation import check_choice
 from altnorm._base.words import p_words
+from altnorm.adjuster.applied import apply_model
 from altnorm.balance.energy import Rows, spread_rows
 from altnorm.balance.shift import Shift, look_for_shift
 from altnorm.decisions import Decision
@@ -21,10 +22,17 @@ from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, 
 from altnorm.families.base import positive
 from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.method.estimator import ProbabilityTransformer
+from altnorm.method.kinds import kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 
 MOST_NUMBERS = 2**18
 """Most numbers of validation predictions that a fitted model keeps for `adapt`."""
+
+
+def _decide(adjuster: Adaptable, rows: np.ndarray) -> np.ndarray:
+    """Decide clean rows."""
+    applied = adjuster.model_, adjuster.temperature_, kind_of(adjuster)
+    return adjuster.decision_.codes(apply_model(*applied, rows))
 
 
 def _are_codes(value: np.ndarray, estimator: Any) -> bool:
@@ -92,14 +100,19 @@ class Adaptable(ProbabilityTransformer):
         rows = to_numpy(self._check_transform(on_host(proba)))
         shift = self._look(rows)
         adapted = self._retargeted(np.array(shift.before), np.array(shift.after))
-        n_changed = int((self._codes(rows) != adapted._codes(rows)).sum())
+        n_changed = int((_decide(self, rows) != _decide(adapted, rows)).sum())
         if assume is None:
             adapted = copy(self)
         elif shift.contradicted and not insist:
             raise _contradicted(shift)
         else:
             adapted.usage_counts_, *adapted.usage_doubt_ = count_usage(self, rows)
-        adapted.shift_ = replace(shift, n_changed=n_changed, adapted=assume is not None)
+        adapted.shift_ = replace(
+            shift,
+            n_changed=n_changed,
+            adapted=assume is not None,
+            names=tuple(str(name) for name in self.classes_),
+        )
         return adapted
 
     def drift(self, proba: Any) -> Drift:

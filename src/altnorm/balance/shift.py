@@ -24,6 +24,10 @@ def _are_shares(value: Any, scope: Scope) -> bool:
 _SHARES = Spec("one share per class", _are_shares)
 
 
+SMALLEST_CHANGE = 0.0005
+"""Of a share, that is told."""
+
+
 @storable
 @dataclass(frozen=True)
 class Shift:
@@ -50,6 +54,8 @@ class Shift:
         New rows looked at.
     n_changed : int
         How many of them are decided differently for the new balance.
+    names : tuple of str
+        Names of the classes.
     """
 
     before: tuple[float, ...]
@@ -63,6 +69,7 @@ class Shift:
     adapted: bool
     n_rows: int
     n_changed: int
+    names: tuple[str, ...] = ()
 
     _fields: ClassVar = declare(
         **dict.fromkeys(("before", "after", "low", "high"), _SHARES),
@@ -89,9 +96,13 @@ class Shift:
         )
 
     def _most_changed(self) -> str:
-        j = int(np.abs(np.subtract(self.after, self.before)).argmax())
+        change = np.abs(np.subtract(self.after, self.before))
+        j = int(change.argmax())
+        if change[j] < SMALLEST_CHANGE:
+            return "No share changes"
         return (
-            f"The share of class number {j} changes most: {self.before[j]:.3f} before, "
+            f"The share of {self.names[j] if self.names else f'class {j}'} changes most: "
+            f"{self.before[j]:.3f} before, "
             f"{self.after[j]:.3f} now ({self.low[j]:.3f} to {self.high[j]:.3f})"
         )
 
