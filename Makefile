@@ -24,8 +24,8 @@ help:  ## list the targets
 demo: $(VENV)/.stamp-demo  ## the whole story on predictions that ship inside the package
 	$(BIN)/altnorm demo
 
-test: $(VENV)/.stamp-quick  ## the suite on what installs quickly: core, cli, report, Arrow, ONNX
-	$(PYTEST) $(PYTEST_ARGS) -m "not heavy"
+test: $(VENV)/.stamp-quick  ## the suite on what installs quickly, without its slowest files
+	$(PYTEST) $(PYTEST_ARGS) -m "not heavy and not slow"
 
 test-all: $(VENV)/.stamp-heavy  ## the whole suite, with PyTorch, Spark, Ray and a browser; no skips
 	ALTNORM_REQUIRE_ALL=1 $(PYTEST) $(PYTEST_ARGS)

@@ -36,6 +36,13 @@ HEAVY = tuple(
     for name in ("ray.py", "spark", "torch")
 )
 
+# A few files take half of the time: processes that are killed, files that are damaged, arrays of
+# every library, pages and studies that are run.
+SLOW = tuple(
+    f"tests/test_{name}"
+    for name in ("cli_demo", "docs", "estimators_on_arrays", "experiments", "faults", "fuzz")
+)
+
 collect_ignore = [
     f"src/altnorm/{path}"
     for path, library in NEEDS.items()
@@ -45,10 +52,13 @@ collect_ignore.append("src/altnorm/_base/cuda.py")  # has no examples, and needs
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the doctests of modules that need what `make test` does not install."""
+    """Mark what `make test` leaves to `make test-all`."""
     for item in items:
-        if item.path.relative_to(item.config.rootpath).as_posix().startswith(HEAVY):
+        path = item.path.relative_to(item.config.rootpath).as_posix()
+        if path.startswith(HEAVY):
             item.add_marker(pytest.mark.heavy)
+        if path.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -232,7 +232,7 @@ def _file(folders: Folders) -> Path:
 
 
 SAMPLES = (
-    Sample("evidence", "worlds", _evidence("calibrated", 1000)),
+    Sample("evidence", "worlds", _evidence("confused pairs", 200)),
     Sample("evidence", "worlds", _evidence("bias 2", 200)),
     Sample("simulation", "results", _simulation),
     Sample("geometry", "rates", _geometry),

@@ -27,13 +27,13 @@ FEWEST_ROWS = 80
 class Design:
     """Sizes of the study."""
 
-    n_new: tuple[int, ...] = (300, 1000, 4000)
+    n_new: tuple[int, ...] = (300, 1000)
     n_classes: tuple[int, ...] = (3, 10)
     n_val: int = 1000
-    n_sources: int = 6
-    n_sets: int = 4
-    sizes: tuple[int, ...] = (200, 1000, 5000)
-    n_repeats: int = 2
+    n_sources: int = 4
+    n_sets: int = 5
+    sizes: tuple[int, ...] = (1000,)
+    n_repeats: int = 1
     seed: int = 0
 
 

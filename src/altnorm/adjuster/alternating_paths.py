@@ -8,7 +8,7 @@ that is good enough to compare settings, and free of products. What is adopted i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -74,15 +74,17 @@ class ClassPaths:
 
         Nothing comes where some fold has no reference row outside of it.
         """
-        steps = [self._fold_path(setting, k) for k in range(len(self.outside))]
-        if any(step is None for step in steps):
+        n_folds = len(self.outside)
+        if not all(self._has_reference(setting, k) for k in range(n_folds)):
             return
-        rows = [self._in_doubt(setting, k) for k in range(len(self.outside))]
+        steps = [self._fold_path(setting, k) for k in range(n_folds)]
+        rows = [self._in_doubt(setting, k) for k in range(n_folds)]
         for depth in range(1, setting.depth + 1):
             out = array_namespace(self.data.work).asarray(self.data.work, copy=True)
             for inside, step in zip(rows, steps, strict=True):
-                assert step is not None
                 new = next(step)
+                if depth == setting.depth:
+                    step.close()  # its reference is large, and the next fold has its own
                 if inside.size:
                     mask = np.zeros(len(self.folds), dtype=bool)
                     mask[inside] = True
@@ -92,13 +94,21 @@ class ClassPaths:
     def _in_doubt(self, setting: Setting, fold: int) -> np.ndarray:
         return np.flatnonzero((self.folds == fold) & (self.ambiguity > setting.threshold))
 
-    def _fold_path(self, setting: Setting, fold: int) -> Iterator[Array] | None:
+    def _has_reference(self, setting: Setting, fold: int) -> bool:
+        known, high = self.outside[fold], self._highest(setting)
+        used = (self.ambiguity <= high) & (known.weight > 0)
+        return bool(used.any() or (self.more_ambiguity <= high).any() or known.absent.any())
+
+    @staticmethod
+    def _highest(setting: Setting) -> float:
+        """Ambiguity up to which a row serves as reference."""
+        return setting.threshold if setting.reference == "confident" else math.inf
+
+    def _fold_path(self, setting: Setting, fold: int) -> Generator[Array, None, None]:
         """Rows in doubt of one fold after each iteration against the rows of the others."""
-        reference, known = self._reference(setting, fold), self.outside[fold]
-        if not reference[1].size:
-            return None
         b = take_rows(self.data.work, self._in_doubt(setting, fold))
-        return self._follow(b, *reference, known.prior, setting)
+        reference = self._reference(setting, fold)
+        yield from self._follow(b, *reference, self.outside[fold].prior, setting)
 
     def _follow(
         self, b: Array, log_a: Array, weight: np.ndarray, prior: np.ndarray, setting: Setting
@@ -117,7 +127,7 @@ class ClassPaths:
     def _reference(self, setting: Setting, fold: int) -> tuple[Array, np.ndarray]:
         """Logs of the rows that serve outside a fold, in memory of their own, and weights."""
         known, data = self.outside[fold], self.data
-        high = setting.threshold if setting.reference == "confident" else math.inf
+        high = self._highest(setting)
         used = np.flatnonzero((self.ambiguity <= high) & (known.weight > 0))
         more = data.unlabelled[self.more_ambiguity <= high]
         # A class without labels stands in the reference with a sure row of its own.

@@ -50,6 +50,9 @@ LABELS_PER_CLASS = 5
 LARGEST_WORK = 1e9
 """Rows times classes squared beyond which a matrix takes longer than all else."""
 
+MANY_ENTRIES = 2**24
+"""Probabilities beyond which alternating normalization competes with one iteration only."""
+
 LARGEST_REFERENCE = 1e8
 """Numbers in the rows that stand for classes without labels, beyond which a model is too large."""
 
@@ -198,8 +201,10 @@ class CrossFitter:
         """Return the best setting of the menu of alternating normalization, and a temperature."""
         paths, best, least = make_paths(self.data, self.folds), None, np.inf
         some = self._some_rows()
+        # Where rows are so many, further iterations would take longer than all else.
+        depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
-            for setting, proba in paths.path(start):
+            for setting, proba in paths.path(start._replace(depth=depth)):
                 self.own_decisions[setting] = self.data.kind.decide(proba)
                 loss = self._loss_after_temperature(take_rows(proba, some), some)
                 if loss < least:

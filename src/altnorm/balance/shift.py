@@ -101,7 +101,7 @@ class Shift:
         if change[j] < SMALLEST_CHANGE:
             return "No share changes"
         return (
-            f"The share of {self.names[j] if self.names else f'class {j}'} changes most: "
+            f"The share of class {self.names[j] if self.names else j} changes most: "
             f"{self.before[j]:.3f} before, "
             f"{self.after[j]:.3f} now ({self.low[j]:.3f} to {self.high[j]:.3f})"
         )
