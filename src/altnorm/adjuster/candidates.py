@@ -237,10 +237,10 @@ class CrossFitter:
         path = partial(temperature_path, kind=kind)
         known = self.data.labels, self.data.weight
         found = cross_fit(path, scores, *known, self.folds, (0.0,))
-        (last,) = path(scores, *known, (0.0,))
 
         def fit() -> tuple[Any, float]:
             # The cross-fitted rows stand for new ones better than those the fit has seen.
+            (last,) = path(scores, *known, (0.0,))
             return fit_alternating(self.data, setting), 1 / last.slope
 
         log_p = self._clip(found.label_log_p[0])

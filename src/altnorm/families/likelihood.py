@@ -183,11 +183,12 @@ def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
 
 
 def _newton_slope(loss: Likelihood, shrink: float) -> float | None:
-    """Newton's method for the logarithm of the slope; None where it goes astray."""
+    """Newton's method for the logarithm of the slope; None where it leaves the range."""
     at, (low, high) = 0.0, np.log(SLOPES)
     for _ in range(_MOST_STEPS):
         rise, bend = _slope_derivatives(at, loss, shrink)
-        step = rise / bend if bend > 0 else np.inf
+        # By no more than a factor of e: far from the optimum the curvature says little.
+        step = float(np.clip(rise / bend, -1, 1)) if bend > 0 else float(np.sign(rise))
         at -= step
         if not low < at < high:
             return None
