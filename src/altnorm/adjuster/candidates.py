@@ -189,7 +189,7 @@ class CrossFitter:
 
     def temperature(self) -> Candidate:
         """Return one temperature for all."""
-        path = partial(temperature_path, kind=self.data.kind.is_multilabel)
+        path = partial(temperature_path, is_multilabel=self.data.kind.is_multilabel)
 
         def fit(_: float) -> tuple[Any, float]:
             (last,) = path(self.rows, self.data.labels, self.data.weight, (0.0,))
@@ -219,8 +219,10 @@ class CrossFitter:
         scores, labels = to_scores(self.data, proba), self.data.labels[rows]
         weight = self.data.weight[rows]
         if self.calibrate:
-            kind = self.data.kind.is_multilabel
-            (fit,) = temperature_path(scores, labels, weight, (0.0,), kind=kind, rough=True)
+            is_multilabel = self.data.kind.is_multilabel
+            (fit,) = temperature_path(
+                scores, labels, weight, (0.0,), is_multilabel=is_multilabel, rough=True
+            )
             scores = fit.scores(scores)
         return -float(weight @ self._label_log_p(scores, labels))
 
@@ -233,8 +235,8 @@ class CrossFitter:
             whole = to_numpy(proba)
             plain = partial(fit_alternating, self.data, setting)
             return Candidate("alternating", params, log_p, lambda: whole, lambda: (plain(), 1.0))
-        kind, scores = self.data.kind.is_multilabel, to_scores(self.data, proba)
-        path = partial(temperature_path, kind=kind)
+        is_multilabel, scores = self.data.kind.is_multilabel, to_scores(self.data, proba)
+        path = partial(temperature_path, is_multilabel=is_multilabel)
         known = self.data.labels, self.data.weight
         found = cross_fit(path, scores, *known, self.folds, (0.0,))
 
@@ -304,8 +306,8 @@ class CrossFitter:
 
     def _label_log_p(self, scores: Array, labels: np.ndarray) -> np.ndarray:
         """Log-probability of labels, given log-probabilities or log-odds."""
-        kind = self.data.kind.is_multilabel
-        return self._clip(Tempered(1.0, kind).label_log_p(scores, labels))
+        is_multilabel = self.data.kind.is_multilabel
+        return self._clip(Tempered(1.0, is_multilabel).label_log_p(scores, labels))
 
 
 def to_scores(data: Validation, proba: Array) -> Array:
@@ -325,7 +327,7 @@ class Tempered(NamedTuple):
     """Scores times a slope."""
 
     slope: float
-    kind: bool  # whether there are several labels per row
+    is_multilabel: bool
 
     def scores(self, rows: Array) -> Array:
         """Log-probabilities up to a constant, or log-odds."""
@@ -334,12 +336,12 @@ class Tempered(NamedTuple):
     def proba(self, rows: Array) -> Array:
         """Probabilities, (n, m)."""
         scores = self.scores(rows)
-        return np.asarray(expit(scores)) if self.kind else softmax(scores)
+        return np.asarray(expit(scores)) if self.is_multilabel else softmax(scores)
 
     def label_log_p(self, rows: Array, labels: np.ndarray) -> np.ndarray:
         """Log-probability of what the labels of each row say, (n,)."""
         scores = self.scores(rows)
-        if not self.kind:
+        if not self.is_multilabel:
             return entries_at(log_softmax(scores), labels)
         return np.asarray(log_expit(np.where(labels, scores, -scores)).sum(axis=1))
 
@@ -350,15 +352,17 @@ def temperature_path(
     weight: np.ndarray,
     strengths: Sequence[float],
     *,
-    kind: bool,
+    is_multilabel: bool,
     rough: bool = False,
 ) -> Iterator[Tempered]:
     """Yield the one fit of a temperature; it has no penalty to choose."""
-    if kind:  # every label of a row is a row of two classes
+    if is_multilabel:  # every label of a row is a row of two classes
         weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
         rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
     eps = float(array_namespace(rows).finfo(rows.dtype).eps)
     loss = Likelihood.build(rows, labels, weight, eps, rough=rough)
     for _ in strengths:
         slope = fit_slope(loss)
-        yield Tempered(fit_slope(loss, shrink=SHARPENING_SHRINKAGE) if slope > 1 else slope, kind)
+        yield Tempered(
+            fit_slope(loss, shrink=SHARPENING_SHRINKAGE) if slope > 1 else slope, is_multilabel
+        )
