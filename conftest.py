@@ -39,8 +39,15 @@ HEAVY = tuple(
 # A few files take half of the time: processes that are killed, files that are damaged, arrays of
 # every library, pages and studies that are run.
 SLOW = tuple(
-    f"tests/test_{name}"
-    for name in ("cli_demo", "docs", "estimators_on_arrays", "experiments", "faults", "fuzz")
+    f"tests/{name}"
+    for name in (
+        "adjuster/test_estimators_on_arrays",
+        "cli/test_cli_demo",
+        "experiments/",
+        "io/test_faults",
+        "io/test_fuzz",
+        "project/test_docs",
+    )
 )
 
 collect_ignore = [

@@ -33,7 +33,7 @@ nitpicky = False
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 # Pages of the studies and of the project lie outside of docs/ and are included as they are; where
-# their links lead is checked by tests/test_docs.py.
+# their links lead is checked by tests/project/test_docs.py.
 suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 
 (HERE / "api.rst").write_text(page(), encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from docs import outputs, suite_numbers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e-?\d+)?")

@@ -14,7 +14,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.frames import check_same_names
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
-from tests.test_predictions import CLASSES, LABELS, PROBA, frame, write_frame
+from tests.io.test_predictions import CLASSES, LABELS, PROBA, frame, write_frame
 
 
 def test_only_what_is_needed_is_read(tmp_path):

@@ -18,8 +18,8 @@ from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from altnorm.io.tables import read_table
 from tests.commands import CLASSES, QUICK, refused, run, table
-from tests.test_predictions import CLASSES as PETS
-from tests.test_predictions import LABELS, PROBA, check_same, frame
+from tests.io.test_predictions import CLASSES as PETS
+from tests.io.test_predictions import LABELS, PROBA, check_same, frame
 
 EXPECTED = Predictions(PROBA, PETS, LABELS)
 
@@ -189,7 +189,7 @@ def test_sample_logs(tmp_path, as_text, target):
 @pytest.mark.parametrize("task", ["letters", "texts"])
 def test_real_sample_logs(task):
     """Written by lm-evaluation-harness 0.4.13, with its dummy model, on two tasks of our own."""
-    path = Path(__file__).parent / "data" / f"samples_{task}.jsonl"
+    path = Path(__file__).parents[1] / "data" / f"samples_{task}.jsonl"
     read = read_predictions(path, Layout(usual_options=True))
     lines = [json.loads(line) for line in path.read_text().splitlines()][:4]
     right = read.proba.argmax(axis=1) == read.codes

@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 
 pytestmark = pytest.mark.heavy
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "engines" / "huggingface_example.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "engines" / "huggingface_example.py"
 
 
 @pytest.fixture(scope="module")

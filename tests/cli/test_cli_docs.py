@@ -8,7 +8,7 @@ import typer
 
 from altnorm.cli._app import app
 
-PAGE = Path(__file__).parent.parent / "docs" / "cli.rst"
+PAGE = Path(__file__).parents[2] / "docs" / "cli.rst"
 COMMANDS = typer.main.get_command(app).commands
 
 

@@ -92,7 +92,7 @@ def test_studies_and_examples_use_public_names_only(folder):
     """The names that their programs import from the package are on the list."""
     public = {f"altnorm.{name}" for name in public_names()}
     public |= {f"altnorm.{name}" for name in SUBMODULES}
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     files = set((root / folder).rglob("*.py")) - {root / name for name in INSIDERS}
     used = {(file.name, name) for file in files for name in imported_names(file)}
     assert used

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Operation with range is deprecated"),
 ]
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "engines" / "mlflow_example.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "engines" / "mlflow_example.py"
 
 
 @pytest.fixture(scope="module")

@@ -297,7 +297,7 @@ def test_loaded_arrays_do_not_depend_on_the_file(tmp_path):
 
 def test_equal_runs_give_equal_bytes(tmp_path):
     code = (
-        "import sys; sys.path.insert(0, '.'); from tests.test_model_rules import *;"
+        "import sys; sys.path.insert(0, '.'); from tests.io.test_model_rules import *;"
         "fitted('Adjuster').save(sys.argv[1])"
     )
     digests = set()

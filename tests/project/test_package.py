@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 OPTIONAL = {
     *("duckdb", "jinja2", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow"),
     *("pyspark", "ray", "rich", "torch", "transformers", "typer"),

@@ -9,8 +9,8 @@ import pytest
 
 from altnorm import AlternatingNormalizer
 from altnorm.cli._run import run
+from tests.cli.test_cli_docs import COMMANDS
 from tests.commands import CLASSES, QUICK, draw, out, refused
-from tests.test_cli_docs import COMMANDS
 
 
 @pytest.mark.parametrize(

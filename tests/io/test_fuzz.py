@@ -19,6 +19,6 @@ def test_damaged_input_is_answered_or_refused(tmp_path, what):
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, f"case {(tmp_path / 'number').read_text()}: {done.stderr[-3000:]}"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.batches import matrix
 
-EXAMPLES = Path(__file__).parent.parent / "examples" / "engines"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "engines"
 
 
 class TestExamples:
