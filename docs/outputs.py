@@ -24,9 +24,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for the studies' own names of classifiers
 
-from docs.suite_numbers import NUMBERS, SUITE  # noqa: E402
+from docs import study_numbers, suite_numbers  # noqa: E402
 
-__all__ = ["Block", "fill_numbers", "run_blocks"]
+__all__ = ["NUMBERS", "Block", "fill_numbers", "run_blocks"]
+
+NUMBERS = suite_numbers.NUMBERS | study_numbers.NUMBERS
 
 BLOCK = re.compile(
     r"^```(?P<kind>python|console)\n(?P<code>.*?)^```\n(?:```text\n(?P<shown>.*?)^```\n)?",
@@ -79,7 +81,7 @@ def run_command(line: str) -> str:
 
 def fill_numbers(text: str) -> str:
     """Return a page with the numbers of the studies as they are now."""
-    if not SUITE.exists():
+    if not suite_numbers.SUITE.exists():
         return text
     return FILLED.sub(lambda found: f"{found[1]}{NUMBERS[found[2]]()}\n{found[3]}", text)
 
