@@ -9,18 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
 from altnorm import (
+    AdjustedClassifier,
     Adjuster,
     AlternatingNormalizer,
+    AlternatingNormalizerCV,
     alternating_normalization,
     ambiguity,
+    compare,
+    from_topk,
+    judge,
     topk_entropy,
     trajectory,
 )
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.validation import check_choice, check_proba
-from altnorm.peers import BiasCorrectedTemperature
+from altnorm.evidence.verdict import compare_predictions
+from altnorm.peers import BiasCorrectedTemperature, LabelThresholds
 
 GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
 
@@ -332,11 +339,86 @@ def test_masked_entries_are_refused():
             call(masked)
 
 
+MATRIX = np.eye(3, dtype=int)[LABELS]
+
+
+def masked_at(values, *place):
+    values = np.ma.masked_array(values, mask=False)
+    values[place] = np.ma.masked
+    return values
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda v: Adjuster(("bias",)).fit(PROBLEM, v), "y"),
+        (lambda v: AlternatingNormalizerCV().fit(PROBLEM, v), "y"),
+        (lambda v: AlternatingNormalizer().fit(PROBLEM, v), "y"),
+        (lambda v: BiasCorrectedTemperature().fit(PROBLEM, v), "y"),
+        (lambda v: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v), "y"),
+        (lambda v: fitted_adjuster().score(PROBLEM, v), "y"),
+        (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, groups=v), "groups"),
+        (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=v), "sample_weight"),
+        (lambda v: compare(PROBLEM, v, PROBLEM, LABELS), "y"),
+        (lambda v: compare(PROBLEM, LABELS, PROBLEM, v), "y"),
+        (lambda v: compare_predictions(v, PROBLEM, PROBLEM), "y_true"),
+        (lambda v: compare_predictions(LABELS, v, LABELS), "before"),
+        (lambda v: judge(fitted(), PROBLEM, np.empty(0, int), v), "y"),
+        (lambda v: judge(fitted(), PROBLEM, v, []), "asked"),
+        (lambda v: from_topk(v[:, None], np.ones((60, 1)), 3, input="proba"), "indices"),
+    ],
+)
+def test_masked_labels_groups_and_rows_are_refused(call, name):
+    with pytest.raises(InputError, match=rf"`{name}` must have no masked .* 1 of 60 .* row 2"):
+        call(masked_at(LABELS, 2))
+
+
+def fitted_adjuster():
+    return Adjuster(("bias",)).fit(PROBLEM, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda v: Adjuster(multilabel="labelwise").fit(PROBLEM, v), "y"),
+        (lambda v: LabelThresholds().fit(PROBLEM, v), "y"),
+        (lambda v: from_topk(MATRIX, v / 2.0, 3, input="proba"), "values"),
+        (lambda v: Adjuster(("bias",), costs=v[:3]).fit(PROBLEM, LABELS), "costs"),
+    ],
+)
+def test_masked_matrices_are_refused(call, name):
+    with pytest.raises(InputError, match=rf"`{name}` must have no masked .* row 2, column 1\. "):
+        call(masked_at(MATRIX, 2, 1))
+
+
 @pytest.mark.parametrize(
     "call",
     [
         lambda w: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=w),
         lambda w: AlternatingNormalizer().fit(PROBLEM, LABELS, sample_weight=w),
+        lambda w: BiasCorrectedTemperature().fit(PROBLEM, LABELS, sample_weight=w),
+    ],
+)
+@pytest.mark.parametrize(("weight", "told"), [(1e-50, "1e-50"), (1e50, r"1e\+50")])
+def test_weights_that_no_fit_makes_sense_of_are_refused(call, weight, told):
+    """Fits were wrong in silence: the penalty, or rounding, was all that was left."""
+    message = rf"The largest `sample_weight` must be from 1e-09 to 1e\+15; it is {told}\. Divide"
+    with pytest.raises(InputError, match=message):
+        call(np.full(60, weight))
+
+
+@pytest.mark.parametrize("weight", [1e-9, 1e15])
+def test_a_fit_is_sound_at_the_ends_of_the_scale(weight):
+    """At one end of it the penalty decides, which is that of doing nothing, at the other none."""
+    after = Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=np.full(60, weight))
+    gains = [one.gain for one in after.families_.values()]
+    assert np.isfinite(gains).all()
+    assert max(np.abs(gains)) < 0.5
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
         lambda w: alternating_normalization(PROBLEM, PROBLEM, reference_weight=w),
         lambda w: alternating_normalization(PROBLEM, PROBLEM, prior=w[:3]),
     ],

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
-from altnorm import Adjuster, AlternatingNormalizer, InputError
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
 from altnorm.adjuster.candidates import CrossFitter
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import resolve_purpose
@@ -353,11 +353,15 @@ def test_groups_are_the_units_of_the_evidence():
     ("groups", "message"),
     [
         (np.arange(3), r"`groups` must have one entry per row; its shape is \(3,\)"),
-        ([1.0] * 99 + [np.nan], "Every row must have a group; 1 of 100 rows .* first is row 99"),
+        (
+            [1.0] * 99 + [np.nan],
+            "Every row must have a group; 1 of 100 rows .* first is row 99",
+        ),
         ([None] + ["a"] * 99, "Every row must have a group; .* first is row 0"),
         ([7] * 100, "at least 2 groups"),
+        (np.array([{}] * 100), "`groups` must hold names or numbers; unhashable type: 'dict'"),
     ],
-    ids=["shape", "nan", "none", "one"],
+    ids=["shape", "nan", "none", "one", "dict"],
 )
 def test_groups_that_are_none(groups, message):
     with pytest.raises(InputError, match=message):
@@ -388,6 +392,26 @@ def test_rows_without_labels_serve_as_reference(missing):
     by_bias = Adjuster(("bias",)).fit(proba, labels)
     alone = Adjuster(("bias",)).fit(proba[known], y[known])
     np.testing.assert_array_equal(by_bias.transform(proba), alone.transform(proba))
+
+
+def test_a_row_without_a_group_is_counted_among_all_rows():
+    proba, y = planted(100)
+    labels = y.astype(float)
+    labels[:10] = np.nan
+    groups = [None] * 11 + ["a", 2] * 44 + [2.5]
+    with pytest.raises(InputError, match=r"1 of 90 rows with a label have none, .* row 10"):
+        Adjuster(("bias",)).fit(proba, labels, groups=groups)
+    groups[10] = "b"  # names and numbers may be mixed
+    assert Adjuster(("bias",)).fit(proba, labels, groups=groups).verdict_.n_rows == 90
+
+
+@pytest.mark.parametrize("kind", ["Int64", "string", "category", "boolean"])
+def test_missing_values_of_a_data_frame_are_missing_labels(kind):
+    proba, y = planted(300)
+    two = np.stack([proba[:, 0], 1 - proba[:, 0]], axis=1)
+    labels = pd.Series(y > 0).astype(kind)
+    labels[:10] = None
+    assert Adjuster(("bias",)).fit(two, labels).verdict_.n_rows == 290
 
 
 def test_minus_one_may_be_a_class():
@@ -556,8 +580,16 @@ def test_the_rows_given_are_only_read(bias):
     y = rng.integers(3, size=200)
     proba = softmax(rng.normal(size=(200, 3)) + 2 * np.eye(3)[y] + [bias, 0, 0], axis=1)
     proba.setflags(write=False)
-    fitted = Adjuster().fit(proba, y)
-    assert not np.shares_memory(fitted.transform(proba), proba)
+    for estimator in (
+        Adjuster(),
+        Adjuster(calibrate=False, significance=1e-9),
+        AlternatingNormalizerCV(),
+        AlternatingNormalizer(threshold=1.0),
+        Identity(),
+    ):
+        fitted = estimator.fit(proba, y)
+        for rows in (proba, proba.astype(np.float32)):
+            assert not np.shares_memory(fitted.transform(rows), rows)
 
 
 def test_single_precision_stays_single():

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, Place, shown
-from altnorm._base.validation import check_matrix
+from altnorm._base.validation import check_matrix, check_unmasked
 
 
 def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
@@ -37,6 +37,7 @@ def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
 
 def check_indicator(values: Any, name: str) -> Any:
     """Return a 0/1 matrix as a Boolean array, or as a Boolean CSR array if it is sparse."""
+    check_unmasked(values, name)
     if issparse(values):
         array = csr_array(values)
         entries = array.data

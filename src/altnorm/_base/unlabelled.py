@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from altnorm._base.errors import InputError
+from altnorm._base.validation import check_unmasked
 
 
 def has_label(
@@ -42,6 +43,7 @@ def has_label(
     >>> known, labels
     (array([ True, False,  True]), array([2, 0]))
     """
+    check_unmasked(y, "y")
     if issparse(y):
         return np.ones(y.shape[0], dtype=bool), y
     labels = np.asarray(y)
@@ -62,9 +64,14 @@ def has_label(
     return ~missing, np.array(known.tolist()) if known.dtype.kind == "O" else known
 
 
+def is_missing(value: object) -> bool:
+    """Whether a value is None, NaN or pandas' NA, of which no comparison is true or false."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
 def _missing(labels: np.ndarray, n_classes: int, names: np.ndarray | None) -> np.ndarray:
     if labels.dtype.kind == "O":
-        flat = [value is None or value != value for value in labels.ravel()]
+        flat = [is_missing(value) for value in labels.ravel()]
         return np.array(flat, dtype=bool).reshape(labels.shape)
     if labels.dtype.kind == "f":
         return np.isnan(labels)

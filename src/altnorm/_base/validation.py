@@ -27,6 +27,7 @@ from altnorm._base.rounding import find_rounding
 
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
+_WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, fits drown in their penalty or in rounding
 _PROBA_REMEDY = (
     "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
     "divide each row by its sum."
@@ -125,8 +126,9 @@ def check_matrix(values: Any, name: str) -> Array:
 
 def check_unmasked(values: Any, name: str) -> None:
     """Raise if a masked array has masked entries: what lies below a mask is not to be read."""
-    masked = np.ma.getmask(values)
-    if masked is np.ma.nomask or not masked.any():
+    # Only NumPy's own masks: data frames have others, which say where a value is missing.
+    masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.array(0)
+    if not masked.any():
         return
     first = np.argwhere(np.atleast_1d(masked))[0].tolist()
     raise InputError(
@@ -336,7 +338,7 @@ def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputErr
     )
 
 
-def check_summable(weight: np.ndarray, name: str) -> None:
+def _check_summable(weight: np.ndarray, name: str) -> None:
     """Raise if a weight is so large that sums of weights, or their squares, overflow."""
     large = np.flatnonzero(weight > _LARGEST_WEIGHT)
     if large.size:
@@ -347,6 +349,20 @@ def check_summable(weight: np.ndarray, name: str) -> None:
             value=float(weight[large[0]]),
             code="weight_range",
             place=Place(int(large[0]), note=f"{weight[large[0]]:.6g}"),
+        )
+
+
+def check_scale(weight: np.ndarray, name: str) -> None:
+    """Raise if rows count so much, or so little, that no fit could make sense of them."""
+    low, high = _WEIGHT_SCALE
+    largest = float(weight.max(initial=0))
+    if largest and not low <= largest <= high:
+        raise InputError(
+            f"The largest `{name}` must be from {low:.0e} to {high:.0e}",
+            f"it is {largest:.6g}",
+            "Divide all of them by their mean.",
+            value=largest,
+            code="weight_range",
         )
 
 
@@ -380,7 +396,7 @@ def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
             value=float(host[bad[0]]),
             code="weight",
         )
-    check_summable(host, name)
+    _check_summable(host, name)
     return host
 
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets, class_codes
+from altnorm._base.validation import check_unmasked
 from altnorm.adjuster import Adjuster
 from altnorm.evidence.verdict import Verdict
 from altnorm.method.estimator import require_labels
@@ -187,6 +188,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _check_labels(self, y: Any) -> np.ndarray:
         require_labels(self, y, "Pass class labels.")
+        check_unmasked(y, "y")
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         return check_targets(labels)

@@ -9,7 +9,8 @@ import numpy as np
 
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
-from altnorm._base.unlabelled import has_label
+from altnorm._base.unlabelled import has_label, is_missing
+from altnorm._base.validation import check_unmasked
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import resolve_purpose
 from altnorm.method.estimator import read_weight, require_labels, resolve_classes
@@ -73,6 +74,7 @@ def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
     """Number the groups of the rows with labels, in the order in which they come."""
     if groups is None:
         return None
+    check_unmasked(groups, "groups")
     values = np.asarray(on_host(groups))
     if values.shape != known.shape:
         raise InputError(
@@ -83,18 +85,27 @@ def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
             code="shape",
         )
     listed = values[known].tolist()
-    missing = [i for i, value in enumerate(listed) if value is None or value != value]
+    missing = [i for i, value in enumerate(listed) if is_missing(value)]
     if missing:
         raise InputError(
             "Every row must have a group",
-            f"{len(missing)} of {known.size} rows have none, the first is row {missing[0]}",
+            f"{len(missing)} of {known.sum()} rows with a label have none, the first is row "
+            f"{np.flatnonzero(known)[missing[0]]}",
             "Give a row that belongs to no group one of its own.",
             value=None,
             code="groups",
         )
     # By what they are, not by order: names and numbers may be mixed.
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
+    try:
+        return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
+    except TypeError as error:  # Python's: unhashable type: 'dict'
+        raise InputError(
+            "`groups` must hold names or numbers",
+            str(error),
+            "Pass text.",
+            code="groups",
+        ) from error
 
 
 def is_worth_a_device(rows: Array) -> bool:

@@ -9,10 +9,13 @@ from scipy.sparse import issparse
 
 from altnorm._base.errors import InputError
 from altnorm._base.labels import class_codes
+from altnorm._base.unlabelled import is_missing
+from altnorm._base.validation import check_unmasked
 
 
 def find_positions(changed: np.ndarray, asked: Any) -> np.ndarray:
     """Where among the changed rows, in ascending order, the asked ones are."""
+    check_unmasked(asked, "asked")
     rows = np.asarray(asked)
     remedy = "Pass what `ask` returned for these models and this pool."
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
@@ -63,6 +66,7 @@ def read_truth(y: Any, classes: np.ndarray, changed: np.ndarray, *, multilabel: 
     ndarray of shape (n_labelled, 1) or (n_labelled, n_labels)
         Floating-point numbers.
     """
+    check_unmasked(y, "y")
     if multilabel:
         return _label_truth(y, changed)
     return _class_truth(y, np.asarray(classes), changed)
@@ -116,4 +120,4 @@ def _label_truth(y: Any, changed: np.ndarray) -> np.ndarray:
 
 def _is_missing(label: object) -> bool:
     """Whether a label is None, NaN, pandas' NA or empty text."""
-    return label is None or type(label).__name__ == "NAType" or label != label or label == ""
+    return is_missing(label) or label == ""

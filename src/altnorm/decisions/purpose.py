@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.errors import InputError
+from altnorm._base.validation import check_unmasked
 from altnorm.decisions.decision import Decision
 from altnorm.decisions.thresholds import common_threshold, rows_threshold, shrunk_thresholds
 from altnorm.decisions.weights import balancing_weights, fit_weights
@@ -203,6 +204,7 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
 
 
 def _as_table(costs: Any) -> np.ndarray:
+    check_unmasked(costs, "costs")
     try:
         return np.array(costs)
     except ValueError as error:  # NumPy's words for rows of different length

@@ -16,7 +16,7 @@ from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.labels import check_indicator, check_label_proba
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_proba, check_weight
+from altnorm._base.validation import check_proba, check_unmasked, check_weight
 from altnorm.evidence.attribution import attribute_gain
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.evidence.paired import CONFIDENCE, paired_test
@@ -277,6 +277,7 @@ def _check_levels(**levels: float) -> None:
 
 def _check_truth(y_true: Any) -> np.ndarray:
     """Return class codes (n,), or a Boolean label matrix (n, m)."""
+    check_unmasked(y_true, "y_true")
     # Scores are per row and label; at the sizes we know a dense Boolean matrix is affordable.
     if issparse(y_true):
         y_true = y_true.toarray()
@@ -302,6 +303,7 @@ def _check_truth(y_true: Any) -> np.ndarray:
 
 
 def _check_predictions(values: Any, name: str, truth: np.ndarray, score: Score) -> _Predictions:
+    check_unmasked(values, name)
     array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     # Integers and truth values are decisions; probabilities have a decimal point.
     decisions_given = array.dtype.kind in "biu"

@@ -20,7 +20,7 @@ from altnorm._base.arrays import (
     take_rows,
 )
 from altnorm._base.errors import InputError
-from altnorm._base.validation import check_choice, check_weight
+from altnorm._base.validation import check_choice, check_scale, check_weight
 from altnorm.method.estimator import ProbabilityTransformer
 
 Data = TypeVar("Data")  # what a peer reads of the validation data
@@ -159,7 +159,10 @@ def _by_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
 def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return one weight per row; each counts once where none are given."""
     weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
-    return np.ones(n_rows) if weight is None else weight
+    if weight is None:
+        return np.ones(n_rows)
+    check_scale(weight, "sample_weight")
+    return weight
 
 
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm.io.formats import Source
 
 
@@ -107,5 +107,5 @@ def open_arrays(source: Source) -> Iterator[ArrayFile]:
         reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
         raise InputError(
             f"'{source.path}' cannot be read as .{source.format}, it may be cut off, damaged or "
-            f"hold pickled objects: {reason}."
+            f"hold pickled objects: {shown(reason, 300)}."
         ) from error

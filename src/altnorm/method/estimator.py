@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from altnorm._base.arrays import Array, is_foreign, move, on_host, to_numpy
+from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
 from altnorm._base.persistence import Saved
@@ -25,7 +25,7 @@ from altnorm._base.validation import (
     check_device_array,
     check_finite,
     check_matrix,
-    check_summable,
+    check_scale,
     check_unmasked,
 )
 from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
@@ -79,10 +79,14 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Returns
         -------
         array of shape (n_samples, n_classes)
-            Adjusted class probabilities: a NumPy array or, for an array of PyTorch, CuPy or JAX,
-            one of the same kind on the same device.
+            Adjusted class probabilities, in new memory: a NumPy array or, for an array of PyTorch,
+            CuPy or JAX, one of the same kind on the same device.
         """
-        return move(self._transform(self._check_transform(proba)), proba)
+        checked = self._check_transform(proba)
+        new = self._transform(checked)
+        if new is checked:  # it may be the caller's own array
+            new = array_namespace(new).asarray(new, copy=True)
+        return move(new, proba)
 
     def transform_clean(self, proba: Array) -> Array:
         """Adjust probabilities that were checked already: for estimators that are made of others.
@@ -270,7 +274,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     rows = np.empty((n_rows, 0))
     check_unmasked(sample_weight, "sample_weight")
     weight = _check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True)
-    check_summable(weight, "sample_weight")
+    check_scale(weight, "sample_weight")
     return np.asarray(weight)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, warn
-from altnorm._base.validation import check_choice, check_integer
+from altnorm._base.validation import check_choice, check_integer, check_unmasked
 
 _TINY_MASS = 0.1  # below it most of a row is what was made up for the missing classes
 _ABOVE_ONE = 1e-2  # how far rounding may take the known mass above 1
@@ -74,6 +74,8 @@ def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = "log_pr
 
 def _read(indices: Any, values: Any, n_classes: int, input: str) -> tuple[np.ndarray, np.ndarray]:
     """Class indices and probabilities, checked entry by entry."""
+    check_unmasked(indices, "indices")
+    check_unmasked(values, "values")
     columns, known = (
         to_numpy(v) if is_array_api_obj(v) else np.asarray(v) for v in (indices, values)
     )

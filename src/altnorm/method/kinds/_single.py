@@ -12,7 +12,7 @@ from sklearn.utils import assert_all_finite
 from altnorm._base.arrays import Array, array_namespace, column_of_max, on_host, softmax, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets, class_codes
-from altnorm._base.validation import check_proba, sum_tolerance
+from altnorm._base.validation import check_proba, check_unmasked, sum_tolerance
 from altnorm.method.ambiguity import in_doubt, row_ambiguity
 from altnorm.method.kinds._base import KindWords, LabelKind
 from altnorm.method.reference import Strata, class_prior, post_stratify
@@ -54,6 +54,7 @@ class SingleLabel(LabelKind):
 
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return one class label per row."""
+        check_unmasked(y, "y")
         labels = np.asarray(on_host(y))
         # A column of a data frame, or of a reshaped array, is as good as a vector.
         if labels.ndim == 2 and labels.shape[1] == 1:
