@@ -1,23 +1,46 @@
-"""The exported graph, run by onnxruntime, against `transform` and `predict` in double precision."""
+"""Exported graphs, run by onnxruntime, against `transform` and `predict` in double precision."""
 
 from __future__ import annotations
 
+import importlib
+import json
+import sys
 import warnings
+from types import MappingProxyType
 
 import numpy as np
+import onnx
 import pytest
 from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_classification
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-import altnorm
-from altnorm import AlternatingNormalizer
-from altnorm.onnx import export
-from altnorm.peers import TemperatureScaling
+import altnorm.deploy.onnx
+from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm.onnx import export, register_converter
+from altnorm.peers import (
+    BatchCalibration,
+    BiasCorrectedTemperature,
+    Identity,
+    LabelThresholds,
+    MatrixScaling,
+    TemperatureScaling,
+)
 from tests.graphs import OPSETS, run
-from tests.oracle import draw_cases
+from tests.oracle import draw_cases, oracle
+from tests.problems import planted, planted_labels
 from tests.programs import (
     FORMS,
     LABEL_MODELS,
+    MODELS,
     answer,
+    assemble,
+    decide,
     draw_labels,
     draw_logits,
     fit_case,
@@ -27,6 +50,7 @@ from tests.programs import (
 
 FLOAT32_TOLERANCE = 1e-6  # the contract says 1e-5
 FLOAT64_TOLERANCE = 1e-13  # times alpha^depth, by which rounding errors grow
+TOLERANCES = {"float32": FLOAT32_TOLERANCE, "float64": 1e-12}
 
 
 @pytest.fixture
@@ -34,10 +58,12 @@ def path(tmp_path):
     return tmp_path / "model.onnx"
 
 
-@pytest.mark.parametrize("m", [2, 10, 155])
-@pytest.mark.parametrize("alpha", [0.1, 1, 5.0, 35.0])
-@pytest.mark.parametrize("depth", [1, 2, 5])
-def test_single_label(path, m, alpha, depth):
+# Values.
+
+
+@pytest.mark.parametrize(("m", "alpha"), [(2, 0.1), (10, 1), (10, 35.0), (155, 5.0), (1000, 16.0)])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_many_classes_and_large_exponents(path, m, alpha, depth):
     z, y = draw_logits(m)
     p = softmax((1 + np.log(m) / 5) * z, axis=1)
     normalizer = AlternatingNormalizer(alpha, depth, 0.5).fit(p[:300], y[:300] if m < 100 else None)
@@ -54,20 +80,9 @@ def test_single_label(path, m, alpha, depth):
     assert (got[sure] == x[sure]).all()
 
 
-@pytest.mark.parametrize(("alpha", "depth"), [(0.6, 3), (20.0, 1), (16.0, 3)])
-def test_thousand_classes(path, alpha, depth):
-    z, _ = draw_logits(1000, 400)
-    p = softmax(2 * z, axis=1)
-    normalizer = AlternatingNormalizer(alpha, depth).fit(p[:300])
-    x = p[300:].astype(np.float32)
-    want = normalizer.transform(x.astype(np.float64))
-    got, _ = run(export(normalizer, path), x)
-    np.testing.assert_allclose(got, want, atol=FLOAT32_TOLERANCE, rtol=0)
-
-
 @pytest.mark.parametrize("smoothing", [False, True])
 def test_everything_that_may_go_wrong(path, smoothing):
-    for i, case in enumerate(draw_cases(7, 40, smoothing=smoothing)):
+    for i, case in enumerate(draw_cases(7, 20, smoothing=smoothing)):
         keywords, normalizer = case.keywords, fit_case(case)
         m = case.proba.shape[1]
         x = np.concatenate([case.proba, np.full((1, m), 1 / m)])
@@ -79,11 +94,24 @@ def test_everything_that_may_go_wrong(path, smoothing):
         np.testing.assert_allclose(run(model, x)[0], want, atol=tolerance, rtol=0, err_msg=str(i))
 
 
+@pytest.mark.parametrize("m", [2, 5])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_defining_equations(path, m, depth):
+    rng = np.random.default_rng(m)
+    reference, rows = rng.dirichlet(np.full(m, 0.4), 6), rng.dirichlet(np.full(m, 4.0), 4)
+    rows[0, 0], reference[:, -1] = 0.0, 0.0
+    rows, reference = (x / x.sum(axis=1, keepdims=True) for x in (rows, reference))
+    normalizer = AlternatingNormalizer(1.5, depth, 0.0, prior="uniform", reference="all")
+    found, _ = run(export(normalizer.fit(reference), path, dtype="float64"), rows)
+    want = oracle(rows, reference, alpha=1.5, depth=depth)[-1]
+    np.testing.assert_allclose(found, want, atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize(("model", "rule"), FORMS)
 @pytest.mark.parametrize("given", ["proba", "logits"])
 def test_both_stages(path, model, rule, given):
     fitted, values = single(model, rule, given)
-    for dtype, tolerance in (("float32", FLOAT32_TOLERANCE), ("float64", 1e-12)):
+    for dtype, tolerance in TOLERANCES.items():
         x = values.astype(dtype)
         graph = export(fitted, path, dtype=dtype, label_output="class")
         got, decided, label = run(graph, x)
@@ -101,13 +129,50 @@ def test_both_stages(path, model, rule, given):
 @pytest.mark.parametrize("given", ["proba", "logits"])
 def test_several_labels(path, model, given):
     fitted, values = several(model, given)
-    for dtype, tolerance in (("float32", FLOAT32_TOLERANCE), ("float64", 1e-12)):
+    for dtype, tolerance in TOLERANCES.items():
         x = values.astype(dtype)
         got, decided, label = run(export(fitted, path, dtype=dtype, label_output="yes"), x)
         want, codes = answer(fitted, x)
         np.testing.assert_allclose(got, want, atol=tolerance, rtol=0)
         np.testing.assert_array_equal(decided, codes)
         np.testing.assert_array_equal(label, decided)
+
+
+PERSON = np.column_stack([1 - np.eye(4), np.full(4, 0.3)])
+SEARCH = AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5), random_state=0)
+
+
+@pytest.mark.parametrize("given", ["proba", "logits"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Adjuster(),
+        Adjuster(("alternating",), calibrate=False),
+        Adjuster(("bias",), scoring="balanced_accuracy"),
+        Adjuster(("matrix",), costs=PERSON),
+        Adjuster(multilabel="pairs"),
+        Adjuster(multilabel="labelwise"),
+        TemperatureScaling(),
+        BiasCorrectedTemperature(1.0),
+        MatrixScaling(),
+        Identity(),
+        LabelThresholds(),
+        SEARCH,
+        clone(SEARCH).set_params(significance=1e-12),
+    ],
+    ids=lambda model: str(model)[:50],
+)
+def test_models_as_they_are_fitted(path, model, given):
+    by_label = getattr(model, "multilabel", None) or isinstance(model, LabelThresholds)
+    proba, y = planted_labels(400) if by_label else planted(400)
+    values = proba if given == "proba" else np.log(proba) - (np.log1p(-proba) if by_label else 0)
+    fitted = clone(model).set_params(input=given).fit(values, y)
+    found, decided = run(export(fitted, path, dtype="float64"), values)
+    np.testing.assert_allclose(found, fitted.transform(values), atol=1e-12, rtol=0)
+    want = fitted.predict(values)
+    if not by_label:
+        want = [4 if name is None else name for name in want.tolist()]
+    np.testing.assert_array_equal(decided, want)
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])
@@ -126,6 +191,19 @@ def test_labels_with_weights(path, mode, alpha, depth, threshold):
     np.testing.assert_array_equal(decided, want > 0.5)
 
 
+def test_a_label_without_reference_and_a_reference_without_rows(path):
+    p = np.array([[0.02, 0.5], [0.97, 0.45], [0.03, 0.55]])
+    rows = np.array([[0.4, 0.3, 0.3], [0.5, 0.5, 0.0]])
+    for depth in (1, 2):
+        normalizer = AlternatingNormalizer(depth=depth, multilabel="labelwise").fit(p)
+        found = run(export(normalizer, path, dtype="float64"), p)[0]
+        np.testing.assert_array_equal(found, p)
+        # The only reference row has no class that can occur.
+        empty = AlternatingNormalizer(2.0, depth, 0.2, prior=[0.6, 0.4, 0.0]).fit(np.eye(3)[2:])
+        found = run(export(empty, path, dtype="float64"), rows)[0]
+        np.testing.assert_allclose(found, empty.transform(rows), atol=1e-12)
+
+
 def test_graph_of_many_pairs_is_small(path):
     z, labels = draw_labels(20, 5000)
     normalizer = AlternatingNormalizer(3.0, 3, multilabel="pairs").fit(expit(z), labels)
@@ -139,3 +217,235 @@ def test_peers_take_logits_without_a_detour(path):
     assert peer.temperature_ == pytest.approx(1000)
     got, _ = run(export(peer, path, dtype="float64"), z)
     np.testing.assert_allclose(got, peer.transform(z))
+
+
+# Files.
+
+
+@pytest.fixture
+def fitted():
+    z, y = draw_logits(4, 300)
+    return AlternatingNormalizer(2.0, 2, 0.5).fit(softmax(z, axis=1), y)
+
+
+def operators(graph: onnx.GraphProto):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from operators(attribute.g)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_model_file(path, fitted, opset):
+    export(fitted, path, opset=opset)
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    assert [(s.domain, s.version) for s in model.opset_import] == [("", opset)]
+    assert {node.domain for node in operators(model.graph)} == {""}
+    p = softmax(np.random.default_rng(6).normal(size=(50, 4)), axis=1).astype(np.float32)
+    whole, decided = run(model, p)
+    for rows in (0, 1, 7):
+        some, code = run(model, p[:rows])
+        assert some.shape == (rows, 4)
+        np.testing.assert_allclose(some, whole[:rows], atol=1e-7)
+        np.testing.assert_array_equal(code, decided[:rows])
+    metadata = {e.key: e.value for e in model.metadata_props}
+    settings = json.loads(metadata["altnorm.settings"])
+    assert (settings["alpha"], settings["depth"], settings["threshold"]) == (2.0, 2, 0.5)
+    assert json.loads(metadata["altnorm.classes"]) == [0, 1, 2, 3]
+    assert metadata["altnorm.version"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [AlternatingNormalizer(), BatchCalibration().fit(np.array([[0.9, 0.1]])), np.ones(3)],
+    ids=["unfitted", "batch", "array"],
+)
+def test_what_cannot_be_deployed(path, model):
+    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
+        export(model, path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"dtype": "float16"}, "`dtype` must be"), ({"opset": 9}, "13 or greater")],
+)
+def test_bad_options(path, fitted, options, message):
+    with pytest.raises(ValueError, match=message):
+        export(fitted, path, **options)
+
+
+def test_a_failed_export_leaves_the_old_file(path, fitted, monkeypatch):
+    export(fitted, path)
+    before = path.read_bytes()
+    monkeypatch.setattr(altnorm.deploy.onnx, "_LARGEST_FILE", 10)
+    with pytest.raises(ValueError, match="below 2 GB"):
+        export(fitted, path)
+    with pytest.raises(ValueError, match="exists already"):
+        export(Identity().fit(np.eye(4)), path, force=False)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+# Classifiers with the adjustment at their end.
+
+
+@pytest.fixture(scope="module")
+def pipeline():
+    x, y = load_digits(return_X_y=True)
+    x = x + np.random.default_rng(0).normal(scale=8, size=x.shape)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)).fit(x[:600], y[:600])
+    return model, x[600:].astype(np.float32), y[600:]
+
+
+def converted(model, x, options=MappingProxyType({"zipmap": False}), **settings) -> onnx.ModelProto:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from skl2onnx import to_onnx
+
+        register_converter()
+        return to_onnx(model, x[:1], options=options and dict(options), **settings)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
+    model, x, y = pipeline
+    proba = model.predict_proba(x)
+    normalizer = AlternatingNormalizer(2.0, depth, 0.5).fit(proba[:600], y[:600])
+    classifier = converted(model, x)
+    (tmp_path / "classifier.onnx").write_bytes(classifier.SerializeToString())
+    for given in (classifier, tmp_path / "classifier.onnx"):
+        merged = export(normalizer, path, append_to=given, label_output="label")
+        onnx.checker.check_model(str(path), full_check=True)
+        names = [output.name for output in merged.graph.output]
+        assert names == ["adjusted", "decision", "label", "label_before", "probabilities"]
+        adjusted, decided, label, label_before, before = run(merged, x)
+        # The classifier itself runs in single precision, which the adjustment passes on.
+        np.testing.assert_allclose(adjusted, normalizer.transform(proba), atol=1e-5, rtol=0)
+        np.testing.assert_allclose(before, proba, atol=1e-5, rtol=0)
+        np.testing.assert_array_equal(decided, adjusted.argmax(axis=1))
+        np.testing.assert_array_equal(label, decided)
+        np.testing.assert_array_equal(label_before, before.argmax(axis=1))
+        assert (label != label_before).any()
+    assert [o.name for o in classifier.graph.output] == ["label", "probabilities"]
+
+
+def test_class_names_are_kept_in_the_metadata_of_a_classifier(path, pipeline):
+    model, x, y = pipeline
+    names = np.array([f"digit {c}" for c in range(10)])
+    proba = model.predict_proba(x)
+    normalizer = AlternatingNormalizer(2.0).fit(proba[:600], names[y[:600]])
+    classifier = converted(model, x)
+    onnx.helper.set_model_props(classifier, {"author": "somebody"})
+    merged = export(normalizer, path, append_to=classifier, label_output="name")
+    metadata = {entry.key: entry.value for entry in merged.metadata_props}
+    assert metadata["author"] == "somebody"
+    assert json.loads(metadata["altnorm.classes"]) == names.tolist()
+    assert set(run(merged, x)[2]) == set(names)
+
+
+def test_append_twice(path, pipeline):
+    model, x, y = pipeline
+    proba = model.predict_proba(x)
+    first = AlternatingNormalizer(2.0, 1, 0.5).fit(proba[:600], y[:600])
+    second = TemperatureScaling().fit(first.transform(proba)[:600], y[:600])
+    merged = export(first, path, append_to=converted(model, x), output_name="once")
+    twice = export(second, path, append_to=merged, append_output="once", output_name="twice")
+    got = dict(zip([o.name for o in twice.graph.output], run(twice, x), strict=True))
+    assert list(got) == [
+        "twice",
+        "decision",
+        "once",
+        "decision_before",
+        "label_before",
+        "probabilities",
+    ]
+    want = second.transform(first.transform(proba))
+    np.testing.assert_allclose(got["twice"], want, atol=1e-5, rtol=0)
+
+
+def test_append_errors(path, pipeline, fitted):
+    model, x, _ = pipeline
+    classifier = converted(model, x)
+    with pytest.raises(ValueError, match=r"one output of floats with 4 columns.*zipmap=False"):
+        export(fitted, path, append_to=classifier)
+    with pytest.raises(ValueError, match="does not exist"):
+        export(fitted, path, append_to=path)
+    ten = Identity().fit(np.full((1, 10), 0.1))
+    with pytest.raises(ValueError, match="named 'label'"):
+        export(ten, path, append_to=classifier, append_output="label")
+    with pytest.raises(ValueError, match="names that the classifier does not use; it uses 'X'"):
+        export(ten, path, append_to=classifier, output_name="X")
+    old = converted(model, x, target_opset={"": 12, "ai.onnx.ml": 1})
+    with pytest.raises(ValueError, match="must be 13 or later; it is 12"):
+        export(ten, path, append_to=old)
+    for attribute in (a for n in operators(classifier.graph) for a in n.attribute):
+        if attribute.name == "axis":
+            attribute.i = 17
+    softmax_node = onnx.helper.make_node("Softmax", ["probabilities"], ["soft"], axis=17)
+    classifier.graph.node.append(softmax_node)
+    with pytest.raises(ValueError, match=r"must be a sound ONNX graph; this one is not \(.*axis"):
+        export(ten, path, append_to=classifier)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("rule", ["argmax", "costs"])
+def test_every_form_of_an_adjuster(pipeline, kind, rule):
+    inner, x, y = pipeline
+    normalizer = AlternatingNormalizer(prior="uniform")
+    model = AdjustedClassifier(FrozenEstimator(inner), normalizer)
+    model.fit(x[:600], y[:600])
+    estimator, temperature = MODELS[kind]
+    fitted = clone(estimator).fit(inner.predict_proba(x[:600]), y[:600])
+    model.adjuster_ = assemble(fitted, temperature, decide(rule, 10), "proba")
+    label, proba = run(converted(model, x), x[600:])
+    before = inner.predict_proba(x[600:])
+    want, codes = answer(model.adjuster_, before)
+    np.testing.assert_allclose(proba, want, atol=1e-4, rtol=0)
+    # The classifier itself runs in single precision, and near ties fall as they fall.
+    assert (label == codes).mean() > 0.99
+
+
+@pytest.mark.parametrize("names", [["one", "two", "three"], [7, -1, 3]], ids=["text", "numbers"])
+def test_pipelines_names_and_options(names):
+    x, y = make_classification(600, 10, n_informative=4, n_classes=3, random_state=0)
+    y = np.array(names)[y]
+    model = AdjustedClassifier(
+        make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer(2.0, 2, 0.5)
+    )
+    whole = make_pipeline(StandardScaler(), model).fit(x, y)
+    graph = converted(whole, x, {id(model): {"zipmap": False}})
+    label, proba = run(graph, x)
+    np.testing.assert_allclose(proba, whole.predict_proba(x), atol=1e-9, rtol=0)
+    np.testing.assert_array_equal(label, whole.predict(x))
+    single = x.astype(np.float32)  # what maps may hold
+    mapped = run(converted(whole, single, None), single)
+    assert set(mapped[1][0]) == set(names)
+    codes, _ = run(converted(model, x, {"zipmap": False, "nocl": True}), x)
+    assert set(codes.tolist()) <= {0, 1, 2}
+
+
+def test_operator_sets_of_a_converted_classifier():
+    x, y = make_classification(300, 10, n_informative=4, n_classes=3, random_state=0)
+    model = AdjustedClassifier(GaussianNB(), AlternatingNormalizer(2.0, 3, 0.5))
+    model.fit(x, y)
+    for opset in (13, 15, 18):
+        graph = converted(model, x, target_opset={"": opset, "ai.onnx.ml": 2})
+        _, proba = run(graph, x)
+        np.testing.assert_allclose(proba, model.predict_proba(x), atol=1e-9, rtol=0)
+    with pytest.raises(ValueError, match="`target_opset` must be 13 or later; it is 12"):
+        converted(model, x, target_opset={"": 12, "ai.onnx.ml": 1})
+
+
+def test_a_missing_converter_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skl2onnx", None)
+    with pytest.raises(ImportError, match="pip install skl2onnx"):
+        register_converter()
+
+
+def test_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "altnorm.deploy.onnx")
+    with pytest.raises(ImportError, match=r"pip install 'altnorm\[onnx\]'"):
+        importlib.import_module("altnorm.deploy.onnx")

@@ -22,7 +22,6 @@ from altnorm.method.scaling import (
     Anchor,
     LogReference,
     Rows,
-    log_product,
     normalized_exp,
     step_rows,
 )
@@ -37,20 +36,6 @@ class Backend(Protocol):
 
     def replace_rows(self, p: Array, chosen: Array, change: Callable[[Array], Array]) -> Array:
         """Return the rows, with `change` applied where `chosen` (t, 1) says so."""
-
-
-class ArrayBackend:
-    """For arrays that can be looked at: what is not needed is not computed."""
-
-    log_product = staticmethod(log_product)
-
-    @staticmethod
-    def replace_rows(p: Array, chosen: Array, change: Callable[[Array], Array]) -> Array:
-        """As :class:`Backend` says."""
-        xp = array_namespace(p)
-        out = xp.asarray(p, copy=True)
-        out[chosen[:, 0]] = change(p[chosen[:, 0]])
-        return out
 
 
 class LinearScores(NamedTuple):
