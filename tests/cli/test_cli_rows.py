@@ -65,6 +65,49 @@ def test_groups_reach_the_estimator(folder, capsys):
     assert "--group names a column of a table" in refused(capsys, *tune)
 
 
+def grouped_file(name, n_groups):
+    """A file in which every group of rows is either right or wrong: copies of one row."""
+    data = pd.read_parquet("test.parquet")
+    rows = np.arange(n_groups).repeat(len(data) // n_groups)
+    data = data.iloc[rows].assign(who=[f"person {i}" for i in rows])
+    data.to_parquet(name)
+
+
+def test_groups_count_in_test_rows_and_new_rows(folder, capsys):
+    """Ten copies of forty rows are forty rows, not four hundred."""
+    data = pd.read_parquet("val.parquet")
+    data.assign(who=np.arange(len(data))).to_parquet("val.parquet")
+    grouped_file("copies.parquet", 40)
+    check = ["check", "val.parquet", "copies.parquet", "--label", "y", "--json", "--force"]
+    check += ["-o", "m", "--report", "r.html"]
+    assert run([*check, "--group", "who"]) == 0
+    by_group = json.loads(out(capsys))
+    assert run(check) == 0
+    by_row = json.loads(out(capsys))
+    assert by_group["test"]["verdict"]["gain"] == pytest.approx(by_row["test"]["verdict"]["gain"])
+    wide = width(by_group["test"]["verdict"])
+    assert wide > 2 * width(by_row["test"]["verdict"])
+    ours = next(row for row in by_group["comparison"] if row["method"] == "altnorm")
+    assert width(ours) == pytest.approx(wide)
+    existing = ["check", "copies.parquet", "--model", "m", "--label", "y", "--json", "--force"]
+    existing += ["--report", "r.html"]
+    assert run([*existing, "--group", "who"]) == 0
+    assert width(json.loads(out(capsys))["verdict"]) == pytest.approx(wide)
+
+
+def width(record):
+    return record["ci_high"] - record["ci_low"]
+
+
+def test_groups_that_test_rows_lack(folder, capsys):
+    data = pd.read_parquet("val.parquet")
+    data.assign(who=np.arange(len(data))).to_parquet("val.parquet")
+    check = ["check", "val.parquet", "test.parquet", "--label", "y", "--group", "who"]
+    assert "no column 'who'" in refused(capsys, *check)
+    grouped_file("test.parquet", 1)
+    assert "at least 2 groups; all" in refused(capsys, *check)
+
+
 def test_apply_counts_what_changes(folder, model, capsys):
     data = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
     after = load(model).transform(data)

@@ -174,6 +174,7 @@ def compare(
     *,
     methods: Mapping[str, Any] | None = None,
     scoring: Any = None,
+    test_groups: Any = None,
     verbose: int = 0,
 ) -> Comparison:
     """Fit each method on validation data and compare it with doing nothing on test data.
@@ -193,6 +194,8 @@ def compare(
     scoring : str or callable, optional
         As for :func:`altnorm.evidence.metrics.resolve_scoring`; None is the accuracy, or micro-F1
         for multi-label problems.
+    test_groups : array-like of shape (n_test,), optional
+        Which test rows belong together; intervals and p-values count groups then.
     verbose : int, default=0
         Whether to show a progress bar (needs Rich).
 
@@ -236,7 +239,7 @@ def compare(
     for name, method in items:
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
         new = _predict(fitted, test_proba, kind, score)
-        verdict = compare_predictions(truth, old, new, scoring=score)
+        verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
         rows.append(MethodResult.from_verdict(name, verdict))
     # Every method starts from the same score; the first will do.
     base = rows[0].score - rows[0].gain

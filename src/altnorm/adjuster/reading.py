@@ -9,10 +9,10 @@ import numpy as np
 
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
-from altnorm._base.unlabelled import has_label, is_missing
-from altnorm._base.validation import check_unmasked
+from altnorm._base.unlabelled import has_label
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import resolve_purpose
+from altnorm.evidence.folds import number_groups
 from altnorm.method.estimator import read_weight, require_labels, resolve_classes
 from altnorm.method.kinds import kind_of
 
@@ -37,7 +37,7 @@ def read_validation(
         to_numpy(rows),
         labels,
         np.ones(int(known.sum())) if weight is None else _positive(weight[known]),
-        _read_groups(groups, known),
+        None if groups is None else number_groups(groups, known),
         to_numpy(take_rows(checked, ~known)),
         kind,
         estimator.prior,
@@ -68,44 +68,6 @@ def _read_labels(estimator: Any, y: Any, proba: Array) -> tuple[np.ndarray, np.n
     labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
     estimator.classes_ = resolve_classes(kind.class_labels(labels), proba.shape[1], names)
     return known, kind.encode(labels, estimator.classes_)
-
-
-def _read_groups(groups: Any, known: np.ndarray) -> np.ndarray | None:
-    """Number the groups of the rows with labels, in the order in which they come."""
-    if groups is None:
-        return None
-    check_unmasked(groups, "groups")
-    values = np.asarray(on_host(groups))
-    if values.shape != known.shape:
-        raise InputError(
-            "`groups` must have one entry per row",
-            f"its shape is {values.shape} and there are {known.size} rows",
-            "Pass the group of each row.",
-            value=values.shape,
-            code="shape",
-        )
-    listed = values[known].tolist()
-    missing = [i for i, value in enumerate(listed) if is_missing(value)]
-    if missing:
-        raise InputError(
-            "Every row must have a group",
-            f"{len(missing)} of {known.sum()} rows with a label have none, the first is row "
-            f"{np.flatnonzero(known)[missing[0]]}",
-            "Give a row that belongs to no group one of its own.",
-            value=None,
-            code="groups",
-        )
-    # By what they are, not by order: names and numbers may be mixed.
-    numbers: dict[Any, int] = {}
-    try:
-        return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
-    except TypeError as error:  # Python's: unhashable type: 'dict'
-        raise InputError(
-            "`groups` must hold names or numbers",
-            str(error),
-            "Pass text.",
-            code="groups",
-        ) from error
 
 
 def is_worth_a_device(rows: Array) -> bool:

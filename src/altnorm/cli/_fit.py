@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm.cli._remedies import REMEDIES
-from altnorm.io.columns import Layout, listed, names_of
-from altnorm.io.formats import find_source
-from altnorm.io.predictions import Predictions, read_texts
+from altnorm.io.columns import listed, names_of
+from altnorm.io.predictions import Predictions
 from altnorm.method.estimator import unnamed
 from altnorm.method.kinds import kind_of
 
@@ -45,40 +43,17 @@ class NamedColumns:
         return np.asarray(self.values, dtype) if not copy else np.array(self.values, dtype)
 
 
-def fit_named(
-    estimator: Any, predictions: Predictions, *, labelled: bool = True, groups: Any = None
-) -> Any:
+def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
     """Fit on columns with names; return the estimator, which takes arrays in their order."""
     labels = _check_labels(estimator, predictions) if labelled else None
     frame = NamedColumns(predictions.proba, predictions.classes.tolist())
-    more = {} if groups is None else {"groups": groups}
+    # Groups are the units of the evidence, of which there is none without labels.
+    has_groups = labelled and predictions.groups is not None
+    more = {"groups": predictions.groups} if has_groups else {}
     try:
         return unnamed(estimator.fit(frame, labels, **more))
     except InputError as error:
         raise _with_columns(error, predictions) from error
-
-
-def read_groups(path: Path, name: str | None, n_rows: int, layout: Layout) -> np.ndarray | None:
-    """Read the column that says which rows belong together."""
-    if name is None:
-        return None
-    if not find_source(path, layout.format).is_table:
-        raise InputError(
-            "--group names a column of a table",
-            f"'{path.name}' holds arrays",
-            "Write the predictions as a table, such as .csv or .parquet.",
-            code="option",
-        )
-    groups = np.array(read_texts(path, name, layout))
-    empty = np.flatnonzero(groups == "")
-    if empty.size or groups.size != n_rows:
-        raise InputError(
-            "Each row must have a group",
-            f"'{name}' has {groups.size - empty.size} for {n_rows} rows",
-            "Give a row that is on its own a group of its own.",
-            code="option",
-        )
-    return groups
 
 
 def _check_labels(estimator: Any, predictions: Predictions) -> Any:

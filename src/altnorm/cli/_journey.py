@@ -86,7 +86,6 @@ def travel(
     test: Predictions | None,
     files: Files,
     *,
-    groups: Any = None,
     texts: Sequence[str] | None = None,
     title: str | None = None,
     force: bool = False,
@@ -96,7 +95,7 @@ def travel(
     Without test predictions the evidence is the cross-fitted one, and the report is about the
     validation predictions, whose labels it must not look at again.
     """
-    tuned = fit_named(estimator, validation, groups=groups)
+    tuned = fit_named(estimator, validation)
     # Rows without labels served as reference in tuning; peers can make no use of them.
     labelled = validation.labelled()
     result = compared = None
@@ -129,6 +128,7 @@ def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Com
         test.codes,
         methods=_methods(tuned, multilabel=validation.multilabel),
         scoring=purpose.score,
+        test_groups=test.groups,
         verbose=int(errors.is_terminal),
     )
 

@@ -227,10 +227,8 @@ class ClassColumns:
                 remedy="Pass --label or --label-prefix, not both.",
                 code="option",
             )
-        # A column of groups may hold numbers, and must not pass for a class.
-        others = (*(self.other or ()), *([] if group is None else [group]))
-        columns = label, self.prefix, label_prefix, others
-        return Layout(*columns, logits, self.format, self.usual_options, gaps)
+        columns = label, self.prefix, label_prefix, self.other or ()
+        return Layout(*columns, logits, self.format, self.usual_options, gaps, group)
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:

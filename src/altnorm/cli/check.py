@@ -14,7 +14,6 @@ from altnorm._base.files import check_output
 from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
 from altnorm.cli._existing import Existing
-from altnorm.cli._fit import read_groups
 from altnorm.cli._journey import Files, Journey, travel
 from altnorm.cli._screen import out, print_json
 from altnorm.cli._story import show_files, show_journey
@@ -115,17 +114,16 @@ class _Asked(NamedTuple):
         check_output(files.model, force=self.force)
         layout = self.columns.layout(self.labels, logits=self.logits, group=self.group, gaps=True)
         val = read_predictions(validation, layout)
-        groups = read_groups(validation, self.group, len(val.proba), layout)
         tested = None
         if test is not None:
-            layout = self.columns.layout(self.labels, logits=val.input == "logits")
+            is_logits = val.input == "logits"
+            layout = self.columns.layout(self.labels, logits=is_logits, group=self.group)
             tested = read_predictions(test, layout, classes=val.classes)
         journey = travel(
             Adjuster(**self.tuning.settings(val)),
             val,
             tested,
             files,
-            groups=groups,
             texts=self._texts(validation if test is None else test, layout),
             force=self.force,
         )
@@ -141,11 +139,12 @@ class _Asked(NamedTuple):
         """Judge an existing model; return whether it helps or, without labels, still suits."""
         _check_nothing_fitted(
             given
-            | {"--group": self.group is not None, "--logits": self.logits}
+            | {"--logits": self.logits}
             | {"--costs": self.tuning.costs is not None, "--insist": self.tuning.insist}
             | {"--multilabel": self.tuning.multilabel is not None, "--explain": self.explain}
         )
-        layout = self.columns.layout(self.labels, logits=fitted.input == "logits")
+        is_logits = fitted.input == "logits"
+        layout = self.columns.layout(self.labels, logits=is_logits, group=self.group)
         predictions = read_predictions(new, layout, classes=fitted.classes_)
         existing = Existing(fitted, predictions, self.tuning.scoring)
         if predictions.labels is None:

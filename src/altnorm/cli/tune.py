@@ -11,7 +11,7 @@ from altnorm import Adjuster
 from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.cli import _options as options
-from altnorm.cli._fit import fit_named, read_groups
+from altnorm.cli._fit import fit_named
 from altnorm.cli._journey import tuned_record
 from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._story import applied_words
@@ -79,8 +79,7 @@ def tune(
         return 0
     chosen = tuple(name.strip() for name in families.split(","))
     settings = {**tuning.settings(predictions), "prior": known, "calibrate": calibrate, "cv": cv}
-    groups = read_groups(validation, group, len(predictions.proba), layout)
-    tuned = fit_named(Adjuster(chosen, **settings), predictions, groups=groups)
+    tuned = fit_named(Adjuster(chosen, **settings), predictions)
     tuned.save(output, force=force)
     if json:
         verdict = tuned.verdict_.to_dict()

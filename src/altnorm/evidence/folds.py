@@ -18,8 +18,10 @@ from scipy.spatial import KDTree
 from sklearn.cluster import KMeans
 from sklearn.model_selection import check_cv
 
+from altnorm._base.arrays import on_host
 from altnorm._base.errors import InputError
-from altnorm._base.validation import check_integer
+from altnorm._base.unlabelled import is_missing
+from altnorm._base.validation import check_integer, check_unmasked
 
 N_PIECES = 20
 """Pieces of a file whose sums give a standard error: enough for one, and as long as can be."""
@@ -137,6 +139,52 @@ def deal_groups(groups: np.ndarray, classes: np.ndarray, n_parts: int) -> np.nda
     parts = np.empty(first.size, dtype=int)
     parts[order] = deal_in_order(table.argmax(axis=1)[order], n_parts)
     return parts[codes]
+
+
+def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:
+    """Number the groups of some rows, in the order in which they come.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n,)
+        What says which rows belong together: names, numbers, or both.
+    known : ndarray of bool of shape (n,)
+        The rows, such as those that have a label.
+
+    Returns
+    -------
+    ndarray of shape (n_known,)
+        Group of each of these rows.
+    """
+    check_unmasked(groups, "groups")
+    values = np.asarray(on_host(groups))
+    if values.shape != known.shape:
+        raise InputError(
+            "`groups` must have one entry per row",
+            f"its shape is {values.shape} and there are {known.size} rows",
+            "Pass the group of each row.",
+            value=values.shape,
+            code="shape",
+        )
+    listed = values[known].tolist()
+    missing = [i for i, value in enumerate(listed) if is_missing(value)]
+    if missing:
+        raise InputError(
+            "Every row must have a group",
+            f"{len(missing)} of {known.sum()} rows with a label have none, the first is row "
+            f"{np.flatnonzero(known)[missing[0]]}",
+            "Give a row that belongs to no group one of its own.",
+            value=None,
+            code="groups",
+        )
+    # By what they are, not by order: names and numbers may be mixed.
+    numbers: dict[Any, int] = {}
+    try:
+        return np.array([numbers.setdefault(value, len(numbers)) for value in listed])
+    except TypeError as error:  # Python's: unhashable type: 'dict'
+        raise InputError(
+            "`groups` must hold names or numbers", str(error), "Pass text.", code="groups"
+        ) from error
 
 
 def assign_folds(classes: np.ndarray, cv: Any, groups: np.ndarray | None = None) -> np.ndarray:

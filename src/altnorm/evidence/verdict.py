@@ -18,6 +18,7 @@ from altnorm._base.labels import check_indicator, check_label_proba
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_proba, check_unmasked, check_weight
 from altnorm.evidence.attribution import attribute_gain
+from altnorm.evidence.folds import number_groups
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.evidence.paired import CONFIDENCE, paired_test
 from altnorm.evidence.scores import Score
@@ -229,7 +230,7 @@ def compare_predictions(
     weight = check_weight(sample_weight, np.empty((n, 0)), "sample_weight")
     weight = np.ones(n) if weight is None else weight
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
-    units = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    units = None if groups is None else _units(groups, n)
     blocks = np.arange(n) * N_BLOCKS // n if units is None else units % N_BLOCKS
     rows = attribute_gain(score, truth, old.scored, new.scored, weight, blocks)
     # A score that can only be called is known by blocks, of whole groups.
@@ -254,6 +255,20 @@ def compare_predictions(
         in_points=score.in_points,
         multilabel=truth.ndim == 2,
     )
+
+
+def _units(groups: Any, n_rows: int) -> np.ndarray:
+    """Number of the group of each row; there must be some to compare."""
+    units = number_groups(groups, np.ones(n_rows, dtype=bool))
+    if units.max() == 0:
+        raise InputError(
+            "A comparison needs at least 2 groups",
+            f"all {n_rows} rows are of one",
+            "Pass no groups if its rows are independent.",
+            value=1,
+            code="groups",
+        )
+    return units
 
 
 class _Predictions(NamedTuple):

@@ -42,6 +42,8 @@ class Layout:
         Of a sample log, keep only the questions with the usual number of options.
     gaps : bool, default=False
         Whether rows may lack a label; theirs is then None.
+    group : str, optional
+        Column of a table that says which rows belong together.
     """
 
     label: str | None = None
@@ -52,6 +54,7 @@ class Layout:
     format: str | None = None
     usual_options: bool = False
     gaps: bool = False
+    group: str | None = None
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -77,8 +80,8 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
         Column names, in the order of `classes`, or of the file where these are unknown.
     """
     present = set(schema.names)
-    named = [*layout.other] if layout.label is None else [layout.label, *layout.other]
-    unknown = [name for name in named if name not in present]
+    named = [layout.label, layout.group, *layout.other]
+    unknown = [name for name in named if name is not None and name not in present]
     if unknown:
         raise InputError(
             f"The table has no column '{shown(unknown[0])}'",
@@ -216,7 +219,7 @@ def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> N
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    taken = {layout.label, *layout.other, *columns}
+    taken = {layout.label, layout.group, *layout.other, *columns}
     for field in table.schema:
         is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
         if field.name in taken or is_label or not pa.types.is_integer(field.type):
@@ -307,7 +310,7 @@ def _candidates(schema: Any, layout: Layout) -> list[str]:
     # A sample log knows its options; types need not be looked at.
     if known and not layout.prefix:
         return [name for name in known if name not in layout.other]
-    taken = {layout.label, *layout.other}
+    taken = {layout.label, layout.group, *layout.other}
     fields = [field for field in schema if field.name not in taken]
     if layout.label_prefix:
         fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]
@@ -354,6 +357,21 @@ def read_labels(
     known = np.asarray([v for v, gap in zip(values, missing, strict=True) if not gap])
     labels[~missing] = resolve_labels(known, classes, reordered=reordered)
     return labels
+
+
+def read_groups(table: Any, name: str) -> np.ndarray:
+    """Return the group of each row, as text."""
+    values = table.column(name).to_pylist()
+    groups = np.array(["" if value is None else str(value) for value in values])
+    empty = np.flatnonzero(groups == "")
+    if empty.size:
+        raise InputError(
+            "Each row must have a group",
+            f"'{shown(name)}' is empty in row {empty[0]}, and {empty.size} times in all",
+            "Give a row that is on its own a group of its own.",
+            code="columns",
+        )
+    return groups
 
 
 def with_spare_hint(error: InputError, spare: Sequence[str]) -> InputError:

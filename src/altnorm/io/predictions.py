@@ -29,6 +29,7 @@ from altnorm.io.columns import (
     column_matrix,
     listed,
     names_of,
+    read_groups,
     read_labels,
     said_by_file,
     spare_columns,
@@ -53,6 +54,8 @@ class Predictions:
         A class for each row, None where it is unknown, or a 0/1 matrix for multi-label problems.
     input : {"proba", "logits"}
         What `proba` holds.
+    groups : ndarray of shape (n_samples,), optional
+        Which rows belong together.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Predictions:
     classes: np.ndarray
     labels: np.ndarray | None = None
     input: str = "proba"
+    groups: np.ndarray | None = None
 
     @property
     def multilabel(self) -> bool:
@@ -113,7 +117,8 @@ class Predictions:
         if self.labels is None or known.all():
             return self
         labels = self.labels[known].astype(self.classes.dtype)
-        return replace(self, proba=self.proba[known], labels=labels)
+        groups = None if self.groups is None else self.groups[known]
+        return replace(self, proba=self.proba[known], labels=labels, groups=groups)
 
     def probabilities(self) -> np.ndarray:
         """Return probabilities, whatever the file held."""
@@ -174,8 +179,19 @@ def read_predictions(
     source = find_source(path, layout.format)
     if source.is_table:
         return _check_values(_read_columns(source, layout, classes))
+    _check_no_groups(source, layout)
     predictions = _check_values(Predictions(*read_arrays(source, layout, classes)))
     return predictions if classes is None else predictions.select(classes)
+
+
+def _check_no_groups(source: Source, layout: Layout) -> None:
+    if layout.group is not None:
+        raise InputError(
+            "--group names a column of a table",
+            f"'{source.path.name}' holds arrays",
+            "Write the predictions as a table, such as .csv or .parquet.",
+            code="option",
+        )
 
 
 def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = None) -> list[str]:
@@ -256,7 +272,7 @@ def write_predictions(
 
 
 def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
-    text = [layout.label] if layout.label else []
+    text = [name for name in (layout.label, layout.group) if name]
     expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
     table = read_table(source.path, text=text, numbers=expected, **layout.reading)
     said = said_by_file(table.schema)
@@ -281,7 +297,9 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     proba = column_matrix(table, columns)
     if classes is not None and not layout.logits and layout.label_prefix is None:
         _check_sums(proba, spare_columns(table.schema, layout, columns))
-    predictions = Predictions(proba, names, labels, "logits" if layout.logits else "proba")
+    groups = None if layout.group is None else read_groups(table, layout.group)
+    held = "logits" if layout.logits else "proba"
+    predictions = Predictions(proba, names, labels, held, groups)
     if guessed and layout.logits and layout.label is not None:
         check_labelled(columns, predictions.labelled().codes)
     return predictions

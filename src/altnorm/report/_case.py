@@ -185,8 +185,8 @@ def _cross_fitted(normalizer: Any, predictions: Predictions) -> Judged | None:
         return None
     after = np.empty(before.shape)
     # With several labels per row there is no class to deal rows by.
-    folds = assign_folds(np.zeros(n, int) if kind.is_multilabel else truth, 5, None)
-    for k in range(5):
+    folds = assign_folds(np.zeros(n, int) if kind.is_multilabel else truth, 5, known.groups)
+    for k in range(folds.max() + 1):
         inside, fitted = folds == k, model
         if not isinstance(model, Identity):
             fitted = clone(model).set_params(input="proba").fit(before[~inside], truth[~inside])

@@ -104,7 +104,8 @@ def evaluate(
     normalizer : Adjuster or any fitted transformer of altnorm
         What to apply: decisions by its `predict`, probabilities by its `transform`.
     predictions : Predictions
-        Columns in the order of ``normalizer.classes_``, every row with a label.
+        Columns in the order of ``normalizer.classes_``, every row with a label. Where it says
+        which rows belong together, the evidence counts groups.
     scoring : str, callable or Score, optional
         See :func:`altnorm.evidence.metrics.resolve_scoring`. None is the purpose of the normalizer,
         or else accuracy (micro-F1 for multi-label problems).
@@ -129,7 +130,8 @@ def evaluate(
     truth, applied = predictions.codes, apply(normalizer, predictions.proba)
     purpose = purpose_of(normalizer, scoring)
     score = purpose.score
-    verdict = _compare(truth, applied, score, significance)
+    how = {"significance": significance, "groups": predictions.groups}
+    verdict = _compare(truth, applied, score, **how)
     cautions = seen_before(normalizer, applied.before)
     classes = class_names(normalizer, predictions)
     cautions += _hurt(purpose, applied, truth, classes)
@@ -137,7 +139,7 @@ def evaluate(
     # With rows left to a person, what other scores would count is not defined.
     names = ("neg_log_loss",) if left.size else SCORES[purpose.kind.is_multilabel]
     others = [
-        _compare(truth, applied, resolve_scoring(name, purpose.kind.is_multilabel), significance)
+        _compare(truth, applied, resolve_scoring(name, purpose.kind.is_multilabel), **how)
         for name in names
         if name != score.name
     ]
@@ -189,9 +191,9 @@ def purpose_of(normalizer: Any, scoring: Any = None) -> Purpose:
     return resolve_purpose(scoring, None, kind, classes)
 
 
-def _compare(truth: np.ndarray, applied: Applied, score: Any, significance: float) -> Verdict:
+def _compare(truth: np.ndarray, applied: Applied, score: Any, **how: Any) -> Verdict:
     sides = (applied.before, applied.after) if score.needs == "proba" else applied[2:]
-    return compare_predictions(truth, *sides, scoring=score, significance=significance)
+    return compare_predictions(truth, *sides, scoring=score, **how)
 
 
 def _is_left(applied: Applied, decided: np.ndarray) -> np.ndarray:
