@@ -65,49 +65,30 @@ def data_for(peer):
     return multi_label() if isinstance(peer, tuple(map(type, MULTI))) else single_label()
 
 
-@every
-def test_parameters_are_stored_untouched_and_cloned(peer):
-    proba, y = data_for(peer)
-    before = peer.get_params()
-    fitted = clone(peer).fit(proba, y)
-    for name, value in before.items():
-        assert getattr(fitted, name) is value or getattr(fitted, name) == value
-    with pytest.raises(NotFittedError):
-        clone(fitted).transform(proba)
-
-
-@every
-def test_pickle_gives_the_same_answers(peer):
-    proba, y = data_for(peer)
-    fitted = clone(peer).fit(proba, y)
+@multi
+def test_labels_by_the_row_follow_scikit_learns_conventions(peer):
+    """Its checks, which the others pass, draw no matrices of labels."""
+    proba, y = multi_label()
+    before, fitted = peer.get_params(), clone(peer).fit(proba, y)
+    assert fitted.get_params() == before
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.transform(proba), fitted.transform(proba))
     np.testing.assert_array_equal(again.predict(proba), fitted.predict(proba))
-
-
-@every
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dtype_is_kept(peer, dtype):
-    proba, y = data_for(peer)
-    adjusted = clone(peer).fit(proba.astype(dtype), y).transform(proba.astype(dtype))
-    assert adjusted.dtype == dtype
-    assert isinstance(adjusted, np.ndarray)
-
-
-@single
-def test_single_precision_agrees_with_double(peer):
-    proba, y = single_label()
-    exact = clone(peer).fit(proba, y).transform(proba)
-    rough = clone(peer).fit(proba.astype(np.float32), y).transform(proba.astype(np.float32))
-    np.testing.assert_allclose(rough, exact, atol=2e-5)
+    assert fitted.transform(proba.astype(np.float32)).dtype == np.float32
+    assert make_pipeline(clone(peer), clone(peer)).fit(proba, y).predict(proba).shape == y.shape
+    with pytest.raises(NotFittedError):
+        clone(fitted).transform(proba)
 
 
 @single
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_sum_to_one_and_zeros_stay_zero(peer, dtype):
     proba, y = single_label()
+    exact = clone(peer).fit(proba, y).transform(proba)
     proba = proba.astype(dtype)
     adjusted = clone(peer).fit(proba, y).transform(proba)
+    assert adjusted.dtype == dtype
+    np.testing.assert_allclose(adjusted, exact, atol=2e-5)
     assert (proba == 0).any()
     np.testing.assert_allclose(adjusted.sum(axis=1), 1, atol=ROUNDING[dtype])
     np.testing.assert_array_equal(adjusted[proba == 0], 0)
@@ -188,14 +169,6 @@ def test_rows_of_weight_zero_are_absent(peer):
     np.testing.assert_allclose(weighted.transform(proba), absent.transform(proba), atol=1e-7)
 
 
-@every
-def test_works_in_a_pipeline(peer):
-    proba, y = data_for(peer)
-    pipeline = make_pipeline(clone(peer), clone(peer)).fit(proba, y)
-    assert pipeline.transform(proba).shape == proba.shape
-    assert pipeline.predict(proba).shape == y.shape
-
-
 @single
 @settings(max_examples=15)
 @given(
@@ -238,6 +211,11 @@ BAD_SETTINGS = [
     (peers.BatchCalibration("test"), "`batch` must be 'fit' or 'transform'; it is 'test'"),
     (peers.BatchCalibration(gamma=-1.0), "`gamma` must be a finite number, 0 or greater"),
     (peers.LabelThresholds(-1.0), "`shrinkage` must be a finite number, 0 or greater"),
+    (peers.MatrixScaling(0.0), "`strength` must be a finite number greater than 0"),
+    (peers.MatrixScaling(penalty="lasso"), r"`penalty` must be .* it is 'lasso'"),
+    (LabelwiseScaling(0.0), "`strength` must be a finite number greater than 0"),
+    (LabelwiseScaling("auto"), "`strength` must be 'cv'; it is 'auto'"),
+    (LabelwiseScaling(cv=1), "`cv` must be an integer, 2 or greater"),
 ]
 
 
@@ -245,6 +223,13 @@ BAD_SETTINGS = [
 def test_bad_settings_are_told_in_a_sentence(peer, message):
     with pytest.raises(InputError, match=message):
         peer.fit(*data_for(peer))
+
+
+@pytest.mark.parametrize("peer", [peers.BiasCorrectedTemperature(), LabelwiseScaling()], ids=repr)
+def test_one_row_is_too_few_for_cross_validation(peer):
+    proba, y = data_for(peer)
+    with pytest.raises(InputError, match="at least 2 rows"):
+        clone(peer).fit(proba[:1], y[:1])
 
 
 @every

@@ -1,22 +1,141 @@
-"""LabelwiseScaling against another optimiser, its limits, and labels that are hard to fit."""
+"""Several labels per row: thresholds against brute force, slopes against another optimiser."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
+from sklearn.metrics import f1_score, log_loss
 
-from altnorm import load
-from altnorm._base.errors import InputError
 from altnorm.families import LabelwiseScaling
 from altnorm.families.crossfit import STRENGTHS, cross_fit
 from altnorm.families.labelwise import labelwise_path, odds_limit
+from altnorm.peers import LabelThresholds
+
+
+def draw(n=60, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(-1.5, 1.5, (n, m))
+    return expit(z - 1).round(2), (rng.random((n, m)) < expit(z)).astype(int)
+
+
+def micro_f1(y, decided, weight=None):
+    return f1_score(y, decided, average="micro", sample_weight=weight, zero_division=0)
+
+
+def brute_force(proba, y, weight=None):
+    """The best score over all thresholds, one for each distinct probability."""
+    return max(micro_f1(y, proba > t, weight) for t in np.append(np.unique(proba), 0))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_common_threshold_is_the_best_there_is(weighted):
+    proba, y = draw()
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else None
+    threshold = LabelThresholds().fit(proba, y, sample_weight=weight).global_threshold_
+    found = micro_f1(y, proba > threshold, weight)
+    assert found == pytest.approx(brute_force(proba, y, weight), abs=1e-12)
+
+
+@settings(max_examples=20)
+@given(
+    proba=arrays(np.float64, (6, 2), elements=st.sampled_from([0, 1e-310, 0.2, 0.5, 0.7, 1.0])),
+    y=arrays(np.int64, (6, 2), elements=st.integers(0, 1)),
+)
+def test_ties_zeros_and_ones(proba, y):
+    proba = np.where(proba < 1e-300, 0, proba)
+    threshold = LabelThresholds().fit(proba, y).global_threshold_
+    assert micro_f1(y, proba > threshold) == pytest.approx(brute_force(proba, y), abs=1e-12)
+    assert 0 < threshold < 1
+
+
+def test_threshold_lies_midway_and_of_equal_ones_near_a_half():
+    proba, y = np.array([[0.05, 0.1, 0.6, 0.9]]), np.array([[0, 0, 1, 1]])
+    assert LabelThresholds().fit(proba, y).global_threshold_ == pytest.approx(0.35)
+    # One right of one decided, or two right of four: 2 * 1 / (1 + 2) = 2 * 2 / (4 + 2).
+    proba, y = np.array([[0.45, 0.5, 0.6, 0.99]]), np.array([[1, 0, 0, 1]])
+    assert LabelThresholds().fit(proba, y).global_threshold_ == pytest.approx(0.225)
+
+
+def test_nothing_to_find_leaves_a_half():
+    proba, y = draw()
+    np.testing.assert_array_equal(LabelThresholds().fit(proba, 0 * y).thresholds_, 0.5)
+
+
+def test_label_thresholds_are_the_best_there_are():
+    proba, y = draw()
+    fitted = LabelThresholds(shrinkage=0).fit(proba, y)
+    for j, predicted in enumerate(fitted.predict(proba).T):
+        expected = max(f1_score(y[:, j], proba[:, j] > t) for t in np.unique(proba[:, j])[:-1])
+        assert f1_score(y[:, j], predicted) == pytest.approx(expected, abs=1e-12)
+
+
+def test_label_thresholds_shrink_in_log_odds_by_the_number_of_positive_rows():
+    proba, y = draw()
+    y[:, 2] = 0
+    own = LabelThresholds(shrinkage=0).fit(proba, y)
+    fitted = LabelThresholds(shrinkage=7).fit(proba, y)
+    common = fitted.global_threshold_
+    trust = y.sum(axis=0) / (y.sum(axis=0) + 7)
+    expected = expit(trust * logit(own.thresholds_) + (1 - trust) * logit(common))
+    np.testing.assert_allclose(fitted.thresholds_, expected, atol=1e-12)
+    assert common == fitted.thresholds_[2] == own.thresholds_[2]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_transform_shifts_log_odds_and_keeps_every_decision(dtype):
+    proba, y = draw(2000)
+    proba = proba.astype(dtype)
+    fitted = LabelThresholds().fit(proba, y)
+    adjusted = fitted.transform(proba)
+    np.testing.assert_array_equal(adjusted > 0.5, fitted.predict(proba))
+    for before, after in zip(proba.T, adjusted.T, strict=True):
+        assert (np.diff(after[np.argsort(before)]) >= 0).all()
+    proba = np.clip(proba, 0.01, 0.99)
+    shift = logit(proba) - logit(fitted.transform(proba))
+    assert np.ptp(shift, axis=0).max() < 1e-4
+
+
+def test_decisions_stay_right_next_to_the_threshold():
+    """Neighbouring floats on both sides of it, and a threshold that only doubles can hold."""
+    low = np.float32(0.3)
+    high = np.nextafter(low, np.float32(1))
+    proba = np.array([[low], [high], [0], [1]], dtype=np.float32)
+    fitted = LabelThresholds(0).fit(proba, [[0], [1], [0], [1]])
+    np.testing.assert_array_equal(fitted.predict(proba)[:, 0], [0, 1, 0, 1])
+    np.testing.assert_array_equal(fitted.transform(proba)[:, 0] > 0.5, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("threshold", [1e-300, 1 - 1e-12])
+def test_double_threshold_on_single_data(threshold):
+    fitted = LabelThresholds().fit([[0.2], [0.7]], [[0], [1]])
+    fitted.thresholds_ = np.array([threshold])
+    proba = np.array([[0], [0.5], [1]], dtype=np.float32)
+    adjusted = fitted.transform(proba)
+    assert adjusted.dtype == np.float32
+    assert adjusted[0, 0] == 0
+    assert adjusted[2, 0] == 1
+    np.testing.assert_array_equal(adjusted > 0.5, fitted.predict(proba))
+
+
+def test_permuting_labels_and_rows():
+    proba, y = draw()
+    rows, columns = np.random.default_rng(0).permutation(60), np.array([3, 0, 4, 1, 2])
+    fitted = LabelThresholds().fit(proba, y)
+    permuted = LabelThresholds().fit(proba[rows][:, columns], y[rows][:, columns])
+    np.testing.assert_allclose(permuted.thresholds_, fitted.thresholds_[columns], atol=1e-12)
+
+
+# LabelwiseScaling: its optimum, its limits, and labels that are hard to fit.
+
 
 FITTED = 1e-4  # a fitted number against that of another optimiser
 
 
-def draw(n=300, m=4, seed=0):
+def draw_odds(n=300, m=4, seed=0):
     """Log-odds that are too bold by a factor, and too low by an amount, for each label."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(-1, 1.5, (n, m))
@@ -57,7 +176,7 @@ def oracle(logits, y, weight, strength):
 @pytest.mark.parametrize("strength", [64.0, 4.0, 0.25])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_fit_is_the_penalised_optimum(strength, weighted):
-    logits, y = draw()
+    logits, y = draw_odds()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
     fitted = LabelwiseScaling(strength, input="logits")
     fitted.fit(logits, y, sample_weight=weight if weighted else None)
@@ -69,7 +188,7 @@ def test_the_fit_is_the_penalised_optimum(strength, weighted):
 
 
 def test_without_a_penalty_it_is_logistic_regression_on_each_label():
-    logits, y = draw(1000)
+    logits, y = draw_odds(1000)
     fitted = LabelwiseScaling(1e-9, input="logits").fit(logits, y)
     for j in range(4):
         alone = LogisticRegression(C=np.inf, tol=1e-8).fit(logits[:, [j]], y[:, j])
@@ -78,14 +197,14 @@ def test_without_a_penalty_it_is_logistic_regression_on_each_label():
 
 
 def test_an_endless_penalty_leaves_one_slope_and_one_intercept():
-    logits, y = draw()
+    logits, y = draw_odds()
     fitted = LabelwiseScaling(1e12, input="logits").fit(logits, y)
     np.testing.assert_allclose(fitted.slope_, fitted.slope_[0], rtol=1e-9)
     np.testing.assert_allclose(fitted.bias_, fitted.bias_[0], rtol=1e-9)
 
 
 def test_every_fit_of_a_path_is_that_of_its_strength_alone():
-    logits, y = draw()
+    logits, y = draw_odds()
     weight = np.ones(len(y))
     for strength, fit in zip(STRENGTHS, labelwise_path(logits, y, weight, STRENGTHS), strict=True):
         (alone,) = labelwise_path(logits, y, weight, [strength])
@@ -94,7 +213,7 @@ def test_every_fit_of_a_path_is_that_of_its_strength_alone():
 
 
 def test_permuting_labels_and_rows_permutes_the_answer():
-    logits, y = draw()
+    logits, y = draw_odds()
     labels, rows = np.array([2, 0, 3, 1]), np.random.default_rng(3).permutation(len(y))
     plain = LabelwiseScaling(4.0, input="logits").fit(logits, y)
     other = LabelwiseScaling(4.0, input="logits")
@@ -104,7 +223,7 @@ def test_permuting_labels_and_rows_permutes_the_answer():
 
 
 def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
-    logits, y = draw(200, 5)
+    logits, y = draw_odds(200, 5)
     proba = expit(logits)
     y[:, 0], y[:, 1] = False, True
     y[:, 2] = logits[:, 2] > np.median(logits[:, 2])  # which no finite slope separates best
@@ -117,15 +236,8 @@ def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
         assert log_loss(y.ravel(), after.ravel()) < log_loss(y.ravel(), proba.ravel())
 
 
-def test_a_label_without_positives_stays_near_the_others_under_a_strong_penalty():
-    logits, y = draw(400, 6)
-    y[:, 0] = False
-    strong, weak = (LabelwiseScaling(s, input="logits").fit(logits, y) for s in (256.0, 0.25))
-    assert weak.bias_[0] < strong.bias_[0] < strong.bias_[1:].mean()
-
-
 def test_no_positives_at_all():
-    logits, y = draw(50)
+    logits, y = draw_odds(50)
     after = LabelwiseScaling(input="logits").fit(logits, np.zeros_like(y)).transform(logits)
     assert (after < 0.1).all()
 
@@ -140,7 +252,7 @@ def test_where_log_odds_are_cut_off():
 
 
 def test_the_strength_is_the_best_by_cross_validation():
-    logits, y = draw(200, seed=5)
+    logits, y = draw_odds(200, seed=5)
     folds = np.arange(200) * 3 // 200
     losses = []
     for strength in STRENGTHS:
@@ -160,47 +272,3 @@ def test_the_strength_is_the_best_by_cross_validation():
         found.label_log_p[0],
         rtol=1e-9,
     )
-
-
-def test_labels_gain_from_their_own_slopes_and_intercepts():
-    logits, y = draw(3000, 8)
-    train, test = slice(0, 2000), slice(2000, None)
-    fitted = LabelwiseScaling(input="logits").fit(logits[train], y[train])
-    common = LabelwiseScaling(1e12, input="logits").fit(logits[train], y[train])
-    after, alike, before = (
-        log_loss(y[test].ravel(), p.ravel())
-        for p in (
-            fitted.transform(logits[test]),
-            common.transform(logits[test]),
-            expit(logits[test]),
-        )
-    )
-    assert after < alike < before
-
-
-def test_a_saved_model_gives_the_same_answers(tmp_path):
-    logits, y = draw()
-    fitted = LabelwiseScaling(4.0).fit(expit(logits), y)
-    fitted.save(tmp_path / "model.safetensors")
-    again = load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(again.transform(expit(logits)), fitted.transform(expit(logits)))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"strength": 0.0}, "`strength` must be a finite number greater than 0"),
-        ({"strength": "auto"}, "`strength` must be 'cv'; it is 'auto'"),
-        ({"cv": 1}, "`cv` must be an integer, 2 or greater"),
-    ],
-)
-def test_bad_settings(settings, message):
-    logits, y = draw()
-    with pytest.raises(InputError, match=message):
-        LabelwiseScaling(input="logits", **settings).fit(logits, y)
-
-
-def test_one_row_is_too_few_for_cross_validation():
-    logits, y = draw(1)
-    with pytest.raises(InputError, match="at least 2 rows of positive weight"):
-        LabelwiseScaling(input="logits").fit(logits, y)

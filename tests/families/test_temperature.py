@@ -1,0 +1,295 @@
+"""Temperature, biases and their loss against other optimisers; batch calibration by hand."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from altnorm.families.bias import bias_path
+from altnorm.families.crossfit import STRENGTHS, cross_fit
+from altnorm.families.likelihood import SLOPES, Likelihood, fit_slope, stratified_folds
+from altnorm.peers import BatchCalibration, BiasCorrectedTemperature, Identity, TemperatureScaling
+from tests.libraries import LIBRARIES
+
+FITTED = 1e-5  # a fitted number against that of another optimiser
+
+
+def draw(n, m, *, temperature=1.0, bias=None, spread=2.0, seed=0):
+    """Logits whose true posterior is softmax(logits / temperature + bias), and labels from it."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, spread, (n, m))
+    truth = softmax(logits / temperature + (0 if bias is None else bias), axis=1)
+    return logits, np.array([rng.choice(m, p=row) for row in truth])
+
+
+def naive_loss(proba, y, slope, bias, weight=None):
+    adjusted = proba**slope * np.exp(bias)
+    adjusted /= adjusted.sum(axis=1, keepdims=True)
+    return -np.average(np.log(adjusted[np.arange(len(y)), y]), weights=weight)
+
+
+def test_identity_returns_the_input_bit_for_bit():
+    proba = softmax(np.random.default_rng(0).normal(size=(7, 3)), axis=1)
+    np.testing.assert_array_equal(Identity().fit(proba).transform(proba), proba)
+
+
+def test_temperature_is_logistic_regression_without_intercept():
+    logits, y = draw(400, 2, temperature=1.7)
+    z = logits[:, [1]] - logits[:, [0]]
+    oracle = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(z, y)
+    found = TemperatureScaling(input="logits").fit(logits, y).temperature_
+    assert 1 / found == pytest.approx(oracle.coef_[0, 0], rel=FITTED)
+
+
+def test_a_label_of_probability_zero_keeps_the_temperature_finite():
+    logits, y = draw(200, 3, temperature=1.5)
+    proba = softmax(logits, axis=1)
+    proba[0] = np.where(np.arange(3) == y[0], 0, 0.5)
+    adjusted = TemperatureScaling().fit(proba, y)
+    floored = proba.copy()
+    floored[0, y[0]] = np.finfo(float).eps
+    oracle = TemperatureScaling(input="logits").fit(np.log(floored), y)
+    assert adjusted.temperature_ == pytest.approx(oracle.temperature_, rel=1e-9)
+    assert adjusted.transform(proba)[0, y[0]] == 0
+
+
+def test_other_zeros_do_not_count_in_the_loss():
+    logits, y = draw(200, 3)
+    proba = np.column_stack([softmax(logits, axis=1), np.zeros(200)])
+    with_zeros = TemperatureScaling().fit(proba, y).temperature_
+    assert with_zeros == pytest.approx(TemperatureScaling().fit(proba[:, :3], y).temperature_)
+
+
+@pytest.mark.parametrize(("labels", "bound"), [("right", 1e-3), ("wrong", 1e3)])
+def test_temperature_stays_in_its_range(labels, bound):
+    logits, _ = draw(50, 3)
+    y = logits.argmax(1) if labels == "right" else logits.argmin(1)
+    fitted = TemperatureScaling(input="logits").fit(logits, y)
+    assert fitted.temperature_ == pytest.approx(bound)
+    assert np.isfinite(fitted.transform(logits)).all()
+
+
+def test_temperature_never_changes_a_prediction():
+    proba = np.array([[0.3, 0.3 + 1e-7, 0.4 - 1e-7], [0.45, np.nextafter(0.45, 1), 0.1]])
+    fitted = TemperatureScaling().fit(np.repeat(proba, 5, axis=0), [0, 1, 2, 0, 1] * 2)
+    np.testing.assert_array_equal(fitted.predict(proba), [2, 1])
+
+
+def test_logits_keep_what_a_softmax_would_round_to_zero():
+    logits = np.array([[0.0, -2000.0], [0.0, -2000.0], [-2000.0, 0.0]])
+    fitted = TemperatureScaling(input="logits").fit(logits, [0, 1, 1])
+    assert fitted.temperature_ == pytest.approx(1000)
+    assert fitted.transform(logits)[0, 1] == pytest.approx(1 / (1 + np.exp(2)))
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.3, 20.0])
+def test_bcts_agrees_with_a_derivative_free_start_to_end_search(strength):
+    logits, y = draw(300, 3, temperature=1.6, bias=np.array([0.8, -0.5, 0.0]))
+    weight = np.random.default_rng(1).uniform(0.5, 2, 300)
+    proba = softmax(logits, axis=1)
+
+    def objective(theta):
+        bias = np.array([theta[1], theta[2], -theta[1] - theta[2]])
+        loss = weight.sum() * naive_loss(proba, y, theta[0], bias, weight)
+        return loss + 0.5 * strength * bias @ bias
+
+    options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000}
+    oracle = minimize(objective, [1.0, 0, 0], method="Nelder-Mead", options=options).x
+    fitted = BiasCorrectedTemperature(strength).fit(proba, y, sample_weight=weight)
+    assert 1 / fitted.temperature_ == pytest.approx(oracle[0], abs=FITTED)
+    np.testing.assert_allclose(fitted.bias_[:2], oracle[1:], atol=FITTED)
+    assert fitted.bias_.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_strength_is_chosen_by_held_out_log_loss():
+    """Each fold and strength fitted afresh, scored by scikit-learn."""
+    logits, y = draw(120, 4, bias=np.array([1.5, 0, 0, -1]))
+    proba = softmax(logits, axis=1)
+    fitted = BiasCorrectedTemperature(cv=3).fit(proba, y)
+    folds = stratified_folds(y, 3)
+    expected = np.zeros(len(STRENGTHS))
+    for i, strength in enumerate(STRENGTHS):
+        for fold in range(3):
+            train, test = folds != fold, folds == fold
+            model = BiasCorrectedTemperature(strength).fit(proba[train], y[train])
+            adjusted = model.transform(proba[test])
+            expected[i] += test.mean() * log_loss(y[test], adjusted, labels=range(4))
+    found = cross_fit(bias_path, np.log(proba), y, np.ones(120), folds)
+    tried = len(found.strengths)
+    np.testing.assert_allclose(found.log_loss(np.ones(120)), expected[:tried], rtol=1e-3)
+    assert fitted.strength_ == STRENGTHS[np.argmin(expected)]
+
+
+@pytest.mark.parametrize("strength", ["cv", 0.0, 1.0])
+def test_classes_absent_from_y_and_classes_with_two_rows(strength):
+    logits, y = draw(90, 6)
+    y[:] = np.where(np.isin(y, (2, 5)), 0, y)  # 5 is absent, 2 has two rows
+    y[[3, 40]] = 2
+    fitted = BiasCorrectedTemperature(strength, input="logits").fit(logits, y)
+    assert np.isfinite(fitted.bias_).all()
+    assert fitted.bias_[5] == fitted.bias_.min()
+    np.testing.assert_allclose(fitted.transform(logits).sum(axis=1), 1)
+
+
+def test_more_folds_than_rows():
+    logits, y = draw(3, 3)
+    fitted = BiasCorrectedTemperature(input="logits").fit(logits, y)
+    assert fitted.strength_ in STRENGTHS
+
+
+def test_folds_are_stratified_whatever_the_classes_are_called():
+    y = np.random.default_rng(0).choice(5, 203, p=[0.5, 0.3, 0.15, 0.04, 0.01])
+    folds = stratified_folds(y, 5)
+    for code in range(5):
+        counts = np.bincount(folds[y == code], minlength=5)
+        assert counts.max() - counts.min() <= 1
+    assert np.ptp(np.bincount(folds)) <= 1
+    np.testing.assert_array_equal(folds, stratified_folds(np.array([3, 1, 4, 0, 2])[y], 5))
+
+
+# The loss of a slope and biases: from scratch, in blocks of any size, and its least slope.
+
+
+EXACT = 1e-12
+MEGABYTES = [1024, 1e-6]  # one block, and one row at a time
+blocks = pytest.mark.parametrize("megabytes", MEGABYTES)
+
+
+def draw_weighted(n=60, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    log_p = log_softmax(2 * rng.normal(size=(n, m)) + np.eye(m)[y], axis=1)
+    return log_p, y, rng.uniform(0.2, 3.0, n)
+
+
+def residuals(log_p, y, slope, bias):
+    """Predicted shares and what the labels add to them, row by row."""
+    p = np.array([softmax(slope * row + bias) for row in log_p])
+    return p, p - np.eye(log_p.shape[1])[y]
+
+
+@blocks
+def test_the_loss_and_its_derivatives(megabytes):
+    log_p, y, weight = draw_weighted()
+    slope, bias = 0.7, np.linspace(-1, 2, 5)
+    loss = Likelihood.build(log_p, y, weight, 1e-16)
+    with config_context(working_memory=megabytes):
+        value, by_slope, by_bias = loss.value_and_grad(slope, bias)
+    own = [log_softmax(slope * row + bias)[label] for row, label in zip(log_p, y, strict=True)]
+    _, residual = residuals(log_p, y, slope, bias)
+    assert value == pytest.approx(-weight @ own, rel=EXACT)
+    assert by_slope == pytest.approx(weight @ (residual * log_p).sum(axis=1), rel=EXACT)
+    np.testing.assert_allclose(by_bias, weight @ residual, rtol=EXACT, atol=EXACT)
+
+
+@blocks
+def test_second_derivatives(megabytes):
+    """The Hessian's diagonal is a variance under the predicted shares."""
+    log_p, y, weight = draw_weighted()
+    slope, bias = 0.7, np.linspace(-1, 2, 5)
+    loss = Likelihood.build(log_p, y, weight, 1e-16)
+    p, _ = residuals(log_p, y, slope, bias)
+    mean = (p * log_p).sum(axis=1, keepdims=True)
+    with config_context(working_memory=megabytes):
+        by_slope, by_bias = loss.curvature(slope, bias)
+        first, second = loss.slope_derivatives(slope)
+        assert first == pytest.approx(loss.value_and_grad(slope, 0 * bias)[1], rel=EXACT)
+        assert second == pytest.approx(loss.curvature(slope, 0 * bias)[0], rel=EXACT)
+    assert by_slope == pytest.approx(weight @ (p * (log_p - mean) ** 2).sum(axis=1), rel=EXACT)
+    np.testing.assert_allclose(by_bias, weight @ (p * (1 - p)), rtol=EXACT)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_stay_in_their_library(library):
+    """The same numbers, up to rounding, whatever the library; NumPy's come back."""
+    log_p, y, weight = draw_weighted()
+    log_p[3, y[3]] = log_p[5, (y[5] + 1) % 5] = -np.inf
+    slope, bias = 0.7, np.linspace(-1, 2, 5)
+    here = Likelihood.build(log_p, y, weight, 1e-16)
+    there = Likelihood.build(library.make(log_p), y, weight, 1e-16)
+    assert type(there.log_p) is type(library.make(log_p))
+    for method in ("value_and_grad", "curvature"):
+        pairs = zip(
+            getattr(here, method)(slope, bias), getattr(there, method)(slope, bias), strict=True
+        )
+        for expected, found in pairs:
+            assert isinstance(found, (float, np.ndarray))
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    assert fit_slope(there) == pytest.approx(fit_slope(here), rel=1e-9)
+    ours, theirs = (
+        list(bias_path(rows, y, weight, STRENGTHS)) for rows in (log_p, library.make(log_p))
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(other.bias, one.bias, atol=1e-5)
+    folds = np.arange(len(y)) % 3
+    found = cross_fit(bias_path, library.make(log_p), y, weight, folds)
+    expected = cross_fit(bias_path, log_p, y, weight, folds)
+    np.testing.assert_allclose(found.label_log_p, expected.label_log_p, atol=1e-3)
+    assert type(found.proba(0, library.make(log_p))) is type(library.make(log_p))
+
+
+@pytest.mark.parametrize("shrink", [0.0, 1.0])
+@pytest.mark.parametrize("scale", [0.02, 0.3, 1.0, 4.0, 60.0])
+def test_the_slope_of_least_loss(scale, shrink):
+    """Against a bounded search without derivatives."""
+    log_p, y, weight = draw_weighted(seed=2)
+    log_p = log_softmax(scale * log_p, axis=1)
+
+    def objective(log_slope):
+        own = log_softmax(np.exp(log_slope) * log_p, axis=1)[np.arange(y.size), y]
+        return -weight @ own + shrink / 2 * log_slope**2
+
+    best = minimize_scalar(objective, bounds=np.log(SLOPES), options={"xatol": 1e-9})
+    found = fit_slope(Likelihood.build(log_p, y, weight, 1e-16), shrink=shrink)
+    assert np.log(found) == pytest.approx(best.x, abs=1e-5)
+
+
+def test_a_single_wrong_label_far_away():
+    """The loss is flat at first and steep later, where Newton's method alone would go astray."""
+    log_p = np.log(np.array([[0.999999, 1e-6]] * 5 + [[0.6, 0.4]]))
+    y = np.array([0, 0, 0, 0, 0, 1])
+    loss = Likelihood.build(log_p, y, np.ones(6), 1e-16)
+    slope = fit_slope(loss)
+    up, down = (loss.value_and_grad(slope * f, np.zeros(2))[0] for f in (1.001, 0.999))
+    here = loss.value_and_grad(slope, np.zeros(2))[0]
+    assert here <= min(up, down)
+
+
+# Batch calibration against hand computation.
+
+
+def normalise(values):
+    return values / values.sum(axis=-1, keepdims=True)
+
+
+@pytest.fixture
+def proba():
+    return normalise(np.random.default_rng(0).random((40, 3)) ** 2)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+def test_batch_calibration_divides_by_the_mean(proba, gamma):
+    other = proba[:7] ** 0.5
+    other = normalise(other)
+    by_fit = BatchCalibration(gamma=gamma).fit(proba)
+    np.testing.assert_allclose(
+        by_fit.transform(other), normalise(other / proba.mean(axis=0) ** gamma), atol=EXACT
+    )
+    by_batch = BatchCalibration("transform", gamma=gamma).fit(proba)
+    np.testing.assert_allclose(
+        by_batch.transform(other), normalise(other / other.mean(axis=0) ** gamma), atol=EXACT
+    )
+
+
+def test_splitting_the_batch_changes_nothing_where_the_batch_is_the_validation_set(proba):
+    fitted = BatchCalibration().fit(proba)
+    parts = np.concatenate([fitted.transform(proba[:9]), fitted.transform(proba[9:])])
+    np.testing.assert_allclose(parts, fitted.transform(proba), atol=EXACT)
+
+
+def test_a_class_that_is_never_predicted_counts_half_the_rarest():
+    prior = BatchCalibration().fit([[0.8, 0.2, 0.0]]).contextual_prior_
+    np.testing.assert_allclose(prior, np.array([8, 2, 1]) / 11, atol=EXACT)
