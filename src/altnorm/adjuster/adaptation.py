@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.arrays import Array, on_host, to_numpy
+from altnorm._base.arrays import Array, block_slices, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.specs import TINY, array, declare, nested, rule
 from altnorm._base.validation import check_choice
@@ -158,10 +158,13 @@ class Adaptable(ProbabilityTransformer):
         if self.multilabel is not None:
             return
         self.balance_model_ = as_linear(model, temperature)
-        calibrated = to_numpy(self.balance_model_.transform_clean(to_numpy(proba)))
-        self.balance_shares_ = positive(np.average(calibrated, axis=0, weights=weight))
-        kept = _representative(labels, weight, MOST_NUMBERS // calibrated.shape[1])
-        self.balance_rows_ = to_numpy(proba)[kept].astype(np.float32)
+        total = np.zeros(proba.shape[1])
+        for rows in block_slices(proba.shape[0], 48 * proba.shape[1], proba, cached=True):
+            calibrated = self.balance_model_.transform_clean(proba[rows, :])
+            total += weight[rows] @ to_numpy(calibrated)
+        self.balance_shares_ = positive(total)
+        kept = _representative(labels, weight, MOST_NUMBERS // proba.shape[1])
+        self.balance_rows_ = to_numpy(take_rows(proba, kept)).astype(np.float32)
         self.balance_codes_ = labels[kept]
 
     def _look(self, rows: np.ndarray) -> Shift:

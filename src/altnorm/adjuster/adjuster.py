@@ -264,7 +264,7 @@ class Adjuster(Adaptable):
             fitter = CrossFitter(data, folds, calibrate=self.calibrate)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
             choice = choose(judge, fitter, competitors, calibrate=self.calibrate)
-            cautions, refused = self._examine(judge, choice)
+            cautions, refused = self._examine(judge, fitter, choice)
             self._conclude(judge, competitors, choice, cautions, refused)
             self._remember(data, competitors)
         return self
@@ -369,7 +369,9 @@ class Adjuster(Adaptable):
         for family in self.families:
             check_choice(family, "families", FAMILIES)
 
-    def _examine(self, judge: Judge, choice: Choice) -> tuple[list[Caution], str]:
+    def _examine(
+        self, judge: Judge, fitter: CrossFitter, choice: Choice
+    ) -> tuple[list[Caution], str]:
         """What the evidence cannot see, and why nothing must be adopted; else nothing."""
         data, found = judge.data, list[Caution]()
         copies = duplicates(data.proba, data.labels) if data.groups is None else None
@@ -381,7 +383,7 @@ class Adjuster(Adaptable):
                 return suspicions, "suspect_input"
             found += find_cautions(rows, grouped=data.groups is not None)
             found += self._hurt(judge, choice, rows)
-        more, refused = try_likeness(judge, choice, calibrate=self.calibrate)
+        more, refused = try_likeness(judge, fitter, choice)
         return found + more, refused
 
     def _hurt(self, judge: Judge, choice: Choice, rows: Labelled) -> list[Caution]:

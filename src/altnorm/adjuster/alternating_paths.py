@@ -1,14 +1,15 @@
 """Cross-fitted alternating normalization: a row is adjusted only against rows of other folds.
 
-The first iteration is exact. Deeper ones follow the reference's own path
-(:func:`altnorm.method.scaling.reference_path`): a row that is one among many hardly moves it, so
-that is good enough to compare settings, and free of products. What is adopted is applied exactly.
+The first iteration is exact. Deeper ones follow the reference's own path (`reference_sums`): a row
+that is one among many hardly moves it, so that is good enough to compare settings, and free of
+products. What is adopted is applied exactly.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,13 @@ from altnorm.method.ambiguity import row_ambiguity
 from altnorm.method.kinds import Pairs
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.one_step import step_once
-from altnorm.method.scaling import LogReference, log_add, reference_path
+from altnorm.method.scaling import (
+    LogReference,
+    log_add,
+    log_sums,
+    logsumexp,
+    smallest_safe,
+)
 from altnorm.method.several_labels import binary_ambiguity
 from altnorm.method.two_classes import log_sigmoids
 
@@ -107,25 +114,16 @@ class ClassPaths:
     def _fold_path(self, setting: Setting, fold: int) -> Generator[Array, None, None]:
         """Rows in doubt of one fold after each iteration against the rows of the others."""
         b = take_rows(self.data.work, self._in_doubt(setting, fold))
-        reference = self._reference(setting, fold)
-        yield from self._follow(b, *reference, self.outside[fold].prior, setting)
-
-    def _follow(
-        self, b: Array, log_a: Array, weight: np.ndarray, prior: np.ndarray, setting: Setting
-    ) -> Iterator[Array]:
-        xp, mass = array_namespace(log_a), setting.smoothing * weight.sum()
-        q = as_array(prior, log_a)
-        with quiet(np):
-            log_w, log_q = xp.log(as_array(weight, log_a)), xp.log(q)
-        log_mass = math.log(mass) if mass else None
-        path = reference_path(LogReference(log_a, log_w, log_q, setting.alpha, log_mass))
+        rows, weight = self._reference(setting, fold)
+        q = as_array(self.outside[fold].prior, rows)
+        sums = reference_sums(rows, as_array(weight, rows), q, setting)
         while True:
             with quiet(np):
-                b = step_once(b, next(path), q, alpha=setting.alpha)
+                b = step_once(b, next(sums), q, alpha=setting.alpha)
             yield b
 
     def _reference(self, setting: Setting, fold: int) -> tuple[Array, np.ndarray]:
-        """Logs of the rows that serve outside a fold, in memory of their own, and weights."""
+        """Rows that serve outside a fold, and their weights."""
         known, data = self.outside[fold], self.data
         high = self._highest(setting)
         used = np.flatnonzero((self.ambiguity <= high) & (known.weight > 0))
@@ -137,8 +135,41 @@ class ClassPaths:
         xp, rows = array_namespace(data.work), take_rows(data.work, used)
         rows = xp.astype(rows, widest_float(rows), copy=False)
         parts = [xp.asarray(part, dtype=rows.dtype, device=device(rows)) for part in (more, sure)]
+        return xp.concat([rows, *(part for part in parts if part.shape[0])]), weight
+
+
+def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Iterator[Array]:
+    """Yield the logs of the column sums of the reference iterated on its own.
+
+    Linear for as long as no sum is so small that it may have lost terms to underflow, then in logs.
+    """
+    xp, alpha, mass = array_namespace(a), setting.alpha, setting.smoothing * float(weight.sum())
+    tiny, used = smallest_safe(xp, a), xp.max(a, axis=0) > 0
+    while True:
+        power = a if alpha == 1 else a**alpha
+        s = weight @ power + mass * q
+        if bool(xp.any(used & (s < tiny))):
+            yield from _log_sums(a, weight, q, alpha, mass)
         with quiet(np):
-            return xp.log(xp.concat([rows, *(part for part in parts if part.shape[0])])), weight
+            yield xp.log(s)
+        one = xp.ones_like(s)
+        new = power * xp.where(s > 0, q / xp.where(s > 0, s, one), one)
+        total = xp.sum(new, axis=1, keepdims=True)
+        if bool(xp.any(total < tiny)):
+            yield from islice(_log_sums(a, weight, q, alpha, mass), 1, None)
+        a = new / total
+
+
+def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> Iterator[Array]:
+    xp, log_mass = array_namespace(a), math.log(mass) if mass else None
+    with quiet(np):
+        reference = LogReference(xp.log(a), xp.log(weight), xp.log(q), alpha, log_mass)
+        while True:
+            log_s = log_sums(reference)
+            yield log_s
+            log_c = xp.where(log_s > -math.inf, reference.log_q - log_s, xp.zeros_like(log_s))
+            x = alpha * reference.log_a + log_c
+            reference = reference._replace(log_a=x - logsumexp(x, axis=1))
 
 
 class LabelPaths:

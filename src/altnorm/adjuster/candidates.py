@@ -6,7 +6,8 @@ under a fit that has not seen the row's fold. Whole probabilities are worked out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -152,6 +153,12 @@ class CrossFitter:
         skipped = {name: reason for name, reason in reasons.items() if reason}
         untouched, temperature = self.untouched(), self.temperature()
         return Competitors(untouched, temperature, others, skipped, self.own_decisions)
+
+    def on(self, folds: np.ndarray) -> CrossFitter:
+        """Return the same for another assignment of the same rows."""
+        other = copy(self)
+        other.folds, other.own_decisions = folds, {}
+        return other
 
     def again(self, candidate: Candidate) -> Candidate:
         """Cross-fit the setting of a candidate that comes from other folds."""
@@ -354,7 +361,7 @@ def temperature_path(
     *,
     is_multilabel: bool,
     rough: bool = False,
-) -> Iterator[Tempered]:
+) -> Generator[Tempered, None, None]:
     """Yield the one fit of a temperature; it has no penalty to choose."""
     if is_multilabel:  # every label of a row is a row of two classes
         weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
@@ -362,7 +369,4 @@ def temperature_path(
     eps = float(array_namespace(rows).finfo(rows.dtype).eps)
     loss = Likelihood.build(rows, labels, weight, eps, rough=rough)
     for _ in strengths:
-        slope = fit_slope(loss)
-        yield Tempered(
-            fit_slope(loss, shrink=SHARPENING_SHRINKAGE) if slope > 1 else slope, is_multilabel
-        )
+        yield Tempered(fit_slope(loss, shrink=SHARPENING_SHRINKAGE), is_multilabel)

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.arrays import to_numpy
 from altnorm.adjuster.alternating_paths import Setting
-from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, to_scores
+from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import Decision
 from altnorm.evidence.attribution import attribute_gain
@@ -271,7 +270,7 @@ def refuse(
     return choice._replace(candidate=candidate, decision=judge.plain, adopted=False)
 
 
-def try_likeness(judge: Judge, choice: Choice, *, calibrate: bool) -> tuple[list[Caution], str]:
+def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[list[Caution], str]:
     """Say whether the gain is still there when like rows are kept together.
 
     Returns
@@ -285,9 +284,9 @@ def try_likeness(judge: Judge, choice: Choice, *, calibrate: bool) -> tuple[list
     n_folds = int(judge.folds.max()) + 1
     if not trial.accepted or data.groups is not None or len(data.proba) < CLUSTER_ROWS * n_folds:
         return [], ""
-    rows = like_rows(to_numpy(to_scores(data, data.proba)), odds=data.kind.is_multilabel)
+    rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
     folds = deal_by_likeness(rows, n_folds)
-    again = CrossFitter(data, folds, calibrate=calibrate).again(trial.candidate)
+    again = fitter.on(folds).again(trial.candidate)
     gain = Judge(data, folds, judge.significance).trial(again, again).test
     if gain.errors >= ONE_ERROR:
         return [], ""
@@ -327,7 +326,8 @@ def _own_decisions(
     if not tried or score.needs == "proba":
         return None
     best = judge.best_setting(tried)
-    candidate = fitter.at_setting(best)
+    known = (one for one in competitors.others if one.params == best._asdict())
+    candidate = next(known, None) or fitter.at_setting(best)
     weight = judge.data.weight
     if calibrate and candidate.log_loss(weight) > mildest.log_loss(weight):
         return None

@@ -18,7 +18,14 @@ from scipy.spatial import KDTree
 from sklearn.cluster import KMeans
 from sklearn.model_selection import check_cv
 
-from altnorm._base.arrays import on_host
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    as_array,
+    block_slices,
+    on_host,
+    to_numpy,
+)
 from altnorm._base.errors import InputError
 from altnorm._base.unlabelled import is_missing
 from altnorm._base.validation import check_integer, check_unmasked
@@ -43,6 +50,7 @@ CLUSTER_ROWS = 12
 _GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples spread evenly over the unit interval
 _DIRECTIONS = 16  # directions in which likeness is measured: enough to tell rows apart
 _MOST_CLUSTERS = 1000  # more would take longer than the fits
+_SAMPLE_ROWS = 4096  # rows that show in which directions rows differ
 _MOST_ROWS = 20_000  # rows among which copies are looked for
 _NEAR, _FAR = 10, 40  # neighbours whose distances say how rows are spread
 _CROWDED = 1.5  # times as close as rows that are spread evenly; real files reach 1.3
@@ -251,12 +259,12 @@ def _given_folds(classes: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
     return folds
 
 
-def like_rows(scores: np.ndarray, *, odds: bool = False) -> np.ndarray:
+def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
     """Return coordinates in which like rows are near each other, (n, d) with small d.
 
     Parameters
     ----------
-    scores : ndarray of shape (n, m)
+    scores : array of shape (n, m)
         Log-probabilities, or log-odds of several labels; infinite ones will do.
     odds : bool, default=False
         Whether they are log-odds, which need no centring.
@@ -266,16 +274,25 @@ def like_rows(scores: np.ndarray, *, odds: bool = False) -> np.ndarray:
     ndarray of shape (n, d)
         Centred scores, in the directions in which they differ most.
     """
-    finite = scores[np.isfinite(scores)]
-    low, high = np.quantile(finite, (0.001, 0.999)) if finite.size else (0.0, 0.0)
-    x = np.clip(scores, low, high)
-    if not odds:
-        x -= x.mean(axis=1, keepdims=True)
-    x -= x.mean(axis=0)
-    if x.shape[1] <= _DIRECTIONS:
-        return x
-    _, vectors = np.linalg.eigh(x.T @ x)
-    return np.asarray(x @ vectors[:, -_DIRECTIONS:])
+    some = to_numpy(scores[:: max(1, scores.shape[0] // _SAMPLE_ROWS), :])
+    finite = some[np.isfinite(some)]
+    limits = np.quantile(finite, (0.001, 0.999)) if finite.size else np.zeros(2)
+
+    def centred(rows: Array) -> Array:
+        xp = array_namespace(rows)
+        x = xp.clip(rows, *map(float, limits))
+        return x if odds else x - xp.mean(x, axis=1, keepdims=True)
+
+    x = centred(some)
+    center = x.mean(axis=0)
+    x -= center
+    directions = np.eye(x.shape[1])
+    if x.shape[1] > _DIRECTIONS:
+        directions = np.linalg.eigh(x.T @ x)[1][:, -_DIRECTIONS:]
+    onto, shift, out = as_array(directions, scores), center @ directions, []
+    for block in block_slices(scores.shape[0], 24 * scores.shape[1], scores, cached=True):
+        out.append(to_numpy(centred(scores[block, :]) @ onto) - shift)
+    return np.concatenate(out)
 
 
 def deal_by_likeness(rows: np.ndarray, n_parts: int) -> np.ndarray:
@@ -296,12 +313,13 @@ def deal_by_likeness(rows: np.ndarray, n_parts: int) -> np.ndarray:
     ndarray of shape (n,)
         Fold of each row.
     """
-    n_clusters = max(n_parts, min(len(rows) // CLUSTER_ROWS, _MOST_CLUSTERS))
-    distinct = np.unique(rows, axis=0).shape[0]
+    some = rows[:: max(1, len(rows) // (CLUSTER_ROWS * _MOST_CLUSTERS))]
+    n_clusters = max(n_parts, min(len(some) // CLUSTER_ROWS, _MOST_CLUSTERS))
+    distinct = np.unique(some, axis=0).shape[0]
     # One start and few rounds: any clusters of near rows will do.
     means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=10, random_state=0)
-    clusters = means.fit_predict(rows)
-    sizes = np.bincount(clusters)
+    clusters = means.fit(some).predict(rows)
+    sizes = np.bincount(clusters, minlength=means.n_clusters)
     # Largest first, each to the fold with fewest rows.
     part_of, load = np.empty(sizes.size, dtype=int), np.zeros(n_parts)
     for cluster in np.argsort(-sizes, kind="stable"):

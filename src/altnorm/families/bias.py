@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,18 +56,22 @@ def bias_path(
     strengths: Sequence[float],
     *,
     rough: bool = False,
-) -> Iterator[Tilt]:
+) -> Generator[Tilt, None, None]:
     """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
 
     With `rough`, in single precision and as exactly as cross-fitting needs it.
     """
-    eps = float(array_namespace(log_p).finfo(log_p.dtype).eps)
-    loss = Likelihood.build(log_p, codes, weight, eps, rough=rough)
+    loss = _loss(log_p, codes, weight, rough=rough)
     state = fit_slope(loss), np.zeros(log_p.shape[1])
     for strength in strengths:
         state = fit_bias(loss, strength, state, rough=rough)
         # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.
         yield Tilt(state[0], state[1] - state[1].mean())
+
+
+def _loss(log_p: Array, codes: np.ndarray, weight: np.ndarray, *, rough: bool) -> Likelihood:
+    eps = float(array_namespace(log_p).finfo(log_p.dtype).eps)
+    return Likelihood.build(log_p, codes, weight, eps, rough=rough)
 
 
 def fit_bias(
@@ -180,8 +184,10 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         log_p, codes, weight = data.known()
         folds = stratified_folds(codes, min(self.cv, codes.size))
         self.strength_ = choose_strength(self.strength, bias_path, log_p, codes, weight, folds)
-        (fitted,) = bias_path(log_p, codes, weight, [self.strength_])
-        self.temperature_, self.bias_ = 1 / fitted.slope, fitted.bias
+        # Only the last steps need be exact.
+        (near,) = bias_path(log_p, codes, weight, [self.strength_], rough=True)
+        slope, bias = fit_bias(_loss(log_p, codes, weight, rough=False), self.strength_, near)
+        self.temperature_, self.bias_ = 1 / slope, bias - bias.mean()
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 
-from altnorm._base.arrays import Array, array_namespace, take_rows
+from altnorm._base.arrays import Array, array_namespace, put_rows, take_rows
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_choice, check_positive
 
@@ -43,7 +43,7 @@ class Path(Protocol):
         /,
         *,
         rough: bool,
-    ) -> Iterator[Fit]:
+    ) -> Generator[Fit, None, None]:
         """Yield the fit at each of the `strengths`, strongest first, to rows of positive weight.
 
         With `rough`, as exactly as cross-fitting needs it: the mean log loss to about 1e-4.
@@ -69,13 +69,11 @@ class CrossFit:
 
     def proba(self, k: int, rows: Array) -> Array:
         """Cross-fitted probabilities (n, m) at the strength number `k`, where `rows` is."""
-        xp = array_namespace(rows)
-        parts = [
-            fit.proba(take_rows(rows, self.folds == fold)) for fold, fit in enumerate(self.fits[k])
-        ]
-        # Back from fold by fold to the order in which the rows came.
-        order = np.argsort(np.argsort(self.folds, kind="stable"))
-        return take_rows(xp.concat(parts, axis=0), order)
+        out = array_namespace(rows).empty_like(rows)
+        for fold, fit in enumerate(self.fits[k]):
+            inside = self.folds == fold
+            out = put_rows(out, inside, fit.proba(take_rows(rows, inside)))
+        return out
 
 
 def cross_fit(
@@ -132,14 +130,21 @@ def cross_fit(
     fitting = [path(rows, labels, weight * o, strengths, rough=True) for o in outside]
     tried: list[np.ndarray] = []
     fits: list[tuple[Fit, ...]] = []
-    for _ in strengths:
-        fits.append(tuple(next(one) for one in fitting))
+    for strength in strengths:
+        fits.append(tuple(_next_fit(one, last=strength == strengths[-1]) for one in fitting))
         tried.append(np.empty(folds.size))
         for fit, o in zip(fits[-1], outside, strict=True):
             tried[-1][~o] = fit.label_log_p(take_rows(rows, ~o), labels[~o])
         if is_past_best(tried, weight):
             break
     return CrossFit(tuple(strengths[: len(fits)]), np.stack(tried), tuple(fits), folds)
+
+
+def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
+    fit = next(path)
+    if last:
+        path.close()  # it holds a copy of the rows
+    return fit
 
 
 def is_past_best(label_log_p: Sequence[np.ndarray], weight: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ slope and intercept, shrunk towards those of all labels together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,7 +166,7 @@ def labelwise_path(
     strengths: Sequence[float],
     *,
     rough: bool = False,
-) -> Iterator[Labelwise]:
+) -> Generator[Labelwise, None, None]:
     r"""Yield the fit at each of the `strengths`, strongest first, each started from the one before.
 
     With :math:`\bar z` the log-odds minus their mean over all entries, divided by their spread,

@@ -164,8 +164,8 @@ def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray
 def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
     """Return the slope of least loss without biases: the root of a rising derivative.
 
-    With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``: where every label is the most
-    probable class, the slope would be infinite without it.
+    With `shrink`, the loss includes ``shrink / 2 * log(slope)**2`` for slopes above 1: where every
+    label is the most probable class, the slope would be infinite without it.
     """
     known = loss, shrink
     found = _newton_slope(*known)
@@ -201,7 +201,8 @@ def _slope_derivatives(log_slope: float, loss: Likelihood, shrink: float) -> tup
     """First and second derivative of the loss by the logarithm of the slope."""
     slope = float(np.exp(log_slope))
     first, second = loss.slope_derivatives(slope)
-    return slope * first + shrink * log_slope, slope * first + slope**2 * second + shrink
+    held = shrink if log_slope > 0 else 0.0
+    return slope * first + held * log_slope, slope * first + slope**2 * second + held
 
 
 def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> float:

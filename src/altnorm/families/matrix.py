@@ -13,7 +13,7 @@ while the others stay small.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -82,32 +82,35 @@ def log_floor(log_p: np.ndarray) -> float:
     return max(_LOWEST, float(seen.min()) - math.log(2)) if seen.size else _LOWEST
 
 
-def ridge_penalty(matrix: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
+def ridge_penalty(free: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
     """Return half the sum of squares times the strength, and its derivative."""
-    return 0.5 * strength * float(np.vdot(matrix, matrix)), strength * matrix
+    return 0.5 * strength * float(np.vdot(free, free)), strength * free
 
 
-def cauchy_penalty(matrix: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
+def cauchy_penalty(free: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
     r"""Return the penalty that expects few confusions, and its derivative.
 
     With :math:`\delta_{jl}` the entries off the diagonal and :math:`\delta_{jj}` the sums of the
     rows, :math:`D \bar x` adds :math:`\sum_{l \ne j} \delta_{jl} (\bar x_l - \bar x_j) +
     \delta_{jj} \bar x_j` to the score of class :math:`j`: one number for what the log-odds of one
     class against another say about it. Each costs :math:`\log(1 + \lambda \delta^2 / 2)`, minus the
-    logarithm of a Cauchy density.
+    logarithm of a Cauchy density. On biases, the last column, there is a ridge.
     """
-    delta = matrix.copy()
-    np.fill_diagonal(delta, matrix.sum(axis=1))
-    excess = 0.5 * strength * delta**2
-    gradient = strength * delta / (1 + excess)
-    by_sum = gradient.diagonal().copy()
-    gradient += by_sum[:, None]
-    np.fill_diagonal(gradient, by_sum)
-    return float(np.log1p(excess).sum()), gradient
+    delta, m = free.copy(), len(free)
+    diagonal = np.arange(m), np.arange(m)
+    delta[diagonal] = free[:, :m].sum(axis=1)
+    gradient = strength * delta
+    excess = 0.5 * gradient * delta
+    value = float(np.log1p(excess[:, :m]).sum() + excess[:, m].sum())
+    gradient[:, :m] /= 1 + excess[:, :m]
+    by_sum = gradient[diagonal]
+    gradient[:, :m] += by_sum[:, None]
+    gradient[diagonal] = by_sum
+    return value, gradient
 
 
 class _Penalty(NamedTuple):
-    """Value and derivative of a penalty, and what it adds to the curvature near 0."""
+    """Value and derivative of a penalty on matrix and biases, and its curvature near 0."""
 
     of: Callable[[np.ndarray, float], tuple[float, np.ndarray]]
     curvature: Callable[[int], np.ndarray]
@@ -179,7 +182,7 @@ class MatrixLoss:
         """Loss and derivative."""
         whole = self.coefficients(theta)
         value, seen = -float(np.vdot(whole, self.told)), np.zeros(whole.shape)
-        for log_total, expected in self._sums(np.ascontiguousarray(whole.T, self.x.dtype)):
+        for log_total, expected in self._sums(whole.astype(self.x.dtype)):
             value += log_total
             seen += expected
         seen -= self.told
@@ -187,18 +190,20 @@ class MatrixLoss:
         return Point(theta, value, np.append(by_slope, seen))
 
     def _sums(self, weights: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
-        """Yield, for blocks of rows, the sums of log-totals and of ``p`` times `x`, (m, m + 1)."""
-        ones = np.ones(self.n_classes, self.x.dtype)
+        """Yield, for blocks of rows, the sums of log-totals and of ``p`` times `x`, (m, m + 1).
+
+        Classes are the first axis: NumPy is slow to reduce over a short last one.
+        """
         for rows in block_slices(len(self.x), 16 * self.n_classes, self.x, cached=True):
             x, weight = self.x[rows], self.weight[rows]
-            power = x @ weights
-            top = power.max(axis=1, keepdims=True)
+            power = weights @ x.T
+            top = power.max(axis=0)
             power -= top
             np.exp(power, out=power)
-            total = power @ ones
-            power *= (weight / total).astype(self.x.dtype)[:, None]
-            log_total = np.log(total.astype(np.float64)) + top[:, 0]
-            yield float(weight @ log_total), power.T @ x
+            total = power.sum(axis=0)
+            power *= (weight / total).astype(self.x.dtype)
+            log_total = np.log(total.astype(np.float64)) + top
+            yield float(weight @ log_total), power @ x
 
 
 @dataclass(frozen=True)
@@ -240,11 +245,10 @@ class _Descent:
     def penalised(self, point: Point, strength: float, sign: float = 1.0) -> Point:
         """Add the penalty to a point, or take it away again."""
         m = self.loss.n_classes
-        matrix, bias = np.split(point.at[1:].reshape(m, m + 1), [m], axis=1)
-        value, gradient = self.penalty.of(matrix, strength)
-        value += 0.5 * strength * float(np.vdot(bias, bias))
-        both = np.append(0.0, np.hstack([gradient, strength * bias]))
-        return Point(point.at, point.value + sign * value, point.gradient + sign * both)
+        value, gradient = self.penalty.of(point.at[1:].reshape(m, m + 1), strength)
+        whole = point.gradient.copy()
+        whole[1:] += sign * gradient.reshape(-1)
+        return Point(point.at, point.value + sign * value, whole)
 
     def _evaluate(self, strength: float, at: np.ndarray) -> Point:
         return self.penalised(self.loss(at), strength)
@@ -287,7 +291,7 @@ def matrix_path(
     penalty: str = "ridge",
     *,
     rough: bool = False,
-) -> Iterator[Affine]:
+) -> Generator[Affine, None, None]:
     """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
 
     Unknowns are measured in units of their standard errors at the temperature fit: its curvature,

@@ -110,25 +110,6 @@ def log_sums(reference: LogReference) -> Array:
     return reference.smoothed(column_log_sums(log_a, reference.log_w, reference.alpha))
 
 
-def reference_path(reference: LogReference) -> Iterator[Array]:
-    """Yield the log column sums of the reference iterated on its own, iteration by iteration.
-
-    Works in place on the reference's `log_a`. A row in doubt that is one among many hardly moves
-    the reference, so `step_once` with these sums follows :func:`iterate` closely, without
-    any product.
-    """
-    log_a, log_q, alpha = reference.log_a, reference.log_q, reference.alpha
-    xp = array_namespace(log_a)
-    while True:
-        log_s = log_sums(reference)
-        yield log_s
-        log_c = xp.where(log_s > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
-        for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
-            x = alpha * log_a[rows, :] + log_c
-            log_a = scatter(log_a, (rows, ...), x - logsumexp(x, axis=1))
-        reference = reference._replace(log_a=log_a)
-
-
 def normalized_exp(log_b: Array) -> Array:
     """Probabilities from logs, rows summing to 1 to rounding."""
     xp = array_namespace(log_b)
