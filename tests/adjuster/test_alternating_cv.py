@@ -1,16 +1,9 @@
 """AlternatingNormalizerCV finds what is there, leaves alone what is not, and is judged fairly."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import config_context
 from sklearn import metrics as sk
-from sklearn.base import clone
-from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError
 from altnorm.peers import Identity
@@ -63,8 +56,8 @@ def test_with_the_paper_grid():
 
 @pytest.mark.parametrize("make", [calibrated, unrelated])
 def test_what_cannot_be_gained_is_hardly_ever_adopted(make):
-    found = [tune(depths=(1,)).fit(*make(150, seed=seed)) for seed in range(20)]
-    assert sum(one.verdict_.adopted for one in found) <= 2
+    found = [tune(depths=(1,)).fit(*make(150, seed=seed)) for seed in range(10)]
+    assert sum(one.verdict_.adopted for one in found) <= 1
     # The evidence is nested: it does not have the luck of the best setting.
     looks = [one.cv_results_["score"].max() - one.verdict_.before for one in found]
     assert np.mean([one.verdict_.gain for one in found]) < np.mean(looks) - 0.005
@@ -98,8 +91,8 @@ def test_tuned_as_published_there_is_no_test_but_a_caution():
     by_hand = AlternatingNormalizer(**best, prior="shrunk").fit(proba, y)
     if best["depth"] == 1:
         assert verdict.after == pytest.approx((by_hand.predict(proba) == y).mean(), abs=0.021)
-    honest = [tune().fit(*unrelated(100, seed=s)).verdict_.gain for s in range(8)]
-    looks = [tune(tuning="as-published").fit(*unrelated(100, seed=s)).verdict_ for s in range(8)]
+    honest = [tune().fit(*unrelated(100, seed=s)).verdict_.gain for s in range(4)]
+    looks = [tune(tuning="as-published").fit(*unrelated(100, seed=s)).verdict_ for s in range(4)]
     assert np.mean([v.gain for v in looks]) > np.mean(honest) + 0.02
 
 
@@ -149,12 +142,6 @@ def test_several_labels(mode, scoring):
 # What it records, and how it behaves.
 
 
-def same(one, other, proba):
-    assert one.best_params_ == other.best_params_
-    assert one.verdict_ == other.verdict_
-    np.testing.assert_array_equal(one.transform(proba), other.transform(proba))
-
-
 def test_cv_results():
     normalizer = tune().fit(*planted(200))
     table = normalizer.cv_results_
@@ -185,17 +172,7 @@ def test_weight_two_is_a_row_twice():
     np.testing.assert_allclose(one.transform(proba), other.transform(proba), rtol=1e-9)
 
 
-def test_groups_and_weights_are_routed():
-    proba, y = planted(150)
-    groups, weight = np.arange(150) // 3, np.random.default_rng(0).random(150)
-    with config_context(enable_metadata_routing=True):
-        asked = tune().set_fit_request(groups=True, sample_weight=True)
-        steps = make_pipeline(FunctionTransformer(), asked)
-        routed = steps.fit(proba, y, groups=groups, sample_weight=weight)
-    same(routed[-1], tune().fit(proba, y, sample_weight=weight, groups=groups), proba)
-
-
-def test_frames_logits_pickles_and_clones():
+def test_frames_and_logits():
     proba, y = planted(200)
     names = np.array(["dog", "ant", "cat", "bee"])
     frame = pd.DataFrame(proba, columns=names)
@@ -207,23 +184,6 @@ def test_frames_logits_pickles_and_clones():
     logits = tune(input="logits").fit(np.log(proba) + 2, y)
     found = logits.transform(np.log(proba) + 2)
     np.testing.assert_allclose(found, plain.transform(proba), rtol=1e-9)
-    same(pickle.loads(pickle.dumps(plain)), plain, proba)
-    assert clone(plain).get_params() == plain.get_params()
-
-
-def test_parameters_are_stored_untouched():
-    given = {
-        "alphas": [1, 2],
-        "depths": np.array([1]),
-        "thresholds": [0.5],
-        "references": ["all"],
-        "smoothings": [0],
-        "prior": [1, 1, 1, 1],
-        "cv": KFold(3),
-    }
-    normalizer = AlternatingNormalizerCV(**given).fit(*planted(100))
-    for name, value in given.items():
-        assert getattr(normalizer, name) is value
 
 
 def test_classes_rarer_than_folds():
@@ -247,12 +207,8 @@ def test_confident_entries_in_one_fold_only(mode):
     assert set(normalizer.cv_results_["reference"]) == {"all"}
     with pytest.raises(InputError, match="No setting could be tried; no fold leaves a confident"):
         tune(multilabel=mode, cv=splits, references=("confident",)).fit(proba, y)
-
-
-def test_no_confident_row():
-    proba, y = np.full((40, 4), 0.25), np.arange(40) % 4
     with pytest.raises(InputError, match=r"No setting could be tried.*add 'all' to `references`"):
-        tune(references=("confident",)).fit(proba, y)
+        tune(references=("confident",)).fit(np.full((40, 4), 0.25), np.arange(40) % 4)
 
 
 @pytest.mark.parametrize(

@@ -99,19 +99,6 @@ def test_without_folds_rows_are_adjusted_against_all_as_published(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_row_has_no_part_in_its_own_reference(mode):
-    proba, labels = draw(mode)
-    folds = np.arange(60) % 4
-    row, other = np.flatnonzero(folds == 0)[-1], proba.copy()
-    inside = (folds == 0) & (np.arange(60) != row)
-    other[inside] = np.eye(4)[0]
-    setting = Setting(1.5, 1, 0.0, "all", 0.1)
-    one, two = (path(setting, folds, rows, labels, mode)[0][row] for rows in (proba, other))
-    np.testing.assert_allclose(one, two, rtol=1e-12)
-    assert (one != proba[row]).any()
-
-
-@pytest.mark.parametrize("mode", MODES)
 def test_settings_without_a_reference_yield_nothing(mode):
     """All confident rows are in one fold: that fold has none outside of it."""
     proba, labels = draw(mode)
@@ -121,17 +108,6 @@ def test_settings_without_a_reference_yield_nothing(mode):
     confident = Setting(1.0, 3, 0.5, "confident", 0.0)
     assert path(confident, folds, proba, labels, mode) == []
     assert len(path(confident._replace(reference="all"), folds, proba, labels, mode)) == 3
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_weights_equal_repeated_rows(mode):
-    proba, labels = draw(mode)
-    folds, weight = np.arange(60) % 4, np.random.default_rng(1).integers(1, 4, 60)
-    setting = Setting(1.3, 3, 0.5, "confident", 0.2)
-    one = path(setting, folds, proba, labels, mode, weight.astype(float))
-    many = [v.repeat(weight, axis=0) for v in (proba, labels)]
-    for found, repeated in zip(one, path(setting, folds.repeat(weight), *many, mode), strict=True):
-        np.testing.assert_allclose(found.repeat(weight, axis=0), repeated, atol=1e-12)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import accuracy_score, f1_score, make_scorer
+from sklearn.metrics import accuracy_score, f1_score
 
 from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
 from altnorm.evidence.paired import paired_test
@@ -59,18 +59,6 @@ def test_fitted_on_validation_data_alone(data):
     np.testing.assert_array_equal(seen, test)
 
 
-def test_what_is_given_stays_unfitted(data):
-    method = TemperatureScaling()
-    compare(*data, methods={"temperature": method})
-    assert not hasattr(method, "temperature_")
-
-
-def test_the_best_is_printed_first(data):
-    methods = {"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()}
-    table = str(compare(*data, methods=methods))
-    assert table.index("BCTS") < table.index("do nothing")
-
-
 def test_names_instead_of_codes(data):
     names = np.array(["ant", "bee", "cat", "dog"])
     val, val_y, test, test_y = data
@@ -102,19 +90,8 @@ def test_a_method_with_a_purpose_keeps_it(data):
         assert row.score == pytest.approx(f1_score(test_y, decided, average="macro"))
 
 
-def test_a_scorer_of_named_classes():
-    val, val_y, test, test_y = *planted(300), *planted(200, seed=1)
-    two = [np.stack([1 - p[:, 3], p[:, 3]], axis=1) for p in (val, test)]
-    names = [np.where(y == 3, "spam", "ham") for y in (val_y, test_y)]
-    scorer = make_scorer(f1_score, pos_label="ham")
-    given = two[0], names[0], two[1], names[1]
-    result = compare(*given, methods={"nothing": Identity()}, scoring=scorer)
-    before = np.where(two[1][:, 1] > 0.5, "spam", "ham")
-    assert result.base == pytest.approx(f1_score(names[1], before, pos_label="ham"))
-
-
 def test_the_methods_of_the_default(data):
-    result = compare(*(part[:120] for part in data))
+    result = compare(*(part[:80] for part in data))
     assert result[0].method == "do nothing"
     assert {"temperature scaling", "BCTS", "altnorm"} <= {row.method for row in result}
     assert len(result) == len(result.to_dicts()) == len(result.cells()) - 1
@@ -124,7 +101,9 @@ def test_the_methods_of_the_default(data):
 
 def test_the_method_that_helps_most_is_named(data):
     methods = {"do nothing": Identity(), "BCTS": BiasCorrectedTemperature()}
-    assert "helps on these rows: BCTS, accuracy" in compare(*data, methods=methods).alternative()
+    found = compare(*data, methods=methods)
+    assert "helps on these rows: BCTS, accuracy" in found.alternative()
+    assert str(found).index("BCTS") < str(found).index("do nothing")  # the best is printed first
     assert compare(*data, methods={"do nothing": Identity()}).alternative() == ""
     assert ">BCTS</td>" in compare(*data, methods=methods)._repr_html_()
 

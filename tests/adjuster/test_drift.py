@@ -11,11 +11,10 @@ def rows(rng, n, weights):
     return rng.dirichlet(weights, size=n)
 
 
-@pytest.mark.parametrize("m", [2, 10, 150])
-@pytest.mark.parametrize("n", [200, 5000])
+@pytest.mark.parametrize(("m", "n"), [(2, 200), (2, 5000), (10, 1000), (150, 200)])
 def test_no_alarm_when_nothing_changed(m, n):
     alarms = 0
-    for seed in range(20):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         weights = rng.uniform(0.5, 1.5, m) * (3 / m)
         normalizer = AlternatingNormalizer(reference="all").fit(rows(rng, 3000, weights))

@@ -1,7 +1,6 @@
 """Decisions: the rule that a purpose asks for, against brute force over all rules."""
 
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from altnorm import Adjuster, InputError
 from altnorm.decisions import Decision, resolve_purpose, weights
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
 from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.scores import cost_score
 from altnorm.method.kinds import kind_of_labels
 from tests.problems import planted
 
@@ -141,12 +139,6 @@ def test_costs_that_are_none(settings, message):
         Adjuster(**settings).fit(proba, labels)
 
 
-def test_a_score_of_costs_can_be_pickled():
-    costs = np.array([[0.0, 2.0], [1.0, 0.0]])
-    again = pickle.loads(pickle.dumps(cost_score(costs)))
-    assert again(np.array([0, 0, 1]), np.array([0, 1, 0]), [1, 1, 2]) == -1.0
-
-
 # Scores whose rule is found on labels.
 
 
@@ -180,17 +172,6 @@ def test_two_classes_get_the_best_threshold(scoring, monkeypatch):
         between = np.concatenate([odds - 1e-9, odds + 1e-9])
         best = max(score_at([0, w], proba, labels, weight, score) for w in between)
         assert score_at(np.log(found), proba, labels, weight, score) == pytest.approx(best)
-
-
-@pytest.mark.parametrize("scoring", ["f1_macro", "matthews_corrcoef"])
-def test_three_classes_get_weights_as_good_as_a_fine_grid(scoring):
-    """Class by class is no search of the whole plane; it comes close where rows are many."""
-    score = resolve_scoring(scoring)
-    proba, labels, weight = draw(1000)
-    found = fit_weights(proba, labels, weight, score.of_counts)
-    grid = itertools.product([0.0], np.linspace(-3, 1, 17), np.linspace(-3, 1, 17))
-    best = max(score_at(w, proba, labels, weight, score) for w in grid)
-    assert score_at(np.log(found), proba, labels, weight, score) > best - 0.005
 
 
 def test_rare_classes_are_held_to_the_common_weight():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import jaccard_score, make_scorer
 
-from altnorm.evidence.attribution import attribute_gain, derivative
+from altnorm.evidence.attribution import attribute_gain
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.evidence.paired import paired_test
 from altnorm.evidence.scores import MULTI_LABEL, SINGLE_LABEL, cost_score
@@ -48,7 +48,7 @@ def draw(score, n, seed, *, several, m=3, changed=0.4):
     ("scores", "name"),
     [*itertools.product(["SINGLE"], SINGLE), *itertools.product(["MULTI"], MULTI)],
 )
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(n=st.integers(6, 40), seed=st.integers(0, 1000), weighted=st.booleans())
 def test_rows_add_up_to_the_gain(scores, name, n, seed, weighted):
     score, several = globals()[scores][name], scores == "MULTI"
@@ -76,7 +76,7 @@ def test_the_error_is_that_of_the_bootstrap(name):
     rows = attribute_gain(score, labels, before, after, np.ones(n), np.arange(n) % 20)
     clusters = [np.arange(n) % 20] if score.function is not None else []
     gains = []
-    for _ in range(100):
+    for _ in range(60):
         i = rng.integers(n, size=n)
         gains.append(score(labels[i], after[i]) - score(labels[i], before[i]))
     found = paired_test(rows, np.ones(n), clusters)
@@ -107,13 +107,3 @@ def test_a_row_adds_half_of_what_its_exchange_costs(name):
         old[i], new[i] = after[i], before[i]
         exact[i] = (gain - (score(labels, new) - score(labels, old))) / 2
     np.testing.assert_allclose(rows, exact, atol=0.02 * np.abs(exact).max())
-
-
-def test_derivatives():
-    at = np.array([3.0, 0.0, 700.0])
-    found = derivative(lambda x: x[..., 0] * x[..., 2] ** 2 + x[..., 1], at)
-    np.testing.assert_allclose(found, [700**2, 0, 2 * 3 * 700], rtol=1e-6)
-    tiny = derivative(lambda x: np.log(x[..., 0]), np.array([2e-6]))
-    np.testing.assert_allclose(tiny, 1 / 2e-6, rtol=1e-6)
-    many = derivative(lambda x: np.sqrt(x).sum(axis=-1), np.arange(600.0))
-    np.testing.assert_allclose(many[1:], 0.5 / np.sqrt(np.arange(1, 600.0)), rtol=1e-4)

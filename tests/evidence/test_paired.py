@@ -29,16 +29,9 @@ def test_the_p_value_and_the_interval_agree(rows, n_groups, confidence):
         assert found.ci_low <= found.gain <= found.ci_high
         assert found.gain == pytest.approx(rows.sum())
         assert 0 <= found.p_value <= 1
-
-
-@given(GAINS)
-def test_a_gain_is_never_certain(rows):
-    rows = np.array(rows) / len(rows)
-    found = paired_test(rows, ones(rows))
-    if found.gain != 0:
-        assert found.ci_low < found.gain < found.ci_high
-        assert found.std_error > 0
-        assert found.p_value > 0
+        if found.gain != 0:  # a gain is never certain
+            assert found.ci_low < found.gain < found.ci_high
+            assert found.p_value > 0
 
 
 @given(GAINS, st.integers(0, 100), st.integers(1, 9))
@@ -79,14 +72,6 @@ def test_fixed_and_broken_by_hand(fixed, broken, n):
     half = t.isf(0.025, n - 1) * math.sqrt(variance)
     gain = (fixed - broken) / n
     assert (found.ci_low, found.ci_high) == pytest.approx((gain - half, gain + half))
-
-
-def test_the_error_is_that_of_the_bootstrap():
-    rng = np.random.default_rng(0)
-    rows = rng.choice([0, 1, -1], 400, p=[0.8, 0.13, 0.07]) / 400
-    drawn = rng.integers(400, size=(4000, 400))
-    found = paired_test(rows, np.ones(400))
-    assert found.std_error == pytest.approx(rows[drawn].sum(axis=1).std(), rel=0.05)
 
 
 def test_groups_whose_rows_agree_count_once():

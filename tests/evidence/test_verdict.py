@@ -86,39 +86,6 @@ def test_adopted_iff_the_gain_is_positive_and_passes(scoring, weighted):
 # Weights.
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss"])
-def test_fractional_weights_count(scoring):
-    y, before, after = problem(n=80)
-    weight = np.random.default_rng(0).random(80)
-    verdict = compare_predictions(y, before, after, scoring=scoring, sample_weight=weight)
-    expected = {
-        "accuracy": lambda p: np.average(p.argmax(1) == y, weights=weight),
-        "f1_macro": lambda p: sk.f1_score(y, p.argmax(1), average="macro", sample_weight=weight),
-        "neg_log_loss": lambda p: np.average(np.log(p[np.arange(80), y]), weights=weight),
-    }[scoring]
-    assert verdict.before == pytest.approx(expected(before))
-    assert verdict.after == pytest.approx(expected(after))
-
-
-def test_error_of_a_weighted_average_is_that_of_its_bootstrap():
-    y, before, after = problem(n=200)
-    rng = np.random.default_rng(0)
-    weight = rng.random(200)
-    rows = (after.argmax(1) == y).astype(float) - (before.argmax(1) == y)
-    drawn = rng.integers(0, 200, (4000, 200))
-    gains = (weight * rows)[drawn].sum(axis=1) / weight[drawn].sum(axis=1)
-    verdict = compare_predictions(y, before, after, sample_weight=weight)
-    assert verdict.std_error == pytest.approx(gains.std(), rel=0.05)
-
-
-def test_equal_weights_are_no_weights():
-    y, before, after = problem()
-    plain = compare_predictions(y, before, after).to_dict()
-    weighted = compare_predictions(y, before, after, sample_weight=np.full(len(y), 3.0)).to_dict()
-    numbers = [name for name, value in plain.items() if isinstance(value, float)]
-    assert [weighted[k] for k in numbers] == pytest.approx([plain[k] for k in numbers])
-
-
 @pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss", "balanced_accuracy"])
 def test_weight_two_scores_like_a_row_twice(scoring):
     y, before, after = problem(n=60)
@@ -156,43 +123,7 @@ def test_by_default_each_kind_of_labels_has_its_own_score():
     assert compare_predictions([0, 1], [0, 0], [0, 1]).scoring == "accuracy"
 
 
-def test_a_scorer_sees_probabilities_or_labels_above_one_half():
-    y, before, after = label_problem()
-    best_label = sk.make_scorer(
-        lambda truth, proba: truth[np.arange(len(proba)), proba.argmax(axis=1)].mean(),
-        response_method="predict_proba",
-    )
-    verdict = compare_predictions(y, before, after, scoring=best_label)
-    assert verdict.after == y[np.arange(len(y)), after.argmax(axis=1)].mean()
-    scorer = sk.make_scorer(sk.f1_score, average="micro")
-    verdict = compare_predictions(y, before, after, scoring=scorer)
-    assert verdict.after == pytest.approx(sk.f1_score(y, after > 0.5, average="micro"))
-
-
-def test_multilabel_at_the_scale_of_ultra_fine_entity_typing():
-    rng = np.random.default_rng(0)
-    after, y = np.zeros((2000, 10_331), dtype=np.float32), np.zeros((2000, 10_331), dtype=bool)
-    rows = np.arange(2000)[:, None]
-    labels = rng.integers(0, 10_331, (2000, 8))
-    after[rows, labels] = rng.random((2000, 8))
-    y[rows, labels] = rng.random((2000, 8)) < after[rows, labels]
-    before = after * np.float32(0.8)
-    verdict = compare_predictions(csr_matrix(y), before, after, scoring="f1_samples")
-    assert verdict.adopted
-    assert verdict.after == pytest.approx(
-        sk.f1_score(y, after > 0.5, average="samples", zero_division=0)
-    )
-
-
 # The scikit-learn scorers.
-
-
-def test_scikit_learn_scorers():
-    y, before, after = problem(2, n=100)
-    verdict = compare_predictions(y, before, after, scoring="roc_auc_ovr")
-    assert verdict.after == pytest.approx(sk.roc_auc_score(y, after, multi_class="ovr"))
-    assert 0 < verdict.p_value <= 1
-    assert verdict.ci_low < verdict.gain < verdict.ci_high
 
 
 def test_groups_are_the_units_of_the_evidence():
