@@ -22,15 +22,16 @@ def general(logit_b, logit_a, weight, prior, **keywords):
     with np.errstate(all="ignore"):
         alpha, depth = keywords.pop("alpha"), keywords.pop("depth")
         reference = scaling.LogReference(stack[1], log_w, np.log(prior), alpha, **keywords)
-        steps = list(scaling.iterate(stack[0], reference, depth=depth))
+        path = scaling.anchor_path(reference)
+        steps = list(scaling.iterate(stack[0], path, depth=depth))
     return np.exp([np.concatenate(blocks)[:, 0] for blocks in steps])
 
 
-def two_class(logit_b, logit_a, weight, prior, **keywords):
+def two_class(logit_b, logit_a, weight, prior, *, alpha, depth, log_mass=None):
+    settings = tuple(np.log(prior)), alpha, depth, log_mass
     with np.errstate(all="ignore"):
-        steps = list(
-            binary.iterate_logits(logit_b, logit_a, weight, tuple(np.log(prior)), **keywords)
-        )
+        met = binary.BinaryReference(logit_a, weight, *settings)
+        steps = list(binary.iterate_logits(logit_b, met))
         return np.exp([binary.log_sigmoids(z)[0] for z in steps])
 
 

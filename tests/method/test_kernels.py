@@ -16,8 +16,8 @@ from altnorm import (
 from altnorm._base import arrays as _array
 from altnorm.method import ambiguity as _entropy
 from altnorm.method import functional as _functional
-from altnorm.method import one_step as _one_step
-from altnorm.method.one_step import step_once
+from altnorm.method import scaling as _scaling
+from altnorm.method.scaling import step_once
 
 BAD = ((-0.5, "negative"), (float("nan"), "finite"), (0.9, "sum to 1"))
 WHOLE_ROWS = pytest.mark.parametrize("m", [2, 3, 100, 1000, 5000])
@@ -136,7 +136,7 @@ class TestHowTheyAreCalled:
             alike = all(_array.is_torch_array(a) and a.dtype == arrays[0].dtype for a in arrays)
             return kernels if alike and all(a.numel() for a in arrays) else None
 
-        for module in (_array, _entropy, _functional, _one_step):
+        for module in (_array, _entropy, _functional, _scaling):
             monkeypatch.setattr(module, "fused", fused)
         return kernels
 

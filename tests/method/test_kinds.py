@@ -119,35 +119,11 @@ def test_decoding_is_the_way_back_from_encoding(kind):
     np.testing.assert_array_equal(kind.decode(codes, classes), labels)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_parts_become_rows_that_sum_to_one_and_keep_every_probability(kind):
-    proba = ROWS if kind == SingleLabel() else ENTRIES
-    parts = [kind.as_rows(proba[at]) for at in kind.parts(3)]
-    for rows in parts:
-        np.testing.assert_allclose(rows.sum(axis=1), 1)
-    last = np.concatenate([rows[:, -1] for rows in parts])
-    if kind == SingleLabel():
-        np.testing.assert_array_equal(parts[0], ROWS)
-    elif kind == Pairs():
-        np.testing.assert_array_equal(last, ENTRIES.ravel())
-    else:
-        np.testing.assert_array_equal(last, ENTRIES.T.ravel())
-
-
 @pytest.mark.parametrize(("kind", "n_parts"), list(zip(KINDS, (1, 1, 3), strict=True)))
 def test_a_prior_has_an_entry_for_each_of_its_names(kind, n_parts):
     prior = kind.count_prior(None, 3, None, None)
     assert prior.shape == (len(kind.prior_names(["a", "b", "c"])),)
     assert len(kind.parts(3)) == n_parts
-    for part in range(n_parts):
-        np.testing.assert_allclose(kind.part_prior(prior, part).sum(), 1)
-
-
-def test_what_was_touched():
-    after = ROWS.copy()
-    after[1, 2] += 0.01
-    assert SingleLabel().touched(ROWS, after).tolist() == [False, True]
-    assert Labelwise().touched(ROWS, after).tolist() == [[False] * 3, [False, False, True]]
 
 
 def test_only_classes_are_stratified():
@@ -172,7 +148,6 @@ def test_rounding_is_undone_where_rows_have_a_sum():
 def test_labels_alone_tell_whether_they_are_several(multilabel):
     kind = kind_of_labels(multilabel)
     assert kind.is_multilabel == multilabel
-    assert kind.n_decisions(5) == (5 if multilabel else 1)
     assert kind.named(np.array([1, 0, 1]) if multilabel else "x", np.array(["x", "y", "z"])) == (
         ["x", "z"] if multilabel else ["x"]
     )

@@ -10,12 +10,12 @@ from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity
 from altnorm._base.errors import InputError
+from altnorm.method.ambiguity import binary_ambiguity
 from altnorm.method.reference import shrink_frequencies
-from altnorm.method.several_labels import (
+from altnorm.method.two_classes import (
     BinaryReference,
     LabelReferences,
     adjust_binary,
-    binary_ambiguity,
     label_references,
 )
 from tests.oracle import oracle
@@ -198,7 +198,7 @@ def test_adjust_binary_leaves_what_it_cannot_judge():
         (0.5, reference[:0], None),
         (0.5, reference, np.zeros(2)),
     ]:
-        idle = BinaryReference.of(rows, weight, prior, **settings)
+        idle = BinaryReference.of(logit(rows), weight, prior, **settings)
         np.testing.assert_array_equal(adjust_binary(p, idle), p)
 
 
@@ -225,7 +225,7 @@ def test_what_is_tabulated_once_is_exact_for_every_doubt(alpha, smoothing):
         for _ in range(4):
             reference, weight, prior = draw_reference(rng)
             settings = {"alpha": alpha, "depth": depth, "smoothing": smoothing}
-            kept = BinaryReference.of(reference, weight, prior, **settings).kept()
+            kept = BinaryReference.of(logit(reference), weight, prior, **settings).kept()
             n_tables += sum(stage.table is not None for stage in kept.stages)
             expected = exactly(p, reference, prior, reference_weight=weight, **settings)
             atol = EXACT * max(1.0, alpha ** (depth - 1))
@@ -235,7 +235,7 @@ def test_what_is_tabulated_once_is_exact_for_every_doubt(alpha, smoothing):
 
 def test_a_table_needs_the_reference_no_more():
     reference = BinaryReference.of(
-        draw(2000, 1)[0][:, 0], None, 0.3, alpha=0.8, depth=4, smoothing=0.0
+        logit(draw(2000, 1)[0][:, 0]), None, 0.3, alpha=0.8, depth=4, smoothing=0.0
     )
     p = np.linspace(0.2, 0.8, 40)
     expected, kept = adjust_binary(p, reference), reference.kept()

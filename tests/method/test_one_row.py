@@ -14,8 +14,7 @@ from altnorm._base.arrays import to_numpy
 from altnorm.method import normalizer as _normalizer
 from altnorm.method import scaling as _scaling
 from altnorm.method import two_classes as _binary
-from altnorm.method.functional import follow_reference, solve
-from altnorm.method.problem import problem
+from altnorm.method.functional import follow_reference, problem, solve
 from tests.libraries import LIBRARIES
 from tests.oracle import draw_cases, oracle
 from tests.problems import draw

@@ -50,7 +50,7 @@ def step_rows(
 ) -> tuple[torch.Tensor, bool]:
     """One iteration for rows of probabilities, and whether they are as they should be.
 
-    As the linear part of :func:`altnorm.method.one_step.step_once`. Rows should be distributions,
+    As the linear part of :func:`altnorm.method.scaling.step_once`. Rows should be distributions,
     as for `are_distributions`, and those that come out should be divided by more than
     `least_total`.
     """

@@ -27,19 +27,11 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm.adjuster.validation import Sample, Validation, sample
-from altnorm.method.ambiguity import row_ambiguity
+from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
 from altnorm.method.kinds import Pairs
 from altnorm.method.normalizer import AlternatingNormalizer
-from altnorm.method.one_step import step_once
-from altnorm.method.scaling import (
-    LogReference,
-    log_add,
-    log_sums,
-    logsumexp,
-    smallest_safe,
-)
-from altnorm.method.several_labels import binary_ambiguity
-from altnorm.method.two_classes import log_sigmoids
+from altnorm.method.scaling import LogReference, next_anchor, smallest_safe, step_once
+from altnorm.method.two_classes import log_sigmoids, prior_over_sums, step_logits
 
 K_MAX = 10
 """Largest number of classes that ambiguity looks at."""
@@ -144,7 +136,7 @@ def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Itera
     Linear for as long as no sum is so small that it may have lost terms to underflow, then in logs.
     """
     xp, alpha, mass = array_namespace(a), setting.alpha, setting.smoothing * float(weight.sum())
-    tiny, used = smallest_safe(xp, a), xp.max(a, axis=0) > 0
+    tiny, used = smallest_safe(a), xp.max(a, axis=0) > 0
     while True:
         power = a if alpha == 1 else a**alpha
         s = weight @ power + mass * q
@@ -165,11 +157,9 @@ def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> I
     with quiet(np):
         reference = LogReference(xp.log(a), xp.log(weight), xp.log(q), alpha, log_mass)
         while True:
-            log_s = log_sums(reference)
-            yield log_s
-            log_c = xp.where(log_s > -math.inf, reference.log_q - log_s, xp.zeros_like(log_s))
-            x = alpha * reference.log_a + log_c
-            reference = reference._replace(log_a=x - logsumexp(x, axis=1))
+            anchor = next_anchor(reference)
+            yield reference.smoothed(anchor.log_p - anchor.log_c)
+            reference = reference._replace(log_a=anchor.log_a)
 
 
 class LabelPaths:
@@ -230,17 +220,12 @@ class LabelPaths:
                 np.log((weight * np.exp(alpha * part)).sum(axis=self.axis) + mass * np.exp(lq))
                 for part, lq in zip(log_sigmoids(z), log_q, strict=True)
             ]
-            own = [alpha * part for part in log_sigmoids(y)]
-            kept = [
-                lq + o - log_add(o, s + 0 * o) for o, s, lq in zip(own, sums, log_q, strict=True)
-            ]
-            new = kept[0] - kept[1]
+            new, _ = step_logits(y, sums, log_q, alpha)
             # Where prior or reference has only one of yes and no, there is nothing to weigh: the
             # entry stays as it is.
             y = np.where(np.isfinite(new) & np.isfinite(sums[0] - sums[1]), new, y)
             yield y
-            step = (log_q[0] - sums[0]) - (log_q[1] - sums[1])
-            z = alpha * z + np.where(np.isfinite(step), step, 0.0)
+            z = alpha * z + prior_over_sums(log_q, sums)
 
 
 def _samples(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, list[Sample]]:

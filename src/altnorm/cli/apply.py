@@ -131,7 +131,7 @@ def _stream(job: _Job, n_jobs: int) -> int:
     with open_table(job.source, numbers=columns, **layout.reading) as table:
         class_columns(table.schema, layout, normalizer.classes_)
         # Neither logits nor labels have a sum that would give away a class too many.
-        if layout.logits or not kind_of(normalizer).sums_to_one:
+        if layout.logits or kind_of(normalizer).is_multilabel:
             check_no_spare(table.schema, layout, columns)
         names: dict[str, Any] = {"prefix": layout.prefix, "prediction": job.prediction}
         schema = output_schema(normalizer, table.schema, **names)

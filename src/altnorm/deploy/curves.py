@@ -6,15 +6,16 @@ depth and however large the reference, is a function from one number to another.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.optimize import brentq
+from scipy.special import expit
 
 from altnorm.deploy.program import Curve
-from altnorm.method.two_classes import chebyshev_nodes, chebyshev_series, log_sigmoids
+from altnorm.method.ambiguity import binary_ambiguity
+from altnorm.method.two_classes import chebyshev_nodes, chebyshev_series
 
 _DEGREE = 13
 _PIECES = 8  # at the start
@@ -30,8 +31,7 @@ def largest_logit(threshold: float) -> float:
         return 1e-3  # nothing is in doubt
 
     def excess(z: float) -> float:
-        first, second = log_sigmoids(np.array(-z))
-        return float(-(np.exp(first) * first + np.exp(second) * second) / math.log(2) - threshold)
+        return float(binary_ambiguity(expit(np.array(-z)))) - threshold
 
     if excess(_LARGEST_LOGIT) >= 0:
         return _LARGEST_LOGIT

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, log_softmax, softmax, top_k
-from altnorm.method.ambiguity import top_entropy
+from altnorm.method.ambiguity import binary_ambiguity, top_entropy
 from altnorm.method.scaling import (
     Anchor,
     LogReference,
@@ -82,9 +82,8 @@ class Doubt(NamedTuple):
         return top_entropy(top_k(p, self.k_max), 2, self.log_k) > self.threshold
 
     def entries(self, p: Array) -> Array:
-        """Say which entries are in doubt: their entropy in bits."""
-        nats = -(p * finite_log(p) + (1 - p) * finite_log(1 - p))
-        return nats / math.log(2) > self.threshold
+        """Say which entries are in doubt."""
+        return binary_ambiguity(p) > self.threshold
 
 
 class Kernel(NamedTuple):
@@ -272,12 +271,6 @@ def masked_log(p: Array) -> Array:
     has = p > 0
     # Not log(0): its gradient would be infinite, and NaN after the mask.
     return xp.where(has, xp.log(xp.where(has, p, xp.ones_like(p))), xp.zeros_like(p) - math.inf)
-
-
-def finite_log(p: Array) -> Array:
-    """Logarithm, with 0 in the place of that of zero."""
-    xp = array_namespace(p)
-    return xp.log(xp.where(p > 0, p, xp.ones_like(p)))
 
 
 def normalized_log(p: Array) -> Array:

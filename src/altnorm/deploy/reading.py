@@ -34,11 +34,11 @@ from altnorm.families import (
     TemperatureScaling,
 )
 from altnorm.method.ambiguity import log_sizes
+from altnorm.method.functional import Problem, binary_reference, reduce_problem
 from altnorm.method.kinds import LabelKind, kind_of
-from altnorm.method.normalizer import AlternatingNormalizer
-from altnorm.method.problem import Problem, problem, reduce_problem
+from altnorm.method.normalizer import AlternatingNormalizer, fitted_problem
 from altnorm.method.scaling import Anchor, LogReference, anchor_path
-from altnorm.method.several_labels import BinaryReference, adjust_logits, label_references
+from altnorm.method.two_classes import BinaryReference, adjust_logits, label_references
 
 _TOLERANCE = 2e-13  # of a tabulated function
 
@@ -138,34 +138,14 @@ def _read_alternating(
         references = list(label_references(normalizer))
         active = np.array([one is not None for one in references])
         return AlternatingOdds(doubt, active, _odds_function(references, doubt.threshold))
-    whole = _problem(normalizer)
+    reference = normalizer.reference_.astype(np.float64)
+    whole = fitted_problem(normalizer, reference[:0], reference)
     reduced, kept = reduce_problem(whole)
-    if whole.depth > 1 and whole.q.size == 2 and kept is None and reduced.reference.shape[0]:
-        log_a = np.log(reduced.reference)
-        reference = BinaryReference.of_logits(
-            log_a[:, 0] - log_a[:, 1],
-            reduced.weight,
-            float(whole.q[0]),
-            alpha=whole.alpha,
-            depth=whole.depth,
-            smoothing=float(normalizer.smoothing),
-        )
-        return AlternatingOdds(doubt, None, _odds_function([reference], doubt.threshold))
+    if whole.depth > 1 and whole.q.size == 2 and kept is None:
+        met: list[BinaryReference | None] = [binary_reference(reduced)]
+        return AlternatingOdds(doubt, None, _odds_function(met, doubt.threshold))
     classes = None if kept is None else np.flatnonzero(kept.classes)
     return _read_rows(reduced, doubt, classes, whole.q.size)
-
-
-def _problem(normalizer: AlternatingNormalizer) -> Problem:
-    reference = normalizer.reference_.astype(np.float64)
-    return problem(
-        reference[:0],
-        reference,
-        prior=normalizer.prior_,
-        alpha=normalizer.alpha,
-        depth=normalizer.depth,
-        reference_weight=normalizer.reference_weight_,
-        smoothing=normalizer.smoothing,
-    )
 
 
 def _read_rows(

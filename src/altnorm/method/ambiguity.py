@@ -121,8 +121,8 @@ def _largest_doubtful(threshold: float, k_max: int) -> float:
     """
 
     def excess(p: float, k: int) -> float:
-        rest = (1 - p) * math.log((1 - p) / (k - 1)) if p < 1 else 0.0
-        return -(p * math.log(p) + rest) / math.log(k) - threshold
+        row = np.array([[p] + [(1 - p) / (k - 1)] * (k - 1)])
+        return float(top_entropy(row, k, log_sizes(k, k))[0, 0]) - threshold
 
     if not 0 < threshold < 1:
         return 1.0 if threshold <= 0 else 0.0
@@ -152,13 +152,24 @@ def top_entropy(top: Array, k_min: int, log_k: Array) -> Array:
     `top` (n, k_max) are the largest probabilities, largest first.
     """
     xp = array_namespace(top)
-    plogp = xp.where(top > 0, top * xp.log(top), xp.zeros_like(top))
     mass = running_sums(top)[:, k_min - 1 :]
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
-    nats = xp.log(mass) - running_sums(plogp)[:, k_min - 1 :] / mass
+    nats = xp.log(mass) - running_sums(_p_log_p(top))[:, k_min - 1 :] / mass
     found = xp.max(nats / log_k, axis=1, keepdims=True)
     # Rounding may leave the unit interval by some units in the last place.
     return xp.minimum(xp.maximum(found, xp.zeros_like(found)), xp.ones_like(found))
+
+
+def binary_ambiguity(p: Array) -> Array:
+    """Ambiguity of probabilities of yes, each beside its no: their entropy in bits."""
+    nats = _p_log_p(p) + _p_log_p(1 - p)
+    return array_namespace(p).abs(nats) / math.log(2)
+
+
+def _p_log_p(p: Array) -> Array:
+    """``p log p``, 0 where p is 0."""
+    xp = array_namespace(p)
+    return p * xp.log(xp.where(p > 0, p, xp.ones_like(p)))
 
 
 @cache

@@ -263,7 +263,7 @@ def _read_foreign(estimator: Any, proba: Any, *, reset: bool) -> Array:
     """As scikit-learn reads NumPy arrays; they stay on their device if the method works there."""
     values = check_device_array(proba)
     validate_data(estimator, values, skip_check_array=True, reset=reset)
-    stays = estimator.any_library and kind_of(estimator).any_library
+    stays = estimator.any_library and not kind_of(estimator).is_multilabel
     return values if stays else to_numpy(values)
 
 

@@ -1,19 +1,44 @@
-"""Arrays in, arrays out: the functional entry points."""
+"""Arrays in, arrays out: the problem that they pose, and which kernel solves it."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from altnorm._base.arrays import Array, array_namespace, concat_blocks, fused, may_keep, quiet
-from altnorm._base.validation import check_proba, sum_tolerance
-from altnorm.method import one_step as _one_step
-from altnorm.method import scaling as _scaling
-from altnorm.method import two_classes as _binary
-from altnorm.method.problem import Problem, problem, reduce_problem, restore
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    concat_blocks,
+    fused,
+    may_keep,
+    quiet,
+    scatter,
+)
+from altnorm._base.errors import InputWarning, warn
+from altnorm._base.validation import (
+    check_amplification,
+    check_integer,
+    check_positive,
+    check_prior,
+    check_proba,
+    check_same_classes,
+    check_weight,
+    sum_tolerance,
+)
+from altnorm.method.scaling import (
+    LogReference,
+    anchor_path,
+    column_log_sums,
+    iterate,
+    iterate_stacked,
+    keep_anchors,
+    normalized_exp,
+    step_in_kernel,
+    step_once,
+)
+from altnorm.method.two_classes import BinaryReference, iterate_logits, log_sigmoids
 
 # Where one rounding error could grow this much, small references are iterated literally.
 _LOG_AMPLIFICATION = math.log(1e4)
@@ -148,6 +173,114 @@ def trajectory(
     return array_namespace(whole.p).stack([whole.p, *steps])
 
 
+class Problem(NamedTuple):
+    """Clean inputs, reduced to the classes with a positive prior."""
+
+    p: Array  # (t, m) rows to adjust
+    reference: Array  # (n, m)
+    weight: Array | None  # (n,)
+    q: Array  # (m,)
+    log_mass: float | None
+    alpha: float
+    depth: int
+    whole: bool = True  # no class was left out, so rows sum to 1
+    path: Any = None  # the reference's own iterations, where `follow_reference` has kept them
+
+    def logs(self) -> LogReference:
+        """Reference and prior as the kernels take them."""
+        xp = array_namespace(self.p)
+        log_w = None if self.weight is None else xp.log(self.weight)
+        log_a, log_q = xp.log(self.reference), xp.log(self.q)
+        return LogReference(log_a, log_w, log_q, self.alpha, self.log_mass)
+
+
+def problem(
+    p: Array,
+    reference: Array,
+    *,
+    prior: Any,
+    alpha: float,
+    depth: int,
+    reference_weight: Any,
+    smoothing: float,
+) -> Problem:
+    """Check everything but the rows themselves."""
+    check_same_classes(p, reference)
+    weight = check_weight(reference_weight, reference)
+    smoothing = check_positive(smoothing, "smoothing", zero=True)
+    alpha, depth = check_positive(alpha, "alpha"), check_integer(depth, "depth", low=1)
+    check_amplification(alpha, depth, float(array_namespace(p).finfo(p.dtype).max))
+    total = reference.shape[0]
+    if weight is not None:
+        total = float(array_namespace(weight).sum(weight))
+    return Problem(
+        p,
+        reference,
+        weight,
+        check_prior(prior, p),
+        math.log(smoothing * total) if smoothing else None,
+        alpha,
+        depth,
+    )
+
+
+class Kept(NamedTuple):
+    """Which rows and classes take part; None where all do."""
+
+    rows: Array
+    classes: Array
+
+
+def reduce_problem(problem: Problem) -> tuple[Problem, Kept | None]:
+    """Leave out classes with prior zero, and rows and reference rows that have no other class.
+
+    Nothing changes for the rest: a class with prior zero is zero after the first iteration and
+    touches no other class's column.
+    """
+    p, reference, weight, q = problem.p, problem.reference, problem.weight, problem.q
+    xp = array_namespace(p)
+    kept = None
+    if not bool(xp.all(q > 0)):
+        classes = xp.nonzero(q > 0)[0]
+        p, reference = xp.take(p, classes, axis=1), xp.take(reference, classes, axis=1)
+        kept = Kept(rows=xp.any(p > 0, axis=1), classes=q > 0)
+        rows = xp.nonzero(kept.rows)[0]
+        _warn_left(p.shape[0] - rows.shape[0], p.shape[0])
+        p, q = xp.take(p, rows, axis=0), xp.take(q, classes)
+    if weight is None and kept is None:  # reference rows sum to 1, so each has some class
+        return problem, None
+    counts = weight > 0 if weight is not None else True
+    if kept is not None:
+        counts = counts & xp.any(reference > 0, axis=1)
+    if not bool(xp.all(counts)):
+        used = xp.nonzero(counts)[0]
+        reference = xp.take(reference, used, axis=0)
+        weight = None if weight is None else xp.take(weight, used)
+    reduced = problem._replace(
+        p=p, reference=reference, weight=weight, q=q, whole=problem.whole and kept is None
+    )
+    return reduced, kept
+
+
+def _warn_left(n_left: int, n_rows: int) -> None:
+    if n_left:
+        message = (
+            f"{n_left} of {n_rows} rows have only classes with prior zero; they were left as they "
+            "were. Give these classes a positive prior if they can occur."
+        )
+        warn(InputWarning(message, "prior_zero"))
+
+
+def restore(proba: Array, kept: Kept | None, adjusted: Array) -> Array:
+    """Put adjusted rows back among the rows and classes that took no part."""
+    if kept is None:
+        return adjusted
+    xp = array_namespace(proba)
+    rows = kept.rows[:, None]
+    empty = xp.where(rows, xp.zeros_like(proba), proba)
+    return scatter(empty, rows & kept.classes[None, :], xp.reshape(adjusted, (-1,)))
+
+
 def follow_reference(problem: Problem) -> Problem | None:
     """Return the problem with all that does not depend on its rows, for `solve` with other rows.
 
@@ -161,9 +294,9 @@ def follow_reference(problem: Problem) -> Problem | None:
         return None
     with quiet(array_namespace(problem.p)):
         if reduced.q.shape[0] == 2:
-            return reduced._replace(path=tuple(islice(_logit_path(reduced), problem.depth)))
-        path = _scaling.anchor_path(reduced.logs())
-        return reduced._replace(path=_scaling.keep_anchors(path, problem.depth))
+            met = binary_reference(reduced)
+            return reduced._replace(path=met._replace(stages=tuple(met.follow())))
+        return reduced._replace(path=keep_anchors(anchor_path(reduced.logs()), problem.depth))
 
 
 def solve(problem: Problem) -> Array:
@@ -194,14 +327,18 @@ def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     """Choose the kernel that suits the problem: its states, and how to make rows of a state."""
     n, m = problem.reference.shape
     log_p, depth = array_namespace(problem.p).log(problem.p), problem.depth
+
+    def finish(blocks: list[Array]) -> Array:
+        return concat_blocks((normalized_exp(block) for block in blocks), problem.p)
+
     if n == 0:
         return _steps_without_reference(problem), lambda rows: rows
     if _is_stacked(problem):
-        return _in_logs(problem, _scaling.iterate_stacked(log_p, problem.logs(), depth=depth))
+        return iterate_stacked(log_p, problem.logs(), depth=depth), finish
     if m == 2 and problem.whole:
-        return _logit_steps(problem)
-    path = problem.path or _scaling.anchor_path(problem.logs())
-    return _in_logs(problem, _scaling.iterate_along(log_p, path, depth=depth))
+        met = problem.path or binary_reference(problem)
+        return iterate_logits(log_p[:, 0] - log_p[:, 1], met), _both_classes
+    return iterate(log_p, problem.path or anchor_path(problem.logs()), depth=depth), finish
 
 
 def _is_stacked(problem: Problem) -> bool:
@@ -217,47 +354,23 @@ def _steps_without_reference(problem: Problem) -> Iterator[Array]:
         yield problem.p
 
 
-def _in_logs(
-    problem: Problem, steps: Iterator[list[Array]]
-) -> tuple[Iterator[list[Array]], Callable[[list[Array]], Array]]:
-    def finish(blocks: list[Array]) -> Array:
-        return concat_blocks((_scaling.normalized_exp(block) for block in blocks), problem.p)
-
-    return steps, finish
-
-
-def _logit_steps(problem: Problem) -> tuple[Iterator[Array], Callable[[Array], Array]]:
-    xp = array_namespace(problem.p)
-    log_p = xp.log(problem.p)
-    steps = _binary.iterate_logits_along(
-        log_p[:, 0] - log_p[:, 1],
-        problem.path or islice(_logit_path(problem), problem.depth),
-        _log_prior(problem),
-        alpha=problem.alpha,
-        log_mass=problem.log_mass,
-    )
-    return steps, lambda logits: xp.exp(xp.stack(_binary.log_sigmoids(logits), axis=1))
-
-
-def _logit_path(problem: Problem) -> Iterator[_binary.LogitStage]:
+def binary_reference(problem: Problem) -> BinaryReference:
+    """Reference and prior as the kernel for two classes takes them."""
     log_a = array_namespace(problem.p).log(problem.reference)
-    return _binary.logit_path(
-        log_a[:, 0] - log_a[:, 1],
-        problem.weight,
-        _log_prior(problem),
-        alpha=problem.alpha,
-        log_mass=problem.log_mass,
-    )
+    log_q = math.log(float(problem.q[0])), math.log(float(problem.q[1]))
+    settings = problem.alpha, problem.depth, problem.log_mass
+    return BinaryReference(log_a[:, 0] - log_a[:, 1], problem.weight, log_q, *settings)
 
 
-def _log_prior(problem: Problem) -> tuple[float, float]:
-    return math.log(float(problem.q[0])), math.log(float(problem.q[1]))
+def _both_classes(logits: Array) -> Array:
+    xp = array_namespace(logits)
+    return xp.exp(xp.stack(log_sigmoids(logits), axis=1))
 
 
 def _first(problem: Problem) -> Array:
     """Rows after the first iteration."""
     log_s = reference_log_sums(problem)
-    return _one_step.step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
+    return step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
 
 
 def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> Array | None:
@@ -273,10 +386,11 @@ def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> 
     if left_out is not None:
         return None
     log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))
-    return _one_step.step_in_kernel(proba, log_s, given.q, alpha=given.alpha, tolerance=tolerance)
+    return step_in_kernel(proba, log_s, given.q, alpha=given.alpha, tolerance=tolerance)
 
 
 def reference_log_sums(problem: Problem) -> Array:
     """Log of what the reference and the smoothing put into each column of the first iteration."""
     with quiet(array_namespace(problem.p)):
-        return _scaling.log_sums(problem.logs())
+        met = problem.logs()
+        return met.smoothed(column_log_sums(met))

@@ -30,13 +30,18 @@ from altnorm._base.validation import (
     check_integer,
     check_positive,
 )
-from altnorm.method import functional as _functional
 from altnorm.method.estimator import ProbabilityTransformer, read_weight
+from altnorm.method.functional import (
+    Problem,
+    follow_reference,
+    problem,
+    reference_log_sums,
+    solve,
+)
 from altnorm.method.kinds import kind_of
-from altnorm.method.one_step import step_once
-from altnorm.method.problem import Problem, problem
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
-from altnorm.method.several_labels import LabelReferences, adjust_binary, label_references
+from altnorm.method.scaling import step_once
+from altnorm.method.two_classes import LabelReferences, adjust_binary, label_references
 
 _REFERENCES, _PATHS = KeptResults(), KeptResults()
 
@@ -232,21 +237,13 @@ class AlternatingNormalizer(ProbabilityTransformer):
         )
 
     def _problem(self, p: Array) -> Problem:
-        return problem(
-            p,
-            self._reference_like(p),
-            prior=self.prior_,
-            alpha=self.alpha,
-            depth=self.depth,
-            reference_weight=self.reference_weight_,
-            smoothing=self.smoothing,
-        )
+        return fitted_problem(self, p, self._reference_like(p))
 
     def _column_sums(self) -> np.ndarray | None:
         """Column sums of the reference: all that one iteration needs of it."""
         if self.depth != 1 or (self.prior_ == 0).any():
             return None
-        return _functional.reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
+        return reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
 
     def _sums_settings(self) -> list[Any]:
         return [self.alpha, self.depth, self.smoothing]
@@ -259,7 +256,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         fresh = self._log_s_of == self._sums_settings()
         log_s = self._log_s if fresh else self._column_sums()
         if log_s is None:
-            return _functional.solve(self._followed(rows))
+            return solve(self._followed(rows))
         # All that one iteration needs of the reference.
         return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
 
@@ -274,7 +271,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if rows.shape[0] <= _FEW_ROWS:
             followed = self._kept(
                 place_of(rows),
-                lambda: _functional.follow_reference(self._problem(rows)),
+                lambda: follow_reference(self._problem(rows)),
             )
         return self._problem(rows) if followed is None else followed._replace(p=rows)
 
@@ -313,3 +310,16 @@ class AlternatingNormalizer(ProbabilityTransformer):
             values = proba[parts[j]][at].astype(np.float64, copy=False)
             out[parts[j]][at] = adjust_binary(values, reference)
         return out
+
+
+def fitted_problem(normalizer: AlternatingNormalizer, p: Array, reference: Array) -> Problem:
+    """Pose the problem of rows in doubt to a fitted normalizer, and to its reference as given."""
+    return problem(
+        p,
+        reference,
+        prior=normalizer.prior_,
+        alpha=normalizer.alpha,
+        depth=normalizer.depth,
+        reference_weight=normalizer.reference_weight_,
+        smoothing=normalizer.smoothing,
+    )

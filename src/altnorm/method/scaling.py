@@ -16,6 +16,10 @@ gets, and rounding errors are removed by the next normalization instead of being
 alpha. Zeros travel as ``-inf`` in the log domain. What the linear products still cannot represent
 is recomputed in the log domain, entry by entry.
 
+The formula for a row is written in `weigh`, and for the reference in `column_factors`. It stands
+here twice more: in `step_once`, without logarithms, since one iteration is all that most fits need;
+and in `iterate_stacked`, word for word, for small references that amplify rounding.
+
 Names: `log_b` (t, m) are rows in doubt, a `LogReference` is what they meet; `t` rows in doubt, `n`
 reference rows, `m` classes.
 """
@@ -25,16 +29,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from altnorm._base.arrays import (
     Array,
     array_namespace,
     block_slices,
+    concat_blocks,
     device,
     exp_in_place,
     fused,
     power_in_place,
+    quiet,
     scatter,
     take_entries,
     top_columns,
@@ -92,22 +98,92 @@ def log_add(x: Array, y: Array) -> Array:
     return top + xp.log1p(xp.exp(gap))
 
 
-def column_log_sums(log_a: Array, log_w: Array | None, alpha: float) -> Array:
-    """Log of ``sum_i w_i A_ij^alpha`` for each class, in blocks of rows."""
+def weigh(own: Array, others: Array, log_q: Array) -> tuple[Array, Array]:
+    """Weigh a row against the others of its column: the formula, in logs.
+
+    With ``own = alpha log b_j`` and `others` the log of what the others put into column j, return
+    ``log(q_j b_j^alpha / S_j)`` and ``log S_j``, where S_j is the sum of both. A row that dominates
+    its column gets exactly log q_j, with no difference of large numbers.
+    """
+    xp = array_namespace(own)
+    gap = xp.where(own > _NEG_INF, others - own, xp.full_like(own, math.inf))
+    bend = xp.log1p(xp.exp(-xp.abs(gap)))
+    scores = log_q - (xp.maximum(gap, xp.zeros_like(gap)) + bend)
+    return scores, xp.maximum(others + xp.zeros_like(own), own) + bend
+
+
+def column_log_sums(reference: LogReference) -> Array:
+    """Log of ``sum_i w_i A_ij^alpha`` for each class; -inf where there is nothing to add up."""
+    log_a, log_w, log_q, alpha, _ = reference
     xp = array_namespace(log_a)
-    parts = []
+    parts = [xp.full_like(log_q, _NEG_INF)[None, :]]
     for rows in block_slices(log_a.shape[0], 24 * log_a.shape[1], log_a, cached=True):
         x = alpha * log_a[rows, :]
         parts.append(logsumexp(x if log_w is None else x + log_w[rows, None], axis=0))
-    return (parts[0] if len(parts) == 1 else logsumexp(xp.concat(parts), axis=0))[0, :]
+    return logsumexp(xp.concat(parts), axis=0)[0, :]
 
 
-def log_sums(reference: LogReference) -> Array:
-    """Log of what reference and smoothing put into each column; -inf where they put nothing."""
-    log_a = reference.log_a
-    if not log_a.shape[0]:
-        return reference.smoothed(array_namespace(log_a).full_like(reference.log_q, _NEG_INF))
-    return reference.smoothed(column_log_sums(log_a, reference.log_w, reference.alpha))
+def column_factors(reference: LogReference) -> tuple[Array, Array]:
+    """Logs of the reference's column sums, and of ``q_j / S_j``, 0 where no row has the class."""
+    log_sums = column_log_sums(reference)
+    xp = array_namespace(log_sums)
+    log_c = reference.log_q - reference.smoothed(log_sums)
+    return log_sums, xp.where(log_sums > _NEG_INF, log_c, xp.zeros_like(log_c))
+
+
+def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
+    """One iteration for many rows, given the log of the reference's column sums.
+
+    ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
+    product is needed: rows only meet the reference through its column sums.
+    """
+    at_once = step_in_kernel(p, log_s, q, alpha=alpha)
+    if at_once is not None:
+        return at_once
+    xp, tiny = array_namespace(p), smallest_safe(p)
+    unused = log_s == _NEG_INF
+    s = xp.where(unused, xp.full_like(log_s, tiny), xp.exp(log_s))
+    some_unused, is_linear = bool(xp.any(unused)), not bool(xp.any(_is_low(log_s, p)))
+
+    def step(b: Array) -> Array:
+        """Not yet divided by the sums over classes."""
+        if is_linear:
+            power = b if alpha == 1 else b**alpha
+            if some_unused:  # a class no reference row has goes to the row as a whole
+                power = xp.where(unused, xp.astype(b > 0, b.dtype), power)
+            new = q * power / (s + power)
+            if bool(xp.all(xp.max(new, axis=1) > tiny)):
+                return new
+        scores, _ = weigh(alpha * xp.log(b), log_s, xp.log(q))
+        return xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+
+    blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
+    steps = (step(p[rows, :]) for rows in blocks)
+    with quiet(xp):
+        return concat_blocks((new / xp.sum(new, axis=1, keepdims=True) for new in steps), p)
+
+
+def step_in_kernel(
+    p: Array, log_s: Array, q: Array, *, alpha: float, tolerance: float = math.inf
+) -> Array | None:
+    """As `step_once`, by one kernel that reads the rows once and looks for faults on the way.
+
+    None without such a kernel, and where it finds one: a negative entry, a row whose sum is further
+    from 1 than `tolerance`, NaN, or numbers so small that they may have lost terms to underflow.
+    """
+    kernels = fused(p, log_s, q)
+    if kernels is None:
+        return None
+    xp = array_namespace(p)
+    # NaN goes through to the rows, so that a single question to the device finds every fault.
+    s = xp.where(_is_low(log_s, p), math.nan, xp.exp(log_s))
+    new, is_fine = kernels.step_rows(p, s, q, alpha, tolerance, smallest_safe(p))
+    return new if is_fine else None
+
+
+def _is_low(log_s: Array, like: Array) -> Array:
+    """Which sums are so small that a power beside them may underflow."""
+    return (log_s > _NEG_INF) & (log_s < 0.5 * math.log(smallest_safe(like)))
 
 
 def normalized_exp(log_b: Array) -> Array:
@@ -132,13 +208,8 @@ class AnchorPath(NamedTuple):
     stages: Iterable[Stage]
 
 
-def iterate(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
+def iterate(log_b: Array, path: AnchorPath, *, depth: int) -> Iterator[list[Array]]:
     """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
-    yield from iterate_along(log_b, anchor_path(reference), depth=depth)
-
-
-def iterate_along(log_b: Array, path: AnchorPath, *, depth: int) -> Iterator[list[Array]]:
-    """As :func:`iterate`, along the reference's own iterations, which others may share."""
     log_b = log_b if path.top is None else log_b - path.top
     states: list[Rows] = []
     for stage in islice(path.stages, depth):
@@ -197,26 +268,21 @@ def next_anchor(reference: LogReference) -> Anchor:
 
     These are the largest arrays beside the products; what is ours is changed in place.
     """
-    log_a, log_q = reference.log_a, reference.log_q
+    log_a, log_w = reference.log_a, reference.log_w
     xp = array_namespace(log_a)
+    log_sums, log_c = column_factors(reference)
     x = reference.alpha * log_a
-    if reference.log_w is not None:
-        x += reference.log_w[:, None]
-    top = xp.max(x, axis=0)
-    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
-    shares = exp_in_place(x - top)
-    log_ref = top + xp.log(xp.sum(shares, axis=0))
-    log_s = reference.smoothed(log_ref)
-    log_c = xp.where(log_ref > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
-    shares *= xp.exp(top + log_c)
     x += log_c
+    if log_w is not None:
+        x += log_w[:, None]
+    shares = xp.exp(x)
     row_sums = xp.sum(shares, axis=1)
-    if bool(xp.all(row_sums > smallest_safe(xp, log_a))):
+    if bool(xp.all(row_sums > smallest_safe(log_a))):
         log_r = xp.log(row_sums)
     else:
         log_r = logsumexp(x, axis=1)[:, 0]
     x -= log_r[:, None]
-    return Anchor(x, log_c, log_r, shares, log_ref + log_c)
+    return Anchor(x, log_c, log_r, shares, log_sums + log_c)
 
 
 def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
@@ -231,21 +297,14 @@ def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference)
 def step_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
     """One iteration of the rows in doubt, given the reference's share of their columns.
 
-    Everything is measured in units in which the anchor's column sum is q_j, so that a column that
-    the row itself dominates gives exactly log q_j, with no difference of large numbers.
+    Everything is measured in units in which the anchor's column sum is q_j.
     """
     xp = array_namespace(rows.log_b)
     log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
-    own = alpha * (rows.log_b - rows.log_c) + anchor.log_c
-    others = log_p
     if log_mass is not None:
-        others = log_add(others, log_mass + log_q + anchor.log_c - alpha * rows.log_c)
-    has = own > _NEG_INF
-    gap = xp.where(has, others - own, xp.full_like(own, math.inf))
-    bend = xp.log1p(xp.exp(-xp.abs(gap)))
-    log_b = log_q - (xp.maximum(gap, xp.zeros_like(gap)) + bend)
-    total = xp.maximum(others + xp.zeros_like(own), own) + bend
-    log_c = xp.where(anchor.log_p > _NEG_INF, log_q - total, xp.zeros_like(total))
+        log_p = log_add(log_p, log_mass + log_q + anchor.log_c - alpha * rows.log_c)
+    log_b, log_s = weigh(alpha * (rows.log_b - rows.log_c) + anchor.log_c, log_p, log_q)
+    log_c = xp.where(anchor.log_p > _NEG_INF, log_q - log_s, xp.zeros_like(log_s))
     return Rows(log_b - logsumexp(log_b, axis=1), log_c)
 
 
@@ -256,7 +315,7 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
     power. They are taken linearly where that is safe and repaired in the log domain where not.
     """
     xp = array_namespace(log_c)
-    tiny, alpha = smallest_safe(xp, log_c), reference.alpha
+    tiny, alpha = smallest_safe(log_c), reference.alpha
     supported = anchor.log_p > _NEG_INF
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
@@ -272,12 +331,8 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
         return xp.log(sums @ anchor.shares) - alpha * shift
     log_row_sums = xp.log(sums) + shift
     log_row_sums = _repair(log_row_sums, sums < tiny, masked, reference.log_a)
-    weight = -alpha * log_row_sums
-    shift = xp.max(weight, axis=1, keepdims=True)
-    shares = xp.exp(weight - shift) @ anchor.shares
-    log_p = xp.log(shares) + shift
     log_shares = anchor.log_a + anchor.log_r[:, None]
-    return _repair(log_p, (shares < tiny) & supported, weight, log_shares.T)
+    return log_product(-alpha * log_row_sums, log_shares.T, anchor.shares.T, supported)
 
 
 def log_product(left: Array, log_right: Array, right: Array, supported: Array) -> Array:
@@ -297,7 +352,7 @@ def log_product(left: Array, log_right: Array, right: Array, supported: Array) -
     xp = array_namespace(left)
     shift = xp.max(left, axis=1, keepdims=True)
     product = xp.exp(left - shift) @ right.T
-    lost = (product < smallest_safe(xp, left)) & supported
+    lost = (product < smallest_safe(left)) & supported
     return _repair(xp.log(product) + shift, lost, left, log_right)
 
 
@@ -382,6 +437,6 @@ def _stacked_step(stacked: Array, reference: LogReference) -> Array:
     return new - logsumexp(new, axis=2)
 
 
-def smallest_safe(xp: Any, like: Array) -> float:
+def smallest_safe(like: Array) -> float:
     """A linear value below this may have lost terms to underflow."""
-    return float(xp.finfo(like.dtype).smallest_normal) ** 0.9
+    return float(array_namespace(like).finfo(like.dtype).smallest_normal) ** 0.9

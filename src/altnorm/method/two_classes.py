@@ -9,23 +9,31 @@ sums are smooth functions of `d`:
 
 They are evaluated at a few Chebyshev nodes and interpolated at the shifts of all rows in doubt, so
 the cost does not grow with the number of rows in doubt.
+
+Several labels per row are such problems, yes or no: "pairs" (the paper) pools all n * m
+probabilities, with one prior and one reference for all labels; "labelwise" gives each label its
+own.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from scipy.special import expit, logit
 
-from altnorm._base.arrays import Array, array_namespace, as_array, block_slices, to_numpy
-from altnorm.method.scaling import log_add
+from altnorm._base.arrays import Array, array_namespace, as_array, block_slices, quiet, to_numpy
+from altnorm.method.scaling import log_add, weigh
+
+Sums = Callable[[Array], tuple[Array, Array]]  # both column sums at some shifts
 
 _NEG_INF = -math.inf
 _DEGREES = (4, 8, 16, 32, 64)  # each set of nodes contains the one before
+_SHORT = 17  # terms; labels with few share their operations, and would wait for one with many
 
 
 def log_sigmoids(z: Array) -> tuple[Array, Array]:
@@ -53,7 +61,7 @@ class SumsTable(NamedTuple):
 class LogitStage(NamedTuple):
     """One iteration of the reference on its own, which no row in doubt changes."""
 
-    column_sums: Callable[[Array], tuple[Array, Array]] | None  # at a shift, without smoothing
+    column_sums: Sums | None  # without smoothing
     sums: list[Array]  # the two column sums at shift 0, with smoothing; (1,) each
     step: Array  # (1,) what is added to all logits
     table: SumsTable | None = None  # of `column_sums`, for every shift that a row can cause
@@ -66,56 +74,101 @@ class LogitStage(NamedTuple):
         return interpolate(self.column_sums, shift)
 
 
-def iterate_logits(
-    logit_b: Array,
-    logit_a: Array,
-    weight: Array | None,
-    log_q: tuple[float, float],
-    *,
-    alpha: float,
-    depth: int,
-    log_mass: float | None = None,
-) -> Iterator[Array]:
-    """Yield the logits of all rows after each of `depth` iterations.
+class BinaryReference(NamedTuple):
+    """What a row in doubt meets, where there are two classes: logits of the first one."""
 
-    Parameters
-    ----------
-    logit_b : array of shape (t,)
-        Log-odds of the first class for the rows in doubt.
-    logit_a : array of shape (n,)
-        The same for the reference rows.
-    weight : array of shape (n,) or None
-        Weights of the reference rows.
-    log_q : pair of float
-        Log prior of the two classes, both finite.
-    alpha, depth, log_mass
-        Exponent, iterations, log of the smoothing's total weight.
-    """
-    path = logit_path(logit_a, weight, log_q, alpha=alpha, log_mass=log_mass)
-    path = islice(path, depth)
-    yield from iterate_logits_along(logit_b, path, log_q, alpha=alpha, log_mass=log_mass)
+    logit: Array  # (n,)
+    weight: Array | None  # (n,)
+    log_q: tuple[Any, Any]  # of both classes, finite
+    alpha: float
+    depth: int
+    log_mass: Any  # log of the smoothing's total weight
+    stages: tuple[LogitStage, ...] = ()  # its own iterations, where they are kept
+
+    @classmethod
+    def of(
+        cls,
+        logits: np.ndarray,
+        weight: np.ndarray | None,
+        prior: float,
+        *,
+        alpha: float,
+        depth: int,
+        smoothing: float,
+    ) -> BinaryReference | None:
+        """Return None where the prior is 0 or 1, or no entry counts: they say nothing."""
+        if weight is not None:
+            logits, weight = logits[weight > 0], weight[weight > 0].astype(np.float64, copy=False)
+        if not 0 < prior < 1 or not logits.size:
+            return None
+        total = logits.size if weight is None else float(weight.sum())
+        log_q = math.log(prior), math.log1p(-prior)  # exact for the prior of a rare label, too
+        log_mass = math.log(smoothing * total) if smoothing else None
+        return cls(logits, weight, log_q, alpha, depth, log_mass)
+
+    def follow(self) -> Iterator[LogitStage]:
+        """Yield its own iterations, which no row in doubt changes."""
+        yield from self.stages
+        z = self.logit
+        for _ in range(0 if self.stages else self.depth):
+            column_sums = _column_sums(z, self.weight, self.alpha)
+            sums = self.smoothed(column_sums(array_namespace(z).zeros_like(z[:1])))
+            step = prior_over_sums(self.log_q, sums)
+            yield LogitStage(column_sums, sums, step)
+            z = self.alpha * z + step
+
+    def smoothed(self, log_sums: tuple[Array, Array]) -> list[Array]:
+        """Add the smoothing's share to the two column sums."""
+        if self.log_mass is None:
+            return list(log_sums)
+        xp = array_namespace(log_sums[0])
+        pairs = zip(log_sums, self.log_q, strict=True)
+        return [log_add(s, xp.zeros_like(s) + (self.log_mass + q)) for s, q in pairs]
+
+    def kept(self) -> BinaryReference:
+        """Work the iterations out once, so that rows that come one by one do without the logits."""
+        with quiet(np):
+            return self._replace(stages=tuple(self._tabulated()))
+
+    def _tabulated(self) -> Iterator[LogitStage]:
+        """Tabulate the column sums for all shifts that a row can cause.
+
+        One row among many hardly moves the reference: its own share of a column sum is between 0
+        and 1, which bounds the shifts. On so short an interval few terms are exact.
+        """
+        low = high = 0.0
+        for stage in self.follow():
+            assert stage.column_sums is not None
+            stage = stage._replace(table=_table(stage.column_sums, low, high))
+            yield stage
+            ends = stage.sums
+            if low < high:
+                ends = self.smoothed(stage.sums_at(np.array([low, high])))
+            with_row = [np.logaddexp(end, 0.0) for end in ends]
+            # The first sum grows with the shift and the second falls.
+            least = prior_over_sums(self.log_q, [with_row[0][-1:], ends[1][-1:]]) - stage.step
+            most = prior_over_sums(self.log_q, [ends[0][:1], with_row[1][:1]]) - stage.step
+            low = self.alpha * low + float(least[0])
+            high = self.alpha * high + float(most[0])
+
+    def has_short_tables(self) -> bool:
+        """Whether few terms per iteration stand for the reference, which is kept."""
+        tables = [stage.table for stage in self.stages[1:]]
+        return all(table is not None and len(table.coefficients) <= _SHORT for table in tables)
 
 
-def iterate_logits_along(
-    logit_b: Array,
-    path: Iterable[LogitStage],
-    log_q: tuple[float, float],
-    *,
-    alpha: float,
-    log_mass: float | None,
-) -> Iterator[Array]:
-    """As :func:`iterate_logits`, along the reference's own iterations, which others may share."""
-    xp = array_namespace(logit_b)
+def iterate_logits(logit_b: Array, reference: BinaryReference) -> Iterator[Array]:
+    """Yield the logits (t,) of all rows in doubt after each iteration."""
+    xp, alpha, log_q = array_namespace(logit_b), reference.alpha, reference.log_q
     shift: Array | None = None
-    for stage in path:
+    for stage in reference.follow():
         if shift is None:  # all rows meet the same reference
             shift = xp.zeros_like(logit_b)
             others = [s + shift for s in stage.sums]
         else:
-            others = _smoothed(stage.sums_at(shift), log_q, log_mass)
-        logit_b, own = step_logits(logit_b, others, log_q, alpha)
-        step = _prior_over_sums(log_q, [log_add(s, o) for s, o in zip(others, own, strict=True)])
-        shift = alpha * shift + (step - stage.step)
+            others = reference.smoothed(stage.sums_at(shift))
+        logit_b, sums = step_logits(logit_b, others, log_q, alpha)
+        shift = alpha * shift + (prior_over_sums(log_q, sums) - stage.step)
         shift = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
         yield logit_b
 
@@ -123,80 +176,20 @@ def iterate_logits_along(
 def step_logits(
     logit_b: Array, others: Sequence[Array], log_q: Sequence[Any], alpha: float
 ) -> tuple[Array, list[Array]]:
-    """One iteration of the rows, given the reference's two column sums; and the rows' own shares.
-
-    Shares are logs of ``p^alpha``, as the column sums are.
-    """
-    own = [alpha * part for part in log_sigmoids(logit_b)]
-    kept = [_softplus(_gap(s, o)) for s, o in zip(others, own, strict=True)]
-    return (log_q[0] - kept[0]) - (log_q[1] - kept[1]), own
+    """One iteration of the rows, given the reference's log column sums; and those with the rows."""
+    pairs = zip(log_sigmoids(logit_b), others, log_q, strict=True)
+    first, second = (weigh(alpha * own, sums, q) for own, sums, q in pairs)
+    return first[0] - second[0], [first[1], second[1]]
 
 
-def logit_path(
-    logit_a: Array,
-    weight: Array | None,
-    log_q: tuple[float, float],
-    *,
-    alpha: float,
-    log_mass: float | None,
-) -> Iterator[LogitStage]:
-    """Follow the reference on its own, as far as somebody asks."""
-    while True:
-        column_sums = _column_sums(logit_a, weight, alpha)
-        zero = array_namespace(logit_a).zeros_like(logit_a[:1])
-        sums = _smoothed(column_sums(zero), log_q, log_mass)
-        step = _prior_over_sums(log_q, sums)
-        yield LogitStage(column_sums, sums, step)
-        logit_a = alpha * logit_a + step
+def prior_over_sums(log_q: Sequence[Any], log_s: Sequence[Array]) -> Array:
+    """Log-odds that one iteration adds to every row: ``log(q_1 / S_1) - log(q_2 / S_2)``."""
+    xp = array_namespace(log_s[0])
+    step = (log_q[0] - log_q[1]) - (log_s[0] - log_s[1])
+    return xp.where(xp.isfinite(step), step, xp.zeros_like(step))
 
 
-def tabulate(
-    path: Iterable[LogitStage], log_q: tuple[float, float], *, alpha: float, log_mass: float | None
-) -> Iterator[LogitStage]:
-    """Work the column sums out once for all rows, so that a row needs the reference no more.
-
-    One row among many hardly moves the reference: its own share of a column sum is between 0 and
-    1, which bounds the shifts that it can cause. On so short an interval few terms are exact.
-    """
-    low = high = 0.0
-    for stage in path:
-        assert stage.column_sums is not None
-        stage = stage._replace(table=_table(stage.column_sums, low, high))
-        yield stage
-        ends = stage.sums
-        if low < high:
-            ends = _smoothed(stage.sums_at(np.array([low, high])), log_q, log_mass)
-        with_row = [np.logaddexp(end, 0.0) for end in ends]
-        # The first sum grows with the shift and the second falls.
-        least = _prior_over_sums(log_q, [with_row[0][-1:], ends[1][-1:]]) - stage.step
-        most = _prior_over_sums(log_q, [ends[0][:1], with_row[1][:1]]) - stage.step
-        low, high = alpha * low + float(least[0]), alpha * high + float(most[0])
-
-
-def stack_stages(stages: Sequence[LogitStage]) -> LogitStage:
-    """Make one stage of those of several problems, along an axis in front."""
-    tables = [stage.table for stage in stages if stage.table is not None]
-    return LogitStage(
-        None,
-        [np.stack([stage.sums[i] for stage in stages]) for i in (0, 1)],
-        np.stack([stage.step for stage in stages]),
-        _stack_tables(tables) if tables else None,
-    )
-
-
-def _stack_tables(tables: Sequence[SumsTable]) -> SumsTable:
-    """Make one table of several; the shorter series end in zeros."""
-    length = max(len(table.coefficients) for table in tables)
-    padded = np.zeros((length, 2, len(tables), 1))
-    for i, table in enumerate(tables):
-        padded[: len(table.coefficients), :, i, :] = table.coefficients
-    low, high = (np.stack([table[i] for table in tables]) for i in (1, 2))
-    return SumsTable(padded, low, high)
-
-
-def _table(
-    function: Callable[[Array], tuple[Array, Array]], low: float, high: float
-) -> SumsTable | None:
+def _table(function: Sums, low: float, high: float) -> SumsTable | None:
     """Column sums as polynomials; None where they are not resolved, or nothing shifts."""
     if not low < high:
         return None
@@ -206,18 +199,7 @@ def _table(
     return SumsTable(coefficients[:, :, None], np.array([low]), np.array([high]))
 
 
-def _smoothed(
-    log_sums: tuple[Array, Array], log_q: tuple[float, float], log_mass: float | None
-) -> list[Array]:
-    """Add the smoothing's share to the two column sums."""
-    if log_mass is None:
-        return list(log_sums)
-    xp = array_namespace(log_sums[0])
-    pairs = zip(log_sums, log_q, strict=True)
-    return [log_add(s, xp.zeros_like(s) + (log_mass + q)) for s, q in pairs]
-
-
-def interpolate(function: Callable[[Array], tuple[Array, Array]], x: Array) -> tuple[Array, Array]:
+def interpolate(function: Sums, x: Array) -> tuple[Array, Array]:
     """Values of two smooth functions at many points, from a few evaluations.
 
     Chebyshev interpolation with as many nodes as needed for rounding accuracy; an interval on
@@ -248,9 +230,7 @@ def interpolate(function: Callable[[Array], tuple[Array, Array]], x: Array) -> t
     return xp.take(first, back), xp.take(second, back)
 
 
-def _at_distinct(
-    function: Callable[[Array], tuple[Array, Array]], part: Array
-) -> tuple[Array, Array]:
+def _at_distinct(function: Sums, part: Array) -> tuple[Array, Array]:
     """Evaluate at the points themselves; once if they are all the same."""
     xp = array_namespace(part)
     if part.shape[0] > 1 and bool(part[0] == part[-1]):
@@ -259,9 +239,7 @@ def _at_distinct(
     return function(part)
 
 
-def _column_sums(
-    z: Array, weight: Array | None, alpha: float
-) -> Callable[[Array], tuple[Array, Array]]:
+def _column_sums(z: Array, weight: Array | None, alpha: float) -> Sums:
     """Return the function that gives ``(F_+, F_-)`` at shifts `d`."""
     xp = array_namespace(z)
     ends = (xp.max(z), xp.min(z))
@@ -282,7 +260,7 @@ def _column_sums(
     return log_sums
 
 
-def _chebyshev(function: Callable[[Array], tuple[Array, Array]], part: Array) -> np.ndarray | None:
+def _chebyshev(function: Sums, part: Array) -> np.ndarray | None:
     """Chebyshev coefficients of both functions on the range of `part`; None if not resolved."""
     low, high = float(part[0]), float(part[-1])
     values = np.empty((0, 2))
@@ -341,19 +319,99 @@ def _clenshaw(coefficients: np.ndarray, t: Array) -> tuple[Array, Array]:
     return values[0], values[1]
 
 
-def _softplus(x: Array) -> Array:
-    xp = array_namespace(x)
-    return xp.maximum(x, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x)))
+def adjust_binary(p: np.ndarray, reference: BinaryReference | None) -> np.ndarray:
+    """Alternating normalization of yes-probabilities against yes-probabilities.
+
+    Where the reference says nothing, `p` comes back as it was.
+    """
+    if reference is None or not p.size:
+        return p.copy()
+    with quiet(np):
+        return np.asarray(expit(adjust_logits(logit(p), reference)))
 
 
-def _gap(others: Array, own: Array) -> Array:
-    """``others - own``, infinite where the row itself has probability zero."""
-    xp = array_namespace(own)
-    return xp.where(own > _NEG_INF, others - own, xp.full_like(own, math.inf))
+def adjust_logits(z: np.ndarray, reference: BinaryReference) -> np.ndarray:
+    """As `adjust_binary`, from log-odds to log-odds."""
+    *_, last = iterate_logits(z, reference)
+    return last
 
 
-def _prior_over_sums(log_q: tuple[float, float], log_s: list[Array]) -> Array:
-    """Log-odds that one iteration adds to every row: ``log(q_1 / S_1) - log(q_2 / S_2)``."""
-    xp = array_namespace(log_s[0])
-    step = (log_q[0] - log_q[1]) - (log_s[0] - log_s[1])
-    return xp.where(xp.isfinite(step), step, xp.zeros_like(step))
+class LabelReferences(NamedTuple):
+    """The references of all labels, worked out once for a few doubts about each."""
+
+    n_labels: int
+    stacked: BinaryReference | None  # of labels with short tables, side by side
+    which: list[int]  # these labels
+    others: list[tuple[int, BinaryReference]]  # of which each is a problem of its own
+
+    @classmethod
+    def of(cls, references: Iterable[BinaryReference | None]) -> LabelReferences:
+        """Follow all of them. A label whose reference says nothing is left out."""
+        kept = [None if one is None else one.kept() for one in references]
+        known = [(label, one) for label, one in enumerate(kept) if one is not None]
+        short = [(label, one) for label, one in known if one.has_short_tables()]
+        others = [(label, one) for label, one in known if not one.has_short_tables()]
+        stacked = _stack([one for _, one in short]) if short else None
+        return cls(len(kept), stacked, [label for label, _ in short], others)
+
+    def adjust(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
+        """Return `proba` with its doubts resolved."""
+        p = np.where(doubt, proba, 0.5).astype(np.float64, copy=False).T
+        by_label = p.reshape(self.n_labels, -1)
+        if self.stacked is not None:
+            by_label[self.which] = adjust_binary(by_label[self.which], self.stacked)
+        for label, reference in self.others:
+            by_label[label] = adjust_binary(by_label[label], reference)
+        found = by_label.reshape(p.shape).T
+        return np.where(doubt, found, proba).astype(proba.dtype, copy=False)
+
+
+def _stack(references: Sequence[BinaryReference]) -> BinaryReference:
+    """Make one reference of several that are kept, along an axis in front."""
+    first = references[0]
+    yes, no = np.array([one.log_q for one in references]).T[:, :, None]
+    log_mass = None
+    if first.log_mass is not None:
+        log_mass = np.array([one.log_mass for one in references])[:, None]
+    stages = zip(*(one.stages for one in references), strict=True)
+    return first._replace(
+        log_q=(yes, no), log_mass=log_mass, stages=tuple(map(_stack_stages, stages))
+    )
+
+
+def _stack_stages(stages: Sequence[LogitStage]) -> LogitStage:
+    """Make one stage of those of several problems, along an axis in front."""
+    tables = [stage.table for stage in stages if stage.table is not None]
+    return LogitStage(
+        None,
+        [np.stack([stage.sums[i] for stage in stages]) for i in (0, 1)],
+        np.stack([stage.step for stage in stages]),
+        _stack_tables(tables) if tables else None,
+    )
+
+
+def _stack_tables(tables: Sequence[SumsTable]) -> SumsTable:
+    """Make one table of several; the shorter series end in zeros."""
+    length = max(len(table.coefficients) for table in tables)
+    padded = np.zeros((length, 2, len(tables), 1))
+    for i, table in enumerate(tables):
+        padded[: len(table.coefficients), :, i, :] = table.coefficients
+    low, high = (np.stack([table[i] for table in tables]) for i in (1, 2))
+    return SumsTable(padded, low, high)
+
+
+def label_references(normalizer: Any) -> Iterator[BinaryReference | None]:
+    """Yield the reference of each label, or the one of all; None where it says nothing."""
+    weight = normalizer.reference_weight_
+    with quiet(np):
+        logits = logit(normalizer.reference_.astype(np.float64, copy=False))
+    for j, (start, stop) in enumerate(pairwise(normalizer.offsets_.tolist())):
+        span = slice(start, stop)
+        yield BinaryReference.of(
+            logits[span],
+            None if weight is None else weight[span],
+            float(normalizer.prior_[j]),
+            alpha=normalizer.alpha,
+            depth=normalizer.depth,
+            smoothing=normalizer.smoothing,
+        )

@@ -1,0 +1,352 @@
+"""What kind of labels a problem has: one class per row, or several labels per row.
+
+The question is asked once, at the door, as that for the array namespace is: `resolve_kind` answers
+it, and whoever holds the kind need not ask again. Probabilities may be arrays of any library where
+each row has one class; what is found out about them comes as NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils import assert_all_finite
+
+from altnorm._base.arrays import Array, column_of_max, on_host, softmax, to_numpy
+from altnorm._base.errors import InputError
+from altnorm._base.labels import check_indicator, check_label_proba, check_targets, class_codes
+from altnorm._base.validation import check_choice, check_proba, check_unmasked, sum_tolerance
+from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
+from altnorm.method.reference import Strata, class_prior, label_prior, post_stratify
+
+_REMEDY = (
+    "If these are logits, pass input='logits'; if they were rounded, divide each row by its sum."
+)
+
+
+class KindWords(NamedTuple):
+    """What messages say about a kind."""
+
+    problem: str
+    labels: str  # what labels of this kind are
+    changed: str  # what an adjustment changes, one of them
+    decision: str
+    fixed: str
+    still_wrong: str  # what to add about changed decisions that are wrong before and after
+
+
+@dataclass(frozen=True)
+class SingleLabel:
+    """One class per row: rows sum to 1, labels and decisions are one per row."""
+
+    multilabel: ClassVar[None] = None  # how estimators spell the kind
+    is_multilabel: ClassVar[bool] = False
+    min_columns: ClassVar[int] = 2
+    prior_sums_to_one: ClassVar[bool] = True
+    scores: ClassVar = ("accuracy", "f1_macro", "neg_log_loss", "neg_brier_score")  # natural first
+    nouns: ClassVar = ("row", "class", "classes")  # what is decided, a column, and columns
+    words: ClassVar = KindWords(
+        problem="single-label",
+        labels="one class per row",
+        changed="row",
+        decision="decision",
+        fixed="fixed",
+        still_wrong=", {:,} still wrong",
+    )
+
+    def read(self, values: Array, input: str) -> Array:
+        """Return the probabilities that `values` are or, as logits, stand for."""
+        return self.from_logits(values) if _are_logits(input) else self.check(values)
+
+    def from_logits(self, logits: Array) -> Array:
+        """Softmax."""
+        return softmax(_two_columns(logits))
+
+    def check(self, proba: Array) -> Array:
+        """Return rows that sum to 1, or raise."""
+        return check_proba(_two_columns(proba), remedy=_REMEDY)
+
+    def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Return one class label per row, (n,) of any dtype."""
+        check_unmasked(y, "y")
+        labels = np.asarray(on_host(y))
+        # A column of a data frame, or of a reshaped array, is as good as a vector.
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.ndim != 1:
+            raise InputError(
+                "`y` must hold one class label per row",
+                f"it has shape {labels.shape}",
+                "For a 0/1 matrix of several labels per row, pass multilabel='labelwise' or "
+                "'pairs'.",
+                value=labels.shape,
+                code="one_label_per_row",
+            )
+        if labels.shape[0] != shape[0]:
+            raise InputError(
+                "`proba` and `y` must have the same number of rows",
+                f"they have {shape[0]} and {labels.shape[0]}",
+                "Pass one label for each row.",
+                value=labels.shape[0],
+                code="shape",
+            )
+        assert_all_finite(labels, input_name="y")
+        return check_targets(labels)
+
+    def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Column of each row's label."""
+        return class_codes(labels, classes)
+
+    def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Class of each row: the way back from `encode`."""
+        return classes[decided]
+
+    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
+        """Class of each row after the columns are put into `order`, where they are `classes`."""
+        # The inverse of `order` takes an old column to its new place.
+        return classes[np.argsort(order)[codes]]
+
+    def class_labels(self, labels: np.ndarray | None) -> np.ndarray | None:
+        """Return the labels, from which the classes may be learnt."""
+        return labels
+
+    def named(self, label: Any, classes: np.ndarray) -> list[Any]:
+        """Classes that the label of one row stands for: itself."""
+        return [label]
+
+    def prior_names(self, names: list[str]) -> list[str]:
+        """What the entries of a prior are for, given the names of the columns."""
+        return list(names)
+
+    def unrounded(self, proba: np.ndarray, dtype: str) -> np.ndarray:
+        """Divide rows by their sums, where these are as near to 1 as rounding leaves them."""
+        sums = proba.sum(axis=1, keepdims=True)
+        return proba / np.where(np.abs(sums - 1) <= sum_tolerance(dtype), sums, 1)
+
+    def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
+        """Ambiguity of each row."""
+        return to_numpy(row_ambiguity(proba, k_max=k_max))
+
+    def in_doubt(self, proba: Array, threshold: float, *, k_max: int = 10) -> np.ndarray:
+        """Say which rows have an ambiguity above `threshold`."""
+        return in_doubt(proba, threshold, k_max=k_max)
+
+    def decide(self, proba: Array) -> np.ndarray:
+        """Column of the most probable class of each row."""
+        return column_of_max(proba)
+
+    def count_prior(
+        self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Class prior (m,) that a setting stands for, given class codes (n,)."""
+        return class_prior(labels, n_columns, prior, sample_weight=weight)
+
+    def stratify(
+        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> Strata:
+        """Give every class the share that the prior gives it."""
+        return post_stratify(labels, n_columns, prior, sample_weight=weight)
+
+    def parts(self, n_columns: int) -> list[Any]:
+        """Index the entries that share a prior and a reference: all of them."""
+        return [...]
+
+    def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
+        """How many rows without doubt are predicted to have each class."""
+        return np.bincount(column_of_max(proba)[~doubt], minlength=proba.shape[1])
+
+
+class _SeveralLabels:
+    """Several labels per row: every probability is a yes/no question of its own."""
+
+    is_multilabel: ClassVar[bool] = True
+    min_columns: ClassVar[int] = 1
+    scores: ClassVar = ("f1_micro", "f1_macro", "accuracy", "neg_log_loss")
+    nouns: ClassVar = ("decision", "label", "labels")
+    words: ClassVar = KindWords(
+        problem="multi-label",
+        labels="a 0/1 matrix",
+        changed="label decision",
+        decision="label decision",
+        fixed="decisions fixed",
+        # A yes/no decision that changes was wrong before or is wrong now: none is still wrong.
+        still_wrong="",
+    )
+
+    def read(self, values: Array, input: str) -> Array:
+        """Return the probabilities that `values` are or, as logits, stand for."""
+        return self.from_logits(values) if _are_logits(input) else self.check(values)
+
+    def from_logits(self, logits: Array) -> Array:
+        """Logistic function."""
+        return np.asarray(expit(logits))
+
+    def check(self, proba: Array) -> Array:
+        """Return entries in [0, 1], or raise."""
+        return check_label_proba(proba)
+
+    def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the 0/1 label matrix as booleans (n, m)."""
+        labels = check_indicator(on_host(y), "y")
+        if labels.shape != shape:
+            raise InputError(
+                f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}",
+                f"it has shape {labels.shape}",
+                "Use scikit-learn's MultiLabelBinarizer to make one.",
+                value=labels.shape,
+                code="label_matrix",
+            )
+        return np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
+
+    def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Return the 0/1 matrix, whose columns are the labels already."""
+        return labels
+
+    def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Return the 0/1 matrix, which is how several labels are written."""
+        return decided
+
+    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
+        """Return the columns of the 0/1 matrix in their new order."""
+        return codes[:, list(order)]
+
+    def class_labels(self, labels: np.ndarray | None) -> None:
+        """A 0/1 matrix names no classes."""
+
+    def named(self, label: Any, classes: np.ndarray) -> list[Any]:
+        """Labels that a row has."""
+        present: list[Any] = classes[np.asarray(label, dtype=bool)].tolist()
+        return present
+
+    def unrounded(self, proba: np.ndarray, dtype: str) -> np.ndarray:
+        """Return the entries, which have no sum to tell by."""
+        return proba
+
+    def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
+        """Ambiguity of each entry."""
+        return np.asarray(binary_ambiguity(proba))
+
+    def in_doubt(self, proba: Array, threshold: float, *, k_max: int = 10) -> np.ndarray:
+        """Say which entries have an ambiguity above `threshold`."""
+        return self.ambiguity(proba) > threshold
+
+    def decide(self, proba: Array) -> np.ndarray:
+        """Return the 0/1 matrix of the labels that are more probable than not."""
+        return (check_label_proba(proba) > 0.5).astype(np.int8)
+
+    def stratify(
+        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> Strata:
+        """Count every row alike: labels that come and go together have no shares to keep."""
+        each = np.ones(len(labels)) if weight is None else weight
+        return Strata(each, np.zeros(n_columns))
+
+    def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
+        """How often each label is more probable than not, without doubt."""
+        return ((proba > 0.5) & ~doubt).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class Pairs(_SeveralLabels):
+    """All n * m probabilities are one two-class problem, with one prior (the paper's way)."""
+
+    multilabel: ClassVar[str] = "pairs"
+    prior_sums_to_one: ClassVar[bool] = True
+
+    def prior_names(self, names: list[str]) -> list[str]:
+        """One prior of yes and no for all labels."""
+        return ["yes", "no"]
+
+    def count_prior(
+        self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the probabilities of yes and no."""
+        no = None if labels is None else 1 - labels.reshape(-1).astype(int)  # yes is class 0
+        each = None if weight is None else np.repeat(weight, n_columns)
+        return class_prior(no, 2, prior, sample_weight=each)
+
+    def parts(self, n_columns: int) -> list[Any]:
+        """All entries share a reference."""
+        return [...]
+
+
+@dataclass(frozen=True)
+class Labelwise(_SeveralLabels):
+    """Each label is a two-class problem with its own prior and reference."""
+
+    multilabel: ClassVar[str] = "labelwise"
+    prior_sums_to_one: ClassVar[bool] = False
+
+    def prior_names(self, names: list[str]) -> list[str]:
+        """The probability of yes for each label."""
+        return list(names)
+
+    def count_prior(
+        self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the probability of each label."""
+        return label_prior(labels, n_columns, prior, sample_weight=weight)
+
+    def parts(self, n_columns: int) -> list[Any]:
+        """The entries of a label share a reference."""
+        return [np.s_[:, j] for j in range(n_columns)]
+
+
+LabelKind = SingleLabel | Pairs | Labelwise
+"""Any of the kinds: all answer the same questions."""
+
+_KINDS: dict[str | None, LabelKind] = {
+    None: SingleLabel(),
+    "pairs": Pairs(),
+    "labelwise": Labelwise(),
+}
+
+
+def resolve_kind(multilabel: str | None) -> LabelKind:
+    """Return the kind that the setting `multilabel` of an estimator stands for.
+
+    Parameters
+    ----------
+    multilabel : None, "pairs" or "labelwise"
+        As for :class:`~altnorm.AlternatingNormalizer`.
+
+    Returns
+    -------
+    SingleLabel, Pairs or Labelwise
+        The kind.
+    """
+    check_choice(multilabel, "multilabel", tuple(_KINDS))
+    return _KINDS[multilabel]
+
+
+def kind_of_labels(multilabel: bool) -> LabelKind:
+    """Return the kind where no more is known than whether rows have several labels.
+
+    How several labels share a reference and a prior then does not matter.
+    """
+    return resolve_kind("labelwise" if multilabel else None)
+
+
+def kind_of(estimator: Any) -> LabelKind:
+    """Return the kind of labels that an estimator is for."""
+    return resolve_kind(getattr(estimator, "multilabel", None))
+
+
+def _are_logits(input: str) -> bool:
+    check_choice(input, "input", ("proba", "logits"))
+    return input == "logits"
+
+
+def _two_columns(values: Array) -> Array:
+    if values.shape[1] < 2:
+        raise InputError(
+            "`proba` must have one column per class and at least 2 classes",
+            f"it has {values.shape[1]} feature(s)",
+            "For one probability per row, pass [1 - p, p].",
+            value=values.shape[1],
+            code="shape",
+        )
+    return values
