@@ -10,7 +10,7 @@ import pytest
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
-from altnorm.cli._signals import signals_raise
+from altnorm.cli._run import signals_raise
 
 
 def entries(folder):

@@ -8,7 +8,7 @@ import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, load
 from altnorm.cli._run import run
-from altnorm.cli._sample import RowSample
+from altnorm.cli._stream import RowSample
 from altnorm.io.predictions import Predictions, write_predictions
 from tests.commands import CLASSES, out, refused, table
 

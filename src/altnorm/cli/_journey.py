@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from altnorm import Adjuster, compare
+from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING
 from altnorm.adjuster.comparison import Comparison, default_methods
-from altnorm.cli._fit import fit_named
-from altnorm.cli._screen import errors
+from altnorm.cli._screen import REMEDIES, errors
 from altnorm.decisions import resolve_purpose
+from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions
+from altnorm.method.estimator import unnamed
 from altnorm.method.kinds import kind_of
 from altnorm.report import write_report
 from altnorm.report.evaluation import Evaluation, evaluate
@@ -24,36 +27,44 @@ from altnorm.report.evaluation import Evaluation, evaluate
 OURS = "altnorm"
 """What the tuned model is called among the methods."""
 
-
-@dataclass(frozen=True)
-class Files:
-    """What is written."""
-
-    model: Path
-    report: Path
+# What to say where the labels are of this kind, and the estimator is for the other one.
+_OTHER_KIND = {
+    "multi-label": (
+        "Without --multilabel each row needs one class",
+        "Pass --multilabel labelwise (each label its own problem) or --multilabel pairs (the "
+        "paper's way).",
+    ),
+    "single-label": (
+        "For --multilabel each label needs a 0/1 column",
+        "Pass --label-prefix, or leave --multilabel out.",
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Journey:
-    """What was found on the way.
+    """What was found on the way, and where it was written.
 
     Attributes
     ----------
     tuned : Adjuster
         The model.
-    validation, test : Predictions
-        What it was tuned on, and what it was judged on, if anything.
+    validation : Predictions
+        What it was tuned on.
     result : Evaluation or None
-        Before and after on the labels of `test`.
+        Before and after on the labels of test predictions.
     compared : Comparison or None
-        The model and its peers on `test`.
+        The model and its peers on the same.
+    model, report : Path
+        Files.
     """
 
     tuned: Adjuster
     validation: Predictions
-    test: Predictions | None
     result: Evaluation | None
     compared: Comparison | None
+    model: Path
+    report: Path
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -62,6 +73,8 @@ class Journey:
             **tuned_record(self.tuned),
             "test": None if self.result is None else self.result.to_dict(),
             "comparison": None if self.compared is None else self.compared.to_dicts(),
+            "model": str(self.model),
+            "report": str(self.report),
         }
 
 
@@ -84,8 +97,9 @@ def travel(
     estimator: Adjuster,
     validation: Predictions,
     test: Predictions | None,
-    files: Files,
     *,
+    model: Path,
+    report: Path,
     texts: Sequence[str] | None = None,
     title: str | None = None,
     force: bool = False,
@@ -106,7 +120,7 @@ def travel(
     write_report(
         tuned,
         validation if test is None else test,
-        files.report,
+        report,
         comparison=compared,
         validation=labelled,
         texts=texts,
@@ -114,8 +128,8 @@ def travel(
         seen=test is None,
         force=force,
     )
-    tuned.save(files.model, force=force)
-    return Journey(tuned, validation, test, result, compared)
+    tuned.save(model, force=force)
+    return Journey(tuned, validation, result, compared, model, report)
 
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
@@ -143,3 +157,47 @@ def _methods(tuned: Adjuster, *, multilabel: bool) -> Mapping[str, Any]:
     ours.input = "proba"  # what all methods are given here
     # Doing nothing comes first, and what this is about second.
     return {DO_NOTHING: methods.pop(DO_NOTHING), OURS: FrozenEstimator(ours), **methods}
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A frame of probabilities: `fit` learns from it which class each column stands for.
+
+    Labels alone would not tell: some classes may have no row, and columns come in any order.
+    """
+
+    values: np.ndarray
+    columns: list[Any]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # NumPy before 2.0 knows no `copy=None`.
+        return np.asarray(self.values, dtype) if not copy else np.array(self.values, dtype)
+
+
+def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
+    """Fit on columns with names; return the estimator, which takes arrays in their order."""
+    labels = _check_labels(estimator, predictions) if labelled else None
+    frame = NamedColumns(predictions.proba, predictions.classes.tolist())
+    # Groups are the units of the evidence, of which there is none without labels.
+    has_groups = labelled and predictions.groups is not None
+    more = {"groups": predictions.groups} if has_groups else {}
+    try:
+        return unnamed(estimator.fit(frame, labels, **more))
+    except InputError as error:
+        if error.code != "row_sum":
+            raise
+        # A column that is no class is the likeliest reason.
+        names = listed(names_of(predictions.classes))
+        hint = f"The classes are {names}; name a column that is not a class with --other."
+        remedy = f"{REMEDIES['row_sum']} {hint}"
+        raise error.replace(remedy=remedy, code="class_columns") from error
+
+
+def _check_labels(estimator: Any, predictions: Predictions) -> Any:
+    """Return the labels, if there are any and they are of the estimator's kind."""
+    _ = predictions.codes  # raises where there are none
+    given = predictions.kind.words
+    if given != kind_of(estimator).words:
+        rule, remedy = _OTHER_KIND[given.problem]
+        raise InputError(rule, f"the labels are {given.labels}", remedy, code="option")
+    return predictions.labels

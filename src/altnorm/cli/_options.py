@@ -32,139 +32,30 @@ def _check_jobs(jobs: int) -> int:
     return jobs
 
 
+def flag(name: str, help: str) -> Any:
+    """An option that is given or not."""
+    return typer.Option(name, metavar="", help=help)
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `tune` wrote.")]
-Validation = Annotated[
-    Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
-]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
-Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace an existing output.")]
-Json = Annotated[
-    bool, typer.Option("--json", metavar="", help="Print one line of JSON, no tables.")
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", metavar="", help="Exit status 1 if the verdict says no.")
-]
+Force = Annotated[bool, flag("--force", "Replace an existing output.")]
+Json = Annotated[bool, flag("--json", "Print one line of JSON, no tables.")]
+Strict = Annotated[bool, flag("--strict", "Exit status 1 if the verdict says no.")]
+OpenPage = Annotated[bool, flag("--open", "Open the report in a browser.")]
+Logits = Annotated[bool, flag("--logits", "The file holds logits (never guessed).")]
 Jobs = Annotated[
     int,
     typer.Option(
         "--jobs", "-j", metavar="N", help="Threads; -1 is all cores.", callback=_check_jobs
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option("--seed", metavar="N", min=0, max=2**32 - 1, help="Same seed, same result."),
-]
-Scoring = Annotated[
-    str | None,
-    typer.Option(
-        "--scoring",
-        metavar="SCORE",
-        help="What decisions are for: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss "
-        "or another score that scikit-learn knows.",
-        show_default=False,
-    ),
-]
-Costs = Annotated[
-    Path | None,
-    typer.Option(
-        "--costs",
-        metavar="FILE",
-        help="What decisions are for, as costs: a CSV, TSV or JSON table of true classes and "
-        "decisions; a column `person` is the cost of leaving a row to a person.",
-        show_default=False,
-    ),
-]
-Insist = Annotated[
-    bool,
-    typer.Option("--insist", metavar="", help="Go on where the input is probably wrong."),
-]
-Significance = Annotated[
-    float,
-    typer.Option("--significance", metavar="P", help="Significance level."),
-]
-Label = Annotated[
-    str | None,
-    typer.Option(
-        "--label",
-        metavar="NAME",
-        help="Column of the labels: class names or column indices (.npz: the array `labels`).",
-        show_default=False,
-    ),
-]
-LabelPrefix = Annotated[
-    str | None,
-    typer.Option(
-        "--label-prefix",
-        metavar="TEXT",
-        help="Multi-label: what the names of the 0/1 label columns start with, such as y_.",
-        show_default=False,
-    ),
-]
-Prefix = Annotated[
-    str,
-    typer.Option(
-        "--prefix",
-        metavar="TEXT",
-        help="What the names of the class columns start with, such as p_; the rest is the class.",
-        show_default=False,
-    ),
-]
-Other = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--other",
-        metavar="NAME",
-        help="A floating-point column that is no class; may be given several times.",
-        show_default=False,
-    ),
-]
-Logits = Annotated[
-    bool, typer.Option("--logits", metavar="", help="The file holds logits (never guessed).")
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help=f"Format of the input, where its name does not say it: {', '.join(FORMATS)}. `-` is "
-        "the standard input.",
-        show_default=False,
-    ),
-]
-UsualOptions = Annotated[
-    bool,
-    typer.Option(
-        "--usual-options",
-        metavar="",
-        help="Sample logs: keep only the questions with the usual number of options.",
-    ),
-]
-Text = Annotated[
-    str | None,
-    typer.Option(
-        "--text",
-        metavar="NAME",
-        help="Column of the file judged to show with the changed rows.",
-        show_default=False,
-    ),
-]
+Significance = Annotated[float, typer.Option(metavar="P", help="Significance level.")]
 Group = Annotated[
     str | None,
     typer.Option(
-        "--group",
         metavar="NAME",
         help="Column that says which rows belong together: a patient, a speaker, a document.",
-        show_default=False,
-    ),
-]
-MultiLabel = Annotated[
-    str | None,
-    typer.Option(
-        "--multilabel",
-        metavar="MODE",
-        help="Several labels per row: `pairs`, all of them one two-class problem (the paper), or "
-        "`labelwise`, each its own.",
-        show_default=False,
     ),
 ]
 
@@ -173,11 +64,32 @@ MultiLabel = Annotated[
 class Tuning:
     """What tuning looks for, and how."""
 
-    scoring: Scoring = None
-    costs: Costs = None
-    multilabel: MultiLabel = None
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCORE",
+            help="What decisions are for: accuracy, balanced_accuracy, f1_macro, fbeta=2, "
+            "neg_log_loss or another score that scikit-learn knows.",
+        ),
+    ] = None
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What decisions are for, as costs: a CSV, TSV or JSON table of true classes and "
+            "decisions; a column `person` is the cost of leaving a row to a person.",
+        ),
+    ] = None
+    multilabel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="Several labels per row: `pairs`, all of them one two-class problem (the paper), "
+            "or `labelwise`, each its own.",
+        ),
+    ] = None
     significance: Significance = 0.01
-    insist: Insist = False
+    insist: Annotated[bool, flag("--insist", "Go on where the input is probably wrong.")] = False
     jobs: Jobs = -1
 
     def settings(self, predictions: Predictions) -> dict[str, Any]:
@@ -198,18 +110,56 @@ class Tuning:
 class LabelColumns:
     """Where the labels are."""
 
-    label: Label = None
-    label_prefix: LabelPrefix = None
+    label: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Column of the labels: class names or column indices (.npz: the array `labels`).",
+        ),
+    ] = None
+    label_prefix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Multi-label: what the names of the 0/1 label columns start with, such as y_.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
 class ClassColumns:
     """Which columns of a file are classes, and how to read it."""
 
-    prefix: Prefix = ""
-    other: Other = None
-    format: Format = None
-    usual_options: UsualOptions = False
+    prefix: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="What the names of the class columns start with, such as p_; the rest is the "
+            "class.",
+        ),
+    ] = ""
+    other: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A floating-point column that is no class; may be given several times.",
+        ),
+    ] = None
+    format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="Format of the input, where its name does not say it: "
+            f"{', '.join(FORMATS)}. `-` is the standard input.",
+        ),
+    ] = None
+    usual_options: Annotated[
+        bool,
+        flag(
+            "--usual-options",
+            "Sample logs: keep only the questions with the usual number of options.",
+        ),
+    ] = False
 
     def layout(
         self,

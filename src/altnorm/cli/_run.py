@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
@@ -16,12 +20,11 @@ import typer
 from altnorm._base.errors import InputError
 from altnorm._base.files import recording
 from altnorm.cli._app import app
-from altnorm.cli._remedies import REMEDIES, in_options
-from altnorm.cli._screen import errors
-from altnorm.cli._signals import signals_raise
+from altnorm.cli._screen import REMEDIES, errors, in_options
 
 DONE, SAYS_NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 # Typer's usage errors derive from Click's, which it has made its own in later versions.
 ClickException: type[Any] = next(
@@ -65,6 +68,27 @@ def run(arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else DONE
 
 
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Turn the signals that end a process into SystemExit, unless someone else handles them."""
+    changed = {}
+    # Only the main thread may set handlers, and one that somebody has set is theirs.
+    if threading.current_thread() is threading.main_thread():
+        changed = {s: signal.getsignal(s) for s in _SIGNALS}
+        changed = {s: old for s, old in changed.items() if old is signal.SIG_DFL}
+    try:
+        for number in changed:
+            signal.signal(number, _exit)
+        yield
+    finally:
+        for number, old in changed.items():
+            signal.signal(number, old)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
 def _check_streams() -> None:
     """Raise if there is nowhere to print to; let no character be one that cannot be printed."""
     if sys.stdout is None:
@@ -95,13 +119,13 @@ def _tell(error: Exception, written: Sequence[Path]) -> int:
         return _interrupted(written)
     if isinstance(error, ClickException):
         sentence = " ".join(error.format_message().split()).rstrip(".") + "."
-        errors.print(f"Error: {sentence} See --help.", markup=False, soft_wrap=True)
+        errors.print(f"Error: {sentence} See --help.", soft_wrap=True)
         return BAD_INPUT
     # A full disk behind standard output fails once more when Python exits, unless it is silenced.
     if isinstance(error, OSError) and error.filename is None and _stdout_fails():
         _silence_stdout()
     if isinstance(error, (InputError, OSError, ImportError, MemoryError)) or _is_arrow(error):
-        errors.print(f"Error: {one_sentence(error, written)}", markup=False, soft_wrap=True)
+        errors.print(f"Error: {one_sentence(error, written)}", soft_wrap=True)
         return BAD_INPUT
     # Not one of those that tell a user what to do: the trace is for us.
     traceback.print_exception(error)
@@ -137,7 +161,7 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
 
 
 def _interrupted(written: Sequence[Path]) -> int:
-    errors.print(f"Interrupted; {_left_behind(written)}.", markup=False, soft_wrap=True)
+    errors.print(f"Interrupted; {_left_behind(written)}.", soft_wrap=True)
     return INTERRUPTED
 
 
@@ -158,6 +182,6 @@ def _warning_printer() -> Callable[..., None]:
         if issubclass(category, UserWarning) and kind not in shown:
             shown.add(kind)
             text = " ".join(str(message).split())
-            errors.print(f"Warning: {text}", markup=False, soft_wrap=True)
+            errors.print(f"Warning: {text}", soft_wrap=True)
 
     return show

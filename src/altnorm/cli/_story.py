@@ -10,7 +10,7 @@ from altnorm import Adjuster
 from altnorm._base.words import FAMILY_NAMES
 from altnorm.adjuster.comparison import Comparison
 from altnorm.adjuster.summary import does
-from altnorm.cli._journey import Files, Journey
+from altnorm.cli._journey import Journey
 from altnorm.cli._screen import gain_style, out, score_table, show_cautions, show_verdict
 from altnorm.decisions import Decision
 from altnorm.evidence.sentences import change_words, outcome, rise_words, score_figures
@@ -136,8 +136,8 @@ def comparison_table(result: Comparison) -> Table:
     return table
 
 
-def show_files(journey: Journey, files: Files) -> None:
+def show_files(journey: Journey) -> None:
     """Print where everything is."""
     head("Where is it?")
-    out.print(f"Model:  {files.model.absolute()} ({does(journey.tuned)})", soft_wrap=True)
-    out.print(f"Report: {files.report.absolute()}", soft_wrap=True)
+    out.print(f"Model:  {journey.model.absolute()} ({does(journey.tuned)})", soft_wrap=True)
+    out.print(f"Report: {journey.report.absolute()}", soft_wrap=True)

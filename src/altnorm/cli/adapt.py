@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from altnorm._base.errors import InputError
@@ -14,10 +15,13 @@ from altnorm._base.files import check_output
 from altnorm.adjuster import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
-from altnorm.cli._sample import sample_file
 from altnorm.cli._screen import out, print_json
-from altnorm.io.columns import names_of
+from altnorm.cli._stream import RowSample, open_classes
+from altnorm.io.columns import Layout, column_matrix, names_of
+from altnorm.io.formats import find_source
+from altnorm.io.predictions import read_predictions
 from altnorm.method.estimator import unnamed
+from altnorm.report.evaluation import check_kind
 
 EXAMPLE = "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors"
 
@@ -38,13 +42,7 @@ def adapt(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Model to write; needs --assume.",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", metavar="FILE", help="Model to write; needs --assume."),
     ] = None,
     *,
     columns: options.ClassColumns,
@@ -53,12 +51,10 @@ def adapt(
         typer.Option(
             metavar="WHAT",
             help="'label-shift': you know that only the class balance has changed.",
-            show_default=False,
         ),
     ] = None,
     insist: Annotated[
-        bool,
-        typer.Option("--insist", metavar="", help="Adapt even if the predictions contradict it."),
+        bool, options.flag("--insist", "Adapt even if the predictions contradict it.")
     ] = False,
     force: options.Force = False,
     strict: options.Strict = False,
@@ -73,9 +69,14 @@ def adapt(
     if output is not None:
         check_output(output, force=force)
     normalizer = load(model)
-    _check_adaptable(normalizer)
-    layout = columns.layout(logits=normalizer.input == "logits")
-    rows = sample_file(normalizer, new, layout)
+    if not hasattr(normalizer, "adapt"):
+        raise InputError(
+            "Only a model that was tuned on labels can be adapted",
+            f"this is {type(normalizer).__name__}",
+            "Tune one with `altnorm tune`.",
+            code="option",
+        )
+    rows = _read_rows(normalizer, new, columns.layout(logits=normalizer.input == "logits"))
     word = None if assume is None else "label_shift"
     adapted = unnamed(normalizer).adapt(rows, assume=word, insist=insist)
     if hasattr(normalizer, "feature_names_in_"):
@@ -85,12 +86,49 @@ def adapt(
     if json:
         print_json({"model": output and str(output), "shift": asdict(adapted.shift_)})
     else:
-        show_shift(adapted.shift_, names_of(adapted.classes_))
+        _show(adapted.shift_, names_of(adapted.classes_))
         _say_next(adapted.shift_, model, new, output)
     return int(strict and adapted.shift_.contradicted)
 
 
-def show_shift(shift: Shift, names: list[str]) -> None:
+def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:
+    """Raise where an option does nothing without --assume, or --assume without an output."""
+    if assume is None and (output is not None or insist):
+        given = "--output" if output is not None else "--insist"
+        raise InputError(
+            f"{given} needs --assume label-shift",
+            "it is not given",
+            "Add it if you know that only the class balance has changed.",
+            code="option",
+        )
+    if assume is not None and output is None:
+        raise InputError(
+            "--assume needs a model to write", "--output is not given", "Add -o.", code="option"
+        )
+
+
+def _read_rows(normalizer: Any, source: Path, layout: Layout) -> np.ndarray:
+    """Predictions from a file, of a long one rows at equal steps."""
+    sample = RowSample()
+    if find_source(source, layout.format).is_table:
+        with open_classes(source, layout, normalizer) as (table, columns):
+            for batch in table.batches:
+                sample.add(column_matrix(batch, columns))
+    else:
+        predictions = read_predictions(source, layout, classes=normalizer.classes_)
+        check_kind(predictions, normalizer)
+        sample.add(predictions.proba)
+    if sample.rows is None:
+        raise InputError(
+            "Adapting needs predictions",
+            f"'{source}' has no rows",
+            "Name a file with some hundred rows.",
+            code="too_few_rows",
+        )
+    return sample.rows
+
+
+def _show(shift: Shift, names: list[str]) -> None:
     """Print the sentences of a shift, and the classes whose share changes most."""
     out.print(str(shift), soft_wrap=True)
     order = sorted(range(len(names)), key=lambda j: -abs(shift.after[j] - shift.before[j]))
@@ -111,30 +149,4 @@ def _say_next(shift: Shift, model: Path, new: Path, output: Path | None) -> None
             f"If you know that only the balance has changed: altnorm adapt {model} {new} "
             "--assume label-shift -o MODEL2",
             soft_wrap=True,
-        )
-
-
-def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:
-    """Raise where an option does nothing without --assume, or --assume without an output."""
-    if assume is None and (output is not None or insist):
-        given = "--output" if output is not None else "--insist"
-        raise InputError(
-            f"{given} needs --assume label-shift",
-            "it is not given",
-            "Add it if you know that only the class balance has changed.",
-            code="option",
-        )
-    if assume is not None and output is None:
-        raise InputError(
-            "--assume needs a model to write", "--output is not given", "Add -o.", code="option"
-        )
-
-
-def _check_adaptable(normalizer: Any) -> None:
-    if not hasattr(normalizer, "adapt"):
-        raise InputError(
-            "Only a model that was tuned on labels can be adapted",
-            f"this is {type(normalizer).__name__}",
-            "Tune one with `altnorm tune`.",
-            code="option",
         )

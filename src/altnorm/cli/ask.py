@@ -37,26 +37,24 @@ def ask(
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against",
             metavar="MODEL0",
             help="Compare with this model, not with the predictions as they came.",
-            show_default=False,
         ),
     ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(
-            "--text",
             metavar="NAME",
             help="Column of POOL to show, such as `review` or `doc.question`; may be given "
             "several times. By default all but the right answers.",
-            show_default=False,
         ),
     ] = None,
     *,
     labels: options.LabelColumns,
     columns: options.ClassColumns,
-    seed: options.Seed = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Same seed, same result.")
+    ] = 0,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -128,6 +126,5 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
     out.print(
         f"Fill in the column `label` from the top ({answers}), then: altnorm judge {model} "
         f"{output}",
-        markup=False,
         soft_wrap=True,
     )

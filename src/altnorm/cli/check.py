@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 
 from altnorm import Adjuster, load
@@ -13,17 +15,26 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
-from altnorm.cli._existing import Existing
-from altnorm.cli._journey import Files, Journey, travel
-from altnorm.cli._screen import out, print_json
+from altnorm.cli._journey import Journey, travel
+from altnorm.cli._screen import (
+    changed_table,
+    out,
+    print_json,
+    score_table,
+    show_cautions,
+    show_verdict,
+)
 from altnorm.cli._story import show_files, show_journey
 from altnorm.evidence.sentences import outcome
 from altnorm.io.columns import Layout
-from altnorm.io.predictions import read_predictions, read_texts
-from altnorm.report import check_page
+from altnorm.io.predictions import Predictions, read_predictions, read_texts
+from altnorm.report import check_page, write_report
+from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
 EXAMPLE = "altnorm check val.parquet test.parquet --label intent"
 MODEL = Path("altnorm-model.safetensors")
+N_SHOWN = 5
+"""Fixed and broken rows that are shown, each."""
 
 
 @options.grouped
@@ -41,38 +52,36 @@ def check(
             metavar="[TEST]",
             help="Predictions on test data, with labels; without them the evidence is that of "
             "cross-fitting.",
-            show_default=False,
         ),
     ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
-            "--model",
             metavar="MODEL",
             help="Fit nothing: judge this model on new predictions or, without labels, say "
             "whether they look like those it was tuned on.",
-            show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Model to write.")
     ] = MODEL,
-    report: Annotated[
-        Path, typer.Option("--report", metavar="FILE", help="Report to write.")
-    ] = Path("altnorm-report.html"),
-    open_page: Annotated[
-        bool, typer.Option("--open", metavar="", help="Open the report in a browser.")
-    ] = False,
+    report: Annotated[Path, typer.Option(metavar="FILE", help="Report to write.")] = Path(
+        "altnorm-report.html"
+    ),
+    open_page: options.OpenPage = False,
     *,
     tuning: options.Tuning,
     labels: options.LabelColumns,
     group: options.Group = None,
     columns: options.ClassColumns,
     logits: options.Logits = False,
-    text: options.Text = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", metavar="", help="Say what the numbers mean.")
-    ] = False,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Column of the file judged to show with the changed rows."
+        ),
+    ] = None,
+    explain: Annotated[bool, options.flag("--explain", "Say what the numbers mean.")] = False,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -87,10 +96,10 @@ def check(
     check_output(report, force=force)
     asked = _Asked(tuning, labels, columns, group, text, logits, explain, force, json)
     if model is None:
-        helps = asked.fit(validation, test, Files(output, report))
+        helps = asked.fit(validation, test, output, report)
     else:
-        given = {"TEST": test is not None, "--output": output != MODEL}
-        helps = asked.judge(load(model), validation, report, given)
+        asked.check_nothing_fitted({"TEST": test is not None, "--output": output != MODEL})
+        helps = asked.judge(load(model), validation, report)
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not helps)
@@ -109,67 +118,105 @@ class _Asked(NamedTuple):
     force: bool
     json: bool
 
-    def fit(self, validation: Path, test: Path | None, files: Files) -> bool:
+    def fit(self, validation: Path, test: Path | None, model: Path, report: Path) -> bool:
         """Go the whole way; return whether the verdict is yes, and no test rows contradict it."""
-        check_output(files.model, force=self.force)
+        check_output(model, force=self.force)
         layout = self.columns.layout(self.labels, logits=self.logits, group=self.group, gaps=True)
         val = read_predictions(validation, layout)
         tested = None
         if test is not None:
-            is_logits = val.input == "logits"
-            layout = self.columns.layout(self.labels, logits=is_logits, group=self.group)
+            layout = replace(layout, logits=val.input == "logits", gaps=False)
             tested = read_predictions(test, layout, classes=val.classes)
         journey = travel(
             Adjuster(**self.tuning.settings(val)),
             val,
             tested,
-            files,
-            texts=self._texts(validation if test is None else test, layout),
+            model=model,
+            report=report,
+            texts=self._texts(test or validation, layout),
             force=self.force,
         )
         if self.json:
-            record = {"model": str(files.model), "report": str(files.report)}
-            print_json({**journey.to_dict(), **record})
+            print_json(journey.to_dict())
         else:
-            self._show(journey, files)
+            _show(journey, explain=self.explain)
         worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
         return journey.tuned.verdict_.adopted and not worse
 
-    def judge(self, fitted: Any, new: Path, report: Path, given: dict[str, bool]) -> bool:
+    def check_nothing_fitted(self, given: dict[str, bool]) -> None:
+        """Raise if there is something that only a fit could use."""
+        given = {
+            **given,
+            "--logits": self.logits,
+            "--costs": self.tuning.costs is not None,
+            "--insist": self.tuning.insist,
+            "--multilabel": self.tuning.multilabel is not None,
+            "--explain": self.explain,
+        }
+        useless = [name for name, is_given in given.items() if is_given]
+        if useless:
+            raise InputError(
+                "With --model nothing is fitted: it takes one file of new predictions",
+                f"{useless[0]} is given, too",
+                f"Leave out {useless[0]}, or --model.",
+                value=useless[0],
+                code="option",
+            )
+
+    def judge(self, fitted: Any, new: Path, report: Path) -> bool:
         """Judge an existing model; return whether it helps or, without labels, still suits."""
-        _check_nothing_fitted(
-            given
-            | {"--logits": self.logits}
-            | {"--costs": self.tuning.costs is not None, "--insist": self.tuning.insist}
-            | {"--multilabel": self.tuning.multilabel is not None, "--explain": self.explain}
-        )
         is_logits = fitted.input == "logits"
         layout = self.columns.layout(self.labels, logits=is_logits, group=self.group)
         predictions = read_predictions(new, layout, classes=fitted.classes_)
-        existing = Existing(fitted, predictions, self.tuning.scoring)
         if predictions.labels is None:
-            return existing.watch(json=self.json)
-        texts = self._texts(new, layout)
-        return existing.judge(report, texts, force=self.force, json=self.json)
+            return _watch(fitted, predictions, json=self.json)
+        scoring, texts = self.tuning.scoring, self._texts(new, layout)
+        result = evaluate(fitted, predictions, scoring=scoring)
+        write_report(fitted, predictions, report, texts=texts, scoring=scoring, force=self.force)
+        if self.json:
+            print_json({**result.to_dict(), "report": str(report)})
+        else:
+            _show_judged(fitted, predictions, result)
+            out.print(f"Report: {report.absolute()}", soft_wrap=True)
+        return result.verdict.adopted
 
     def _texts(self, path: Path, layout: Layout) -> list[str] | None:
         return None if self.text is None else read_texts(path, self.text, layout)
 
-    def _show(self, journey: Journey, files: Files) -> None:
-        show_journey(journey, explain=self.explain)
-        show_files(journey, files)
-        if does(journey.tuned) != "changes nothing":
-            out.print(f"Next:   altnorm apply {files.model} NEW -o OUT", soft_wrap=True)
+
+def _show(journey: Journey, *, explain: bool) -> None:
+    show_journey(journey, explain=explain)
+    show_files(journey)
+    if does(journey.tuned) != "changes nothing":
+        out.print(f"Next:   altnorm apply {journey.model} NEW -o OUT", soft_wrap=True)
 
 
-def _check_nothing_fitted(given: dict[str, bool]) -> None:
-    """Raise if there is something that only a fit could use."""
-    useless = [name for name, is_given in given.items() if is_given]
-    if useless:
-        raise InputError(
-            "With --model nothing is fitted: it takes one file of new predictions",
-            f"{useless[0]} is given, too",
-            f"Leave out {useless[0]}, or --model.",
-            value=useless[0],
-            code="option",
-        )
+def _watch(fitted: Any, predictions: Predictions, *, json: bool) -> bool:
+    """Say whether unlabelled rows look like those that the model was tuned on."""
+    check_kind(predictions, fitted)
+    drift = fitted.drift(predictions.proba)
+    if json:
+        print_json({"drift": asdict(drift)})
+    else:
+        out.print(str(drift))
+        out.print("There are no labels: whether the model helps here, `altnorm ask` can tell.")
+    return drift.advice != "stop"
+
+
+def _show_judged(fitted: Any, predictions: Predictions, result: Evaluation) -> None:
+    show_verdict(result.verdict)
+    out.print(score_table([result.verdict, *result.scores]))
+    for rows, what in ((result.fixed, "fixed"), (result.broken, "broken")):
+        changed = result.changed(rows)[:N_SHOWN]
+        if changed:
+            lines = [(f"{one.row:,}", _truth(predictions, one.row), one) for one in changed]
+            shown = f", the first {len(changed)}" if len(changed) < rows.size else ""
+            out.print(changed_table(lines, f"{rows.size:,} rows {what}{shown}"))
+    tuned = getattr(fitted, "verdict_", None)
+    show_cautions(() if tuned is None else tuned.cautions, " from tuning")
+
+
+def _truth(predictions: Predictions, row: int) -> str:
+    """The label of a row, or its labels."""
+    label = np.asarray(predictions.labels)[row]
+    return ", ".join(map(str, predictions.kind.named(label, predictions.classes)))

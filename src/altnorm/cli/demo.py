@@ -12,7 +12,7 @@ from rich.text import Text
 
 from altnorm import Adjuster
 from altnorm.cli import _options as options
-from altnorm.cli._journey import Files, travel
+from altnorm.cli._journey import travel
 from altnorm.cli._screen import out, print_json
 from altnorm.cli._story import head, show_files, show_journey
 from altnorm.io.datasets import Demo, load_demo
@@ -30,27 +30,25 @@ def demo(
             "--output", "-o", metavar="FILE", help="Report to write; the model goes beside it."
         ),
     ] = Path("altnorm-demo.html"),
-    open_page: Annotated[
-        bool, typer.Option("--open", metavar="", help="Open the report in a browser.")
-    ] = False,
+    open_page: options.OpenPage = False,
     jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
     """What `check` does, on 7,500 real queries to an assistant. Needs no network."""
     check_page(output)
     data = load_demo()
-    files = Files(output.with_suffix(".safetensors"), output)
     journey = travel(
         Adjuster(n_jobs=jobs),
         data.validation,
         data.test,
-        files,
+        model=output.with_suffix(".safetensors"),
+        report=output,
         texts=data.queries,
         title="altnorm demo: intents of queries to an assistant",
         force=True,
     )
     if json:
-        print_json({**journey.to_dict(), "model": str(files.model), "report": str(files.report)})
+        print_json(journey.to_dict())
     else:
         head("The classifier")
         classes = data.validation.proba.shape[1]
@@ -61,7 +59,7 @@ def demo(
         show_journey(journey, explain=True)
         if journey.result is not None:
             _show_rows(data, journey.result)
-        show_files(journey, files)
+        show_files(journey)
         out.print("Next:   altnorm check val.parquet test.parquet --label NAME")
     if open_page:
         webbrowser.open(output.absolute().as_uri())

@@ -22,18 +22,13 @@ def export(
     ] = "float32",
     append_to: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="ONNX classifier to append the adjustment to.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="ONNX classifier to append the adjustment to."),
     ] = None,
     label_output: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Also write the decided class by its name, as an output of this name.",
-            show_default=False,
         ),
     ] = None,
     force: options.Force = False,

@@ -43,7 +43,7 @@ def judge(
         line = Text(str(judgement))
         line.stylize(_STYLES[judgement.decision], 0, len(judgement.decision))
         out.print(line)
-        out.print(step, markup=False, soft_wrap=True)
+        out.print(step, soft_wrap=True)
     return int(strict and not judgement.adopted)
 
 

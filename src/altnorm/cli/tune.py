@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from altnorm import Adjuster
+from altnorm import Adjuster, AlternatingNormalizer
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.cli import _options as options
-from altnorm.cli._fit import fit_named
-from altnorm.cli._journey import tuned_record
+from altnorm.cli._journey import fit_named, tuned_record
 from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._story import applied_words
-from altnorm.cli._unlabelled import fit_unlabelled, resolve_prior, save_unlabelled
+from altnorm.io.balance_file import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
+from altnorm.method.kinds import resolve_kind
+from altnorm.method.reference import PRIORS
 
 EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
 FAMILIES = "alternating,bias,matrix"
@@ -25,7 +27,9 @@ FAMILIES = "alternating,bias,matrix"
 
 @options.grouped
 def tune(
-    validation: options.Validation,
+    validation: Annotated[
+        Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
+    ],
     output: options.Output,
     *,
     tuning: options.Tuning,
@@ -43,10 +47,9 @@ def tune(
     ] = "shrunk",
     no_labels: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--no-labels",
-            metavar="",
-            help="Use no labels: nothing is chosen or judged. `altnorm ask` says which to get.",
+            "Use no labels: nothing is chosen or judged. `altnorm ask` says which to get.",
         ),
     ] = False,
     families: Annotated[
@@ -72,10 +75,10 @@ def tune(
     check_output(output, force=force)
     layout = columns.layout(labels, logits=logits, group=group, gaps=True)
     predictions = read_predictions(validation, layout)
-    known = resolve_prior(prior, predictions, tuning.multilabel)
+    known = _resolve_prior(prior, predictions, tuning.multilabel)
     if no_labels:
-        fitted = fit_unlabelled(predictions, known, tuning.multilabel)
-        save_unlabelled(fitted, output, force=force, json=json)
+        _fit_unlabelled(predictions, known, tuning.multilabel).save(output, force=force)
+        _tell_unlabelled(output, json=json)
         return 0
     chosen = tuple(name.strip() for name in families.split(","))
     settings = {**tuning.settings(predictions), "prior": known, "calibrate": calibrate, "cv": cv}
@@ -100,3 +103,36 @@ def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
     show_verdict(tuned.verdict_)
     out.print(applied_words(tuned))
     out.print(f"Model: {output}", soft_wrap=True)
+
+
+def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:
+    """The prior that --prior names: a kind of prior, or a file with one number per class."""
+    if prior in PRIORS:
+        return prior
+    if not Path(prior).is_file():
+        raise InputError(
+            f"--prior must be one of {', '.join(PRIORS)}, or a CSV file with a number per class",
+            f"it is '{prior}'",
+            value=prior,
+            code="parameter",
+        )
+    names = resolve_kind(multilabel).prior_names(names_of(predictions.classes))
+    return read_balance(prior, names)
+
+
+def _fit_unlabelled(
+    predictions: Predictions, prior: Any, multilabel: str | None
+) -> AlternatingNormalizer:
+    """Fit alternating normalization at its default setting."""
+    # Without labels there is nothing to count, nor anything to shrink.
+    known = "uniform" if isinstance(prior, str) else prior
+    normalizer = AlternatingNormalizer(prior=known, multilabel=multilabel, input=predictions.input)
+    return fit_named(normalizer, predictions, labelled=False)
+
+
+def _tell_unlabelled(output: Path, *, json: bool) -> None:
+    if json:
+        print_json({"model": str(output), "verdict": None})
+        return
+    out.print(f"Model: {output} (no labels used: whether it helps is open)", soft_wrap=True)
+    out.print(f"Next: altnorm ask {output} POOL -o ask.csv", soft_wrap=True)

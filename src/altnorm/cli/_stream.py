@@ -1,15 +1,79 @@
-"""How much a model changes: rows, and decisions."""
+"""Tables that are read batch by batch: what is open, what is kept and what is counted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.words import plural
 from altnorm.decisions.purpose import HALF
 from altnorm.families import Identity
+from altnorm.io.columns import (
+    Layout,
+    check_no_spare,
+    class_columns,
+    names_of,
+    spare_columns,
+    with_spare_hint,
+)
+from altnorm.io.tables import TableSource, open_table
 from altnorm.method.kinds import kind_of
+
+MOST_NUMBERS = 2**22
+"""Most numbers that are kept of a stream."""
+
+
+@contextmanager
+def open_classes(
+    source: Path, layout: Layout, normalizer: Any
+) -> Iterator[tuple[TableSource, list[str]]]:
+    """Open a table whose class columns, which come with it, are those that a model expects."""
+    columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
+    with open_table(source, numbers=columns, **layout.reading) as table:
+        class_columns(table.schema, layout, normalizer.classes_)
+        # Neither logits nor labels have a sum that would give away a class too many.
+        if layout.logits or kind_of(normalizer).is_multilabel:
+            check_no_spare(table.schema, layout, columns)
+        try:
+            yield table, columns
+        except InputError as error:
+            spare = spare_columns(table.schema, layout, columns)
+            raise with_spare_hint(error, spare) from error
+
+
+class RowSample:
+    """Keeps every row, then every second, every fourth, ... as more come.
+
+    Parameters
+    ----------
+    most : int, default=MOST_NUMBERS
+        Most numbers to keep.
+    """
+
+    def __init__(self, most: int = MOST_NUMBERS) -> None:
+        self.most = most
+        self.step = 1
+        self.n_seen = 0
+        self._kept: list[np.ndarray] = []
+
+    def add(self, values: np.ndarray) -> None:
+        """Take in the next rows."""
+        first = -self.n_seen % self.step
+        self._kept.append(np.array(values[first :: self.step]))
+        self.n_seen += len(values)
+        while sum(part.size for part in self._kept) > self.most:
+            self._kept = [np.concatenate(self._kept)[::2]]
+            self.step *= 2
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """The rows kept; None if there were none."""
+        return np.concatenate(self._kept) if self.n_seen else None
 
 
 class ChangeCount:
