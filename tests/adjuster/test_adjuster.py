@@ -446,6 +446,45 @@ def test_the_order_of_classes_does_not_matter(family, scoring):
     assert same.mean() > 0.99
 
 
+LAST_BITS = 1e-13
+
+
+@pytest.mark.parametrize("family", ["matrix", "alternating"])
+def test_other_rows_decide_only_between_classes_that_are_equally_probable(family):
+    """Rows whose two largest are equal, and a model that treats all classes alike."""
+    rng = np.random.default_rng(0)
+    rows = rng.dirichlet(np.ones(4), 200)
+    order = rows.argsort(axis=1)
+    first, second = order[:, 3], order[:, 2]
+    rows[np.arange(200), second] = rows[np.arange(200), first]
+    rows /= rows.sum(axis=1, keepdims=True)
+    if family == "matrix":
+        model = MatrixScaling(strength=1.0).fit(rows, rng.integers(4, size=200))
+        model.matrix_, model.bias_ = 1.7 * np.eye(4) + 0.1, np.zeros(4)
+    else:
+        alike = 0.8 * np.eye(4).repeat(20, axis=0) + 0.05
+        model = AlternatingNormalizer(2.0, 3, 0.01, reference="all").fit(alike)
+    together = model.predict(rows)
+    alone = np.concatenate([model.predict(row[None]) for row in rows])
+    for decided in (together, alone):
+        assert ((decided == first) | (decided == second)).all()
+    whole = model.transform(rows)
+    cut = np.concatenate([model.transform(part) for part in np.array_split(rows, 70)])
+    np.testing.assert_allclose(cut, whole, atol=LAST_BITS, rtol=0)
+
+
+@pytest.mark.parametrize("m", [2, 3, 12])
+def test_other_rows_never_decide_which_rows_are_in_doubt(m):
+    """Also where the ambiguity of a row is the threshold itself."""
+    rng = np.random.default_rng(m)
+    rows, reference = rng.dirichlet(np.ones(m), 40), rng.dirichlet(np.full(m, 0.1), 200)
+    for i, threshold in enumerate(altnorm.ambiguity(rows)):
+        model = AlternatingNormalizer(threshold=float(threshold), reference="all").fit(reference)
+        together = model.transform(rows)[i]
+        for part in (rows[i : i + 1], rows[i : i + 3]):
+            np.testing.assert_allclose(model.transform(part)[0], together, atol=LAST_BITS, rtol=0)
+
+
 def test_threads_change_nothing():
     proba, y = planted(250)
     one, two = (Adjuster(n_jobs=n).fit(proba, y) for n in (1, 2))

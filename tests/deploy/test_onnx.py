@@ -50,6 +50,7 @@ from tests.programs import (
 
 FLOAT32_TOLERANCE = 1e-6  # the contract says 1e-5
 FLOAT64_TOLERANCE = 1e-13  # times alpha^depth, by which rounding errors grow
+LAST_BITS = 1e-14  # that documentation says the ambiguity of a row may be off by
 TOLERANCES = {"float32": FLOAT32_TOLERANCE, "float64": 1e-12}
 
 
@@ -78,6 +79,17 @@ def test_many_classes_and_large_exponents(path, m, alpha, depth):
     sure = altnorm.ambiguity(x.astype(np.float64)) <= 0.5
     assert 0 < sure.sum() < len(x)
     assert (got[sure] == x[sure]).all()
+
+
+@pytest.mark.parametrize("m", [2, 5])
+def test_rows_are_in_doubt_as_for_transform_but_for_the_last_bits(path, m):
+    rng = np.random.default_rng(m)
+    rows, reference = rng.dirichlet(np.ones(m), 60), rng.dirichlet(np.full(m, 0.1), 200)
+    for value in altnorm.ambiguity(rows)[:8]:
+        for threshold in (value - LAST_BITS, value + LAST_BITS):
+            normalizer = AlternatingNormalizer(threshold=threshold, reference="all").fit(reference)
+            got = run(export(normalizer, path, dtype="float64", force=True), rows)[0]
+            np.testing.assert_allclose(got, normalizer.transform(rows), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("smoothing", [False, True])

@@ -65,7 +65,8 @@ def alternating_normalization(
               \qquad b_j \leftarrow \frac{q_j b_j^\alpha / S_j}{\sum_l q_l b_l^\alpha / S_l},
 
     and the rows of :math:`A` likewise. Rows never see each other: the result for a row does not
-    depend on which other rows are in the batch. A zero probability stays zero.
+    depend on which other rows are in the batch, but for the last bits. A zero probability stays
+    zero.
 
     Parameters
     ----------
