@@ -1,15 +1,23 @@
-"""A method that studies compare with and that nobody would deploy."""
+"""What several studies need: a menu of settings, and a method that nobody would deploy."""
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from altnorm.peers import LabelThresholds
 
-__all__ = ["GlobalThreshold"]
+__all__ = ["SMALL_MENU", "GlobalThreshold"]
+
+SMALL_MENU: dict[str, Any] = {
+    "alphas": (0.5, 1.0, 2.0),
+    "thresholds": (0.25,),
+    "references": ("all",),
+    "smoothings": (0.0, 0.1),
+}
+"""Options of `AlternatingNormalizerCV`: few settings, the ones that compete in `Adjuster`."""
 
 
 class GlobalThreshold(BaseEstimator):

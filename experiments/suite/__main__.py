@@ -13,13 +13,18 @@ from joblib import Parallel, delayed
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.suite.files import read_classifier, suite_paths
 from experiments.suite.measure import UNTOUCHED, Task, measure
-from experiments.suite.methods import FEW_METHODS, make_methods
+from experiments.suite.methods import ADJUSTER, FEW_LABELS_METHODS, FEW_METHODS, make_methods
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 FEW, DRAWS = (100, 300, 1000), 3
-TABLES = ("suite", "labels", "few")
+ORDERS = 5  # of the rows, beside that of the file
+TABLES = ("suite", "labels", "few", "few_labels", "orders")
+ORDER_FIELDS = (
+    *("classifier", "classes", "labels", "order", "adopted", "reason", "family", "decision"),
+    *("promised", "gain", "ci_low", "ci_high", "seconds"),
+)
 ONLY = {"metavar": "PATTERN", "default": "*", "help": "only these classifiers, such as 'cifar10_*'"}
-SKIP_FEW = {"action": "store_true", "help": "all labels only"}
+SKIP_FEW = {"action": "store_true", "help": "all labels in the order of the file only"}
 
 
 def make_tasks(paths: Sequence[Path], seed: int, *, few: bool) -> dict[str, list[Task]]:
@@ -29,14 +34,18 @@ def make_tasks(paths: Sequence[Path], seed: int, *, few: bool) -> dict[str, list
         data = read_classifier(path, seed=seed)
         table = "labels" if data.multilabel else "suite"
         tasks[table] += [Task(path, name) for name in (UNTOUCHED, *make_methods(data))]
-        if few and not data.multilabel:
-            tasks["few"] += [
+        if few:
+            table, names = (
+                ("few_labels", FEW_LABELS_METHODS) if data.multilabel else ("few", FEW_METHODS)
+            )
+            tasks[table] += [
                 Task(path, name, n, draw)
                 for n in FEW
                 if n < len(data.val_y)
                 for draw in range(DRAWS)
-                for name in FEW_METHODS
+                for name in names
             ]
+            tasks["orders"] += [Task(path, ADJUSTER, order=k) for k in range(1, ORDERS + 1)]
     return tasks
 
 
@@ -47,7 +56,7 @@ def measure_all(arguments: Namespace) -> None:
     tasks = make_tasks(paths, arguments.seed, few=not arguments.skip_few)
     order = [(table, task) for table, some in tasks.items() for task in some]
     # The longest first, so that no process is left with one at the end.
-    order.sort(key=lambda one: (one[0] == "few", -one[1].path.stat().st_size))
+    order.sort(key=lambda one: (one[0].startswith("few"), -one[1].path.stat().st_size))
     work = (delayed(measure)(task, arguments.seed) for _, task in order)
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator", batch_size=1)
     found: dict[Task, list[dict[str, Any]]] = {}
@@ -57,6 +66,8 @@ def measure_all(arguments: Namespace) -> None:
     for table, some in tasks.items():
         if some:
             records = [record for task in some for record in found[task]]
+            if table == "orders":  # of both kinds of classifiers, which have other scores
+                records = [{name: record[name] for name in ORDER_FIELDS} for record in records]
             write_records(arguments.output / f"{table}.csv", records)
 
 

@@ -28,14 +28,17 @@ class Task(NamedTuple):
     method: str
     n_labels: int = 0  # 0 is all
     draw: int = 0
+    order: int = 0  # 0 is that of the file; others are drawn
 
     def read(self, seed: int) -> Classifier:
-        """The classifier, with as many validation rows as are wanted, in their order."""
+        """The classifier, with as many validation rows as are wanted, in the order wanted."""
         data = read_classifier(self.path, seed=seed)
-        if not self.n_labels:
-            return data
-        rng = np.random.default_rng([seed, self.n_labels, self.draw])
-        some = np.sort(rng.choice(len(data.val_y), self.n_labels, replace=False))
+        some = np.arange(len(data.val_y))
+        if self.n_labels:
+            rng = np.random.default_rng([seed, self.n_labels, self.draw])
+            some = np.sort(rng.choice(some, self.n_labels, replace=False))
+        if self.order:
+            some = np.random.default_rng([seed, self.order]).permutation(some)
         return data._replace(val_proba=data.val_proba[some], val_y=data.val_y[some])
 
 
@@ -47,6 +50,7 @@ def measure(task: Task, seed: int) -> list[dict[str, Any]]:
         "classes": data.val_proba.shape[1],
         "labels": len(data.val_y),
         "draw": task.draw,
+        "order": task.order,
     }
     before = _decide(data, data.test_proba)
     if task.method == UNTOUCHED:
@@ -62,7 +66,7 @@ def measure(task: Task, seed: int) -> list[dict[str, Any]]:
     purpose = fitted.verdict_.scoring if ours else _natural(data)
     found = _scores(data, proba, before, decided, purpose)
     records = [{"method": task.method, **_said(fitted), **found, "seconds": seconds}]
-    if task.method == ADJUSTER and not data.multilabel and not task.n_labels:
+    if task == Task(task.path, ADJUSTER) and not data.multilabel:
         shares = np.maximum(np.bincount(data.val_y, minlength=proba.shape[1]), 0.5)
         other = (proba / shares).argmax(axis=1)
         found = _scores(data, proba, before, other, "balanced_accuracy")
@@ -93,7 +97,8 @@ def _nothing() -> dict[str, Any]:
 def _said(fitted: Any) -> dict[str, Any]:
     """What the fit says of itself; methods without a verdict are always applied."""
     if not hasattr(fitted, "verdict_"):
-        return _nothing() | {"adopted": True, "promised": np.nan}
+        family = getattr(fitted, "family_", "none")
+        return _nothing() | {"adopted": True, "family": family, "promised": np.nan}
     verdict, rule = fitted.verdict_, getattr(fitted, "decision_", None)
     in_points = 100 * verdict.gain if verdict.in_points else verdict.gain
     return {

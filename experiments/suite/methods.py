@@ -6,12 +6,27 @@ from typing import Any
 
 from altnorm import Adjuster, AlternatingNormalizerCV, peers
 from altnorm.families import LabelwiseScaling
+from experiments._methods import SMALL_MENU
 from experiments.suite.files import Classifier
+from experiments.suite.unguarded import AlwaysAlternating, UnguardedAdjuster
 
-__all__ = ["ADJUSTER", "FEW_METHODS", "PUBLISHED", "make_methods", "prior_for"]
+__all__ = [
+    "ADJUSTER",
+    "FEW_LABELS_METHODS",
+    "FEW_METHODS",
+    "PUBLISHED",
+    "SEARCH",
+    "SMALL",
+    "UNGUARDED",
+    "make_methods",
+    "prior_for",
+]
 
 ADJUSTER, PUBLISHED = "Adjuster", "CAN as published"
+SEARCH, SMALL = "AlternatingNormalizerCV", "small menu"
+UNGUARDED = "Adjuster, no guard"
 FEW_METHODS = (ADJUSTER, "BCTS, always")
+FEW_LABELS_METHODS = (ADJUSTER, "LabelThresholds")
 UNIFORM, COUNTED = "uniform", "counted"
 
 # The paper's prior is the class frequency of the training data, which one source gives (it is
@@ -38,14 +53,23 @@ def make_methods(classifier: Classifier) -> dict[str, Any]:
     """All methods that can be tried on a classifier, by name."""
     if classifier.multilabel:
         return _for_labels()
+    prior = prior_for(classifier.name)
     methods: dict[str, Any] = {
         ADJUSTER: Adjuster(),
         "Adjuster, balanced accuracy": Adjuster(scoring="balanced_accuracy"),
         "Adjuster, macro-F1": Adjuster(scoring="f1_macro"),
+        UNGUARDED: UnguardedAdjuster(),
+        "without alternating": Adjuster(("bias", "matrix")),
+        "without bias": Adjuster(("alternating", "matrix")),
+        "without matrix": Adjuster(("alternating", "bias")),
         "bias alone": Adjuster(("bias",)),
         "alternating alone": Adjuster(("alternating",)),
-        "AlternatingNormalizerCV": AlternatingNormalizerCV(),
-        PUBLISHED: as_published(prior_for(classifier.name)),
+        SEARCH: AlternatingNormalizerCV(),
+        f"{SEARCH}, always": AlwaysAlternating(AlternatingNormalizerCV()),
+        SMALL: small_menu(),
+        f"{SMALL}, always": AlwaysAlternating(small_menu()),
+        PUBLISHED: as_published(prior),
+        "the paper's grid, guarded": papers_grid(prior=prior),
         "BCTS, always": peers.BiasCorrectedTemperature(),
         "temperature": peers.TemperatureScaling(),
     }
@@ -56,11 +80,19 @@ def make_methods(classifier: Classifier) -> dict[str, Any]:
     return methods
 
 
+def papers_grid(**options: Any) -> AlternatingNormalizerCV:
+    """The paper's exponents, depths, thresholds and references."""
+    return AlternatingNormalizerCV(references=("confident",), smoothings=(0.0,), **options)
+
+
 def as_published(prior: str, **options: Any) -> AlternatingNormalizerCV:
     """The paper's method, references and tuning: the best setting on the rows themselves."""
-    return AlternatingNormalizerCV(
-        tuning="as-published", references=("confident",), smoothings=(0.0,), prior=prior, **options
-    )
+    return papers_grid(tuning="as-published", prior=prior, **options)
+
+
+def small_menu() -> AlternatingNormalizerCV:
+    """A few settings that did as well as the whole grid on the first 24 classifiers."""
+    return AlternatingNormalizerCV(**SMALL_MENU)
 
 
 def _for_labels() -> dict[str, Any]:

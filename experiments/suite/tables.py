@@ -8,14 +8,24 @@ from typing import Any
 import numpy as np
 
 from experiments._output import markdown_table
+from experiments.suite.ablation import ablation_table, guard_table, menu_table, orders_table
+from experiments.suite.gains import (
+    Rows,
+    by_key,
+    clear_counts,
+    gains,
+    holm_counts,
+    mean_within,
+    names_of,
+    relative_loss,
+    source_interval,
+)
 from experiments.suite.measure import DIVIDED, UNTOUCHED
 from experiments.suite.methods import ADJUSTER, PUBLISHED
-from experiments.suite.names import plain_name, source_of
+from experiments.suite.names import plain_name
 
-__all__ = ["make_tables", "source_interval"]
+__all__ = ["make_tables"]
 
-Rows = Sequence[dict[str, Any]]
-N_RESAMPLED = 2000
 SUSPECT = "suspect_input"  # why nothing is changed where columns seem to be exchanged
 BALANCED, MACRO = "Adjuster, balanced accuracy", "Adjuster, macro-F1"
 DECISIONS = (
@@ -39,6 +49,9 @@ def make_tables(records: Mapping[str, Rows]) -> dict[str, str]:
     single = records["suite"]
     tables = {
         "summary": _summary(single),
+        "guard": guard_table(single),
+        "ablation": ablation_table(single),
+        "menu": menu_table(single),
         "purposes": _purposes(single),
         "accuracy": _gain_table(single, DECISIONS, "accuracy"),
         "balanced": _gain_table(single, PURPOSES, "balanced_accuracy"),
@@ -49,46 +62,16 @@ def make_tables(records: Mapping[str, Rows]) -> dict[str, str]:
         "families": _families(single),
         "seconds": _seconds(single),
     }
+    several = records.get("labels", [])
     if "few" in records:
         tables["few"] = _few(single, records["few"])
-    if "labels" in records:
-        tables["several"] = _several(records["labels"])
+    if "few_labels" in records:
+        tables["few_several"] = _few(several, records["few_labels"])
+    if "orders" in records:
+        tables["orders"] = orders_table([*single, *several], records["orders"])
+    if several:
+        tables["several"] = _several(several)
     return tables
-
-
-def _by_key(rows: Rows) -> dict[tuple[str, str], dict[str, Any]]:
-    return {(r["classifier"], r["method"]): r for r in rows}
-
-
-def _names(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(r["classifier"] for r in rows))
-
-
-def _gains(rows: Rows, method: str, score: str) -> dict[str, float]:
-    """Gain over the untouched predictions by classifier, where the method was tried."""
-    found = _by_key(rows)
-    return {
-        name: found[name, method][score] - found[name, UNTOUCHED][score]
-        for name in _names(rows)
-        if (name, method) in found
-    }
-
-
-def source_interval(values: Mapping[str, float], seed: int = 0) -> tuple[float, float]:
-    """Ends of a 95 % interval for the mean: sources are drawn anew, with all their classifiers."""
-    sources: dict[str, list[float]] = {}
-    for name, value in values.items():
-        sources.setdefault(source_of(name), []).append(value)
-    sums = np.array([(sum(some), len(some)) for some in sources.values()])
-    rng = np.random.default_rng(seed)
-    drawn = sums[rng.integers(len(sums), size=(N_RESAMPLED, len(sums)))].sum(axis=1)
-    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], (0.025, 0.975))
-    return float(low), float(high)
-
-
-def _mean_within(values: Mapping[str, float]) -> str:
-    low, high = source_interval(values)
-    return f"{np.mean(list(values.values())):+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 def _summary(rows: Rows) -> str:
@@ -96,17 +79,17 @@ def _summary(rows: Rows) -> str:
     lines = []
     for method in (*DECISIONS, "temperature"):
         found = [r for r in rows if r["method"] == method]
-        values = _gains(rows, method, "accuracy")
-        gains = list(values.values())
+        values = gains(rows, method)
+        each = list(values.values())
         adopted = [r for r in found if r["adopted"] and np.isfinite(r["promised"])]
         excess = {r["classifier"]: r["promised"] - r["gain"] for r in adopted}
-        better, worse = (sum(r["ci_low"] > 0 for r in found), sum(r["ci_high"] < 0 for r in found))
-        cells = [_mean_within(values), f"{np.median(gains):+.2f}", f"{min(gains):+.2f}"]
-        cells += [f"{better} / {worse}", f"{sum(not r['adopted'] for r in found)}"]
-        cells += [_mean_within(excess) if excess else "promises nothing"]
+        cells = [mean_within(values), f"{np.median(each):+.2f}", f"{min(each):+.2f}"]
+        cells += [clear_counts(found), holm_counts(found)]
+        cells += [f"{sum(not r['adopted'] for r in found)}"]
+        cells += [mean_within(excess) if excess else "promises nothing"]
         lines.append([method, str(len(found)), *cells])
     header = ["method", "classifiers", "mean gain", "median", "worst", "clearly better / worse"]
-    return markdown_table([*header, "nothing found", "promised - found"], lines)
+    return markdown_table([*header, "after Holm", "nothing found", "promised - found"], lines)
 
 
 def _purposes(rows: Rows) -> str:
@@ -115,8 +98,8 @@ def _purposes(rows: Rows) -> str:
     for method in PURPOSES:
         cells = []
         for score in SCORES:
-            values = _gains(rows, method, score)
-            cells += [_mean_within(values), f"{min(values.values()):+.2f}"]
+            values = gains(rows, method, score)
+            cells += [mean_within(values), f"{min(values.values()):+.2f}"]
         lines.append([method, *cells])
     header = [cell for text in SCORES.values() for cell in (text, "worst")]
     return markdown_table(["method", *header], lines)
@@ -124,12 +107,12 @@ def _purposes(rows: Rows) -> str:
 
 def _gain_table(rows: Rows, methods: Sequence[str], score: str) -> str:
     """One line for each classifier, one column for each method."""
-    found, lines = _by_key(rows), []
-    for name in _names(rows):
+    found, lines = by_key(rows), []
+    for name in names_of(rows):
         base = found[name, UNTOUCHED][score]
         cells = [_gain_cell(found.get((name, method)), base, score) for method in methods]
         lines.append([plain_name(name), f"{base:.2f}", *cells])
-    means = [_mean_within(_gains(rows, method, score)) for method in methods]
+    means = [mean_within(gains(rows, method, score)) for method in methods]
     lines.append(["**mean**", "", *(f"**{mean}**" for mean in means)])
     return markdown_table(["classifier", "base", *methods], lines)
 
@@ -148,8 +131,8 @@ def _gain_cell(row: dict[str, Any] | None, base: float, score: str) -> str:
 
 def _number_table(rows: Rows, field: str, digits: int) -> str:
     """One line for each classifier, of a number that is better when lower."""
-    found, lines = _by_key(rows), []
-    for name in _names(rows):
+    found, lines = by_key(rows), []
+    for name in names_of(rows):
         cells = [found.get((name, method)) for method in PROBABILITIES]
         texts = ["not tried" if r is None else f"{r[field]:.{digits}f}" for r in cells]
         lines.append([plain_name(name), *texts])
@@ -158,13 +141,10 @@ def _number_table(rows: Rows, field: str, digits: int) -> str:
 
 def _probabilities(rows: Rows) -> str:
     """Log loss relative to that of the untouched predictions, and the calibration error."""
-    found, lines = _by_key(rows), []
+    lines = []
     for method in PROBABILITIES:
         some = [r for r in rows if r["method"] == method]
-        ratios = {
-            r["classifier"]: r["log_loss"] / found[r["classifier"], UNTOUCHED]["log_loss"]
-            for r in some
-        }
+        ratios = relative_loss(rows, method)
         logs = {name: np.log(ratio) for name, ratio in ratios.items()}
         low, high = np.exp(source_interval(logs))
         mean = np.exp(np.mean(list(logs.values())))
@@ -185,9 +165,9 @@ def _probabilities(rows: Rows) -> str:
 
 def _families(rows: Rows) -> str:
     """What `Adjuster` chose for each purpose: family and kind of decision."""
-    found, methods = _by_key(rows), (ADJUSTER, BALANCED, MACRO)
+    found, methods = by_key(rows), (ADJUSTER, BALANCED, MACRO)
     lines = []
-    for name in _names(rows):
+    for name in names_of(rows):
         chosen = (found[name, method] for method in methods)
         cells = [f"{r['family']}, {r['decision']}" if r["adopted"] else "nothing" for r in chosen]
         lines.append([plain_name(name), *cells])
@@ -208,17 +188,16 @@ def _few(all_rows: Rows, few: Rows) -> str:
 
 
 def _few_cells(rows: Rows) -> list[str]:
-    gains: dict[str, list[float]] = {}
+    drawn: dict[str, list[float]] = {}
     for r in rows:
-        gains.setdefault(r["classifier"], []).append(r["gain"])
-    means = {name: float(np.mean(draws)) for name, draws in gains.items()}
+        drawn.setdefault(r["classifier"], []).append(r["gain"])
+    means = {name: float(np.mean(values)) for name, values in drawn.items()}
     median = np.median(list(means.values()))
-    better, worse = (sum(r["ci_low"] > 0 for r in rows), sum(r["ci_high"] < 0 for r in rows))
     return [
-        _mean_within(means),
+        mean_within(means),
         f"{median:+.2f}",
         f"{min(r['gain'] for r in rows):+.2f}",
-        f"{better} / {worse}",
+        clear_counts(rows),
         f"{sum(not r['adopted'] for r in rows)}",
         f"{sum(r['reason'] == SUSPECT for r in rows)}",
     ]
@@ -226,8 +205,8 @@ def _few_cells(rows: Rows) -> list[str]:
 
 def _several(rows: Rows) -> str:
     """Several labels per row: micro-F1, macro-F1 and log loss, as they are."""
-    found, lines = _by_key(rows), []
-    for name in _names(rows):
+    found, lines = by_key(rows), []
+    for name in names_of(rows):
         for method in dict.fromkeys(r["method"] for r in rows):
             r = found[name, method]
             scores = [f"{r[field]:.2f}" for field in ("f1_micro", "f1_macro")]

@@ -6,11 +6,14 @@ from scipy.special import expit, softmax
 
 pytest.importorskip("matplotlib")
 
+from altnorm import Adjuster
 from experiments.suite import __main__ as suite
+from experiments.suite.ablation import orders_table
 from experiments.suite.files import read_classifier
+from experiments.suite.gains import p_value, passes_holm, source_interval
 from experiments.suite.measure import DIVIDED, Task, measure, top_label_error
 from experiments.suite.names import source_of
-from experiments.suite.tables import source_interval
+from experiments.suite.unguarded import UnguardedAdjuster, steps_of
 from tests.pages import check_figures, read_page, read_table
 
 N_CLASSES = 4
@@ -43,7 +46,9 @@ def folder(tmp_path):
 def test_the_tables_hold_what_was_measured(folder, tmp_path):
     output = tmp_path / "out"
     suite.main(["--data", str(folder), "--quick", "--output", str(output), "--jobs", "1"])
-    single, several, few = (read_table(output, name) for name in ("suite", "labels", "few"))
+    single, several, few, few_several, orders = (
+        read_table(output, name) for name in ("suite", "labels", "few", "few_labels", "orders")
+    )
     (logits, y), (tags, tag_y) = tiny_part(160, 1), tiny_tags(160, 1)
     untouched = single[0]
     right = 100 * np.mean(logits.argmax(axis=1) == y)
@@ -53,10 +58,11 @@ def test_the_tables_hold_what_was_measured(folder, tmp_path):
     hits = ((tags > 0) & (tag_y == 1)).sum()
     micro = 200 * hits / ((tags > 0).sum() + tag_y.sum())
     assert float(several[0]["f1_micro"]) == pytest.approx(micro, rel=1e-4)
-    for row in (*single, *several, *few):
+    for row in (*single, *several, *few, *few_several, *orders):
         assert float(row["ci_low"]) <= float(row["gain"]) <= float(row["ci_high"])
     assert {"Adjuster", DIVIDED, "bias alone", "matrix, always"} <= {r["method"] for r in single}
-    assert len(few) == 1 * 3 * 2  # 100 labels of 240, three draws, two methods
+    assert len(few) == len(few_several) == 1 * 3 * 2  # 100 labels of 240, three draws, two methods
+    assert [row["order"] for row in orders] == 2 * ["1", "2", "3", "4", "5"]
     assert f"| cifar10_tiny | {right:.2f} |" in read_page(output)
     check_figures(output, ["gains"])
 
@@ -129,3 +135,68 @@ def test_a_calibrated_forecaster_has_no_calibration_error():
     p = rng.random(200_000)
     labels = (rng.random(p.size) < p).astype(int)
     assert top_label_error(np.stack([1 - p, p], axis=1), labels) < 0.005
+
+
+def test_holm_passes_until_the_first_that_fails():
+    found = passes_holm([0.02, 0.011, 0.9, 0.03])  # 0.011 <= 0.05 / 4, but 0.02 > 0.05 / 3
+    assert found.tolist() == [False, True, False, False]
+    assert passes_holm([0.01, 0.012, 0.02, 0.04]).all()
+    assert not passes_holm([1.0, 1.0]).any()
+
+
+def test_the_p_value_belongs_to_the_interval():
+    touching = {"gain": 2.0, "ci_low": 0.0, "ci_high": 4.0}
+    assert p_value(touching) == pytest.approx(0.05)
+    assert p_value({"gain": 0.0, "ci_low": 0.0, "ci_high": 0.0}) == 1.0
+
+
+def test_another_order_has_the_same_rows(folder):
+    path = folder / "cifar10_tiny.npz"
+    data, other = (Task(path, "Adjuster", order=k).read(0) for k in (0, 1))
+    assert not np.array_equal(data.val_y, other.val_y)
+    first, second = (np.lexsort(part.val_proba.T) for part in (data, other))
+    np.testing.assert_array_equal(data.val_proba[first], other.val_proba[second])
+    np.testing.assert_array_equal(data.val_y[first], other.val_y[second])
+    np.testing.assert_array_equal(data.test_proba, other.test_proba)
+
+
+def test_without_a_guard_the_best_candidate_is_applied():
+    logits, y = tiny_part(240, 0)
+    confused = logits @ (np.eye(N_CLASSES) + 0.6 * np.eye(N_CLASSES)[[1, 0, 2, 3]])
+    proba = softmax(confused, axis=1)
+    free, guarded = UnguardedAdjuster().fit(proba, y), Adjuster().fit(proba, y)
+    assert free.family_ == guarded.family_ == "matrix"
+    np.testing.assert_allclose(free.transform(proba), guarded.transform(proba))
+    nothing = np.random.default_rng(0).permutation(y)
+    assert not Adjuster(insist=True).fit(proba, nothing).verdict_.adopted
+    changed = UnguardedAdjuster().fit(proba, nothing).transform(proba)
+    assert not np.array_equal(changed, proba)
+
+
+@pytest.mark.parametrize("family", ["none", "temperature", "alternating", "bias", "matrix"])
+def test_every_candidate_can_be_applied(family):
+    logits, y = tiny_part(240, 0)
+    proba = softmax(logits, axis=1)
+    setting = {"alpha": 1.0, "depth": 2.0, "threshold": 0.25, "smoothing": 0.1, "reference": "all"}
+    chosen = {"family": family, "strength": 4.0, "penalty": "ridge"} | setting
+    adjusted = proba
+    for step in steps_of(chosen):
+        adjusted = step.fit(adjusted, y).transform(adjusted)
+    np.testing.assert_allclose(adjusted.sum(axis=1), 1)
+    assert np.array_equal(adjusted, proba) == (family == "none")
+
+
+def test_a_verdict_that_depends_on_the_order_is_named():
+    def row(name, order, family, gain):
+        adopted = family != "none"
+        said = {"adopted": adopted, "family": family, "promised": gain, "gain": gain}
+        return {"classifier": name, "method": "Adjuster", "order": order} | said
+
+    own = [row("letter26_gnb", 0, "matrix", 3.0), row("spambase2_gnb", 0, "bias", 1.0)]
+    drawn = [row("letter26_gnb", k, "matrix", 3.0 + k) for k in (1, 2)]
+    drawn += [row("spambase2_gnb", 1, "bias", 1.5), row("spambase2_gnb", 2, "none", 0.0)]
+    text = orders_table(own, drawn)
+    assert "in all orders on 1 of 2 classifiers, and the family, too, on 1." in text
+    assert "letters" not in text
+    line = next(line for line in text.splitlines() if "spam" in line)
+    assert line.endswith("| bias | +1.00, +1.00 | 1 of 2 | bias | +0.00 to +1.50, +0.00 to +1.50 |")
