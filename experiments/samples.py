@@ -110,6 +110,12 @@ def _geometry(folders: Folders) -> Iterable[Mapping[str, Any]]:
     ]
 
 
+def _confident_reference(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.confident_reference import study
+
+    return [record._asdict() for record in study.measure(10, 2.0, 0, study.Design(), 0)]
+
+
 def _last_layer(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.last_layer import study
 
@@ -212,9 +218,10 @@ def _blur_published(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _blur_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.blur import __main__ as blur
     from experiments.blur import study
 
-    few = study.Grid((1.0,), (), 1, {})
+    few = study.Grid((1.0,), (), 1, blur.FULL.search)
     lines = study.measure_split(study.blur_path(folders.predictions, 32), 32, 0, 0, few)
     return [line for line in lines if line["method"] != study.BEST]
 
@@ -236,6 +243,7 @@ SAMPLES = (
     Sample("evidence", "worlds", _evidence("bias 2", 200)),
     Sample("simulation", "results", _simulation),
     Sample("geometry", "rates", _geometry),
+    Sample("confident_reference", "results", _confident_reference),
     Sample("last_layer", "results", _last_layer, heavy=True),
     Sample("label_shift", "simulated", _label_shift),
     Sample("dialogre", "results", _dialogre),

@@ -12,11 +12,13 @@ from tests.pages import read_page
 STUDIES = (
     "asking",
     "blur",
+    "confident_reference",
     "corruption",
     "dialogre",
     "evidence",
     "label_shift",
     "language",
+    "provenance",
     "reference_choice",
     "suite",
     "ufet",
