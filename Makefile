@@ -57,22 +57,8 @@ STUDY       := $(BIN)/python -m
 samples: $(VENV)/.stamp-heavy  ## say which pages of the studies are out of date: PREDICTIONS=folder DATASETS=folder
 	$(STUDY) experiments.samples --predictions $(PREDICTIONS) --datasets $(DATASETS)
 
-reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU: PREDICTIONS=folder DATASETS=folder
-	-$(STUDY) experiments.samples --predictions $(PREDICTIONS) --datasets $(DATASETS)
-	$(STUDY) experiments.simulation
-	$(STUDY) experiments.evidence
-	$(STUDY) experiments.geometry
-	$(STUDY) experiments.last_layer
-	$(STUDY) experiments.dialogre --second-look $(PREDICTIONS)/dialogre_bert_testonly.npz
-	$(STUDY) experiments.ufet
-	$(STUDY) experiments.suite --data $(PREDICTIONS)
-	$(STUDY) experiments.language --data $(PREDICTIONS)
-	$(STUDY) experiments.asking --data $(PREDICTIONS)
-	$(STUDY) experiments.label_shift --data $(PREDICTIONS)
-	$(STUDY) experiments.reference_choice --data $(PREDICTIONS)
-	$(STUDY) experiments.blur --data $(PREDICTIONS)
-	$(STUDY) experiments.corruption --data $(DATASETS)
-	$(STUDY) experiments.across
+reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU, from where it stopped: PREDICTIONS=folder DATASETS=folder
+	$(STUDY) experiments.reproduce --predictions $(PREDICTIONS) --datasets $(DATASETS)
 
 constraints:  ## resolve every extra and group afresh and pin what came out
 	requirements/refresh

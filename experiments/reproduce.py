@@ -1,0 +1,157 @@
+"""Run the studies that need no GPU, and go on where the last run stopped.
+
+``python -m experiments.reproduce --predictions DIR --datasets DIR`` says what each study needs and
+how long it takes, then runs those that are not done. A study is done when it has ended well with
+this code, these data and these options; a stamp in ``.reproduce/`` remembers that. ``--list`` runs
+nothing. Names of studies choose some; ``--again`` runs them although they are done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["STUDIES", "Folders", "Study", "fingerprint", "is_done", "main"]
+
+ROOT = Path(__file__).resolve().parent.parent
+STAMPS = ROOT / ".reproduce"
+
+
+class Folders(NamedTuple):
+    """Where data lie that are not part of the repository."""
+
+    predictions: Path | None = None
+    datasets: Path | None = None
+
+
+class Study(NamedTuple):
+    """One command."""
+
+    name: str
+    minutes: float  # on two cores
+    needs: str | None = None  # "predictions" or "datasets"
+    flag: str = "--data"  # how the study is told the folder
+    file: str = ""  # the one file in the folder that it reads
+    uses: tuple[str, ...] = ()  # other studies whose code it runs
+    reads: tuple[str, ...] = ()  # other studies whose numbers it reads
+    heavy: bool = False  # whether PyTorch is needed
+
+    def command(self, folders: Folders) -> list[str]:
+        """The arguments for Python."""
+        folder = getattr(folders, self.needs) if self.needs else None
+        given = [] if folder is None else [self.flag, str(folder / self.file)]
+        return ["-m", f"experiments.{self.name}", *given]
+
+
+STUDIES = (
+    Study("geometry", 1),
+    Study("confident_reference", 0.3),
+    Study("last_layer", 0.5, heavy=True),
+    Study("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),
+    Study("provenance", 0.1, "predictions"),
+    Study("simulation", 5),
+    Study("ufet", 5),
+    Study("language", 5, "predictions", uses=("suite",)),
+    Study("asking", 5, "predictions", uses=("suite",)),
+    Study("label_shift", 7, "predictions", uses=("suite",)),
+    Study("corruption", 10, "datasets", uses=("blur",)),
+    Study("reference_choice", 10, "predictions", uses=("suite",)),
+    Study("blur", 15, "predictions", uses=("suite",)),
+    Study("suite", 30, "predictions"),
+    Study("evidence", 40),
+    Study("across", 0.2, uses=("blur", "suite"), reads=("blur", "dialogre", "suite", "ufet")),
+)
+"""The quickest first; the last one reads what the others wrote."""
+
+
+def fingerprint(study: Study, folders: Folders) -> str:
+    """A hash of all that a study's numbers come from: code, data, command."""
+    digest = hashlib.sha256(" ".join(study.command(Folders())).encode())
+    for path in (*_code(study), *_data(study, folders)):
+        digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _code(study: Study) -> Iterator[Path]:
+    folders = [ROOT / "src" / "altnorm", ROOT / "experiments" / "_multilabel"]
+    folders += [ROOT / "experiments" / name for name in (study.name, *study.uses)]
+    for folder in folders:
+        yield from sorted(folder.rglob("*.py"))
+    yield from sorted((ROOT / "experiments").glob("_*.py"))
+
+
+def _data(study: Study, folders: Folders) -> Iterator[Path]:
+    for name in study.reads:
+        yield from sorted((ROOT / "experiments" / name / "results").glob("*.csv"))
+    folder = getattr(folders, study.needs) if study.needs else None
+    if folder is not None and study.file:
+        yield folder / study.file
+    elif folder is not None:
+        yield from sorted(filter(Path.is_file, folder.rglob("*")))
+
+
+def is_done(study: Study, folders: Folders, stamps: Path = STAMPS) -> bool:
+    """Whether the study has ended well with this code and these data."""
+    stamp = stamps / study.name
+    return stamp.exists() and stamp.read_text().split()[0] == fingerprint(study, folders)
+
+
+def run(study: Study, folders: Folders, stamps: Path = STAMPS) -> bool:
+    """Run a study, and remember that it ended well."""
+    before, start = fingerprint(study, folders), time.monotonic()
+    code = subprocess.run([sys.executable, *study.command(folders)], cwd=ROOT, check=False)
+    minutes = (time.monotonic() - start) / 60
+    if code.returncode == 0:
+        stamps.mkdir(exist_ok=True)
+        (stamps / study.name).write_text(f"{before} {minutes:.1f} minutes\n")
+    return code.returncode == 0
+
+
+def describe(studies: Sequence[Study], folders: Folders) -> Iterator[str]:
+    """What each study needs, how long it takes, and whether it is done."""
+    yield f"{'study':<20} {'minutes on two cores':>20}  needs"
+    for study in studies:
+        needs = study.needs or ("PyTorch" if study.heavy else "nothing")
+        state = _state(study, folders)
+        yield f"{study.name:<20} {study.minutes:>20g}  {needs}{f' ({state})' if state else ''}"
+
+
+def _state(study: Study, folders: Folders) -> str:
+    if study.needs and getattr(folders, study.needs) is None:
+        return f"give the folder with --{study.needs}"
+    return "done" if is_done(study, folders) else ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what is not done; 1 if a study fails."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.reproduce", description=__doc__)
+    for name in Folders._fields:
+        parser.add_argument(f"--{name}", type=Path, metavar="DIR")
+    parser.add_argument("--list", action="store_true", help="run nothing")
+    parser.add_argument("--again", action="store_true", help="run studies that are done, too")
+    parser.add_argument("studies", nargs="*", help="studies to run; all without")
+    arguments = parser.parse_args(argv)
+    folders = Folders(arguments.predictions, arguments.datasets)
+    chosen = [s for s in STUDIES if not arguments.studies or s.name in arguments.studies]
+    print("\n".join(describe(chosen, folders)), flush=True)
+    if arguments.list:
+        return 0
+    for study in chosen:
+        missing = study.needs and getattr(folders, study.needs) is None
+        if missing or (is_done(study, folders) and not arguments.again):
+            continue
+        print(f"\n{study.name}: python {' '.join(study.command(folders))}", flush=True)
+        if not run(study, folders):
+            print(f"{study.name} failed; the same command goes on from here", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Running all studies: what is done is left out, and what fails is run again."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments import reproduce
+from experiments.reproduce import Folders, Study
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    folder = tmp_path / "predictions"
+    folder.mkdir()
+    (folder / "one.npz").write_bytes(b"1")
+    return folder
+
+
+@pytest.fixture
+def ran(monkeypatch, tmp_path):
+    """Commands that would have been run; what stands in `failing` fails."""
+    commands, failing = [], set()
+
+    def run(command, **options):
+        commands.append(command[2].removeprefix("experiments."))
+        return subprocess.CompletedProcess(command, int(commands[-1] in failing))
+
+    monkeypatch.setattr(reproduce.subprocess, "run", run)
+    for function in (reproduce.is_done, reproduce.run):
+        monkeypatch.setattr(function, "__defaults__", (tmp_path / "stamps",))
+    return commands, failing
+
+
+def test_every_study_is_there_and_none_is_forgotten():
+    folder = Path(reproduce.__file__).parent
+    commands = {path.parent.name for path in folder.glob("*/__main__.py")}
+    assert {study.name for study in reproduce.STUDIES} == commands - {"demo_data"}
+    assert reproduce.STUDIES[-1].name == "across"  # it reads what others wrote
+
+
+def test_it_goes_on_where_it_stopped(ran, predictions):
+    commands, failing = ran
+    given = ["geometry", "asking", "across", "--predictions", str(predictions)]
+    failing.add("asking")
+    assert reproduce.main(given) == 1
+    failing.clear()
+    assert reproduce.main(given) == 0
+    assert reproduce.main(given) == 0
+    assert commands == ["geometry", "asking", "asking", "across"]
+    assert reproduce.main([*given, "--again"]) == 0
+    assert len(commands) == 7
+
+
+def test_other_data_or_another_folder_of_the_same_data(predictions, tmp_path):
+    study = Study("asking", 1, "predictions")
+    before = reproduce.fingerprint(study, Folders(predictions))
+    moved = predictions.rename(tmp_path / "elsewhere")
+    assert reproduce.fingerprint(study, Folders(moved)) == before
+    (moved / "one.npz").write_bytes(b"2")
+    assert reproduce.fingerprint(study, Folders(moved)) != before
+
+
+def test_a_study_without_its_folder_is_left_out_and_told(ran, capsys):
+    commands, _ = ran
+    assert reproduce.main(["suite", "geometry"]) == 0
+    assert commands == ["geometry"]
+    assert "give the folder with --predictions" in capsys.readouterr().out
+
+
+def test_the_list_runs_nothing(ran, capsys):
+    commands, _ = ran
+    assert reproduce.main(["--list"]) == 0
+    assert commands == []
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(reproduce.STUDIES)
+
+
+def test_a_folder_becomes_the_options_of_the_study(predictions):
+    study = next(study for study in reproduce.STUDIES if study.name == "dialogre")
+    *_, flag, path = study.command(Folders(predictions))
+    assert (flag, path) == ("--second-look", str(predictions / "dialogre_bert_testonly.npz"))
+    assert sys.executable not in study.command(Folders())
