@@ -28,12 +28,16 @@ __all__ = [
     "study_tables",
 ]
 
+TITLES = ("macro-F1", "micro-F1")
+
 
 class Published(NamedTuple):
     """What the paper reports of a data set."""
 
     scores: Mapping[str, Mapping[str, tuple[float, float]]]
     """Its Table 1, by classifier and score: (base, CAN), test."""
+    validation: Mapping[str, Mapping[str, tuple[float, float]]]
+    """The same on validation data, where we know it."""
     doubt: Mapping[float, str]
     """Share of entries in doubt, by tau."""
 
@@ -102,7 +106,7 @@ def study_tables(
         Fields of `rows` with their titles: scores on test data, and on validation data.
     """
     return {
-        "paper": paper_table(rows, paper.scores),
+        "paper": paper_table(rows, paper),
         "claims": claims_table(rows, paper.gains("macro-F1", "micro-F1")),
         "doubt": doubt_table(doubts, paper.doubt),
         "scores": score_table(rows, {**scores, **validation}),
@@ -136,21 +140,26 @@ def adopted_count(rows: Sequence[Any], method: str) -> str:
     return f"{sum(text.startswith('adopted (') for text in settings)} of {len(settings)}"
 
 
-def paper_table(rows: Sequence[Any], paper: Mapping[str, Mapping[str, tuple[float, float]]]) -> str:
+def paper_table(rows: Sequence[Any], paper: Published) -> str:
     """The paper's Table 1, before and after, and the same from here, also on validation data."""
     lines = [
-        [f"paper, {name}, test", *(f"{a:.2f} → {b:.2f} ({b - a:+.2f})" for a, b in table.values())]
-        for name, table in paper.items()
+        [f"paper, {name}, {split}", *(_change(table.get(title)) for title in TITLES)]
+        for split, tables in (("test", paper.scores), ("validation", paper.validation))
+        for name, table in tables.items()
     ]
     for split, prefix in (("test", ""), ("validation", "val_")):
         found = []
         for field in ("macro", "micro"):
             before, after = (column(rows, name, prefix + field) for name in (BASE, PUBLISHED))
-            change = f"({after.mean() - before.mean():+.2f})"
             known = not np.isnan(before).any()
-            found.append(f"{before.mean():.2f} → {after.mean():.2f} {change}" if known else "–")
+            found.append(_change((before.mean(), after.mean()) if known else None))
         lines.append([f"here, {split}", *found])
-    return markdown_table(["base → CAN", "macro-F1", "micro-F1"], lines)
+    return markdown_table(["base → CAN", *TITLES], lines)
+
+
+def _change(pair: tuple[float, float] | None) -> str:
+    """A score before and after; a dash if it is not known."""
+    return "–" if pair is None else f"{pair[0]:.2f} → {pair[1]:.2f} ({pair[1] - pair[0]:+.2f})"
 
 
 def claims_table(rows: Sequence[Any], paper: Mapping[str, Sequence[float]]) -> str:
