@@ -97,7 +97,7 @@ def test_a_missing_class_is_named(kind, by, data):
     fitted = AlternatingNormalizer().fit(frame, labels)
     if by == "classes":
         fitted, _ = in_order(proba, labels)
-    message = "1 of 4 are missing, the first is 'bee'; unknown column 'been': did you mean 'bee'"
+    message = "1 of 4 is missing, the first is 'bee'. Unknown column 'been': did you mean 'bee'"
     with pytest.raises(InputError, match=message):
         fitted.transform(kind(frame.rename(columns={"bee": "been"})))
 

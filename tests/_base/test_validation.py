@@ -42,8 +42,8 @@ BAD_PROBA = {
     "sum": (
         spoiled(0.9),
         "Each row of `{name}` must sum to 1; 1 of 2 rows do not, the first is row 1 (sum 1.1). If "
-        "these are logits, turn them into probabilities first (softmax); if they were rounded, "
-        "divide each row by its sum.",
+        "these are logits, turn them into probabilities first (softmax); if they are rounded or "
+        "percentages, divide each row by its sum.",
     ),
     "all zero": (
         np.zeros((2, 3)),

@@ -29,7 +29,7 @@ def test_a_changed_class_balance_is_heard():
     assert drift.drifted
     assert drift.class_distance > 0.2
     assert "no longer look like those at fit" in str(drift)
-    assert "Fit again" in str(drift)
+    assert "fit again" in str(drift)
 
 
 def test_more_doubt_is_heard():

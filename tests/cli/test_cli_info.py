@@ -31,6 +31,19 @@ def test_a_tuned_model(tmp_path, capsys):
     assert "Adopted: accuracy" in text
 
 
+def test_the_rule_of_a_purpose_is_told_by_class(tmp_path, capsys):
+    data = table(400, 0)
+    costs = {("ant", "bee"): 5, **{(name, None): 0.4 for name in CLASSES}}
+    for purpose, words in (
+        ({"costs": costs}, "least expected cost ant as ant 0, bee 5, cow 1, a person 0.4 bee as"),
+        ({"scoring": "balanced_accuracy"}, "weighted probability: ant "),
+    ):
+        model = Adjuster(("bias",), **purpose).fit(data[CLASSES], data["y"])
+        model.save(tmp_path / "m", force=True)
+        assert run(["info", str(tmp_path / "m")]) == 0
+        assert words in read(capsys)
+
+
 PROBA = np.full((20, 12), 1 / 12)
 NAMED = np.array(["[bold]", "a\nb", *"cdefghijkl"])
 

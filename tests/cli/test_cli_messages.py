@@ -70,7 +70,7 @@ def test_unknown_classes_are_named(folder, model, capsys):
     )
     for command in commands:
         printed = refused(capsys, *command)
-        assert "1 of 3 are missing, the first is 'bee'" in printed
+        assert "1 of 3 is missing, the first is 'bee'" in printed
     data["dodo"], data["bee"] = data["bee"] / 2, data["bee"] / 2
     data.to_parquet("bad.parquet")
     for command in commands:

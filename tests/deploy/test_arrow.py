@@ -255,8 +255,8 @@ def named(names, m=4):
 @pytest.mark.parametrize(
     ("batch", "options", "message"),
     [
-        (named(CLASSES[:3]), {}, r"1 of 4 are missing, the first is 'dog'"),
-        (named(["ant", "bee", "cat", "dogs"]), {}, "unknown column 'dogs': did you mean 'dog'"),
+        (named(CLASSES[:3]), {}, r"1 of 4 is missing, the first is 'dog'"),
+        (named(["ant", "bee", "cat", "dogs"]), {}, "Unknown column 'dogs': did you mean 'dog'"),
         (named([f"p_{c}" for c in [*CLASSES, "eel"]], 5), {"prefix": "p_"}, "first is 'p_eel'"),
         (named([*CLASSES, "eel"], 5), {"columns": [*CLASSES, "eel"]}, "known class, .* 'eel'"),
         (named(CLASSES).append_column("dog", pa.array([0.0] * 3)), {}, "once; it is there 2 times"),

@@ -257,8 +257,10 @@ def test_errors_inside_a_scorer_are_its_own():
         (
             "acuracy",
             False,
-            "score for single-label predictions; it is 'acuracy'. Pass one of .*'acc",
+            "for single-label predictions; it is 'acuracy'. Did you mean 'accuracy'\\? Pass acc",
         ),
+        ("balanced", False, "Did you mean 'balanced_accuracy'"),
+        ("fbeta", False, "Say which beta, such as fbeta=2"),
         ("subset_accuracy", False, "for single-label predictions; it is 'subset_accuracy'"),
         ("top_k_accuracy", True, "for multi-label predictions; it is 'top_k_accuracy'"),
         (3, False, r"name or a scorer\(estimator, X, y\); it is 3"),

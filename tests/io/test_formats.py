@@ -263,7 +263,7 @@ def test_bad_sample_logs_are_told(tmp_path, line, message):
         ('{"scores": {"a": 0.9, "b": 0.1}, "a": 1}\n', "'a' is both a class and another key"),
         ('{"scores": {"a": 0.5, "b": 0.5}}\n\n{"scores": {"a": 0.9, "b": 0.8}}\n', "Line 3: "),
         ("[" * 100_000, "Line 1 is not JSON"),
-        ("", "at least 2; 0 were found"),
+        ("", "at least one row; it has none"),
     ],
 )
 def test_bad_lines_are_told(tmp_path, text, message):

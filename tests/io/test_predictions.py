@@ -154,7 +154,7 @@ def test_float32_stays_float32(tmp_path):
 def test_missing_renamed_and_extra_classes_are_named(tmp_path, prefix):
     data = frame().rename(columns={name: prefix + name for name in CLASSES})
     path = write_frame(data.drop(columns=prefix + "dog"), tmp_path / "missing.parquet")
-    with pytest.raises(InputError, match=f"1 of 3 are missing, the first is '{prefix}dog'"):
+    with pytest.raises(InputError, match=f"1 of 3 is missing, the first is '{prefix}dog'"):
         read_predictions(path, Layout(prefix=prefix), classes=CLASSES)
     renamed = data.rename(columns={prefix + "dog": prefix + "dogs"})
     path = write_frame(renamed, tmp_path / "renamed.parquet")
@@ -248,7 +248,7 @@ def test_files_cut_off_anywhere_are_refused(tmp_path, name):
     whole = (tmp_path / name).read_bytes()
     for size in np.linspace(0, len(whole) - 1, 12).astype(int):
         (tmp_path / name).write_bytes(whole[:size])
-        with pytest.raises(InputError, match="cut off"):
+        with pytest.raises(InputError, match=r"cut off|is empty"):
             read_predictions(tmp_path / name)
 
 

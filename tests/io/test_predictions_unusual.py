@@ -147,6 +147,6 @@ def test_many_classes_are_matched_quickly(tmp_path, suffix):
     start = time.process_time()
     read = read_predictions(tmp_path / f"a{suffix}", Layout("label"), classes=names[::-1])
     assert read.labels.tolist() == ["class 0"]
-    with pytest.raises(InputError, match=r"1 of 20001 are missing.*did you mean 'klass 7'"):
+    with pytest.raises(InputError, match=r"1 of 20001 is missing.*did you mean 'klass 7'"):
         check_same_names([*names, "klass 7"], [*names[::-1], "class_7"])
     assert time.process_time() - start < 10  # 77 s once; what is left is PyArrow's

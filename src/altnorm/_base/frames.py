@@ -89,16 +89,18 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
     others = [name for name in found if name not in known]
     if missing:
         first = shown(missing[0])
-        message = f"{len(missing)} of {len(wanted)} are missing, the first is '{first}'"
+        verb = "is" if len(missing) == 1 else "are"
+        message = f"{len(missing)} of {len(wanted)} {verb} missing, the first is '{first}'"
         # Its time grows with the product of both lengths.
         likely = [name for name in others[:1000] if len(name) < 200]
         near = get_close_matches(first, likely, 1) or (others[:1] if extra else [])
+        remedy = "Add or rename columns."
         if near:
-            message += f"; unknown column '{shown(near[0])}': did you mean '{first}'"
+            remedy = f"Unknown column '{shown(near[0])}': did you mean '{first}'? Rename it."
         raise InputError(
             "There must be one column for each class",
             message,
-            "Rename the columns.",
+            remedy,
             value=missing[0],
             code="columns",
         )

@@ -171,8 +171,7 @@ def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]
         version, told = content.get("format_version"), content.get("digest")
         intact = told == _digest(content, tensors)
     except (SafetensorError, OSError, *_BROKEN) as error:
-        what = f"is not a model file, or it was cut off or damaged ({error})"
-        raise _file_error(source, what) from error
+        raise _file_error(source, "is not a model file, or it was cut off or damaged") from error
     if text is None:
         raise _file_error(source, "is a safetensors file but no altnorm model")
     if type(version) is not int:

@@ -29,8 +29,8 @@ _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyon
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
 _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, fits drown in their penalty or in rounding
 _PROBA_REMEDY = (
-    "If these are logits, turn them into probabilities first (softmax); if they were rounded, "
-    "divide each row by its sum."
+    "If these are logits, turn them into probabilities first (softmax); if they are "
+    "rounded or percentages, divide each row by its sum."
 )
 
 

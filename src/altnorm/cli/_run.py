@@ -118,7 +118,8 @@ def _tell(error: Exception, written: Sequence[Path]) -> int:
     if isinstance(error, typer.Abort):
         return _interrupted(written)
     if isinstance(error, ClickException):
-        sentence = " ".join(error.format_message().split()).rstrip(".") + "."
+        sentence = " ".join(error.format_message().split()).replace("Value error, ", "")
+        sentence = sentence if sentence.endswith(("?", ".")) else f"{sentence}."
         errors.print(f"Error: {sentence} See --help.", soft_wrap=True)
         return BAD_INPUT
     # A full disk behind standard output fails once more when Python exits, unless it is silenced.

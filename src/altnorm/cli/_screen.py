@@ -26,7 +26,7 @@ _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud
 LOGITS = "If these are logits, pass --logits to `altnorm check` or `tune`; a model remembers it."
 
 REMEDIES = {
-    "row_sum": f"{LOGITS} If they were rounded, divide each row by its sum.",
+    "row_sum": f"{LOGITS} If they are rounded or percentages, divide each row by its sum.",
     "negative": LOGITS,
     "outside_unit": LOGITS,
     "exists": "Choose another name, or pass --force to replace it.",
@@ -41,8 +41,11 @@ _WORDS = {
     "pass groups that say which rows belong together": "say with --group which belong together",
     "pass groups that say which": "name the column that says which with --group",
     "input='logits'": "--logits",
-    ", a scikit-learn scorer, or a name": ", or a name that",
+    "adapt with assume='label_shift'": "run `altnorm adapt` with --assume label-shift",
+    ", a scikit-learn scorer, or a name": ", or a name",
     rf"\b({_OPTIONS})='([^']+)'": r"--\1 \2",
+    rf"\b({_OPTIONS})=([\d.]+)": r"--\1 \2",
+    r"(?<=--scoring accuracy), 'f1_macro' or '(\w+)'": r", f1_macro or \1",
     rf"`({_OPTIONS})`": r"--\1",
 }
 
@@ -113,7 +116,7 @@ def show_verdict(verdict: Verdict) -> None:
     out.print(line)
     show_cautions([caution for caution in verdict.cautions if not caution.serious])
     if verdict.reason == "suspect_input":
-        out.print("Should it be right all the same, pass --insist.")
+        out.print("If the input is right, pass --insist.")
 
 
 def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:

@@ -30,10 +30,10 @@ MEANING = (
     "would bring one as large."
 )
 
-_RULES = {
-    "weights": "Decision: the class of largest weighted probability.",
-    "costs": "Decision: the one of least expected cost.",
-    "thresholds": "Decision: every label whose probability is above its threshold.",
+RULES = {
+    "weights": "the class of largest weighted probability",
+    "costs": "the decision of least expected cost",
+    "thresholds": "every label whose probability is above its threshold",
 }
 
 
@@ -100,7 +100,7 @@ def _rule(decision: Decision) -> str:
     if decision.is_argmax:
         return ""
     person = " A row may be left to a person." if decision.leaves_rows else ""
-    return _RULES[decision.kind] + person
+    return f"Decides for {RULES[decision.kind]}.{person}"
 
 
 def _show_result(result: Evaluation) -> None:

@@ -15,7 +15,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.cli import _options as options
-from altnorm.cli._screen import errors, out, print_json, progress
+from altnorm.cli._screen import errors, in_options, out, print_json, progress
 from altnorm.cli._stream import ChangeCount, RowSample, open_classes
 from altnorm.io.columns import Layout, check_adjusted, column_matrix
 from altnorm.io.formats import find_source
@@ -88,13 +88,14 @@ def _tell(job: _Job, seconds: float, *, json: bool) -> None:
     rows, n_rows, changes = job.seen.rows, job.seen.n_seen, job.changes
     drift = None if rows is None else unnamed(job.normalizer).drift(rows)
     if drift is not None and drift.advice != "nothing":
-        errors.print(f"Warning: {drift}", soft_wrap=True)
+        errors.print(f"Warning: {in_options(str(drift))}", soft_wrap=True)
     if json:
         record = {
             "output": str(job.output),
             "n_rows": n_rows,
             "n_rows_changed": changes.n_rows,
             "n_decisions_changed": changes.n_decisions,
+            "n_rows_left": changes.n_left,
             "seconds": seconds,
             "drift": None if drift is None else asdict(drift),
         }

@@ -18,6 +18,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._journey import Journey, travel
 from altnorm.cli._screen import (
     changed_table,
+    in_options,
     out,
     print_json,
     score_table,
@@ -198,8 +199,8 @@ def _watch(fitted: Any, predictions: Predictions, *, json: bool) -> bool:
     if json:
         print_json({"drift": asdict(drift)})
     else:
-        out.print(str(drift))
-        out.print("There are no labels: whether the model helps here, `altnorm ask` can tell.")
+        out.print(in_options(str(drift)))
+        out.print("Only labels can say whether it helps here: `altnorm ask` chooses rows to label.")
     return drift.advice != "stop"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from rich.table import Column, Table
@@ -14,6 +15,8 @@ from altnorm.adjuster import load
 from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
 from altnorm.cli._screen import name_cell, out, print_json, show_verdict
+from altnorm.cli._story import RULES
+from altnorm.decisions import Decision
 from altnorm.method.kinds import kind_of
 
 EXAMPLE = "altnorm info model.safetensors"
@@ -47,11 +50,34 @@ def _lines(metadata: dict[str, Any], fitted: Any) -> list[tuple[str, str]]:
         ("classes", _classes(metadata["classes"])),
         *(("purpose", text) for text in purpose),
         ("does", _does(fitted)),
-        *([] if decision is None else [("decides", repr(decision)[9:-1])]),
+        *([] if decision is None else [("decides", _decides(decision, metadata["classes"]))]),
         ("saved by", ", ".join(f"{name} {version}" for name, version in versions)),
         ("format", str(metadata["format_version"])),
         ("digest", metadata["digest"]),
     ]
+
+
+def _decides(decision: Decision, classes: list[Any]) -> str:
+    """The rule, and its numbers by class."""
+    if decision.is_argmax:
+        return "the most probable class"
+    names = [name_cell(name) for name in classes]
+    if decision.kind != "costs":
+        return f"{RULES[decision.kind]}: {_by_name(names, decision.values)}"
+    outcomes = [*names, "a person"][: decision.n_outcomes]
+    lines = [f"{name} as {_by_name(outcomes, costs)}" for name, costs in _first(names, decision)]
+    return "\n".join([RULES["costs"], *lines])
+
+
+def _first(names: list[str], decision: Decision) -> Iterator[tuple[str, Any]]:
+    return zip(names[:_SHOWN], decision.values[:_SHOWN], strict=True)
+
+
+def _by_name(names: list[str], values: Any) -> str:
+    """Numbers beside their names, as many as are shown."""
+    shown = zip(names[:_SHOWN], values[:_SHOWN], strict=True)
+    more = ", ..." if len(names) > _SHOWN else ""
+    return ", ".join(f"{name} {value:.3g}" for name, value in shown) + more
 
 
 def _classes(classes: list[Any]) -> str:

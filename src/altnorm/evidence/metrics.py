@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -139,7 +140,8 @@ def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
         raise InputError(
             f"`scoring` must be a score for {problem} predictions",
             f"it is {scoring!r}",
-            f"Pass one of {names}, a scikit-learn scorer, or a name scikit-learn knows.",
+            f"{_meant(scoring, names)}Pass {', '.join(names)}, a scikit-learn scorer, or a name "
+            "that scikit-learn knows.",
             value=scoring,
             code="parameter",
         )
@@ -151,6 +153,15 @@ def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
             value=scoring,
             code="parameter",
         )
+
+
+def _meant(scoring: str, names: list[str]) -> str:
+    """Guess which name was meant."""
+    if scoring == "fbeta":
+        return "Say which beta, such as fbeta=2. "
+    near = [name for name in names if scoring and name.startswith(scoring)]
+    near = near or get_close_matches(scoring, names, 1)
+    return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def _check_classification(scorer: Any, name: str) -> None:

@@ -79,7 +79,10 @@ def _matrix_name(names: list[str], layout: Layout, path: Path) -> str:
     if found is None:
         must = " or ".join(f"`{name}`" for name in choices)
         raise file_error(
-            f"'{path}' must hold {must}", f"it holds {listed(names)}", value=listed(names)
+            f"'{path}' must hold {must}",
+            f"it holds {listed(names)}",
+            "Save the predictions under that name: np.savez(path, proba=..., labels=...).",
+            value=listed(names),
         )
     return found
 
@@ -121,7 +124,9 @@ def _check_matrix(header: Header, key: str, source: Path) -> tuple[int, ...]:
             f"`{key}` in '{source}' must be a floating-point array with one row per example and "
             "one column per class",
             f"it is {header.dtype} of shape {header.shape}",
-            "Convert it, for example with astype(float), if it holds predictions.",
+            "Save the probability of every class, not only of one; with two classes, [1 - p, p]."
+            if len(header.shape) == 1
+            else "Convert it, for example with astype(float), if it holds predictions.",
         )
     return header.shape
 

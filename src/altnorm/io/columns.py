@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from altnorm._base.errors import InputError, shown
 from altnorm._base.frames import check_same_names
+from altnorm._base.words import plural
 from altnorm.io.jsonl import CLASSES_KEY
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
@@ -83,14 +85,11 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     named = [layout.label, layout.group, *layout.other]
     unknown = [name for name in named if name is not None and name not in present]
     if unknown:
-        raise InputError(
-            f"The table has no column '{shown(unknown[0])}'",
-            remedy=f"Its columns are {listed(schema.names)}.",
-            code="columns",
-        )
+        raise no_such_column(unknown[0], schema.names)
     found = _candidates(schema, layout)
     if classes is None:
         if len(found) < 2:
+            _check_has_rows(schema)
             raise InputError(
                 "The table must have one column per class and at least 2",
                 f"{len(found)} were found among {listed(schema.names)}",
@@ -105,6 +104,19 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     if layout.prefix:
         check_same_names(wanted, found)
     return wanted
+
+
+def _check_has_rows(schema: Any) -> None:
+    """Raise if no column has a type: text without a single row, which says nothing about it."""
+    import pyarrow as pa
+
+    if all(pa.types.is_null(kind) for kind in schema.types):
+        raise InputError(
+            "The table must have at least one row",
+            "it has none",
+            "Write predictions below its names of columns.",
+            code="columns",
+        )
 
 
 def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.ndarray:
@@ -143,7 +155,7 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
             row = first_row + column.is_null().to_pylist().index(True)
             raise InputError(
                 "Class columns must have no gaps",
-                f"'{shown(name)}' is empty in row {row}, and {column.null_count} times in all",
+                f"'{shown(name)}' is empty in row {row}" + _in_all(column.null_count),
                 "Drop or repair those rows.",
                 code="columns",
             )
@@ -152,6 +164,10 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
             column = column.cast(pa.float64())
         out[:, j] = column.to_numpy()
     return out
+
+
+def _in_all(n: int) -> str:
+    return f" and in {plural(n - 1, 'other row')}" if n > 1 else ""
 
 
 def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool = False) -> Any:
@@ -385,6 +401,19 @@ def with_spare_hint(error: InputError, spare: Sequence[str]) -> InputError:
 def names_of(values: Any) -> list[str]:
     """Text of each class or label."""
     return [str(value) for value in np.asarray(values).tolist()]
+
+
+def no_such_column(name: str, names: Sequence[str]) -> InputError:
+    """Return the error for a column that was named and is not there."""
+    by_case = {other.lower(): other for other in names}
+    near = [by_case[name.lower()]] if name.lower() in by_case else get_close_matches(name, names, 1)
+    meant = f"Did you mean '{shown(near[0])}'? " if near else ""
+    return InputError(
+        f"The table has no column '{shown(name)}'",
+        remedy=f"{meant}Its columns are {listed(names)}.",
+        value=name,
+        code="columns",
+    )
 
 
 def listed(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from altnorm._base.files import file_error
 from altnorm.io.answers import OWN_COLUMNS
-from altnorm.io.columns import Layout, listed, names_of, said_by_file
+from altnorm.io.columns import Layout, names_of, no_such_column, said_by_file
 from altnorm.io.formats import find_source
 from altnorm.io.tables import open_table
 
@@ -93,8 +93,7 @@ def _named_column(
     """A column, or a field of a nested one, that was asked for by name."""
     column, *path = [name] if name in table.schema.names else name.split(".")
     if column not in table.schema.names:
-        remedy = f"Its columns are {listed(table.schema.names)}."
-        raise file_error(f"The table has no column '{name}'", remedy=remedy, value=name)
+        raise no_such_column(name, table.schema.names)
     values = table.column(column).to_pylist()
     if path:
         values = [_field(_parsed(value), path) for value in values]

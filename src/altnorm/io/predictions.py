@@ -27,8 +27,8 @@ from altnorm.io.columns import (
     check_zero_one,
     class_columns,
     column_matrix,
-    listed,
     names_of,
+    no_such_column,
     read_groups,
     read_labels,
     said_by_file,
@@ -214,8 +214,7 @@ def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = 
     layout = Layout() if layout is None else layout
     table = read_table(path, text=[name], **layout.reading)
     if name not in table.schema.names:
-        remedy = f"Its columns are {listed(table.schema.names)}."
-        raise file_error(f"The table has no column '{shown(name)}'", remedy=remedy, value=name)
+        raise no_such_column(name, table.schema.names)
     return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
 
 

@@ -252,6 +252,8 @@ def _reading(source: Source) -> Iterator[None]:
     except (FileNotFoundError, InputError):
         raise
     except (pa.ArrowException, *_BROKEN) as error:
+        if not source.path.stat().st_size:
+            raise file_error(f"'{source.path}' is empty.") from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
         raise file_error(
             f"'{source.path}' cannot be read as {NAMES[source.format]}, it may be cut off or "

@@ -61,17 +61,17 @@ class Drift:
 
     def __str__(self) -> str:
         doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
-        classes = f"{percent(self.class_distance)} of the confident ones fall on other classes"
-        found = f"{doubt}, and {classes} than then"
+        classes = f"{percent(self.class_distance)} of the confident ones are of other classes"
+        found = f"{doubt}, and {classes} than at fit"
         if self.advice == "adapt":
             return (
                 f"The class balance may have changed: {found}. If you know that nothing else has, "
-                "adapt with assume='label_shift'; else a few labels can decide."
+                "adapt with assume='label_shift'; otherwise a few labels can decide."
             )
         if self.advice == "stop":
             return (
-                f"These predictions no longer look like those at fit: {found}. Stop using it. Fit "
-                "again on current validation data."
+                f"These predictions no longer look like those at fit: {found}. Stop using this "
+                "model, and fit again on current validation data."
             )
         return f"These predictions look like those at fit: {found}."
 
