@@ -217,6 +217,8 @@ def test_costs_and_rows_left_to_a_person(folder, capsys):
     decided = load("m").predict(pd.read_parquet("test.parquet")[CLASSES].to_numpy())
     assert [name or None for name in written] == decided.tolist()
     assert None in decided.tolist()
+    assert run(["apply", "m", "test.parquet", "-o", "again.csv", "--json"]) == 0
+    assert json.loads(out(capsys))["n_rows_left"] == decided.tolist().count(None)
     assert "two ways to state a purpose" in refused(
         capsys, *both, "--force", "--costs", "costs.csv", "--scoring", "f1_macro"
     )
