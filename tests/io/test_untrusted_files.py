@@ -58,9 +58,32 @@ def test_a_quote_that_never_ends_in_the_last_line(tmp_path):
 
 
 def test_rows_within_quotes_are_told(tmp_path):
-    path = write_text(tmp_path / "a.csv", table(60, 0), {12: '"plain', 32: 'pl"ain'})
+    path = write_text(tmp_path / "a.csv", table(60, 0), {12: '"plain', 32: 'plain"'})
     with pytest.warns(UserWarning, match=r"20 lines of 'a\.csv' .* from line 12 to line 32\."):
         assert read_table(path).num_rows == 40
+
+
+QUOTED = ["id,note,ant,bee", *(f'{i},"n {i}",0.25,0.75' for i in range(9))]
+
+
+def write_quoted(path, **lines):
+    """A CSV file in which every text is quoted, as some programs write it, with some lines odd."""
+    odd = {int(name[1:]): line for name, line in lines.items()}
+    path.write_text("\n".join(odd.get(i, line) for i, line in enumerate(QUOTED, 1)) + "\n")
+    return path
+
+
+def test_a_missing_quote_that_makes_one_row_of_two_is_refused(tmp_path):
+    """The row would have the identifier of one and the probabilities of the other."""
+    path = write_quoted(tmp_path / "a.csv", _4='2,"n 2,0.25,0.75')
+    with pytest.raises(InputError, match=r"that in line 5 of 'a\.csv' has text .* in line 4"):
+        read_table(path)
+
+
+def test_two_missing_quotes_that_make_one_row_of_two_are_told(tmp_path):
+    path = write_quoted(tmp_path / "a.csv", _4='2,"n 2,0.25,0.75', _5='3,n 3",0.25,0.75')
+    with pytest.warns(UserWarning, match=r"1 lines of 'a\.csv' .* from line 4 to line 5\."):
+        assert read_table(path).num_rows == 8
 
 
 def test_text_of_several_lines_is_no_rows(tmp_path):
@@ -77,15 +100,20 @@ def test_commands_refuse_an_open_quote(folder, model, capsys):
 
 
 def read_naively(text, n_columns):
-    """Line of the field that is open at the end (0: none), and the fields that hold rows."""
-    line, state, opened, inside, found, i = 1, "start", 0, "", [], 0
+    """Line of the field that is open at the end (0: none), those with rows, and those torn."""
+    line, state, opened, inside, found, torn, column, i = 1, "start", 0, "", [], [], 0, 0
     while i < len(text):
         char = text[i]
         if state == "quoted" and text[i : i + 2] == '""':
             inside, i = inside + '""', i + 1
         elif state == "quoted" and char == '"':
-            rows = [part for part in inside.split("\n")[1:] if part.count(",") == n_columns - 1]
-            found += [(opened, line, len(rows))] if rows else []
+            parts = [part.count(",") for part in inside.split("\n")]
+            rows = parts[1:].count(n_columns - 1)
+            if len(parts) > 1 and column < n_columns - 1:
+                rows += (parts[0], parts[-1]) == (n_columns - 1 - column, column)
+            found += [(opened, line, rows)] if rows else []
+            if len(parts) > 1 and text[i + 1 : i + 2] not in tuple(",\r\n") + ("",):
+                torn.append((opened, line))
             state, opened = "field", 0
         elif state == "quoted":
             inside += char
@@ -93,8 +121,9 @@ def read_naively(text, n_columns):
             state, opened, inside = "quoted", line, ""
         else:
             state = "start" if char in ",\r\n" else "field"
+            column = 0 if char in "\r\n" else column + (char == ",")
         line, i = line + (char == "\n"), i + 1
-    return opened, found
+    return opened, found, torn
 
 
 @given(st.text('",\n\rab', max_size=40), st.integers(1, 9), st.integers(2, 3))
@@ -102,7 +131,7 @@ def test_quotes_are_followed_as_a_naive_reader_does(text, block, n_columns):
     watch = QuoteWatch(io.BytesIO(text.encode()), "x", ",", n_columns)
     while watch.read(block):
         pass
-    assert (watch._opened, watch._swallowed) == read_naively(text, n_columns)
+    assert (watch._opened, watch._swallowed, watch._torn) == read_naively(text, n_columns)
 
 
 def test_a_mark_of_byte_order_hides_no_quote():
@@ -144,6 +173,44 @@ def test_text_of_a_parquet_file_must_be_utf8(tmp_path):
     parquet.write_table(data.set_column(0, "text", text), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"cannot be read as Parquet.*UTF8"):
         read_table(tmp_path / "a.parquet")
+
+
+# Arrow.
+
+
+def write_arrow(path, opener):
+    data = pa.Table.from_pandas(table(40, 0), preserve_index=False)
+    with opener(path, data.schema) as writer:
+        writer.write_table(data, max_chunksize=15)
+    return path.read_bytes()
+
+
+def test_no_batch_of_an_arrow_file_is_lost_in_silence(tmp_path):
+    path = tmp_path / "a.arrow"
+    whole = write_arrow(path, pa.ipc.new_file)
+    assert read_table(path).num_rows == 40
+    footer, n_refused = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little"), 0
+    for at in range(footer, len(whole) - 10):
+        if whole[at : at + 4] == (3).to_bytes(4, "little"):
+            path.write_bytes(whole[:at] + (1).to_bytes(4, "little") + whole[at + 4 :])
+            try:
+                assert read_table(path).num_rows == 40
+            except InputError as error:
+                n_refused += "1 batches of rows and holds 3" in str(error)
+    assert n_refused == 1
+
+
+def test_a_stream_that_ends_too_soon(tmp_path):
+    path = tmp_path / "a.arrow"
+    whole = write_arrow(path, pa.ipc.new_stream)
+    assert read_table(path).num_rows == 40
+    starts = [i for i in range(8, len(whole)) if whole[i : i + 4] == b"\xff" * 4][1:-1]
+    path.write_bytes(whole[: starts[-1]])
+    with pytest.warns(UserWarning, match=r"'a\.arrow' does not say where it ends"):
+        assert read_table(path).num_rows < 40
+    path.write_bytes(whole[: starts[-1] + 4] + bytes(4) + whole[starts[-1] + 8 :])
+    with pytest.raises(InputError, match=r"it says that it ends, and [\d,]+ bytes follow"):
+        read_table(path)
 
 
 # Formulas.

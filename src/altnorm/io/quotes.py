@@ -43,10 +43,12 @@ class QuoteWatch:
         self._before = b"\n"  # the last byte that was seen
         self._held = b""  # a quote that the next byte gives its meaning
         self._line = 1  # the line that the next byte belongs to
+        self._column = 0  # the column that the next byte belongs to, outside of quotes
         self._opened = 0  # the line in which the open field begins; 0: none is open
         self._inside = bytearray()
         self._n_inside = 0  # bytes of the open field, also of those that were not kept
         self._swallowed: list[tuple[int, int, int]] = []  # first line, last line, how many rows
+        self._torn: list[tuple[int, int]] = []  # first and last line of fields that end in text
 
     def read(self, size: int = -1) -> bytes:
         """Read bytes."""
@@ -69,7 +71,16 @@ class QuoteWatch:
         return self._n_inside >= _KEPT
 
     def finish(self) -> None:
-        """Raise if a quoted field never ends; warn of those that hold rows."""
+        """Raise if a quoted field never ends, or not where it should; warn of those with rows."""
+        if self._torn:
+            first, last = self._torn[0]
+            raise file_error(
+                "A quote must end its field",
+                f"that in line {last} of '{self._name}' has text behind it, and the field begins "
+                f"in line {first}, so rows between them would be lost",
+                f"A quote may be missing in line {first}; write quotes within quotes twice.",
+                value=first,
+            )
         if self._opened:
             raise file_error(
                 "Every quoted field must end",
@@ -110,6 +121,7 @@ class QuoteWatch:
             if not (begins & ends & in_a_line).all():
                 return False
         self._line += data.count(b"\n")
+        self._column = 0 if data else self._column
         self._before = data[-1:] or self._before
         return True
 
@@ -118,7 +130,8 @@ class QuoteWatch:
         at, counted = 0, 0
         while at >= 0:
             if not self._opened:
-                at = self._next_opening(data, at)
+                start, at = at, self._next_opening(data, at)
+                self._pass_plain(data[start:at] if at >= 0 else data[start:])
                 if at < 0:
                     break
                 self._line += data.count(b"\n", counted, at)
@@ -126,6 +139,11 @@ class QuoteWatch:
             at = self._follow(data, at, final)
         self._line += data.count(b"\n", counted)
         self._before = data[-1:] or self._before
+
+    def _pass_plain(self, text: bytes) -> None:
+        """Count the columns of text that is outside of quotes."""
+        start = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        self._column = text.count(self._between, start) + (0 if start else self._column)
 
     def _next_opening(self, data: bytes, at: int) -> int:
         """Where the next quoted field begins, -1 if none does."""
@@ -146,14 +164,23 @@ class QuoteWatch:
             self._inside += memoryview(data)[at:end]
         if is_held or end == len(data):
             return -1
-        self._note(bytes(self._inside))
+        behind = data[end + 1 : end + 2]
+        self._note(bytes(self._inside), is_torn=bool(behind) and behind not in self._starts)
         self._opened, self._n_inside = 0, 0
         self._inside.clear()
         return end + 1
 
-    def _note(self, text: bytes) -> None:
-        """Take note of a field whose lines look like rows."""
-        _, *more = text.split(b"\n")
+    def _note(self, text: bytes, *, is_torn: bool) -> None:
+        """Take note of a field whose lines look like rows, or which is no field at all."""
+        first, *more = text.split(b"\n")
+        if not more:
+            return
+        if is_torn:
+            self._torn.append((self._opened, self._opened + len(more)))
         rows = sum(line.count(self._between) == self._n_between for line in more)
+        # The rest of one row, and the start of another: a quote is missing in both.
+        ends = first.count(self._between), more[-1].count(self._between)
+        if ends == (self._n_between - self._column, self._column) and ends[1] < self._n_between:
+            rows += 1
         if rows and self._n_between:
             self._swallowed.append((self._opened, self._opened + len(more), rows))

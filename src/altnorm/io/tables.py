@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from altnorm._base.errors import InputError, shown
+from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import ARRAYS, SUFFIXES, Source, find_source, format_of
 from altnorm.io.jsonl import Columns, ScoreLines, jsonl_writer, open_lines, read_lines
@@ -31,6 +31,7 @@ NAMES = {
 }
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # what an Arrow stream ends with
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
 
 
@@ -316,11 +317,53 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
     # Both a file and a stream are called .arrow; only the file says so in its first bytes.
     if start == b"ARROW1":
         reader = stack.enter_context(pa.ipc.open_file(file))
+        _check_batches(reader.num_record_batches, source)
         whole = (reader.get_batch(i) for i in range(reader.num_record_batches))
     else:
         reader = stack.enter_context(pa.ipc.open_stream(file))
-        whole = iter(reader)
+        whole = _to_the_end(reader, file, source)
     return TableSource(reader.schema, (part for batch in whole for part in _cut(_sound(batch))))
+
+
+def _check_batches(n_batches: int, source: Path) -> None:
+    """Raise unless an Arrow file holds as many batches as its last part, the footer, lists."""
+    import pyarrow as pa
+
+    # Bodies of messages are mapped, not read.
+    with pa.memory_map(os.fspath(source)) as file:
+        file.seek(file.size() - 10)  # the length of the footer, and the name of the format again
+        footer = file.size() - 10 - int.from_bytes(file.read(4), "little")
+        file.seek(8)
+        messages, found = pa.ipc.MessageReader.open_stream(file), 0
+        while file.tell() < footer and (message := next(messages, None)) is not None:
+            found += message.type == "record batch"
+    if found != n_batches:
+        raise file_error(
+            f"'{source}' is damaged",
+            f"it says that it has {n_batches:,} batches of rows and holds {found:,}",
+            "Write it again.",
+            value=found,
+        )
+
+
+def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
+    """The batches of a stream; warn, or raise, if it does not end where it says that it does."""
+    yield from reader
+    rest = file.size() - file.tell()
+    if rest:
+        raise file_error(
+            f"'{source}' is damaged",
+            f"it says that it ends, and {rest:,} bytes follow",
+            "Write it again.",
+            value=rest,
+        )
+    file.seek(max(0, file.size() - len(_END)))
+    if file.read() != _END:
+        message = (
+            f"'{source.name}' does not say where it ends, as a stream should. It may have been cut "
+            "off after a batch of rows."
+        )
+        warn(InputWarning(message, "no_end"))
 
 
 def _sound(batch: Any) -> Any:
