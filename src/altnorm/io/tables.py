@@ -318,7 +318,7 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
     if start == b"ARROW1":
         reader = stack.enter_context(pa.ipc.open_file(file))
         _check_batches(reader.num_record_batches, source)
-        whole = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        whole: Iterator[Any] = (reader.get_batch(i) for i in range(reader.num_record_batches))
     else:
         reader = stack.enter_context(pa.ipc.open_stream(file))
         whole = _to_the_end(reader, file, source)
