@@ -42,7 +42,7 @@ SLOW = tuple(
     f"tests/{name}"
     for name in (
         "adjuster/test_estimators_on_arrays",
-        "cli/test_cli_demo",
+        "cli/test_journey",
         "experiments/",
         "io/test_faults",
         "io/test_fuzz",

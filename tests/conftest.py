@@ -1,6 +1,7 @@
 """Settings that every test shares, and fixtures that several files share."""
 
 import os
+import shutil
 import sys
 
 import pytest
@@ -69,21 +70,31 @@ def spark():
 # The command line.
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The current folder, with val.parquet and test.parquet in it."""
-    from tests.commands import table
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A folder with val.parquet and test.parquet, and a model that was tuned on the first."""
+    from tests.commands import QUICK, run, table
 
+    path = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        table(600, 0).to_parquet("val.parquet", index=False)
+        shown = table(900, 1)[["note", "cow", "id", "ant", "y", "bee"]]
+        shown.to_parquet("test.parquet", index=False)
+        assert run(["tune", "val.parquet", "--label", "y", "-o", "model", *QUICK]) == 0
+    return path
+
+
+@pytest.fixture
+def folder(prepared, tmp_path, monkeypatch):
+    """The current folder, with val.parquet and test.parquet in it."""
     monkeypatch.chdir(tmp_path)
-    table(600, 0).to_parquet("val.parquet", index=False)
-    table(900, 1)[["note", "cow", "id", "ant", "y", "bee"]].to_parquet("test.parquet", index=False)
+    for name in ("val.parquet", "test.parquet"):
+        shutil.copy(prepared / name, name)
     return tmp_path
 
 
 @pytest.fixture
-def model(folder):
+def model(prepared, folder):
     """Name of a model in `folder`, tuned on val.parquet."""
-    from tests.commands import QUICK, run
-
-    assert run(["tune", "val.parquet", "--label", "y", "-o", "model", *QUICK]) == 0
-    return "model"
+    return shutil.copy(prepared / "model", "model")

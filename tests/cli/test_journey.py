@@ -1,6 +1,5 @@
 """The first thing anyone runs, and the same on one's own files."""
 
-import io
 import json
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from altnorm import load
 from altnorm.cli import check as command
 from altnorm.cli._run import run
-from altnorm.io import formats as _formats
 from tests.commands import draw, out, refused, table, words, write_log
 
 
@@ -28,10 +26,6 @@ def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     assert str(tmp_path / "story.html") in text
     assert str(tmp_path / "story.safetensors") in text
     assert (tmp_path / "story.html").stat().st_size > 10_000
-
-
-def test_demo_refuses_what_is_no_page(capsys):
-    assert "The report is an HTML page; 'x.pdf'" in refused(capsys, "demo", "-o", "x.pdf")
 
 
 def test_check_with_test_data(folder, capsys, monkeypatch):
@@ -93,18 +87,6 @@ def test_check_on_sample_logs(folder, capsys):
     assert '"t10"' not in page.replace("\\", "")
 
 
-def test_check_from_the_standard_input(folder, capsys, monkeypatch):
-    write_log(folder / "samples.jsonl", table(600, 0))
-    text = (folder / "samples.jsonl").read_bytes()
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    _formats._copy_stdin.cache_clear()
-    printed = []
-    for source in (["-", "--format", "lm-eval"], ["samples.jsonl"]):
-        assert run(["check", *source, "--jobs", "1", "--json", "--force"]) == 0
-        printed.append(json.loads(out(capsys))["validation"])
-    assert printed[0] == printed[1]
-
-
 def test_check_with_several_labels(folder, capsys):
     rng = np.random.default_rng(0)
     for name in ("mv.npz", "mt.npz"):
@@ -117,8 +99,3 @@ def test_check_with_several_labels(folder, capsys):
     text = words(capsys)
     assert "label decisions changed" in text
     assert "Micro-F1 weighs" in text
-
-
-def test_pages_are_html(folder, capsys):
-    check = ["check", "val.parquet", "--label", "y", "--report", "r.pdf"]
-    assert "The report is an HTML page" in refused(capsys, *check)

@@ -1,15 +1,19 @@
 """What the command line says: faults in one sentence, warnings, help, and the exit status."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 from altnorm import AlternatingNormalizer
+from altnorm.cli._app import app
 from altnorm.cli._run import run
-from tests.cli.test_cli_docs import COMMANDS
 from tests.commands import CLASSES, QUICK, draw, out, refused
 
 
@@ -51,6 +55,10 @@ from tests.commands import CLASSES, QUICK, draw, out, refused
         ("apply model test.parquet -o x.parquet -j 0", "--jobs must be a number of threads"),
         ("apply model test.parquet -o x.parquet -j 1000000", "it is 1000000"),
         ("ask model test.parquet -o a.csv --seed -1", "--seed"),
+        ("info val.parquet", "is not a model file"),
+        ("demo -o x.pdf", "The report is an HTML page; 'x.pdf'"),
+        ("check val.parquet --label y --report r.pdf", "The report is an HTML page"),
+        ("tune val.parquet --label y -o m --multilabel pairs", "--label-prefix"),
     ],
 )
 def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
@@ -60,7 +68,7 @@ def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
     assert sorted(os.listdir()) == before
 
 
-def test_unknown_classes_are_named(folder, model, capsys):
+def test_unknown_classes_and_gaps_are_named(folder, model, capsys):
     out(capsys)
     data = pd.read_parquet("test.parquet")
     data.drop(columns="bee").to_parquet("bad.parquet")
@@ -71,20 +79,15 @@ def test_unknown_classes_are_named(folder, model, capsys):
     for command in commands:
         printed = refused(capsys, *command)
         assert "1 of 3 is missing, the first is 'bee'" in printed
-    data["dodo"], data["bee"] = data["bee"] / 2, data["bee"] / 2
-    data.to_parquet("bad.parquet")
+    halved = data.assign(dodo=data["bee"] / 2, bee=data["bee"] / 2)
+    halved.to_parquet("bad.parquet")
     for command in commands:
         printed = refused(capsys, *command)
         assert "row 0" in printed
         assert "does not know the class column 'dodo'" in printed
-
-
-def test_gaps_name_the_row(folder, model, capsys):
-    out(capsys)
-    data = pd.read_parquet("test.parquet")
     data.loc[7, "bee"] = None
-    data.to_parquet("gap.parquet")
-    printed = refused(capsys, "apply", model, "gap.parquet", "-o", "x.parquet")
+    data.to_parquet("bad.parquet")
+    printed = refused(capsys, *commands[0])
     assert "row 7" in printed
     assert "bee" in printed
 
@@ -126,18 +129,31 @@ def test_help(capsys):
         assert f"Example: altnorm {name}" in out(capsys)
 
 
-def altnorm(*arguments, **options):
-    command = [sys.executable, "-c", "from altnorm.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+def shell(command, **options):
+    """Run a shell command in which altnorm is ours."""
+    program = f"{sys.executable} -c 'from altnorm.cli import main; main()'"
+    return subprocess.run(
+        command.replace("altnorm", program), shell=True, capture_output=True, check=False, **options
+    )
 
 
 def test_entry_point(folder):
-    done = altnorm("--version")
-    assert done.returncode == 0
-    assert done.stdout.startswith("altnorm")
-    done = altnorm("apply", "nothing", "x", "-o", "y")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from altnorm.cli import main; main()",
+            "apply",
+            "no",
+            "x",
+            "-o",
+            "y",
+        ],
+        capture_output=True,
+        check=False,
+    )
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_missing_extra_is_named(folder):
@@ -147,21 +163,7 @@ def test_missing_extra_is_named(folder):
     assert done.stderr.strip().endswith("pip install 'altnorm[cli]'")
 
 
-def test_closed_pipe_gives_no_traceback():
-    code = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1); "
-    code += "from altnorm.cli import main; sys.argv = ['altnorm', '--help']; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert b"Traceback" not in done.stderr
-
-
-def shell(command, **options):
-    """Run a shell command in which altnorm is ours."""
-    program = f"{sys.executable} -c 'from altnorm.cli import main; main()'"
-    return subprocess.run(
-        command.replace("altnorm", program), shell=True, capture_output=True, check=False, **options
-    )
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -176,6 +178,7 @@ def test_nowhere_to_print_to(command, message):
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.slow
 def test_what_was_written_before_output_failed_is_told(folder):
     tune = f"altnorm tune val.parquet --label y -o m {' '.join(QUICK)}"
     done = shell(f"{tune} > /dev/full")
@@ -184,6 +187,7 @@ def test_what_was_written_before_output_failed_is_told(folder):
     assert os.path.exists("m")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", "--strict"])
 def test_a_reader_that_left_is_no_verdict(folder, options):
     """1 would say that the verdict is no, and 0, with --strict, that it is yes."""
@@ -197,6 +201,7 @@ CHECK = ["check", "val.parquet", "test.parquet", "--label", "y"]
 CHECK += ["-o", "m", "--report", "r.html"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.3, 0.8])
 def test_an_interrupt_while_libraries_are_imported(folder, seconds):
     code = "import os, signal, threading; to_me = (os.getpid(), signal.SIGINT); "
@@ -221,6 +226,7 @@ def test_an_interrupt_in_check_says_what_is_left(folder, monkeypatch, capsys, wh
     assert not os.path.exists("m")
 
 
+@pytest.mark.slow
 def test_streams_that_know_only_ascii(folder, model):
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = shell(f"altnorm check test.parquet --model {model} --label y", env=environment)
@@ -228,6 +234,7 @@ def test_streams_that_know_only_ascii(folder, model):
     assert b"rows fixed" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
 def test_file_names_that_are_not_utf8(folder, model):
     os.rename("test.parquet", b"\xff.parquet")
@@ -242,11 +249,15 @@ def test_file_names_that_are_not_utf8(folder, model):
 NAMES = ["[other]", "[/]", ":smile:", "a\nb", "\x1b[31mred", "\u202eevil"]
 
 
-def test_names_are_text_not_markup(folder, capsys):
+def odd_table(names):
     proba, codes = draw(300, 0)
-    frame = pd.DataFrame(proba, columns=NAMES[:3])
-    frame["y"] = [NAMES[code] for code in codes]
+    frame = pd.DataFrame(proba, columns=names).assign(y=np.array(names)[codes])
     frame.to_parquet("odd.parquet")
+    return frame
+
+
+def test_names_are_text_not_markup(folder, capsys):
+    odd_table(NAMES[:3])
     model = "odd [red].model"
     assert run(["tune", "odd.parquet", "--label", "y", "-o", model, *QUICK]) == 0
     assert model in out(capsys)
@@ -259,11 +270,8 @@ def test_names_are_text_not_markup(folder, capsys):
 
 
 def test_control_characters_are_shown_escaped(folder, capsys):
-    proba, codes = draw(300, 0)
     names = NAMES[3:]
-    frame = pd.DataFrame(proba, columns=names)
-    frame["y"] = [names[code] for code in codes]
-    frame.to_parquet("odd.parquet")
+    frame = odd_table(names)
     assert run(["tune", "odd.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
     out(capsys)
     assert run(["check", "odd.parquet", "--model", "m", "--label", "y"]) == 0
@@ -275,3 +283,51 @@ def test_control_characters_are_shown_escaped(folder, capsys):
     frame.drop(columns=names[1]).to_parquet("bad.parquet")
     message = refused(capsys, "apply", "m", "bad.parquet", "-o", "x.parquet")
     assert "'\\x1b[31mred'" in message
+
+
+# Each command and each option is in the documentation, in the section of its command.
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.rst"
+COMMANDS = typer.main.get_command(app).commands
+
+
+def sections():
+    """Text of each section by its heading."""
+    parts = re.split(r"^(.+)\n[-=]{4,}\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def options(command):
+    names = [name for parameter in command.params for name in getattr(parameter, "opts", [])]
+    return sorted(name for name in names if name.startswith("--") and name != "--help")
+
+
+def test_commands_are_the_documented_ones():
+    documented = {name.split()[1] for name in sections() if name.startswith("altnorm ")}
+    assert documented == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_option_is_in_its_section(name):
+    section = sections()[f"altnorm {name}"]
+    documented = sorted(set(re.findall(r"``(--[a-z-]+)", section)))
+    assert documented == options(COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_example_is_in_its_section(name):
+    assert COMMANDS[name].epilog.removeprefix("Example: ") in sections()[f"altnorm {name}"]
+
+
+def test_shared_options_are_explained_once():
+    shared = sections()["Options that several commands share"]
+    explained = set(re.findall(r"^``(--[a-z-]+)", shared, flags=re.MULTILINE))
+    used = [option for command in COMMANDS.values() for option in options(command)]
+    assert {option for option in used if used.count(option) > 1} <= explained
+
+
+def test_options_of_the_program_itself():
+    text = PAGE.read_text(encoding="utf-8")
+    for option in options(typer.main.get_command(app)):
+        assert f"``{option}``" in text

@@ -203,22 +203,6 @@ def test_whole_numbers_that_a_gap_made_floats(folder, model, pool, capsys):
     assert json.loads(out(capsys))["n_labelled"] == 6
 
 
-def test_arrays_have_no_other_columns(folder, model, pool):
-    np.savez("pool.npz", proba=pool[CLASSES].to_numpy(), classes=CLASSES)
-    assert run(["ask", model, "pool.npz", "-n", "3", "-o", "ask.csv"]) == 0
-    assert read().columns.tolist() == ["ask", "row", "candidate_1", "candidate_2", "label", "pool"]
-
-
-def test_a_sample_log_as_the_pool_keeps_its_right_answers_to_itself(folder, pool, capsys):
-    write_log(folder / "samples.jsonl", pool)
-    fit("samples.jsonl")
-    assert run(["ask", "model", "samples.jsonl", "-n", "6", "-o", "ask.csv"]) == 0
-    asked = read()
-    assert asked["doc_id"].tolist() == asked["row"].tolist()
-    assert asked["doc"][0] == json.dumps({"text": f"t{asked['row'][0]}"})
-    assert "target" not in asked.columns
-
-
 def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
     write_log(folder / "samples.dat", pool, options=2)
     how = ["--format", "lm-eval", "--usual-options"]

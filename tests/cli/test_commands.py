@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from altnorm import Adjuster, load
+from altnorm import Adjuster, AlternatingNormalizer, load, peers
+from altnorm._base.persistence import model_metadata, versions
 from altnorm.cli._run import run
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
@@ -44,16 +45,6 @@ def test_apply_equals_transform_and_keeps_the_rest(folder, model):
     for column in ("id", "note", "y"):
         pd.testing.assert_series_equal(after[column], before[column])
     assert after["guess"].tolist() == normalizer.predict(before[CLASSES].to_numpy()).tolist()
-
-
-def test_apply_reads_csv_and_leaves_its_text_alone(folder, model):
-    before = pd.read_parquet("test.parquet")
-    before["id"] = [f"{i:05d}" for i in range(len(before))]
-    before.to_csv("in.csv", index=False)
-    assert run(["apply", model, "in.csv", "-o", "out.csv"]) == 0
-    after = pd.read_csv("out.csv", dtype={"id": str})
-    assert after["id"].tolist() == before["id"].tolist()
-    assert after.columns.tolist() == before.columns.tolist()
 
 
 def test_apply_on_arrays(folder, model):
@@ -134,11 +125,6 @@ def test_multilabel(folder, capsys, mode, suffix):
     assert run(["apply", "m", name, *prefix, "-o", f"out.{suffix}"]) == 0
     read = read_predictions(f"out.{suffix}", Layout(prefix="p_"), classes=CLASSES)
     np.testing.assert_array_equal(read.proba, load("m").transform(proba))
-
-
-def test_single_labels_for_a_multilabel_model(folder, capsys):
-    tune = ["tune", "val.parquet", "--label", "y", "-o", "m", "--multilabel", "pairs", *QUICK]
-    assert "--label-prefix" in refused(capsys, *tune)
 
 
 def test_classes_without_rows_keep_their_names(folder):
@@ -240,15 +226,12 @@ def test_balanced_accuracy_is_advised_and_followed(folder, capsys):
 
 
 def test_export(folder, model):
-    command = ["export", model, "-o", "m.onnx", "--dtype", "float64"]
+    command = ["export", model, "-o", "m.onnx", "--dtype", "float64", "--label-output", "class"]
     assert run(command) == 0
     proba, _ = draw(50, 3)
     session = onnxruntime.InferenceSession("m.onnx")
-    (adjusted,) = session.run(["adjusted"], {"proba": proba})
-    np.testing.assert_allclose(adjusted, load(model).transform(proba), atol=1e-12)
-    assert run([*command, "--label-output", "class", "--force"]) == 0
-    session = onnxruntime.InferenceSession("m.onnx")
     adjusted, decided = session.run(["adjusted", "class"], {"proba": proba})
+    np.testing.assert_allclose(adjusted, load(model).transform(proba), atol=1e-12)
     assert decided.tolist() == load(model).predict(proba).tolist()
 
 
@@ -275,3 +258,207 @@ def test_options_reach_the_estimator(folder, monkeypatch):
         "n_jobs": 1,
     }
     assert {name: seen[name] for name in expected} == expected
+
+
+# ``altnorm info`` says what a model file holds.
+
+
+def test_a_tuned_model(tmp_path, capsys):
+    data = table(400, 0)
+    Adjuster(("bias",)).fit(data[CLASSES], data["y"]).save(tmp_path / "m")
+    assert run(["info", str(tmp_path / "m")]) == 0
+    text = words(capsys)
+    assert "kind Adjuster takes probabilities, single-label" in text
+    assert "classes 3 classes: ant, bee, cow" in text
+    assert "purpose accuracy" in text
+    assert "does multiplies each class by a factor, calibrates probabilities" in text
+    assert "decides the most probable class" in text
+    assert f"numpy {versions()['numpy']}" in text
+    assert model_metadata(tmp_path / "m")["digest"] in text.replace(" ", "")
+    assert "Adopted: accuracy" in text
+
+
+def test_the_rule_of_a_purpose_is_told_by_class(tmp_path, capsys):
+    data = table(400, 0)
+    costs = {("ant", "bee"): 5, **{(name, None): 0.4 for name in CLASSES}}
+    for purpose, said in (
+        ({"costs": costs}, "least expected cost ant as ant 0, bee 5, cow 1, a person 0.4 bee as"),
+        ({"scoring": "balanced_accuracy"}, "weighted probability: ant "),
+    ):
+        model = Adjuster(("bias",), **purpose).fit(data[CLASSES], data["y"])
+        model.save(tmp_path / "m", force=True)
+        assert run(["info", str(tmp_path / "m")]) == 0
+        assert said in words(capsys)
+
+
+PROBA = np.full((20, 12), 1 / 12)
+NAMED = np.array(["[bold]", "a\nb", *"cdefghijkl"])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (AlternatingNormalizer(2.0, reference="all"), "alternating normalization, exponent 2"),
+        (peers.Identity(), "change nothing: the base line of every comparison"),
+    ],
+)
+def test_a_model_without_evidence(tmp_path, capsys, estimator, said):
+    estimator.fit(PROBA)
+    estimator.classes_ = NAMED
+    estimator.save(tmp_path / "m")
+    assert run(["info", str(tmp_path / "m")]) == 0
+    text = words(capsys)
+    assert said in text
+    assert "12 classes: [bold], a\\nb, c, d, e, f, g, h, i, j, ..." in text
+    assert "purpose" not in text
+
+
+def test_settings_that_json_lacks_are_shown_as_text(tmp_path, capsys):
+    estimator = AlternatingNormalizer(reference="all").fit(PROBA)
+    estimator.prior = {("spam", "ham"): float("inf")}
+    estimator.save(tmp_path / "m")
+    assert run(["info", str(tmp_path / "m"), "--json"]) == 0
+    printed = json.loads(out(capsys))
+    assert printed["settings"]["prior"] == "{('spam', 'ham'): inf}"
+    assert printed["settings"]["alpha"] == 1.0
+
+
+# Rows without labels, rows that belong together, and rows that change.
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
+def test_rows_without_labels(folder, capsys, suffix):
+    data = pd.read_parquet("val.parquet")
+    data.loc[100:399, "y"] = None
+    name = f"some.{suffix}"
+    if suffix == "npz":
+        labels = np.where(data["y"].isna(), "", data["y"].fillna(""))
+        np.savez(name, proba=data[CLASSES].to_numpy(), classes=CLASSES, labels=labels.astype(str))
+    else:
+        getattr(data, f"to_{suffix}")(name, index=False)
+    label = [] if suffix == "npz" else ["--label", "y"]
+    assert run(["tune", name, *label, "-o", "m", *QUICK]) == 0
+    text = " ".join(out(capsys).split())
+    assert "600 rows (300 without a label), 3 classes ('ant', 'bee', 'cow')" in text
+    assert load("m").verdict_.n_rows == 300
+    message = refused(capsys, "check", name, "--model", "m", *label)
+    assert "Each row must have a label" in message
+    assert "empty in row 100" in message
+
+
+def test_minus_one_is_no_label_unless_it_is_a_class(folder):
+    proba, codes = draw(60, 0)
+    np.savez("a.npz", proba=proba, labels=np.where(np.arange(60) < 50, codes, -1))
+    known = read_predictions("a.npz", Layout(gaps=True))
+    assert known.has_label.sum() == 50
+    assert known.codes[:50].tolist() == codes[:50].tolist()
+    assert known.codes[55] is None
+    assert known.labelled().codes.tolist() == codes[:50].tolist()
+    np.savez("b.npz", proba=proba, labels=codes - 1, classes=np.array([-1, 0, 1]))
+    assert read_predictions("b.npz", Layout(gaps=True)).has_label.all()
+
+
+def test_groups_reach_the_estimator(folder, capsys):
+    data = pd.read_parquet("val.parquet")
+    data["who"] = np.arange(len(data)) // 100 + 0.5  # a number, and no class
+    data.to_parquet("grouped.parquet")
+    tune = ["tune", "grouped.parquet", "--label", "y", "--json", *QUICK]
+    assert run([*tune, "-o", "m", "--group", "who"]) == 0
+    grouped = json.loads(out(capsys))["verdict"]
+    assert run([*tune, "-o", "m2", "--other", "who"]) == 0
+    alone = json.loads(out(capsys))["verdict"]
+    assert grouped["p_value"] > alone["p_value"]  # six groups are less evidence than 600 rows
+    data.loc[3, "who"] = None
+    data.to_csv("gap.csv")
+    tune[1] = "gap.csv"
+    assert "Each row must have a group" in refused(capsys, *tune, "-o", "m3", "--group", "who")
+    np.savez("a.npz", proba=draw(60, 0)[0], labels=draw(60, 0)[1])
+    tune = ["tune", "a.npz", "-o", "m3", "--group", "who"]
+    assert "--group names a column of a table" in refused(capsys, *tune)
+
+
+def grouped_file(name, n_groups):
+    """A file in which every group of rows is either right or wrong: copies of one row."""
+    data = pd.read_parquet("test.parquet")
+    rows = np.arange(n_groups).repeat(len(data) // n_groups)
+    data = data.iloc[rows].assign(who=[f"person {i}" for i in rows])
+    data.to_parquet(name)
+
+
+def test_groups_count_in_test_rows_and_new_rows(folder, capsys):
+    """Ten copies of forty rows are forty rows, not four hundred."""
+    data = pd.read_parquet("val.parquet")
+    data.assign(who=np.arange(len(data))).to_parquet("val.parquet")
+    grouped_file("copies.parquet", 40)
+    check = ["check", "val.parquet", "copies.parquet", "--label", "y", "--json", "--force"]
+    check += ["-o", "m", "--report", "r.html"]
+    assert run([*check, "--group", "who"]) == 0
+    by_group = json.loads(out(capsys))
+    assert run(check) == 0
+    by_row = json.loads(out(capsys))
+    assert by_group["test"]["verdict"]["gain"] == pytest.approx(by_row["test"]["verdict"]["gain"])
+    wide = width(by_group["test"]["verdict"])
+    assert wide > 2 * width(by_row["test"]["verdict"])
+    ours = next(row for row in by_group["comparison"] if row["method"] == "altnorm")
+    assert width(ours) == pytest.approx(wide)
+    existing = ["check", "copies.parquet", "--model", "m", "--label", "y", "--json", "--force"]
+    existing += ["--report", "r.html"]
+    assert run([*existing, "--group", "who"]) == 0
+    assert width(json.loads(out(capsys))["verdict"]) == pytest.approx(wide)
+
+
+def width(record):
+    return record["ci_high"] - record["ci_low"]
+
+
+def test_groups_that_test_rows_lack(folder, capsys):
+    data = pd.read_parquet("val.parquet")
+    data.assign(who=np.arange(len(data))).to_parquet("val.parquet")
+    check = ["check", "val.parquet", "test.parquet", "--label", "y", "--group", "who"]
+    assert "no column 'who'" in refused(capsys, *check)
+    grouped_file("test.parquet", 1)
+    assert "at least 2 groups; all" in refused(capsys, *check)
+
+
+def test_apply_counts_what_changes(folder, model, capsys):
+    data = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
+    after = load(model).transform(data)
+    write_predictions(Predictions(data, CLASSES), "test.npz")
+    for name in ("test.parquet", "test.npz"):
+        assert run(["apply", model, name, "-o", f"o-{name}", "--json"]) == 0
+        printed = json.loads(out(capsys).splitlines()[-1])
+        assert printed["n_rows_changed"] == (data != after).any(axis=1).sum()
+        assert printed["n_decisions_changed"] == (data.argmax(axis=1) != after.argmax(axis=1)).sum()
+    assert run(["apply", model, "test.parquet", "-o", "o2.parquet"]) == 0
+    assert f"{printed['n_decisions_changed']} decisions changed" in out(capsys)
+
+
+def test_a_model_that_changes_nothing(folder, capsys):
+    table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
+    tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", "--no-calibrate", *QUICK]
+    assert run(tune) == 0
+    assert "The model changes nothing" in out(capsys)
+    assert run(["apply", "m", "fair.parquet", "-o", "same.parquet"]) == 0
+    assert "the model changes nothing" in out(capsys)
+    assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        ("f1", "is about one of two classes"),
+        ("r2", "must be a score for classification; 'r2' is not"),
+        ("adjusted_rand_score", "must be a score for classification"),
+    ],
+)
+def test_scores_that_do_not_suit(folder, capsys, scoring, message):
+    tune = ["tune", "val.parquet", "--label", "y", "-o", "m", "--scoring", scoring]
+    assert message in refused(capsys, *tune, *QUICK)
+
+
+def test_the_rows_of_tuning_are_recognised(folder, model, capsys):
+    check = ["check", "--model", model, "--label", "y", "--force"]
+    assert run([*check, "val.parquet"]) == 0
+    assert "that the model was tuned on" in words(capsys)
+    assert run([*check, "test.parquet"]) == 0
+    assert "tuned on" not in out(capsys)
