@@ -1,6 +1,6 @@
 """Files that lie or are odd: no row is lost in silence, and no file makes a traceback or a hang."""
 
-import io
+import contextlib
 import json
 import os
 import sys
@@ -17,9 +17,8 @@ from pyarrow import csv, parquet
 from altnorm import InputError
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
-from altnorm.io.quotes import QuoteWatch
 from altnorm.io.tables import open_table, read_table, write_table
-from altnorm.io.text_tables import neutralise_formula
+from altnorm.io.text_tables import check_quotes, neutralise_formula
 from tests.commands import CLASSES, QUICK, refused, run, table
 from tests.versions import present_versions
 
@@ -101,6 +100,7 @@ def test_commands_refuse_an_open_quote(folder, model, capsys):
 
 def read_naively(text, n_columns):
     """Line of the field that is open at the end (0: none), those with rows, and those torn."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     line, state, opened, inside, found, torn, column, i = 1, "start", 0, "", [], [], 0, 0
     while i < len(text):
         char = text[i]
@@ -112,7 +112,7 @@ def read_naively(text, n_columns):
             if len(parts) > 1 and column < n_columns - 1:
                 rows += (parts[0], parts[-1]) == (n_columns - 1 - column, column)
             found += [(opened, line, rows)] if rows else []
-            if len(parts) > 1 and text[i + 1 : i + 2] not in tuple(",\r\n") + ("",):
+            if len(parts) > 1 and text[i + 1 : i + 2] not in (",", "\n", ""):
                 torn.append((opened, line))
             state, opened = "field", 0
         elif state == "quoted":
@@ -120,25 +120,36 @@ def read_naively(text, n_columns):
         elif state == "start" and char == '"':
             state, opened, inside = "quoted", line, ""
         else:
-            state = "start" if char in ",\r\n" else "field"
-            column = 0 if char in "\r\n" else column + (char == ",")
+            state = "start" if char in ",\n" else "field"
+            column = 0 if char == "\n" else column + (char == ",")
         line, i = line + (char == "\n"), i + 1
     return opened, found, torn
 
 
-@given(st.text('",\n\rab', max_size=40), st.integers(1, 9), st.integers(2, 3))
-def test_quotes_are_followed_as_a_naive_reader_does(text, block, n_columns):
-    watch = QuoteWatch(io.BytesIO(text.encode()), "x", ",", n_columns)
-    while watch.read(block):
-        pass
-    assert (watch._opened, watch._swallowed, watch._torn) == read_naively(text, n_columns)
+@given(st.text('",\n\rab', max_size=40), st.integers(2, 3))
+def test_quotes_are_followed_as_a_naive_reader_does(tmp_path_factory, text, n_columns):
+    path = tmp_path_factory.getbasetemp() / "quotes.csv"
+    path.write_bytes(text.encode())
+    opened, found, torn = read_naively(text, n_columns)
+    expected = contextlib.nullcontext()
+    if torn:
+        first, last = torn[0]
+        message = rf"that in line {last} of 'quotes\.csv' .* begins in line {first},"
+        expected = pytest.raises(InputError, match=message)
+    elif opened:
+        expected = pytest.raises(InputError, match=f"begins in line {opened} of .* does not")
+    elif found:
+        (first, last, _), n_rows = found[0], sum(n for *_, n in found)
+        message = rf"^{n_rows} lines of 'quotes\.csv' .* from line {first} to line {last}\."
+        expected = pytest.warns(UserWarning, match=message)
+    with expected:
+        check_quotes(path, ",", n_columns)
 
 
-def test_a_mark_of_byte_order_hides_no_quote():
-    watch = QuoteWatch(io.BytesIO(b'\xef\xbb\xbf"a,b'), "x", ",", 2)
-    watch.read(100)
-    with pytest.raises(InputError, match="line 1 of 'x'"):
-        watch.finish()
+def test_a_mark_of_byte_order_hides_no_quote(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b'\xef\xbb\xbf"a,b')
+    with pytest.raises(InputError, match=r"line 1 of 'x\.csv'"):
+        check_quotes(tmp_path / "x.csv", ",", 2)
 
 
 # Parquet.

@@ -1,17 +1,25 @@
-"""NumPy files -> what predictions are made of: a matrix, class names and labels."""
+"""NumPy files -> what predictions are made of: a matrix, class names and labels.
+
+Only what is wanted is read, after the sizes that the arrays announce are known to fit together.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
 from altnorm.io.columns import Layout, check_zero_one, listed, names_of, read_labels
 from altnorm.io.formats import Source
-from altnorm.io.npy import ArrayFile, Header, open_arrays
 from altnorm.method.topk import from_topk
 
 _MOST_CLASSES = 10**6
@@ -28,7 +36,7 @@ class Arrays(NamedTuple):
 
 
 def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
-    """Read what is needed, after the sizes that the arrays announce are known to fit together.
+    """Read predictions from a file of arrays.
 
     Parameters
     ----------
@@ -45,29 +53,30 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
         Values, class names, labels.
     """
     path = source.path
-    with open_arrays(source) as file:
+    with _open_arrays(source) as file:
         name = "" if source.format == "npy" else _matrix_name(file.names, layout, path)
         key = name or ("logits" if layout.logits else "proba")
         shape = _full_shape(file, name, key, path)
-        _check_size(shape, path, is_dense="indices" not in file.names)
-        label = layout.label or "labels"
-        if layout.label and label not in file.names:
-            offender = f"it has {listed(file.names)}"
-            raise file_error(f"'{path}' has no `{label}`", offender, value=label)
-        has_labels, has_classes = label in file.names, "classes" in file.names
-        if has_labels:
-            _check_label_shape(file.header(label).shape, shape)
+        is_truncated, has_classes = "indices" in file.names, "classes" in file.names
+        _check_size(shape, path, is_truncated=is_truncated)
+        label = _label_name(file, layout, shape, path)
         if has_classes:
-            _check_class_shape(file.header("classes").shape, shape, path)
+            _check_classes(file.header("classes").shape, shape[1:], path)
         elif wanted is not None:
             _check_unnamed(names_of(wanted), shape[1], path)
-        values = _as_floats(file.read(name))
-        if "indices" in file.names:
+        values = file.read(name)
+        # Single, double or half precision: what the library computes with, or widens.
+        values = values if values.dtype.itemsize <= 8 else values.astype(np.float64)
+        if is_truncated:
             values, key = from_topk(file.read("indices"), values, shape[1], input=key), "proba"
         classes = file.read("classes") if has_classes else np.arange(shape[1])
-        labels = file.read(label) if has_labels else None
-    _check_distinct(classes, path)
-    return Arrays(values, classes, _resolve(labels, classes, layout), key)
+        labels = None if label is None else file.read(label)
+    _check_classes(len(set(names_of(classes))), classes.size, path)
+    if labels is not None and labels.ndim == 2:
+        labels = check_zero_one(labels, names_of(classes))
+    elif labels is not None:
+        labels = read_labels(labels.tolist(), classes, layout)
+    return Arrays(values, classes, labels, key)
 
 
 def _matrix_name(names: list[str], layout: Layout, path: Path) -> str:
@@ -87,9 +96,18 @@ def _matrix_name(names: list[str], layout: Layout, path: Path) -> str:
     return found
 
 
-def _full_shape(file: ArrayFile, name: str, key: str, path: Path) -> tuple[int, ...]:
+def _full_shape(file: _ArrayFile, name: str, key: str, path: Path) -> tuple[int, ...]:
     """Rows and classes; those of truncated scores are not the shape of the array."""
-    shape = _check_matrix(file.header(name), key, path)
+    shape, dtype = file.header(name)
+    if len(shape) != 2 or dtype.kind != "f":
+        raise file_error(
+            f"`{key}` in '{path}' must be a floating-point array with one row per example and "
+            "one column per class",
+            f"it is {dtype} of shape {shape}",
+            "Save the probability of every class, not only of one; with two classes, [1 - p, p]."
+            if len(shape) == 1
+            else "Convert it, for example with astype(float), if it holds predictions.",
+        )
     if "indices" not in file.names:
         return shape
     if "classes" in file.names:
@@ -103,12 +121,12 @@ def _full_shape(file: ArrayFile, name: str, key: str, path: Path) -> tuple[int, 
     return (shape[0], int(file.read("n_classes")))
 
 
-def _check_size(shape: tuple[int, ...], source: Path, *, is_dense: bool) -> None:
+def _check_size(shape: tuple[int, ...], source: Path, *, is_truncated: bool) -> None:
     """Raise before anything is made that is larger than the file by orders of magnitude."""
     rows, classes = shape
     if not rows:
         raise file_error("The file must have at least one row", "it has none", "Write predictions.")
-    if classes > _MOST_CLASSES or (rows * classes > _MOST_VALUES and not is_dense):
+    if classes > _MOST_CLASSES or (rows * classes > _MOST_VALUES and is_truncated):
         raise file_error(
             f"Predictions may have at most {_MOST_CLASSES:,} classes and, where `indices` leave "
             f"some out, {_MOST_VALUES:,} numbers",
@@ -118,24 +136,34 @@ def _check_size(shape: tuple[int, ...], source: Path, *, is_dense: bool) -> None
         )
 
 
-def _check_matrix(header: Header, key: str, source: Path) -> tuple[int, ...]:
-    if len(header.shape) != 2 or header.dtype.kind != "f":
+def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...], path: Path) -> str | None:
+    """Which array holds the labels, if there is one; its shape is known to fit."""
+    name = layout.label or "labels"
+    if name not in file.names:
+        if layout.label:
+            raise file_error(
+                f"'{path}' has no `{name}`", f"it has {listed(file.names)}", value=name
+            )
+        return None
+    found = file.header(name).shape
+    if found not in (shape, shape[:1]):
         raise file_error(
-            f"`{key}` in '{source}' must be a floating-point array with one row per example and "
-            "one column per class",
-            f"it is {header.dtype} of shape {header.shape}",
-            "Save the probability of every class, not only of one; with two classes, [1 - p, p]."
-            if len(header.shape) == 1
-            else "Convert it, for example with astype(float), if it holds predictions.",
-        )
-    return header.shape
-
-
-def _check_class_shape(found: tuple[int, ...], shape: tuple[int, ...], source: Path) -> None:
-    if found != shape[1:]:
-        raise file_error(
-            f"`classes` in '{source}' must name each of the {shape[1]} columns once",
+            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
+            f"shape {shape}",
             f"it has shape {found}",
+            value=found,
+        )
+    return name
+
+
+def _check_classes(found: Any, expected: Any, source: Path) -> None:
+    """Raise unless `classes` has the shape, or the number of different names, that it should."""
+    if found != expected:
+        n = expected if isinstance(expected, int) else expected[0]
+        what = f"{found} different names" if isinstance(found, int) else f"shape {found}"
+        raise file_error(
+            f"`classes` in '{source}' must name each of the {n} columns once",
+            f"it has {what}",
             value=found,
         )
 
@@ -150,34 +178,73 @@ def _check_unnamed(wanted: list[str], n_columns: int, source: Path) -> None:
         )
 
 
-def _check_distinct(classes: np.ndarray, source: Path) -> None:
-    n_names = len(set(names_of(classes)))
-    if n_names != classes.size:
+class _Header(NamedTuple):
+    """What an array says about itself before its values."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class _ArrayFile:
+    """An open .npz file, or an .npy file, whose one array has the name ""."""
+
+    def __init__(self, source: Source, stack: ExitStack) -> None:
+        self._path = source.path
+        self._zip: zipfile.ZipFile | None = None
+        self.names = [""]
+        if source.format == "npz":
+            self._zip = stack.enter_context(zipfile.ZipFile(source.path))
+            self.names = [name.removesuffix(".npy") for name in self._zip.namelist()]
+
+    def header(self, name: str) -> _Header:
+        """Shape and type of an array, checked against the size that the file has."""
+        with self._open(name) as (file, size):
+            major, _ = np.lib.format.read_magic(file)
+            read = getattr(np.lib.format, f"read_array_header_{min(major, 2)}_0")
+            shape, _, dtype = read(file)
+            needed = file.tell() + math.prod(shape) * dtype.itemsize
+        if dtype.hasobject:
+            raise ValueError("pickled objects are never loaded")
+        if min(shape, default=0) < 0 or needed > size:
+            raise ValueError(f"{needed:,} bytes are announced and {size:,} are there")
+        return _Header(shape, dtype)
+
+    def read(self, name: str) -> np.ndarray:
+        """Return an array; numbers in the machine's own byte order."""
+        self.header(name)
+        with self._open(name) as (file, _):
+            array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+        if array.dtype.kind == "U":
+            # Numbers that are no characters are a stumbling block for Python later.
+            points = np.frombuffer(array.tobytes(), dtype=f"{array.dtype.str[0]}u4")
+            if points.max(initial=0) > sys.maxunicode:
+                raise ValueError("its text holds code points beyond Unicode")
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
+        if self._zip is None:
+            with self._path.open("rb") as file:
+                yield file, self._path.stat().st_size
+            return
+        stored = name if name in self._zip.namelist() else f"{name}.npy"
+        info = self._zip.getinfo(stored)
+        with self._zip.open(info) as file:
+            yield file, info.file_size
+
+
+@contextmanager
+def _open_arrays(source: Source) -> Iterator[_ArrayFile]:
+    """Open a NumPy file; whatever is wrong with its bytes is told in one sentence."""
+    try:
+        with ExitStack() as stack:
+            yield _ArrayFile(source, stack)
+    except InputError:
+        raise
+    # Damaged bytes surface as whatever zipfile, zlib, ast or NumPy happens to stumble over.
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
         raise file_error(
-            f"`classes` in '{source}' must name each of the {classes.size} columns once",
-            f"it has {n_names} different names",
-            value=n_names,
-        )
-
-
-def _as_floats(values: np.ndarray) -> np.ndarray:
-    """Single, double or half precision, which are what the library computes with or widens."""
-    return values if values.dtype.itemsize <= 8 else values.astype(np.float64)
-
-
-def _check_label_shape(found: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if found not in (shape, shape[:1]):
-        raise file_error(
-            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
-            f"shape {shape}",
-            f"it has shape {found}",
-            value=found,
-        )
-
-
-def _resolve(labels: np.ndarray | None, classes: np.ndarray, layout: Layout) -> np.ndarray | None:
-    if labels is None:
-        return None
-    if labels.ndim == 2:
-        return check_zero_one(labels, names_of(classes))
-    return read_labels(labels.tolist(), classes, layout)
+            f"'{source.path}' cannot be read as .{source.format}, it may be cut off, damaged or "
+            f"hold pickled objects: {shown(reason, 300)}."
+        ) from error

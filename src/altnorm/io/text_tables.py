@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from altnorm._base.errors import shown
+from altnorm._base.errors import InputWarning, shown, warn
 from altnorm._base.files import file_error
-from altnorm.io.formats import is_compressed
-from altnorm.io.quotes import QuoteWatch
+from altnorm.io.formats import is_compressed, open_plain
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-_BLOCK = 2**23
+_BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
+_LINE_END = re.compile(r"\r\n?|\n")
 _FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet may take for the start of a formula
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -52,72 +55,160 @@ def open_text(
 ) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches; columns that are not `numbers` stay the text they are."""
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow.csv import ConvertOptions, open_csv
 
     names = _header(source, delimiter)
+    check_quotes(source, delimiter, len(names))
     types = {name: pa.float64() if name in numbers else pa.string() for name in names}
-    convert = csv.ConvertOptions(column_types=types)
-    watch = QuoteWatch(_input(source, stack), source.name, delimiter, len(names))
-    reader = csv.open_csv(watch, convert_options=convert, **_options(delimiter))
-    return reader.schema, _watched(reader, watch)
+    how = {"convert_options": ConvertOptions(column_types=types), **_options(delimiter)}
+    reader = open_csv(_input(source, stack), **how)
+    return reader.schema, iter(reader)
 
 
 def read_text(source: Path, delimiter: str, text: Collection[str]) -> Any:
     """Read all rows; types are those that the values look like, but for the columns of `text`."""
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow.csv import ConvertOptions, read_csv
 
-    convert = csv.ConvertOptions(column_types={name: pa.string() for name in text})
-    n_columns = len(_header(source, delimiter))
+    check_quotes(source, delimiter, len(_header(source, delimiter)))
+    types = {name: pa.string() for name in text}
+    how = {"convert_options": ConvertOptions(column_types=types), **_options(delimiter)}
     with ExitStack() as stack:
-        watch = QuoteWatch(_input(source, stack), source.name, delimiter, n_columns)
-        with _telling(watch):
-            table = csv.read_csv(watch, convert_options=convert, **_options(delimiter))
-    watch.finish()
-    return table
+        return read_csv(_input(source, stack), **how)
 
 
 def _header(source: Path, delimiter: str) -> list[str]:
-    from pyarrow import csv
+    from pyarrow.csv import open_csv
 
-    with ExitStack() as stack, csv.open_csv(_input(source, stack), **_options(delimiter)) as peek:
+    with ExitStack() as stack, open_csv(_input(source, stack), **_options(delimiter)) as peek:
         return peek.schema.names
 
 
-def _watched(reader: Any, watch: QuoteWatch) -> Iterator[Any]:
-    with _telling(watch):
-        yield from reader
-    watch.finish()
+def check_quotes(source: Path, delimiter: str, n_columns: int) -> None:
+    """Raise if a quoted field does not end, or not where it should; warn of those with rows.
+
+    A stray quote at the start of a field makes text of all rows up to the next one, and no parser
+    minds.
+
+    Parameters
+    ----------
+    source : Path
+        A file of text.
+    delimiter : str
+        What separates columns.
+    n_columns : int
+        How many there are.
+    """
+    with open_plain(source) as file:
+        if not any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b"")):
+            return
+    swallowed = []
+    for field in _long_fields(source, delimiter):
+        _check_end(field, source.name)
+        n_rows = field.n_rows(delimiter, n_columns)
+        if n_rows:
+            swallowed.append((field, n_rows))
+    if swallowed:
+        (first, last, *_), _ = swallowed[0]
+        message = (
+            f"{sum(n for _, n in swallowed):,} lines of '{source.name}' that look like rows are "
+            f"text within quotes, the first of them in the field from line {first} to line {last}. "
+            f"If they are rows, remove the quote in line {first} or write it twice within quotes."
+        )
+        warn(InputWarning(message, "quoted_rows"))
 
 
-@contextmanager
-def _telling(watch: QuoteWatch) -> Iterator[None]:
-    """Tell of a field without an end rather than of what PyArrow makes of it."""
-    import pyarrow as pa
+class _LongField(NamedTuple):
+    """A quoted field of several lines, or without an end."""
 
+    first: int  # line
+    last: int
+    column: int
+    text: str
+    end: str  # the quote, if there is one
+    behind: str  # what stands between it and the next field
+
+    def n_rows(self, delimiter: str, n_columns: int) -> int:
+        """How many of its lines look like rows."""
+        start, *more = (line.count(delimiter) for line in _LINE_END.split(self.text))
+        if n_columns < 2 or not more:
+            return 0
+        # The rest of one row, and the start of another: a quote is missing in both.
+        is_torn = (start, more[-1]) == (n_columns - 1 - self.column, self.column)
+        return more.count(n_columns - 1) + (is_torn and self.column < n_columns - 1)
+
+
+def _check_end(field: _LongField, name: str) -> None:
+    if not field.end:
+        raise file_error(
+            "Every quoted field must end",
+            f"the one that begins in line {field.first} of '{name}' does not, so all that follows "
+            "would be its text",
+            "Remove the quote, or write it twice within quotes; the file may also be cut off.",
+            value=field.first,
+        )
+    if field.behind:
+        raise file_error(
+            "A quote must end its field",
+            f"that in line {field.last} of '{name}' has text behind it, and the field begins in "
+            f"line {field.first}, so rows between them would be lost",
+            f"A quote may be missing in line {field.first}; write quotes within quotes twice.",
+            value=field.first,
+        )
+
+
+def _long_fields(source: Path, delimiter: str) -> Iterator[_LongField]:
+    """Quoted fields of several lines, and the one at the end of the file if it has no end."""
+    pattern = re.compile(
+        rf'(?:"([^"]*(?:""[^"]*)*)("?))?([^{delimiter}\r\n]*)(?:{delimiter}|\r\n?|\n|\Z)'
+    )
+    for line, record in _records(source, delimiter):
+        for column, found in enumerate(pattern.finditer(record)):
+            text, end, behind = found.groups()
+            if text is not None:
+                first, line = line, line + len(_LINE_END.findall(text))
+                if line > first or not end:
+                    yield _LongField(first, line, column, text, end, behind)
+
+
+def _records(source: Path, delimiter: str) -> Iterator[tuple[int, str]]:
+    """Records of several lines, as they are written, with the line in which each begins."""
+    lines: list[str] = []
+
+    def kept(file: Iterable[str]) -> Iterator[str]:
+        # An empty line at the end becomes part of a field that has no end.
+        for line in chain(file, ["\n"]):
+            lines.append(line)
+            yield line
+
+    before = csv.field_size_limit(_BLOCK)
     try:
-        yield
-    except pa.ArrowInvalid:
-        if watch.too_long:
-            watch.finish()
-        raise
+        with io.TextIOWrapper(open_plain(source), "utf-8-sig", "replace", newline="") as file:
+            reader = csv.reader(kept(file), delimiter=delimiter)
+            for _ in reader:
+                if len(lines) > 1:
+                    yield reader.line_num - len(lines) + 1, "".join(lines)
+                lines.clear()
+    except csv.Error:  # a field is longer than any that PyArrow reads
+        yield reader.line_num - len(lines) + 1, "".join(lines)
+    finally:
+        csv.field_size_limit(before)
 
 
 def _input(source: Path, stack: ExitStack) -> Any:
     """What PyArrow reads from: a file as such, which is fastest, or what it decompresses to."""
     import pyarrow as pa
 
-    if not is_compressed(source):
-        return stack.enter_context(pa.OSFile(os.fspath(source)))
-    return stack.enter_context(pa.input_stream(os.fspath(source), compression="gzip"))
+    compression = "gzip" if is_compressed(source) else None
+    return stack.enter_context(pa.input_stream(os.fspath(source), compression=compression))
 
 
 def _options(delimiter: str) -> dict[str, Any]:
-    from pyarrow import csv
+    from pyarrow.csv import ParseOptions, ReadOptions
 
     return {
-        "read_options": csv.ReadOptions(block_size=_BLOCK),
-        "parse_options": csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        "read_options": ReadOptions(block_size=_BLOCK),
+        "parse_options": ParseOptions(delimiter=delimiter, newlines_in_values=True),
     }
 
 
