@@ -135,7 +135,12 @@ class Adaptable(ProbabilityTransformer):
         return replace(drift, advice="stop" if self._look(rows).contradicted else "adapt")
 
     def _remember_rows(
-        self, proba: Array, labels: np.ndarray, weight: np.ndarray, model: Any, temperature: float
+        self,
+        proba: Array,
+        labels: np.ndarray,
+        weight: np.ndarray,
+        model: ProbabilityTransformer,
+        temperature: float,
     ) -> None:
         """Keep what `adapt` needs: some labelled rows, the balance, and a calibration.
 

@@ -11,11 +11,13 @@ from altnorm._base.arrays import Array, array_namespace, quiet, softmax, to_nump
 from altnorm._base.words import FAMILY_NAMES
 from altnorm.decisions import resolve_purpose
 from altnorm.evidence.sentences import score_figures
-from altnorm.method.estimator import read_weight
+from altnorm.method.estimator import ProbabilityTransformer, read_weight
 from altnorm.method.kinds import LabelKind, kind_of
 
 
-def apply_model(model: Any, temperature: float, kind: LabelKind, proba: Array) -> Array:
+def apply_model(
+    model: ProbabilityTransformer, temperature: float, kind: LabelKind, proba: Array
+) -> Array:
     """Return the probabilities of a model, divided by a temperature, in double precision.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.progress import track
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
@@ -253,7 +254,7 @@ def _for_purpose(method: Any, scoring: Any) -> Any:
     return method.set_params(scoring=scoring) if aimless and scoring is not None else method
 
 
-def _predict(fitted: Any, proba: Any, kind: LabelKind, score: Score) -> np.ndarray:
+def _predict(fitted: FittedNormalizer, proba: Any, kind: LabelKind, score: Score) -> np.ndarray:
     """Predictions of a fitted method as the score needs them."""
     if score.needs == "proba":
         return np.asarray(fitted.transform(proba))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_level
 from altnorm.asking.betting import (
     DrawnUnits,
@@ -23,7 +24,7 @@ from altnorm.asking.betting import (
 )
 from altnorm.asking.given_labels import find_positions, read_truth
 from altnorm.asking.sampling import find_changes
-from altnorm.asking.values import Decider, Outcomes, common_step, decision_of, value_changes
+from altnorm.asking.values import Outcomes, common_step, decision_of, value_changes
 from altnorm.method.kinds import kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
@@ -156,12 +157,12 @@ class Pool(NamedTuple):
 
 
 def judge(
-    adjuster: Decider,
+    adjuster: FittedNormalizer,
     proba: Any,
     asked: Any,
     y: Any,
     *,
-    against: Decider | None = None,
+    against: FittedNormalizer | None = None,
     significance: float = 0.05,
 ) -> Judgement:
     r"""Say whether to adopt an adjustment, from the labels given so far to the rows of `ask`.

@@ -16,8 +16,9 @@ from sklearn.utils import check_random_state
 from altnorm._base.arrays import on_host
 from altnorm._base.errors import InputError
 from altnorm._base.labels import class_codes
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_integer
-from altnorm.asking.values import Decider, decision_of, value_changes
+from altnorm.asking.values import decision_of, value_changes
 from altnorm.method.estimator import ProbabilityTransformer, read_before, read_input
 from altnorm.method.kinds import kind_of
 
@@ -46,10 +47,10 @@ class Changes(NamedTuple):
 
 
 def ask(
-    adjuster: Decider,
+    adjuster: FittedNormalizer,
     proba: Any,
     *,
-    against: Decider | None = None,
+    against: FittedNormalizer | None = None,
     n: int | None = None,
     random_state: Seed = 0,
 ) -> np.ndarray:
@@ -102,7 +103,9 @@ def ask(
     return changes.rows[changes.order(random_state)[:n]]
 
 
-def find_changes(adjuster: Decider, proba: Any, against: Decider | None = None) -> Changes:
+def find_changes(
+    adjuster: FittedNormalizer, proba: Any, against: FittedNormalizer | None = None
+) -> Changes:
     """Return the rows that a model decides differently than another, or than what it is given."""
     kind, classes = kind_of(adjuster), np.asarray(adjuster.classes_)
     multilabel = kind.is_multilabel
@@ -151,7 +154,9 @@ def _codes(said: Any, classes: np.ndarray, multilabel: bool) -> np.ndarray:
     return codes
 
 
-def _other_decisions(against: Decider, adjuster: Decider, proba: Any) -> np.ndarray:
+def _other_decisions(
+    against: FittedNormalizer, adjuster: FittedNormalizer, proba: Any
+) -> np.ndarray:
     """Decisions of another model, coded as those of the first, for which `proba` is made."""
     _check_comparable(adjuster, against)
     classes, others = (list(model.classes_) for model in (adjuster, against))
@@ -165,7 +170,7 @@ def _other_decisions(against: Decider, adjuster: Decider, proba: Any) -> np.ndar
     return codes[:, [others.index(name) for name in classes]] if multilabel else codes
 
 
-def _check_comparable(adjuster: Decider, against: Decider) -> None:
+def _check_comparable(adjuster: FittedNormalizer, against: FittedNormalizer) -> None:
     """Raise unless both models take the same predictions and decide about the same classes."""
     takes = getattr(adjuster, "input", None)
     pairs: dict[str, list[Any]] = {

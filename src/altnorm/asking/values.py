@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.decisions import Decision
 
 OTHER = -1
 """Code of a truth that is neither of two classes, and not said to be which."""
 
 
-class Decider(Protocol):
-    """Any fitted model that decides."""
-
-    classes_: np.ndarray
-
-    def predict(self, proba: Any, /) -> Any:
-        """Return the decision of each row: a class, None if left to a person, or 0/1 labels."""
-
-
-def decision_of(model: Decider, multilabel: bool) -> Decision:
+def decision_of(model: FittedNormalizer, multilabel: bool) -> Decision:
     """How a fitted model decides, and what decisions are worth to it.
 
     Where the model does not say, a right decision is worth 1; that of several labels per row the

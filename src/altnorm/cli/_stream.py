@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import plural
 from altnorm.decisions.purpose import HALF
 from altnorm.families import Identity
@@ -22,6 +22,7 @@ from altnorm.io.columns import (
     with_spare_hint,
 )
 from altnorm.io.tables import TableSource, open_table
+from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import kind_of
 
 MOST_NUMBERS = 2**22
@@ -30,7 +31,7 @@ MOST_NUMBERS = 2**22
 
 @contextmanager
 def open_classes(
-    source: Path, layout: Layout, normalizer: Any
+    source: Path, layout: Layout, normalizer: FittedNormalizer
 ) -> Iterator[tuple[TableSource, list[str]]]:
     """Open a table whose class columns, which come with it, are those that a model expects."""
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
@@ -85,7 +86,7 @@ class ChangeCount:
         The model. Nothing is counted of one that changes nothing.
     """
 
-    def __init__(self, fitted: Any) -> None:
+    def __init__(self, fitted: FittedNormalizer) -> None:
         self.fitted = fitted
         self.decision = getattr(fitted, "decision_", None)
         self.active = not _changes_nothing(fitted)
@@ -112,8 +113,8 @@ class ChangeCount:
         return f"{text}, {plural(self.n_left, 'row')} left to a person" if self.n_left else text
 
 
-def _changes_nothing(fitted: Any) -> bool:
-    model = getattr(fitted, "model_", getattr(fitted, "best_normalizer_", fitted))
+def _changes_nothing(fitted: FittedNormalizer) -> bool:
+    model = chosen_model(fitted)
     as_before = getattr(fitted, "temperature_", 1.0) == 1 and isinstance(model, Identity)
     decision = getattr(fitted, "decision_", None)
     if decision is None or decision.kind != "thresholds":

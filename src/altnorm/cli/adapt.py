@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.adjuster import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
@@ -107,7 +108,7 @@ def _check_options(output: Path | None, assume: Assumption | None, insist: bool)
         )
 
 
-def _read_rows(normalizer: Any, source: Path, layout: Layout) -> np.ndarray:
+def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np.ndarray:
     """Predictions from a file, of a long one rows at equal steps."""
     sample = RowSample()
     if find_source(source, layout.format).is_table:

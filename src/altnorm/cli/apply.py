@@ -21,7 +21,7 @@ from altnorm.io.columns import Layout, check_adjusted, column_matrix
 from altnorm.io.formats import find_source
 from altnorm.io.predictions import read_predictions, write_predictions
 from altnorm.io.tables import is_table, write_table
-from altnorm.method.estimator import unnamed
+from altnorm.method.estimator import ProbabilityTransformer, unnamed
 from altnorm.report.evaluation import check_kind
 
 EXAMPLE = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
@@ -73,7 +73,7 @@ def apply(
 class _Job(NamedTuple):
     """What to read and to write, and what is counted on the way."""
 
-    normalizer: Any
+    normalizer: ProbabilityTransformer
     source: Path
     output: Path
     layout: Layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import webbrowser
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -29,6 +29,7 @@ from altnorm.cli._story import show_files, show_journey
 from altnorm.evidence.sentences import outcome
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
+from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
@@ -164,7 +165,7 @@ class _Asked(NamedTuple):
                 code="option",
             )
 
-    def judge(self, fitted: Any, new: Path, report: Path) -> bool:
+    def judge(self, fitted: ProbabilityTransformer, new: Path, report: Path) -> bool:
         """Judge an existing model; return whether it helps or, without labels, still suits."""
         is_logits = fitted.input == "logits"
         layout = self.columns.layout(self.labels, logits=is_logits, group=self.group)
@@ -192,7 +193,7 @@ def _show(journey: Journey, *, explain: bool) -> None:
         out.print(f"Next:   altnorm apply {journey.model} NEW -o OUT", soft_wrap=True)
 
 
-def _watch(fitted: Any, predictions: Predictions, *, json: bool) -> bool:
+def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bool) -> bool:
     """Say whether unlabelled rows look like those that the model was tuned on."""
     check_kind(predictions, fitted)
     drift = fitted.drift(predictions.proba)
@@ -204,7 +205,9 @@ def _watch(fitted: Any, predictions: Predictions, *, json: bool) -> bool:
     return drift.advice != "stop"
 
 
-def _show_judged(fitted: Any, predictions: Predictions, result: Evaluation) -> None:
+def _show_judged(
+    fitted: ProbabilityTransformer, predictions: Predictions, result: Evaluation
+) -> None:
     show_verdict(result.verdict)
     out.print(score_table([result.verdict, *result.scores]))
     for rows, what in ((result.fixed, "fixed"), (result.broken, "broken")):

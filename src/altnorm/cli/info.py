@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Column, Table
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import plural, score_name, setting_words
 from altnorm.adjuster import load
@@ -17,6 +18,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._screen import name_cell, out, print_json, show_verdict
 from altnorm.cli._story import RULES
 from altnorm.decisions import Decision
+from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import kind_of
 
 EXAMPLE = "altnorm info model.safetensors"
@@ -40,7 +42,7 @@ def info(model: options.Model, json: options.Json = False) -> None:
         show_verdict(verdict)
 
 
-def _lines(metadata: dict[str, Any], fitted: Any) -> list[tuple[str, str]]:
+def _lines(metadata: dict[str, Any], fitted: FittedNormalizer) -> list[tuple[str, str]]:
     words, verdict = kind_of(fitted).words, getattr(fitted, "verdict_", None)
     purpose = [] if verdict is None else [score_name(verdict.scoring, verdict.multilabel)]
     decision, versions = getattr(fitted, "decision_", None), metadata["versions"].items()
@@ -92,11 +94,11 @@ def _plain(value: Any) -> Any:
     return value if value is None or finite or isinstance(value, (int, str)) else str(value)
 
 
-def _does(fitted: Any) -> str:
+def _does(fitted: FittedNormalizer) -> str:
     """What the model does to predictions, in words."""
     if hasattr(fitted, "family_"):
         return does(fitted)
-    inner = getattr(fitted, "best_normalizer_", fitted)
+    inner = chosen_model(fitted)
     if "alpha" in inner.get_params():
         return setting_words(inner.get_params())
     summary = str(inspect.getdoc(type(inner))).splitlines()[0]

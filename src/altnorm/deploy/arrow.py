@@ -13,7 +13,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.errors import InputError, Place
+from altnorm._base.errors import InputError, InputTypeError, Place
+from altnorm._base.frames import check_once, check_same_names
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.io.columns import check_adjusted, names_of
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
 from altnorm.method.kinds import kind_of
@@ -25,11 +27,9 @@ except ImportError as error:
         "altnorm.arrow needs the `arrow` extra; install it with pip install 'altnorm[arrow]'"
     ) from error
 
-from altnorm.deploy.batch_layout import BatchLayout, find_layout, read_matrix, write_matrix
-
 
 def apply_batches(
-    adjuster: Any,
+    adjuster: FittedNormalizer,
     batches: Iterable[pa.RecordBatch],
     *,
     columns: str | Sequence[str] | None = None,
@@ -101,7 +101,12 @@ def apply_batches(
     >>> adjusted["dog"].to_numpy().round(2), adjusted["prediction"].to_pylist()
     (array([0.02, 0.36]), ['cat', 'cat'])
     """
-    options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
+    options: dict[str, Any] = {
+        "columns": columns,
+        "prefix": prefix,
+        "output": output,
+        "prediction": prediction,
+    }
 
     def tasks() -> Iterator[Callable[[], pa.RecordBatch]]:
         plan, start = None, 0
@@ -114,7 +119,7 @@ def apply_batches(
 
 
 def output_schema(
-    adjuster: Any,
+    adjuster: FittedNormalizer,
     schema: pa.Schema,
     *,
     columns: str | Sequence[str] | None = None,
@@ -123,28 +128,36 @@ def output_schema(
     prediction: str | None = "prediction",
 ) -> pa.Schema:
     """Schema of what :func:`apply_batches` yields; engines want it before the first batch."""
-    options = {"columns": columns, "prefix": prefix, "output": output, "prediction": prediction}
-    return _plan(adjuster, schema, **options).result
+    plan = _plan(
+        adjuster, schema, columns=columns, prefix=prefix, output=output, prediction=prediction
+    )
+    return plan.result
 
 
 class _BatchPlan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
-    normalizer: Any
+    normalizer: FittedNormalizer
     schema: pa.Schema
     result: pa.Schema
-    layout: BatchLayout
+    layout: _Layout
     replace: bool
     labels: pa.DataType | None  # type of the column of predictions
 
 
 def _plan(
-    normalizer: Any, schema: pa.Schema, *, columns: Any, prefix: Any, output: Any, prediction: Any
+    normalizer: FittedNormalizer,
+    schema: pa.Schema,
+    *,
+    columns: Any,
+    prefix: Any,
+    output: Any,
+    prediction: Any,
 ) -> _BatchPlan:
     check_is_fitted(normalizer)
     normalizer = unnamed(normalizer)
     names = names_of(normalizer.classes_)
-    layout = find_layout(schema, names, columns, prefix)
+    layout = _find_layout(schema, names, columns, prefix)
     added, labels = [], None
     if output is not None:
         targets = [output] if layout.lists else [output + name for name in names]
@@ -156,13 +169,13 @@ def _plan(
     return _BatchPlan(normalizer, schema, result, layout, output is None, labels)
 
 
-def _label_type(normalizer: Any) -> pa.DataType:
+def _label_type(normalizer: FittedNormalizer) -> pa.DataType:
     """Type of one prediction: a class, or a list of them if predictions are a 0/1 matrix."""
     type_ = _class_values(normalizer).type
     return pa.list_(type_) if kind_of(normalizer).is_multilabel else type_
 
 
-def _class_values(normalizer: Any) -> pa.Array:
+def _class_values(normalizer: FittedNormalizer) -> pa.Array:
     labels = np.asarray(normalizer.classes_).tolist()
     try:
         return pa.array(labels)
@@ -212,13 +225,13 @@ def _adjust(plan: _BatchPlan, batch: pa.RecordBatch, start: int) -> pa.RecordBat
             "Cast the batches to one schema.",
             code="columns",
         )
-    stored = read_matrix(plan.layout, batch, start)
+    stored = _read_matrix(plan.layout, batch, start)
     values = _widen(plan.normalizer, stored)
     adjusted = _transform(plan, values, start) if batch.num_rows else values
     if values is not stored:  # what half precision rounded and nobody adjusted stays as it was
-        written = write_matrix(plan.layout, np.where(adjusted == values, stored, adjusted))
+        written = _write_matrix(plan.layout, np.where(adjusted == values, stored, adjusted))
     else:
-        written = write_matrix(plan.layout, adjusted)
+        written = _write_matrix(plan.layout, adjusted)
     arrays = batch.columns
     if plan.replace:
         for i, array in zip(plan.layout.positions, written, strict=True):
@@ -237,7 +250,7 @@ def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
     return f"column {new} in place of {old}"
 
 
-def _widen(normalizer: Any, stored: np.ndarray) -> np.ndarray:
+def _widen(normalizer: FittedNormalizer, stored: np.ndarray) -> np.ndarray:
     """Half precision is a storage format: rows are divided by their sums to undo its rounding."""
     if stored.dtype != np.float16:
         return stored
@@ -296,7 +309,7 @@ def _labels(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> pa.Ar
     return pa.ListArray.from_arrays(np.append(0, ends).astype(np.int32), labels)
 
 
-def _decide(normalizer: Any, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+def _decide(normalizer: FittedNormalizer, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
     """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
     kind, decision = kind_of(normalizer), getattr(normalizer, "decision_", None)
     usual = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
@@ -310,3 +323,156 @@ def _decide(normalizer: Any, values: np.ndarray, adjusted: np.ndarray) -> np.nda
         return predicted
     columns = {label: j for j, label in enumerate(normalizer.classes_.tolist())}
     return np.array([columns.get(label, len(columns)) for label in predicted.tolist()])
+
+
+class _Layout(NamedTuple):
+    """Where the probabilities of the classes are, in the order of the classes."""
+
+    fields: list[pa.Field]  # one per class, or the one of lists
+    positions: list[int]
+    lists: bool
+    n_classes: int
+
+
+def _find_layout(
+    schema: pa.Schema, names: list[str], columns: str | Sequence[str] | None, prefix: str
+) -> _Layout:
+    """Find the columns of the classes `names`, or the column of lists if `columns` is a string."""
+    lists = isinstance(columns, str)
+    wanted = [columns] if isinstance(columns, str) else [prefix + name for name in names]
+    if not lists:
+        _check_names(schema, wanted, columns, prefix)
+    check_once(wanted, schema.names)
+    positions = [schema.get_field_index(name) for name in wanted]
+    fields = [schema.field(i) for i in positions]
+    for field in fields:
+        _check_type(field, _list_storage(field, len(names)).value_type if lists else field.type)
+    return _Layout(fields, positions, lists, len(names))
+
+
+def _read_matrix(layout: _Layout, batch: pa.RecordBatch, start: int) -> np.ndarray:
+    """Probabilities of a batch whose first row is row `start` of the stream, (n, m) in C order.
+
+    A view of the entries for lists; columns are copied one by one.
+    """
+    arrays = [batch.column(i) for i in layout.positions]
+    for field, array in zip(layout.fields, arrays, strict=True):
+        _check_nulls(array, 1, field.name, start)
+    if layout.lists:
+        return _read_lists(layout, arrays[0], start)
+    columns = [array.to_numpy() for array in arrays]
+    values = np.empty((batch.num_rows, len(columns)), np.result_type(*columns))
+    for j, column in enumerate(columns):
+        values[:, j] = column
+    return values
+
+
+def _write_matrix(layout: _Layout, values: np.ndarray) -> list[pa.Array]:
+    """Arrays of the types that the probabilities came in."""
+    if layout.lists:
+        return [_write_lists(layout, values)]
+    return [_entries(values[:, j], field.type) for j, field in enumerate(layout.fields)]
+
+
+def _check_names(
+    schema: pa.Schema, wanted: list[str], columns: Sequence[str] | None, prefix: str
+) -> None:
+    """Every class has a column, and every column that claims to be a class is one."""
+    if columns is not None:
+        check_same_names(wanted, list(columns))
+    elif prefix:
+        check_same_names(wanted, [name for name in schema.names if name.startswith(prefix)])
+    else:
+        check_same_names(wanted, schema.names, extra=False)
+
+
+def _list_storage(field: pa.Field, n_classes: int) -> pa.DataType:
+    """The list type of a column, under its extension type if it has one."""
+    type_ = _storage_type(field.type)
+    fixed = pa.types.is_fixed_size_list(type_)
+    if not (fixed or pa.types.is_list(type_) or pa.types.is_large_list(type_)):
+        raise InputTypeError(
+            f"Column {field.name!r} must hold lists of floating-point numbers",
+            f"its type is {field.type}",
+            "For one column per class, pass columns=None or a list of names.",
+            value=field.type,
+            code="columns",
+        )
+    if fixed and type_.list_size != n_classes:
+        raise InputError(
+            f"Lists in column {field.name!r} must have one entry per class, {n_classes}",
+            f"their type says {type_.list_size}",
+            "Pass probabilities of all classes, in the order of `classes_`.",
+            value=type_.list_size,
+            code="columns",
+        )
+    return type_
+
+
+def _check_type(field: pa.Field, type_: pa.DataType) -> None:
+    if not pa.types.is_floating(type_):
+        raise InputTypeError(
+            f"Column {field.name!r} must hold floating-point numbers",
+            f"its type is {field.type}",
+            "Cast it to float32 or float64 if its values really are probabilities.",
+            value=field.type,
+            code="columns",
+        )
+
+
+def _storage_type(type_: pa.DataType) -> pa.DataType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _read_lists(layout: _Layout, array: pa.Array, start: int) -> np.ndarray:
+    name = layout.fields[0].name
+    lists = array.storage if isinstance(array, pa.ExtensionArray) else array
+    if not pa.types.is_fixed_size_list(lists.type):
+        _check_lengths(np.diff(lists.offsets.to_numpy()), layout.n_classes, name, start)
+    # Not `.values`, which ignores where a sliced array begins and ends.
+    entries = lists.flatten()
+    _check_nulls(entries, layout.n_classes, name, start)
+    return entries.to_numpy().reshape(len(array), layout.n_classes)
+
+
+def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> None:
+    if array.null_count:
+        first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(
+            "Probabilities must not be null",
+            f"column {name!r} has {array.null_count} null(s) in this batch, the first in row "
+            f"{start + first // entries_a_row}",
+            "Drop or fill those rows.",
+            code="columns",
+        )
+
+
+def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -> None:
+    wrong = np.flatnonzero(lengths != n_classes)
+    if wrong.size:
+        raise InputError(
+            f"Lists in column {name!r} must have one entry per class, {n_classes}",
+            f"{wrong.size} in this batch do not, the first is row {start + wrong[0]} (length "
+            f"{lengths[wrong[0]]})",
+            "Pass probabilities of all classes, in the order of `classes_`.",
+            code="columns",
+        )
+
+
+def _write_lists(layout: _Layout, values: np.ndarray) -> pa.Array:
+    type_ = layout.fields[0].type
+    storage = _storage_type(type_)
+    entries = _entries(values.reshape(-1), storage.value_type)
+    if pa.types.is_fixed_size_list(storage):
+        array = pa.FixedSizeListArray.from_arrays(entries, type=storage)
+    else:
+        # Large lists count in 64 bits: more than 2**31 entries fit into one array.
+        large = pa.types.is_large_list(storage)
+        offsets = np.arange(values.shape[0] + 1, dtype=np.int64 if large else np.int32)
+        kind = pa.LargeListArray if large else pa.ListArray
+        array = kind.from_arrays(offsets * offsets.dtype.type(layout.n_classes), entries, storage)
+    return array if storage is type_ else pa.ExtensionArray.from_storage(type_, array)
+
+
+def _entries(values: np.ndarray, type_: pa.DataType) -> pa.Array:
+    return pa.array(np.ascontiguousarray(values, dtype=type_.to_pandas_dtype()))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,14 +28,14 @@ from altnorm.method.scaling import (
 from altnorm.method.two_classes import step_logits
 
 
-class Backend(Protocol):
+class Backend(NamedTuple):
     """What a program needs of a library beyond the array API."""
 
-    def log_product(self, left: Array, log_right: Array, right: Array, supported: Array) -> Array:
-        """As :func:`altnorm.method.scaling.log_product`."""
+    log_product: Callable[[Array, Array, Array, Array], Array]
+    """As :func:`altnorm.method.scaling.log_product`."""
 
-    def replace_rows(self, p: Array, chosen: Array, change: Callable[[Array], Array]) -> Array:
-        """Return the rows, with `change` applied where `chosen` (t, 1) says so."""
+    replace_rows: Callable[[Array, Array, Callable[[Array], Array]], Array]
+    """Return the rows, with a function applied where (t, 1) booleans say so, and only there."""
 
 
 class LinearScores(NamedTuple):

@@ -16,12 +16,13 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.deploy.arrow import apply_batches, output_schema
 
 
 def transform(
     ds: Any,
-    adjuster: Any,
+    adjuster: FittedNormalizer,
     *,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
+from numpy.polynomial import chebyshev
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.arrays import quiet
 from altnorm._base.errors import InputError
-from altnorm.deploy.curves import largest_logit, tabulate
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.deploy.program import (
     AlternatingOdds,
     AlternatingRows,
+    Curve,
     Doubt,
     Kernel,
     LabelScores,
@@ -33,17 +36,30 @@ from altnorm.families import (
     MatrixScaling,
     TemperatureScaling,
 )
-from altnorm.method.ambiguity import log_sizes
+from altnorm.method.ambiguity import binary_ambiguity, log_sizes
+from altnorm.method.estimator import chosen_model
 from altnorm.method.functional import Problem, binary_reference, reduce_problem
 from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer, fitted_problem
 from altnorm.method.scaling import Anchor, LogReference, anchor_path
-from altnorm.method.two_classes import BinaryReference, adjust_logits, label_references
+from altnorm.method.two_classes import (
+    BinaryReference,
+    adjust_logits,
+    chebyshev_nodes,
+    chebyshev_series,
+    label_references,
+)
 
 _TOLERANCE = 2e-13  # of a tabulated function
+_DEGREE = 13
+_PIECES = 8  # at the start
+_MAX_PIECES = 4096
+_LARGEST_LOGIT = 745.0  # of the smallest positive double
+
+Function = Callable[[np.ndarray], np.ndarray]
 
 
-def read_program(fitted: Any) -> Program:
+def read_program(fitted: FittedNormalizer) -> Program:
     """Say what a fitted model does to a row.
 
     Parameters
@@ -69,18 +85,13 @@ def read_program(fitted: Any) -> Program:
     )
 
 
-def chosen_model(fitted: Any) -> Any:
-    """Return the estimator that adjusts: what a search chose, or the model itself."""
-    return getattr(fitted, "model_", getattr(fitted, "best_normalizer_", fitted))
-
-
 def _cooling(slope: float, n_classes: int, kind: LabelKind) -> LinearScores | LabelScores:
     if kind.is_multilabel:
         return LabelScores(slope, 0.0, None)
     return LinearScores(slope, np.zeros(n_classes), None, is_matrix=False)
 
 
-def _read_rule(fitted: Any, kind: LabelKind) -> Rule:
+def _read_rule(fitted: FittedNormalizer, kind: LabelKind) -> Rule:
     decision = getattr(fitted, "decision_", None)
     if decision is not None:
         values = None if decision.is_argmax else np.asarray(decision.values, dtype=np.float64)
@@ -184,7 +195,7 @@ def _odds_function(references: list[BinaryReference | None], threshold: float) -
     # Rounding leaves no more of the function than this.
     tolerance = _TOLERANCE * max(1.0, some.alpha ** (some.depth - 1))
     functions = [_adjustment(one) for one in references]
-    return tabulate(functions, largest_logit(threshold), tolerance)
+    return _tabulate(functions, _largest_logit(threshold), tolerance)
 
 
 def _sums_and_prior(reference: BinaryReference | None) -> tuple[list[float], list[float]]:
@@ -197,6 +208,92 @@ def _sums_and_prior(reference: BinaryReference | None) -> tuple[list[float], lis
 
 def _adjustment(reference: BinaryReference | None) -> Callable[[np.ndarray], np.ndarray]:
     return np.copy if reference is None else lambda z: adjust_logits(z, reference)
+
+
+# With two classes, or for one of several labels, the whole of alternating normalization, whatever
+# its depth and however large the reference, is a function from one number to another. It is
+# tabulated to rounding accuracy.
+
+
+def _largest_logit(threshold: float) -> float:
+    """Log-odds at which the entropy of two probabilities, in bits, falls to `threshold`."""
+    if threshold >= 1:
+        return 1e-3  # nothing is in doubt
+
+    def excess(z: float) -> float:
+        return float(binary_ambiguity(expit(np.array(-z)))) - threshold
+
+    if excess(_LARGEST_LOGIT) >= 0:
+        return _LARGEST_LOGIT
+    return min(_LARGEST_LOGIT, 1e-3 + brentq(excess, 0.0, _LARGEST_LOGIT))
+
+
+def _tabulate(functions: Sequence[Function], reach: float, tolerance: float) -> Curve:
+    """Tabulate functions on [-reach, reach]; an error is relative where values exceed 1."""
+    pieces = [_pieces(function, reach, tolerance) for function in functions]
+    count = np.array([len(center) for center, _, _ in pieces])
+    last = np.cumsum(count) - 1
+    center, half, coefficients = (
+        np.concatenate(part, axis=-1) for part in zip(*pieces, strict=True)
+    )
+    first = last + 1 - count
+    n_halvings = int(np.max(last - first)).bit_length()
+    where = reach, n_halvings, first, last, center - half
+    return Curve(*where, center, 1 / half, tuple(coefficients))
+
+
+def _pieces(
+    function: Function, reach: float, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Polynomials on pieces, each cut in four until it is as exact as the function itself.
+
+    The function costs about the same at ten points and at ten thousand, so all pieces of one
+    size are tried at once.
+    """
+    half = np.full(_PIECES, reach / _PIECES)
+    center = reach * (2 * np.arange(_PIECES) + 1 - _PIECES) / _PIECES
+    done: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    n_pieces = 0
+    while center.size:
+        coefficients, good = _fit_pieces(function, center, half, tolerance)
+        too_many = n_pieces + 4 * center.size > _MAX_PIECES
+        good |= too_many | (half < 1e-12 * np.maximum(1.0, np.abs(center)))
+        done.append((center[good], half[good], coefficients[:, good]))
+        n_pieces += int(good.sum())
+        quarter = half[~good] / 4
+        center = (center[~good] + quarter * np.array([[-3.0], [-1.0], [1.0], [3.0]])).reshape(-1)
+        half = np.tile(quarter, 4)
+    centers, halves, coefficients = (
+        np.concatenate(part, axis=-1) for part in zip(*done, strict=True)
+    )
+    order = np.argsort(centers)
+    return centers[order], halves[order], coefficients[:, order]
+
+
+def _fit_pieces(
+    function: Function, center: np.ndarray, half: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Interpolate on each piece; say where the result holds between the nodes, too."""
+    nodes = chebyshev_nodes(_DEGREE)
+    between = 0.5 * (nodes[1:] + nodes[:-1])
+    points = center + half * np.concatenate([nodes, between])[:, None]
+    values = function(points.reshape(-1)).reshape(points.shape)
+    series = chebyshev_series(values[: nodes.size])
+    to_powers = np.stack([_powers(k) for k in range(_DEGREE + 1)], axis=1)
+    coefficients = to_powers @ series
+    found = np.vander(between, _DEGREE + 1, increasing=True) @ coefficients
+    truth = values[nodes.size :]
+    error = np.abs(found - truth) / np.maximum(1.0, np.abs(truth))
+    return coefficients, (error <= tolerance).all(axis=0)
+
+
+def _powers(k: int) -> np.ndarray:
+    """Chebyshev polynomial k in powers of its argument."""
+    unit = np.zeros(_DEGREE + 1)
+    unit[k] = 1.0
+    powers = np.zeros(_DEGREE + 1)
+    powers[: k + 1] = chebyshev.cheb2poly(unit)[: k + 1]
+    return powers
 
 
 _READERS: dict[Any, Callable[[Any, LabelKind], Any]] = {

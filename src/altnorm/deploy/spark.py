@@ -19,6 +19,7 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.deploy.arrow import apply_batches, output_schema
 
 _TYPES = {
@@ -32,7 +33,7 @@ _TYPES = {
 
 def transform(
     df: Any,
-    adjuster: Any,
+    adjuster: FittedNormalizer,
     *,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",
@@ -85,7 +86,7 @@ def transform(
         return _transform_vectors(df, adjuster, columns, output or columns, prediction)
     context = getattr(df.sparkSession, "sparkContext", None)  # not under Spark Connect
     shared = None if context is None else context.broadcast(adjuster)
-    fitted = adjuster if shared is None else None
+    fitted: Any = adjuster if shared is None else None
 
     def adjust(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -99,7 +100,7 @@ def transform(
 
 
 def _transform_vectors(
-    df: Any, adjuster: Any, column: str, target: str, prediction: str | None
+    df: Any, adjuster: FittedNormalizer, column: str, target: str, prediction: str | None
 ) -> Any:
     """By way of arrays, which is what Arrow knows; what Spark ML noted about the column stays."""
     vectors = functions.col(column)
@@ -112,7 +113,7 @@ def _transform_vectors(
     return adjusted.withColumn(target, back.alias(target, metadata=df.schema[column].metadata))
 
 
-def _result_type(schema: Any, adjuster: Any, options: dict[str, Any]) -> Any:
+def _result_type(schema: Any, adjuster: FittedNormalizer, options: dict[str, Any]) -> Any:
     """Spark type of the result; fields that stay are kept as they are."""
     given = pa.schema([(field.name, _to_arrow(field.dataType)) for field in schema.fields])
     result = output_schema(adjuster, given, **options)

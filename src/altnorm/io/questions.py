@@ -24,9 +24,10 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import Changes
-from altnorm.asking.values import Decider, decision_of, value_changes
+from altnorm.asking.values import decision_of, value_changes
 from altnorm.io.answers import (
     ABOUT,
     CANDIDATES,
@@ -189,7 +190,7 @@ class Questions:
                 "Name the model that `altnorm ask` was given.",
             )
 
-    def judge(self, model: Decider, *, significance: float = 0.05) -> Judgement:
+    def judge(self, model: FittedNormalizer, *, significance: float = 0.05) -> Judgement:
         """Weigh the answers given so far; the first row without an answer ends them.
 
         Parameters

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import html_card, percent
 from altnorm.method.kinds import kind_of
+
+if TYPE_CHECKING:
+    from altnorm.method.estimator import ProbabilityTransformer
 
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does
@@ -79,7 +83,7 @@ class Drift:
         return html_card(str(self))
 
 
-def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:
+def count_usage(normalizer: FittedNormalizer, proba: np.ndarray) -> Usage:
     """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
     kind = kind_of(normalizer)
     threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
@@ -87,7 +91,7 @@ def count_usage(normalizer: Any, proba: np.ndarray) -> Usage:
     return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
 
 
-def fitted_usage(normalizer: Any) -> Usage:
+def fitted_usage(normalizer: ProbabilityTransformer) -> Usage:
     """Return what a normalizer saw at `fit`."""
     return Usage(normalizer.usage_counts_, *normalizer.usage_doubt_)
 

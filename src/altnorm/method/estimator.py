@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.persistence import Saved
 from altnorm._base.specs import ABSENT, array, declare, labels, one_of, rule
 from altnorm._base.validation import (
@@ -220,7 +221,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         return proba, self._from_proba(proba) if self.input == "proba" else self._read(values)
 
 
-def read_before(normalizer: Any, proba: Any) -> np.ndarray:
+def read_before(normalizer: FittedNormalizer, proba: Any) -> np.ndarray:
     """Probabilities as a fitted transformer is given them, columns in the order of its classes."""
     is_ours = isinstance(normalizer, ProbabilityTransformer)
     values = read_input(normalizer, on_host(proba)) if is_ours else np.asarray(on_host(proba))
@@ -288,6 +289,11 @@ def require_labels(
             remedy=remedy,
             code="no_labels",
         )
+
+
+def chosen_model(fitted: Any) -> Any:
+    """Return the estimator that adjusts: what a search chose, or the model itself."""
+    return getattr(fitted, "model_", getattr(fitted, "best_normalizer_", fitted))
 
 
 def unnamed(estimator: Any) -> Any:

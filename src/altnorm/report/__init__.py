@@ -18,6 +18,7 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.adjuster.comparison import Comparison
 from altnorm.io.predictions import Predictions
 
@@ -25,7 +26,7 @@ __all__ = ["check_page", "render_report", "write_report"]
 
 
 def write_report(
-    normalizer: Any,
+    normalizer: FittedNormalizer,
     predictions: Predictions,
     path: str | os.PathLike[str],
     *,
@@ -119,7 +120,7 @@ def check_page(path: str | os.PathLike[str]) -> None:
 
 
 def render_report(
-    normalizer: Any,
+    normalizer: FittedNormalizer,
     predictions: Predictions,
     *,
     comparison: Comparison | None = None,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.adjuster.applied import apply_model
 from altnorm.decisions.weights import class_shares
 from altnorm.evidence.folds import assign_folds
@@ -16,7 +17,7 @@ from altnorm.evidence.verdict import Verdict
 from altnorm.families import Identity
 from altnorm.io.predictions import Predictions
 from altnorm.method.drift import Drift
-from altnorm.method.estimator import read_before
+from altnorm.method.estimator import ProbabilityTransformer, chosen_model, read_before
 from altnorm.method.explanation import Explanation
 from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
@@ -69,7 +70,7 @@ class Case:
         Class shares among the validation labels, where they are known.
     """
 
-    normalizer: Any
+    normalizer: FittedNormalizer
     model: Any
     kind: LabelKind
     classes: np.ndarray
@@ -126,7 +127,7 @@ class Case:
 
 
 def read_case(
-    normalizer: Any,
+    normalizer: FittedNormalizer,
     predictions: Predictions,
     *,
     validation: Predictions | None = None,
@@ -147,10 +148,12 @@ def read_case(
         judged = _cross_fitted(normalizer, predictions) if seen else None
     # A copy that was adapted serves another balance than that of the validation rows.
     known = None if hasattr(normalizer, "shift_") else predictions if seen else validation
-    drift = normalizer.drift(predictions.proba) if hasattr(normalizer, "usage_counts_") else None
+    drift = None
+    if isinstance(normalizer, ProbabilityTransformer):
+        drift = normalizer.drift(predictions.proba)
     return Case(
         normalizer,
-        getattr(normalizer, "model_", getattr(normalizer, "best_normalizer_", normalizer)),
+        chosen_model(normalizer),
         kind,
         classes,
         applied,

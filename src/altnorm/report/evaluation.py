@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.seen_rows import share_seen
 from altnorm._base.words import percent
 from altnorm.decisions import Purpose, resolve_purpose
@@ -38,7 +39,7 @@ class Applied(NamedTuple):
     old: np.ndarray  # (n,) columns, or (n, m) 0 and 1: what `before` says by itself
     new: np.ndarray  # likewise; m for a row that is left to a person
 
-    def explain(self, normalizer: Any, classes: np.ndarray) -> Explanation:
+    def explain(self, normalizer: FittedNormalizer, classes: np.ndarray) -> Explanation:
         """Say which decisions changed, and why; `classes` are names."""
         kind = kind_of(normalizer)
         ambiguity = kind.ambiguity(self.before, k_max=getattr(normalizer, "k_max", 10))
@@ -95,7 +96,11 @@ class Evaluation:
 
 
 def evaluate(
-    normalizer: Any, predictions: Predictions, *, scoring: Any = None, significance: float = 0.05
+    normalizer: FittedNormalizer,
+    predictions: Predictions,
+    *,
+    scoring: Any = None,
+    significance: float = 0.05,
 ) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
 
@@ -158,7 +163,7 @@ def evaluate(
     )
 
 
-def apply(normalizer: Any, proba: Any) -> Applied:
+def apply(normalizer: FittedNormalizer, proba: Any) -> Applied:
     """Apply a fitted transformer to what its `transform` takes."""
     kind, before = kind_of(normalizer), read_before(normalizer, proba)
     after = np.asarray(normalizer.transform(proba))
@@ -166,7 +171,7 @@ def apply(normalizer: Any, proba: Any) -> Applied:
     return Applied(before, after, kind.decide(before), new)
 
 
-def class_names(normalizer: Any, predictions: Predictions) -> np.ndarray:
+def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.ndarray:
     """Return the names of the classes: the model's or, where it has only numbers, the file's."""
     own = np.asarray(normalizer.classes_)
     if own.dtype.kind in "iu" and np.array_equal(own, np.arange(own.size)):
@@ -182,7 +187,7 @@ def _codes(labels: np.ndarray, kind: LabelKind, classes: np.ndarray) -> np.ndarr
     return np.array([position[label] for label in labels.tolist()])
 
 
-def purpose_of(normalizer: Any, scoring: Any = None) -> Purpose:
+def purpose_of(normalizer: FittedNormalizer, scoring: Any = None) -> Purpose:
     """Return what decisions are judged by: as asked, as tuned for, or as usual."""
     kind, classes = kind_of(normalizer), np.asarray(normalizer.classes_)
     if scoring is None:
@@ -215,7 +220,7 @@ def _hurt(
     return () if found is None else (found,)
 
 
-def seen_before(normalizer: Any, proba: np.ndarray) -> tuple[Caution, ...]:
+def seen_before(normalizer: FittedNormalizer, proba: np.ndarray) -> tuple[Caution, ...]:
     """Return a caution if a normalizer was tuned on these rows, or on many of them."""
     share = share_seen(getattr(normalizer, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
     if share < MANY_SEEN:
@@ -237,7 +242,7 @@ def _n_wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return np.count_nonzero((decided != truth).reshape(len(truth), -1), axis=1)
 
 
-def check_kind(predictions: Predictions, normalizer: Any) -> None:
+def check_kind(predictions: Predictions, normalizer: FittedNormalizer) -> None:
     """Raise unless the predictions are of the kind that the normalizer was fitted on."""
     fitted, given = kind_of(normalizer).words, predictions.kind.words
     if predictions.labels is not None and given != fitted:

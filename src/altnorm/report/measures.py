@@ -6,13 +6,15 @@ matrices (n, m) in multi-label problems.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logit
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.families import Identity
+from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import kind_of
 
 POSITIONS = np.linspace(0, 1, 21)
@@ -179,14 +181,14 @@ def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Re
     return Reliability(mean, share, count, float(np.average(np.abs(mean - share), weights=count)))
 
 
-def favoured(normalizer: Any, before: np.ndarray) -> np.ndarray | None:
+def favoured(normalizer: FittedNormalizer, before: np.ndarray) -> np.ndarray | None:
     """Factor by which a fitted transformer favours each class, 1 on average; None if it has none.
 
     That of a bias and of a decision's weights (of odds and thresholds, with several labels) is
     known; what other methods do to a class depends on the row, and the typical factor is measured.
     A matrix favours pairs of classes, not classes.
     """
-    model = getattr(normalizer, "model_", getattr(normalizer, "best_normalizer_", normalizer))
+    model = chosen_model(normalizer)
     multilabel, log_f = kind_of(normalizer).is_multilabel, np.zeros(before.shape[1])
     if hasattr(model, "bias_") and not hasattr(model, "matrix_"):
         log_f = np.array(model.bias_, dtype=float)

@@ -32,6 +32,7 @@ except ImportError as error:
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import replacing
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.deploy.onnx._append import (
     OLDEST_OPSET,
@@ -41,10 +42,11 @@ from altnorm.deploy.onnx._append import (
     prepare_classifier,
 )
 from altnorm.deploy.onnx._graph import Graph, Value
-from altnorm.deploy.onnx._nodes import adjusted, label_values
+from altnorm.deploy.onnx._program import adjusted, label_values
 from altnorm.deploy.onnx._sklearn import register_converter
 from altnorm.deploy.program import Program
-from altnorm.deploy.reading import chosen_model, read_program
+from altnorm.deploy.reading import read_program
+from altnorm.method.estimator import chosen_model
 
 __all__ = ["export", "register_converter"]
 
@@ -52,7 +54,7 @@ _LARGEST_FILE = 2**31 - 2**20  # of a protocol buffer
 
 
 def export(
-    adjuster: Any,
+    adjuster: FittedNormalizer,
     path: str | PathLike[str],
     *,
     dtype: str = "float32",
@@ -144,7 +146,7 @@ def export(
     return model
 
 
-def _empty_model(adjuster: Any, dtype: str, opset: int) -> Any:
+def _empty_model(adjuster: FittedNormalizer, dtype: str, opset: int) -> Any:
     """A graph with the model's input and nothing else."""
     tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = ["N", len(adjuster.classes_)]
@@ -192,7 +194,7 @@ def _check_size(model: Any) -> None:
         )
 
 
-def _metadata(adjuster: Any) -> dict[str, str]:
+def _metadata(adjuster: FittedNormalizer) -> dict[str, str]:
     chosen = chosen_model(adjuster)
     settings = {"method": type(chosen).__name__, **chosen.get_params(), "input": adjuster.input}
     if chosen is not adjuster and hasattr(adjuster, "temperature_"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,6 @@ class Graph:
         name, array = self.name(), np.asarray(value, order="C")
         self.initializers.append(numpy_helper.from_array(array, name))
         return Value(self, name, array.dtype, array.shape)
-
-    def cast(self, x: Value, tensor_type: int) -> Value:
-        """Return a value in another type."""
-        return self("Cast", x, to=tensor_type, dtype=helper.tensor_dtype_to_np_dtype(tensor_type))
 
     def indices(self, mask: Value) -> Value:
         """Return the indices at which a vector is true."""
@@ -92,6 +88,18 @@ def _inputs(node: Any) -> set[str]:
     return set(node.input).union(*map(_inputs, inner))
 
 
+def _arithmetic(op: str, *, dtype: Any = None, swapped: bool = False) -> Callable[..., Value]:
+    """A method that adds a node with two inputs; a number takes the type of the value."""
+
+    def method(self: Value, other: Any) -> Value:
+        if isinstance(other, (int, float)):
+            other = np.asarray(other, dtype=self.dtype)
+        first, second = (other, self) if swapped else (self, other)
+        return self.graph(op, first, second, dtype=dtype)
+
+    return method
+
+
 class Value:
     """An array inside the graph, with arithmetic."""
 
@@ -101,47 +109,17 @@ class Value:
         self.graph, self.name, self.dtype = graph, name, dtype
         self.shape = shape  # of constants; runtimes work out the others
 
-    def __array_namespace__(self, api_version: str | None = None) -> ModuleType:
-        from altnorm.deploy.onnx import _namespace
+    def __array_namespace__(self, api_version: str | None = None) -> SimpleNamespace:
+        return namespace
 
-        return _namespace
-
-    def _with(self, op: str, other: Any, *, dtype: Any = None, swapped: bool = False) -> Value:
-        """Add a node with two inputs; a number takes the type of the value."""
-        if isinstance(other, (int, float)):
-            other = np.asarray(other, dtype=self.dtype)
-        first, second = (other, self) if swapped else (self, other)
-        return self.graph(op, first, second, dtype=dtype)
-
-    def __add__(self, other: Any) -> Value:
-        return self._with("Add", other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self._with("Sub", other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self._with("Sub", other, swapped=True)
-
-    def __mul__(self, other: Any) -> Value:
-        return self._with("Mul", other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self._with("Div", other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self._with("Div", other, swapped=True)
-
-    def __matmul__(self, other: Any) -> Value:
-        return self._with("MatMul", other)
-
-    def __gt__(self, other: Any) -> Value:
-        return self._with("Greater", other, dtype=bool)
-
-    def __lt__(self, other: Any) -> Value:
-        return self._with("Less", other, dtype=bool)
-
-    def __and__(self, other: Any) -> Value:
-        return self._with("And", other)
+    __array_ufunc__ = None  # an ndarray on the left leaves the arithmetic to us
+    __add__ = __radd__ = _arithmetic("Add")
+    __sub__, __rsub__ = _arithmetic("Sub"), _arithmetic("Sub", swapped=True)
+    __mul__ = __rmul__ = _arithmetic("Mul")
+    __truediv__, __rtruediv__ = _arithmetic("Div"), _arithmetic("Div", swapped=True)
+    __matmul__ = _arithmetic("MatMul")
+    __gt__, __lt__ = _arithmetic("Greater", dtype=bool), _arithmetic("Less", dtype=bool)
+    __and__ = _arithmetic("And")
 
     def __neg__(self) -> Value:
         return self.graph("Neg", self)
@@ -160,5 +138,60 @@ class Value:
         """The matrix transposed."""
         return self.graph("Transpose", self, perm=[1, 0])
 
-    __radd__, __rmul__ = __add__, __mul__
-    __array_ufunc__ = None  # an ndarray on the left leaves the arithmetic to us
+
+def _operator(op: str) -> Callable[..., Value]:
+    """A function of the standard that is one node."""
+    return lambda *values: values[0].graph(op, *values)
+
+
+def _filled(value: float) -> Callable[[Value], Value]:
+    """Arrays filled with one number are that number: operators of ONNX broadcast."""
+    return lambda x: x.graph.constant(np.full((), value, dtype=x.dtype))
+
+
+def _astype(x: Value, dtype: Any, *, copy: bool = True) -> Value:
+    return x.graph("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dtype=dtype)
+
+
+def _max(x: Value, *, axis: int, keepdims: bool) -> Value:
+    if x.graph.opset < 18:
+        return x.graph("ReduceMax", x, axes=[axis], keepdims=int(keepdims))
+    return x.graph("ReduceMax", x, np.array([axis]), keepdims=int(keepdims))
+
+
+def _sum(x: Value, *, axis: int, keepdims: bool) -> Value:
+    return x.graph("ReduceSum", x, np.array([axis]), keepdims=int(keepdims))
+
+
+def _argmax(x: Value, *, axis: int) -> Value:
+    return x.graph("ArgMax", x, axis=axis, keepdims=0, dtype=np.int64)
+
+
+def _topk(x: Value, k: int, *, dim: int) -> SimpleNamespace:
+    """As PyTorch's: the standard has none."""
+    return SimpleNamespace(values=x.graph("TopK", x, np.array([k]), axis=dim, n_outputs=2))
+
+
+namespace = SimpleNamespace(
+    __name__="altnorm.deploy.onnx",
+    int64=np.int64,
+    exp=_operator("Exp"),
+    log=_operator("Log"),
+    log1p=lambda x: x.graph("Log", x + 1.0),
+    abs=_operator("Abs"),
+    maximum=_operator("Max"),
+    minimum=_operator("Min"),
+    where=lambda condition, x, y: x.graph("Where", condition, x, y, dtype=x.dtype),
+    zeros_like=_filled(0.0),
+    ones_like=_filled(1.0),
+    full_like=lambda x, value: _filled(value)(x),
+    max=_max,
+    sum=_sum,
+    cumulative_sum=lambda x, *, axis: x.graph("CumSum", x, np.array(axis)),
+    argmax=_argmax,
+    take=lambda x, indices, *, axis: x.graph("Gather", x, indices, axis=axis),
+    concat=lambda values, *, axis: values[0].graph("Concat", *values, axis=axis),
+    astype=_astype,
+    topk=_topk,
+)
+"""The part of the array API that programs use."""

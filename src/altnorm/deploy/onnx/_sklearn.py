@@ -12,7 +12,7 @@ from altnorm._base.errors import InputError
 from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.deploy.onnx._append import OLDEST_OPSET
 from altnorm.deploy.onnx._graph import Graph, Value
-from altnorm.deploy.onnx._nodes import adjusted, label_values
+from altnorm.deploy.onnx._program import adjusted, label_values
 from altnorm.deploy.reading import read_program
 
 _OPTIONS = {

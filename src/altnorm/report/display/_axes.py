@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.method.kinds import kind_of
 from altnorm.report.evaluation import Applied, apply
 
@@ -60,7 +61,7 @@ class Labelled(NamedTuple):
     applied: Applied
 
 
-def apply_labelled(normalizer: Any, proba: Any, y: Any) -> Labelled:
+def apply_labelled(normalizer: FittedNormalizer, proba: Any, y: Any) -> Labelled:
     """Apply a fitted transformer to labelled rows."""
     kind, applied = kind_of(normalizer), apply(normalizer, proba)
     labels = kind.check_labels(y, applied.before.shape)

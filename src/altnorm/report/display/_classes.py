@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm.report.display._axes import BROKEN, FIXED, INK, Display, apply_labelled
 from altnorm.report.measures import ClassChanges, class_changes
 
@@ -64,7 +65,7 @@ class FixedBrokenDisplay(Display):
         return cls(class_changes(old, new, names.size, truth), names)
 
     @classmethod
-    def from_estimator(cls, normalizer: Any, proba: Any, y: Any) -> FixedBrokenDisplay:
+    def from_estimator(cls, normalizer: FittedNormalizer, proba: Any, y: Any) -> FixedBrokenDisplay:
         """Count the rows that a fitted transformer fixes and breaks.
 
         Parameters

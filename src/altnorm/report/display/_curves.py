@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import score_name
 from altnorm.decisions.weights import class_shares
 from altnorm.report.display._axes import AFTER, BEFORE, INK, Display, apply_labelled
@@ -84,7 +85,7 @@ class PurposeDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, normalizer: Any, proba: Any, y: Any, *, shares: Any = None
+        cls, normalizer: FittedNormalizer, proba: Any, y: Any, *, shares: Any = None
     ) -> PurposeDisplay:
         """Compute both scores for the probabilities of a fitted transformer.
 
@@ -171,7 +172,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, normalizer: Any, proba: Any, y: Any, *, n_bins: int = 12
+        cls, normalizer: FittedNormalizer, proba: Any, y: Any, *, n_bins: int = 12
     ) -> ReliabilityDisplay:
         """Compute both sides of a fitted transformer.
 
