@@ -5,8 +5,7 @@ import pytest
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
 from altnorm._base.labels import check_label_proba
-from altnorm._base.rounding import find_rounding
-from altnorm._base.validation import check_proba
+from altnorm._base.validation import check_proba, find_rounding
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,13 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, shown, warn
-from altnorm._base.rounding import find_rounding
 
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
 _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, fits drown in their penalty or in rounding
+_HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
+_FURTHEST = {2: 0.02}  # so few decimals explain anything: not further than this
+_FURTHEST_OTHERWISE = 0.05
 _PROBA_REMEDY = (
     "If these are logits, turn them into probabilities first (softmax); if they are "
     "rounded or percentages, divide each row by its sum."
@@ -65,7 +67,7 @@ def _repair_rows(array: Array, tolerance: float, name: str, remedy: str) -> Arra
     xp = array_namespace(array)
     sums = xp.sum(array, axis=1)
     wrong, array = _undo_rounding(xp.abs(sums - 1) > tolerance, sums, array, name)
-    _raise_first(
+    refuse(
         wrong,
         sums,
         f"Each row of `{name}` must sum to 1",
@@ -95,6 +97,55 @@ def _undo_rounding(wrong: Array, sums: Array, array: Array, name: str) -> tuple[
     )
     warn(InputWarning(message, "rounded_rows"))
     return left, array / xp.where(explained, sums, xp.ones_like(sums))[:, None]
+
+
+class Rounding(NamedTuple):
+    """How numbers were rounded, and how far from 1 that lets the sum of a row be."""
+
+    how: str
+    tolerance: float
+
+
+def find_rounding(values: np.ndarray) -> Rounding | None:
+    """Say how probabilities were rounded, from the values alone; None if they were not.
+
+    With `d` decimals each of `m` numbers is off by at most half a unit of the last, and their sum
+    by ``m / 2 * 10**-d``.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, m)
+        Finite numbers, float32 or float64.
+
+    Returns
+    -------
+    Rounding or None
+        To decimals, or to half precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm._base.validation import find_rounding
+    >>> find_rounding(np.array([[0.3333, 0.3333, 0.3333]])).how
+    '4 decimals'
+    >>> find_rounding(np.array([[1 / 3, 1 / 3, 1 / 3]])) is None
+    True
+    """
+    if values.max() > 2:  # no probability, however it was rounded
+        return None
+    single, half = values.astype(np.float32), values.astype(np.float16)
+    if np.array_equal(half, values):
+        return Rounding("half precision", _HALF_PRECISION)
+    if np.array_equal(single, values) and not (single.view(np.uint32) & 0xFFFF).any():
+        return Rounding("bfloat16", _HALF_PRECISION)
+    for decimals in range(2, 6 if values.dtype == np.float32 else 9):
+        scaled = values.astype(np.float64) * 10.0**decimals
+        if (np.abs(scaled - np.rint(scaled)) <= 4 * np.finfo(values.dtype).eps * scaled).all():
+            bound = values.shape[1] / 2 * 10.0**-decimals
+            return Rounding(
+                f"{decimals} decimals", min(bound, _FURTHEST.get(decimals, _FURTHEST_OTHERWISE))
+            )
+    return None
 
 
 def check_matrix(values: Any, name: str) -> Array:
@@ -127,17 +178,17 @@ def check_matrix(values: Any, name: str) -> Array:
 def check_unmasked(values: Any, name: str) -> None:
     """Raise if a masked array has masked entries: what lies below a mask is not to be read."""
     # Only NumPy's own masks: data frames have others, which say where a value is missing.
-    masked = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.array(0)
-    if not masked.any():
-        return
-    first = np.argwhere(np.atleast_1d(masked))[0].tolist()
-    raise InputError(
-        f"`{name}` must have no masked entries",
-        f"{int(masked.sum())} of {masked.size} are masked",
-        "Drop those rows, or fill them with `numpy.ma.filled`.",
-        code="masked",
-        place=Place(first[0], first[1] if len(first) > 1 else None),
-    )
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.atleast_1d(np.ma.getmaskarray(values))
+        refuse(
+            masked,
+            masked,
+            f"`{name}` must have no masked entries",
+            "are masked",
+            "Drop those rows, or fill them with `numpy.ma.filled`.",
+            code="masked",
+            note="",
+        )
 
 
 def check_device_array(values: Array, name: str = "proba") -> Array:
@@ -165,7 +216,7 @@ def check_device_array(values: Array, name: str = "proba") -> Array:
 def check_finite(array: Array, name: str) -> None:
     """Raise if an entry is NaN or infinite."""
     xp = array_namespace(array)
-    _raise_first(
+    refuse(
         ~xp.isfinite(array),
         array,
         f"`{name}` must be finite",
@@ -183,14 +234,13 @@ def check_entries(array: Array, name: str) -> Array:
     """
     xp = array_namespace(array)
     check_finite(array, name)
-    _raise_first(
+    refuse(
         array < -_rounding_error(xp, array),
         array,
         f"`{name}` must not be negative",
         "entries are",
         "If these are logits, turn them into probabilities first (softmax).",
         code="negative",
-        note="{:.6g}",
     )
     return xp.where(array < 0, xp.zeros_like(array), array)
 
@@ -269,16 +319,14 @@ def check_weight(
 def _check_range(weight: np.ndarray, limits: Any, name: str) -> None:
     """Raise if a weight would become 0 or infinite in the precision that it is used in."""
     low, high = float(limits.smallest_normal), math.sqrt(float(limits.max))
-    wrong = np.flatnonzero((weight > high) | ((weight > 0) & (weight < low)))
-    if wrong.size:
-        raise InputError(
-            f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision",
-            f"{wrong.size} of {weight.size} entries are not",
-            "Leave out rows that hardly count, or pass float64.",
-            value=float(weight[wrong[0]]),
-            code="weight_range",
-            place=Place(int(wrong[0]), note=f"{weight[wrong[0]]:.6g}"),
-        )
+    refuse(
+        (weight > high) | ((weight > 0) & (weight < low)),
+        weight,
+        f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision",
+        "entries are not",
+        "Leave out rows that hardly count, or pass float64.",
+        code="weight_range",
+    )
 
 
 def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
@@ -340,16 +388,14 @@ def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputErr
 
 def _check_summable(weight: np.ndarray, name: str) -> None:
     """Raise if a weight is so large that sums of weights, or their squares, overflow."""
-    large = np.flatnonzero(weight > _LARGEST_WEIGHT)
-    if large.size:
-        raise InputError(
-            f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}",
-            f"{large.size} of {weight.size} entries are larger",
-            "Divide all of them by the largest.",
-            value=float(weight[large[0]]),
-            code="weight_range",
-            place=Place(int(large[0]), note=f"{weight[large[0]]:.6g}"),
-        )
+    refuse(
+        weight > _LARGEST_WEIGHT,
+        weight,
+        f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}",
+        "entries are larger",
+        "Divide all of them by the largest.",
+        code="weight_range",
+    )
 
 
 def check_scale(weight: np.ndarray, name: str) -> None:
@@ -408,21 +454,28 @@ def _is_real_floating(xp: Any, dtype: Any) -> bool:
     return bool(xp.isdtype(dtype, "real floating"))
 
 
-def _raise_first(
-    wrong: Array, values: Array, rule: str, offender: str, remedy: str, *, code: str, note: str
+def refuse(
+    wrong: Array,
+    values: Array,
+    rule: str,
+    offender: str,
+    remedy: str,
+    *,
+    code: str,
+    note: str = "{:.6g}",
 ) -> None:
     """Raise an error that counts the offenders in `wrong` and names the first; none, no error."""
     mask = to_numpy(wrong)
     found = np.flatnonzero(mask)
     if not found.size:
         return
-    first = np.unravel_index(found[0], mask.shape)
-    value = float(to_numpy(values)[first])
+    row, *column = (int(i) for i in np.unravel_index(found[0], mask.shape))
+    value = to_numpy(values)[(row, *column)].item()
     raise InputError(
         rule,
         f"{found.size} of {mask.size} {offender}",
         remedy,
         value=value,
         code=code,
-        place=Place(int(first[0]), int(first[1]) if len(first) > 1 else None, note.format(value)),
+        place=Place(row, column[0] if column else None, note.format(value)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
-from altnorm._base.unlabelled import has_label
+from altnorm._base.labels import has_label
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import resolve_purpose
 from altnorm.evidence.folds import number_groups

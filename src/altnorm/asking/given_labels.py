@@ -8,8 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from altnorm._base.errors import InputError
-from altnorm._base.labels import class_codes
-from altnorm._base.unlabelled import is_missing
+from altnorm._base.labels import class_codes, is_missing
 from altnorm._base.validation import check_unmasked
 
 

@@ -27,7 +27,7 @@ from altnorm._base.arrays import (
     to_numpy,
 )
 from altnorm._base.errors import InputError
-from altnorm._base.unlabelled import is_missing
+from altnorm._base.labels import is_missing
 from altnorm._base.validation import check_integer, check_unmasked
 
 N_PIECES = 20

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
-from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, warn
-from altnorm._base.validation import check_choice, check_integer, check_unmasked
+from altnorm._base.errors import InputError, InputTypeError, InputWarning, warn
+from altnorm._base.validation import check_choice, check_integer, check_unmasked, refuse
 
 _TINY_MASS = 0.1  # below it most of a row is what was made up for the missing classes
 _ABOVE_ONE = 1e-2  # how far rounding may take the known mass above 1
@@ -121,31 +121,22 @@ def _check_form(columns: np.ndarray, known: np.ndarray) -> None:
 
 
 def _refuse(wrong: np.ndarray, values: np.ndarray, rule: str, name: str) -> None:
-    if wrong.any():
-        row, column = map(int, np.argwhere(wrong)[0])
-        value = values[row, column].item()
-        raise InputError(
-            f"`{name}` must be {rule}",
-            f"{int(wrong.sum())} of {wrong.size} entries are not",
-            "Pass -1 as the index where a row has fewer, and say with `input` what `values` holds.",
-            value=value,
-            code="topk",
-            place=Place(row, column, f"{value:g}"),
-        )
+    remedy = "Pass -1 as the index where a row has fewer, and say with `input` what `values` holds."
+    rule, offender = f"`{name}` must be {rule}", "entries are not"
+    refuse(wrong, values, rule, offender, remedy, code="topk", note="{:g}")
 
 
 def _check_mass(mass: np.ndarray, absent: np.ndarray) -> None:
     """Raise where nothing, or more than everything, is known; warn where it is little."""
-    wrong = np.flatnonzero((mass > 1 + _ABOVE_ONE) | ~(mass > 0) | absent.all(axis=1))
-    if wrong.size:
-        raise InputError(
-            "The known probabilities of a row must add up to more than 0 and at most 1",
-            f"{wrong.size} of {mass.size} rows do not",
-            "Drop those rows, or say with `input` what `values` holds.",
-            value=float(mass[wrong[0]]),
-            code="topk_mass",
-            place=Place(int(wrong[0]), note=f"sum {mass[wrong[0]]:.6g}"),
-        )
+    refuse(
+        (mass > 1 + _ABOVE_ONE) | ~(mass > 0) | absent.all(axis=1),
+        mass,
+        "The known probabilities of a row must add up to more than 0 and at most 1",
+        "rows do not",
+        "Drop those rows, or say with `input` what `values` holds.",
+        code="topk_mass",
+        note="sum {:.6g}",
+    )
     n_tiny = int((mass < _TINY_MASS).sum())
     if n_tiny:
         message = (
