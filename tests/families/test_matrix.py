@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
-from altnorm.families.bias import bias_path
 from altnorm.families.crossfit import STRENGTHS, cross_fit, is_past_best
 from altnorm.families.likelihood import stratified_folds
 from altnorm.families.matrix import log_floor, matrix_path
+from altnorm.families.temperature import bias_path
 from altnorm.peers import BiasCorrectedTemperature, MatrixScaling, TemperatureScaling
 
 NEAR = 1e-4  # of the penalised loss per row: optimisers stop

@@ -8,9 +8,9 @@ from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from altnorm.families.bias import bias_path
 from altnorm.families.crossfit import STRENGTHS, cross_fit
 from altnorm.families.likelihood import SLOPES, Likelihood, fit_slope, stratified_folds
+from altnorm.families.temperature import bias_path
 from altnorm.peers import BatchCalibration, BiasCorrectedTemperature, Identity, TemperatureScaling
 from tests.libraries import LIBRARIES
 
@@ -175,7 +175,7 @@ def residuals(log_p, y, slope, bias):
 def test_the_loss_and_its_derivatives(megabytes):
     log_p, y, weight = draw_weighted()
     slope, bias = 0.7, np.linspace(-1, 2, 5)
-    loss = Likelihood.build(log_p, y, weight, 1e-16)
+    loss = Likelihood.build(log_p, y, weight)
     with config_context(working_memory=megabytes):
         value, by_slope, by_bias = loss.value_and_grad(slope, bias)
     own = [log_softmax(slope * row + bias)[label] for row, label in zip(log_p, y, strict=True)]
@@ -190,7 +190,7 @@ def test_second_derivatives(megabytes):
     """The Hessian's diagonal is a variance under the predicted shares."""
     log_p, y, weight = draw_weighted()
     slope, bias = 0.7, np.linspace(-1, 2, 5)
-    loss = Likelihood.build(log_p, y, weight, 1e-16)
+    loss = Likelihood.build(log_p, y, weight)
     p, _ = residuals(log_p, y, slope, bias)
     mean = (p * log_p).sum(axis=1, keepdims=True)
     with config_context(working_memory=megabytes):
@@ -208,8 +208,8 @@ def test_rows_stay_in_their_library(library):
     log_p, y, weight = draw_weighted()
     log_p[3, y[3]] = log_p[5, (y[5] + 1) % 5] = -np.inf
     slope, bias = 0.7, np.linspace(-1, 2, 5)
-    here = Likelihood.build(log_p, y, weight, 1e-16)
-    there = Likelihood.build(library.make(log_p), y, weight, 1e-16)
+    here = Likelihood.build(log_p, y, weight)
+    there = Likelihood.build(library.make(log_p), y, weight)
     assert type(there.log_p) is type(library.make(log_p))
     for method in ("value_and_grad", "curvature"):
         pairs = zip(
@@ -243,7 +243,7 @@ def test_the_slope_of_least_loss(scale, shrink):
         return -weight @ own + shrink / 2 * max(log_slope, 0.0) ** 2
 
     best = minimize_scalar(objective, bounds=np.log(SLOPES), options={"xatol": 1e-9})
-    found = fit_slope(Likelihood.build(log_p, y, weight, 1e-16), shrink=shrink)
+    found = fit_slope(Likelihood.build(log_p, y, weight), shrink=shrink)
     assert np.log(found) == pytest.approx(best.x, abs=1e-5)
 
 
@@ -251,7 +251,7 @@ def test_a_single_wrong_label_far_away():
     """The loss is flat at first and steep later, where Newton's method alone would go astray."""
     log_p = np.log(np.array([[0.999999, 1e-6]] * 5 + [[0.6, 0.4]]))
     y = np.array([0, 0, 0, 0, 0, 1])
-    loss = Likelihood.build(log_p, y, np.ones(6), 1e-16)
+    loss = Likelihood.build(log_p, y, np.ones(6))
     slope = fit_slope(loss)
     up, down = (loss.value_and_grad(slope * f, np.zeros(2))[0] for f in (1.001, 0.999))
     here = loss.value_and_grad(slope, np.zeros(2))[0]

@@ -36,11 +36,11 @@ from altnorm.families import (
     LabelwiseScaling,
     MatrixScaling,
 )
-from altnorm.families.bias import bias_path
 from altnorm.families.crossfit import STRENGTHS, CrossFit, Path, cross_fit
 from altnorm.families.labelwise import labelwise_path
 from altnorm.families.likelihood import Likelihood, fit_slope
 from altnorm.families.matrix import matrix_path
+from altnorm.families.temperature import bias_path
 
 FAMILIES = ("alternating", "bias", "matrix")
 """The families that a user may choose from; a temperature always competes."""
@@ -366,7 +366,6 @@ def temperature_path(
     if is_multilabel:  # every label of a row is a row of two classes
         weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
         rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
-    eps = float(array_namespace(rows).finfo(rows.dtype).eps)
-    loss = Likelihood.build(rows, labels, weight, eps, rough=rough)
+    loss = Likelihood.build(rows, labels, weight, rough=rough)
     for _ in strengths:
         yield Tempered(fit_slope(loss, shrink=SHARPENING_SHRINKAGE), is_multilabel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, logit
 
-from altnorm.families.f1 import best_threshold, f1_at, f1_gains, levels, sum_from
+from altnorm.families.thresholds import best_threshold, f1_at, f1_gains, levels, sum_from
 
 SHRINKAGE = 10.0
 """Rows with a label at which its own threshold and the common one count equally."""

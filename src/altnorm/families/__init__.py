@@ -7,11 +7,14 @@ temperature. For several labels per row: `LabelThresholds` and, for probabilitie
 `LabelwiseScaling`.
 """
 
-from altnorm.families.bias import BiasCorrectedTemperature
 from altnorm.families.labelwise import LabelwiseScaling
 from altnorm.families.matrix import MatrixScaling
-from altnorm.families.priors import BatchCalibration
-from altnorm.families.temperature import Identity, TemperatureScaling
+from altnorm.families.temperature import (
+    BatchCalibration,
+    BiasCorrectedTemperature,
+    Identity,
+    TemperatureScaling,
+)
 from altnorm.families.thresholds import LabelThresholds
 
 __all__ = [

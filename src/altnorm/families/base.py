@@ -1,9 +1,9 @@
-"""What peers share: row weights and, for single labels, log-probabilities in, one tilt out."""
+"""What peers share: reading validation data and, for single labels, log-probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import Tags
@@ -19,41 +19,14 @@ from altnorm._base.arrays import (
     softmax,
     take_rows,
 )
-from altnorm._base.errors import InputError
 from altnorm._base.validation import check_choice, check_scale, check_weight
-from altnorm.method.estimator import ProbabilityTransformer
-
-Data = TypeVar("Data")  # what a peer reads of the validation data
+from altnorm.method.estimator import ProbabilityTransformer, require_labels
 
 
-class FitData(NamedTuple):
-    """Clean validation data: log-probabilities, class codes, row weights."""
+class Peer(ProbabilityTransformer):
+    """Base of the peers: a subclass writes `_fit` and `_transform`."""
 
-    log_p: Array
-    codes: np.ndarray | None
-    weight: np.ndarray
-
-    @property
-    def labels(self) -> np.ndarray:
-        """Class codes, where they are needed."""
-        if self.codes is None:
-            raise InputError(
-                "This method requires y to be passed, but the target y is None",
-                remedy="Call fit(proba, y).",
-                code="no_labels",
-            )
-        return self.codes
-
-    def known(self) -> tuple[Array, np.ndarray, np.ndarray]:
-        """Log-probabilities, labels and weights of the rows that count."""
-        used = self.weight > 0
-        if used.all():
-            return self.log_p, self.labels, self.weight
-        return take_rows(self.log_p, used), self.labels[used], self.weight[used]
-
-
-class Peer(ProbabilityTransformer, Generic[Data]):
-    """Base of the peers: a subclass writes `_read_fit`, `_fit` and `_transform`."""
+    needs_labels = True
 
     def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the method to validation data.
@@ -75,20 +48,29 @@ class Peer(ProbabilityTransformer, Generic[Data]):
             The fitted transformer.
         """
         self._check_params()
-        self._fit(self._read_fit(proba, y, sample_weight))
+        if self.needs_labels:
+            require_labels(self, y)
+        rows, codes = self._check_fit(proba, y)
+        labels = np.zeros(rows.shape[0], int) if codes is None else codes  # of no interest there
+        weight = row_weight(sample_weight, rows.shape[0])
+        used = weight > 0
+        if not used.all():
+            rows, labels, weight = take_rows(rows, used), labels[used], weight[used]
+        self._fit(rows, labels, weight)
         return self
 
-    def _check_params(self) -> None:
-        """Raise on bad settings, before any data are read."""
-
-    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> Data:
+    def _fit(self, rows: Array, labels: np.ndarray, weight: np.ndarray) -> None:
+        """Fit to what `_transform` works on, to class codes or label matrix, and to weights."""
         raise NotImplementedError
 
-    def _fit(self, data: Data) -> None:
-        raise NotImplementedError
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.needs_labels
+        tags.target_tags.two_d_labels = self.multilabel is not None
+        return tags
 
 
-class SingleLabelPeer(Peer[FitData]):
+class SingleLabelPeer(Peer):
     """Base of the single-label peers: `_fit` and `_transform` receive log-probabilities.
 
     Logits are turned into log-probabilities directly, which keeps what a softmax would round to
@@ -97,10 +79,6 @@ class SingleLabelPeer(Peer[FitData]):
 
     def __init__(self, *, input: str = "proba") -> None:
         self.input = input
-
-    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> FitData:
-        log_p, codes = self._check_fit(proba, y)
-        return FitData(log_p, codes, row_weight(sample_weight, log_p.shape[0]))
 
     def _read(self, values: Array) -> Array:
         check_choice(self.input, "input", ("proba", "logits"))
@@ -112,34 +90,6 @@ class SingleLabelPeer(Peer[FitData]):
         log = array_namespace(proba).log
         with quiet(np):
             return _by_blocks(lambda p: log_softmax(log(p)), proba)
-
-
-class MultilabelPeer(Peer[Data]):
-    """Base of the peers for several labels per row."""
-
-    multilabel = "labelwise"
-
-    def _read_rows(
-        self, proba: Any, y: Any, sample_weight: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What `_transform` works on, the label matrix and the weights; no row of weight 0."""
-        values, labels = self._check_labelled(proba, y)
-        weight = row_weight(sample_weight, values.shape[0])
-        if sample_weight is None:
-            return values, labels, weight
-        used = weight > 0
-        return values[used], labels[used], weight[used]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = labels_required(super().__sklearn_tags__())
-        tags.target_tags.two_d_labels = True
-        return tags
-
-
-def labels_required(tags: Tags) -> Tags:
-    """Say in an estimator's tags that it cannot do without labels."""
-    tags.target_tags.required = True
-    return tags
 
 
 def tilt(log_p: Array, *, slope: float = 1.0, bias: np.ndarray | None = None) -> Array:

@@ -113,7 +113,7 @@ def cross_fit(
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm.families.bias import bias_path
+    >>> from altnorm.families.temperature import bias_path
     >>> from altnorm.families.crossfit import cross_fit
     >>> proba = np.array([[0.8, 0.2], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]] * 25)
     >>> y, weight = np.array([0, 1, 1, 1] * 25), np.ones(100)

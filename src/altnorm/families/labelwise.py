@@ -8,7 +8,7 @@ slope and intercept, shrunk towards those of all labels together.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit, logit
@@ -17,7 +17,7 @@ from altnorm._base.arrays import block_slices
 from altnorm._base.persistence import storable
 from altnorm._base.specs import ABSENT, array, declare, number, one_of
 from altnorm._base.validation import check_choice, check_integer
-from altnorm.families.base import MultilabelPeer
+from altnorm.families.base import Peer
 from altnorm.families.crossfit import check_strength, choose_strength
 
 # The loss of all labels together has a unique optimum even where every label is absent.
@@ -48,14 +48,8 @@ class Labelwise(NamedTuple):
         return np.asarray(log_expit(np.where(labels, scores, -scores)).sum(axis=1))
 
 
-class _LabelOdds(NamedTuple):
-    logits: np.ndarray
-    y: np.ndarray  # booleans, one column per label
-    weight: np.ndarray
-
-
 @storable
-class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
+class LabelwiseScaling(Peer):
     r"""A slope and an intercept on the log-odds of each label, shrunk to those of all labels.
 
     .. math:: \operatorname{logit} p'_{ij} = (a + a_j) \, \bar z_{ij} + b + b_j
@@ -108,6 +102,8 @@ class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
     array([[0, 1]], dtype=int8)
     """
 
+    multilabel = "labelwise"
+
     _fitted = declare(
         slope_=array("f", ("m",), -1e9, 1e9),
         bias_=array("f", ("m",), -1e9, 1e9),
@@ -125,9 +121,6 @@ class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
         check_strength(self.strength)
         check_integer(self.cv, "cv", low=2)
 
-    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> _LabelOdds:
-        return _LabelOdds(*self._read_rows(proba, y, sample_weight))
-
     def _read(self, values: np.ndarray) -> np.ndarray:
         check_choice(self.input, "input", ("proba", "logits"))
         # Not by way of probabilities, which would round what is next to 0 or 1.
@@ -136,8 +129,8 @@ class LabelwiseScaling(MultilabelPeer[_LabelOdds]):
     def _from_proba(self, proba: np.ndarray) -> np.ndarray:
         return np.asarray(logit(proba))
 
-    def _fit(self, data: _LabelOdds) -> None:
-        n_rows = len(data.weight)
+    def _fit(self, logits: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
+        data, n_rows = (logits, y, weight), len(weight)
         folds = np.arange(n_rows) * min(self.cv, n_rows) // n_rows
         self.strength_ = choose_strength(self.strength, labelwise_path, *data, folds)
         (fitted,) = labelwise_path(*data, [self.strength_])

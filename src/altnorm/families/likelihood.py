@@ -52,25 +52,19 @@ class Likelihood:
 
     @classmethod
     def build(
-        cls,
-        log_p: Array,
-        codes: np.ndarray,
-        weight: np.ndarray,
-        eps: float,
-        *,
-        rough: bool = False,
+        cls, log_p: Array, codes: np.ndarray, weight: np.ndarray, *, rough: bool = False
     ) -> Likelihood:
-        """Prepare clean data; a label of probability 0 counts as one of probability `eps`.
+        """Prepare clean data; a label of probability 0 counts as one of the dtype's epsilon.
 
         With `rough`, rows are held, and sums over them computed, in single precision.
         """
         used, xp, m = np.flatnonzero(weight > 0), array_namespace(log_p), log_p.shape[1]
-        dtype = xp.float32 if rough else widest_float(log_p)
+        dtype, eps = xp.float32 if rough else widest_float(log_p), xp.finfo(log_p.dtype).eps
         codes, own = codes[used], xp.empty((used.size, m), dtype=dtype, device=device(log_p))
         # In blocks, so that there is only one copy of the rows, in the precision it has to have.
         for rows in block_slices(used.size, 24 * m, own, cached=True):
             block = xp.astype(take_rows(log_p, used[rows]), dtype, copy=False)
-            own = scatter(own, (rows, slice(None)), _shifted(block, codes[rows], eps))
+            own = scatter(own, (rows, slice(None)), _shifted(block, codes[rows], float(eps)))
         return cls(own, codes, weight[used])
 
     @cached_property

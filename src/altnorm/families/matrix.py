@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
-from sklearn.utils import Tags
 
 from altnorm._base.arrays import (
     Array,
@@ -36,7 +35,7 @@ from altnorm._base.arrays import (
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_choice, check_integer
-from altnorm.families.base import FitData, SingleLabelPeer, labels_required
+from altnorm.families.base import SingleLabelPeer
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
 from altnorm.families.descent import History, Point, descend
 from altnorm.families.likelihood import Likelihood, fit_slope, label_log_p, stratified_folds
@@ -226,7 +225,7 @@ class _Descent:
         """Fit the slope, and see how the loss curves there."""
         m, total = loss.n_classes, float(loss.weight.sum())
         rows = loss.x[:, :m] * loss.x.dtype.type(loss.scale) + loss.center.astype(loss.x.dtype)
-        plain = Likelihood.build(rows, loss.codes, loss.weight, math.exp(loss.floor), rough=True)
+        plain = Likelihood.build(rows, loss.codes, loss.weight, rough=True)
         slope = fit_slope(plain)
         by_slope, by_bias = plain.curvature(slope, np.zeros(m))
         weighted = loss.x * (loss.weight / total).astype(loss.x.dtype)[:, None]
@@ -415,9 +414,9 @@ class MatrixScaling(SingleLabelPeer):
         check_choice(self.penalty, "penalty", tuple(PENALTIES))
         check_integer(self.cv, "cv", low=2)
 
-    def _fit(self, data: FitData) -> None:
-        known = data._replace(log_p=to_numpy(data.log_p)).known()
-        folds = stratified_folds(known[1], min(self.cv, known[1].size))
+    def _fit(self, log_p: Array, codes: np.ndarray, weight: np.ndarray) -> None:
+        known = to_numpy(log_p), codes, weight
+        folds = stratified_folds(codes, min(self.cv, codes.size))
         path = partial(matrix_path, penalty=self.penalty)
         self.strength_ = choose_strength(self.strength, path, *known, folds)
         fitted = fit_matrix(*known, self.strength_, self.penalty)
@@ -426,6 +425,3 @@ class MatrixScaling(SingleLabelPeer):
     def _transform(self, log_p: Array) -> Array:
         proba = Affine(self.matrix_, self.bias_, self.floor_).proba(log_p)
         return array_namespace(log_p).astype(proba, log_p.dtype, copy=False)
-
-    def __sklearn_tags__(self) -> Tags:
-        return labels_required(super().__sklearn_tags__())

@@ -1,8 +1,17 @@
-"""A tuned decision threshold for each of several labels per row."""
+"""A tuned decision threshold for each of several labels per row.
+
+Thresholds maximise F1 exactly instead of on a grid. With row weights w, labels y and probabilities
+p, deciding ``p > t`` gives
+
+    F1(t) = 2 tp(t) / (predicted(t) + actual),    tp = sum w y [p > t],  predicted = sum w [p > t].
+
+Between two probabilities of entries that do have the label, lowering `t` only adds wrong
+decisions. So the best `t` lies just below one of these probabilities, here called levels.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -10,18 +19,11 @@ from scipy.special import expit, logit
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_positive
-from altnorm.families.base import MultilabelPeer
-from altnorm.families.f1 import best_threshold, f1_at, levels, shift_threshold
-
-
-class _MultilabelData(NamedTuple):
-    p: np.ndarray
-    y: np.ndarray  # 0/1, one column per label
-    weight: np.ndarray
+from altnorm.families.base import Peer
 
 
 @storable
-class LabelThresholds(MultilabelPeer[_MultilabelData]):
+class LabelThresholds(Peer):
     r"""A decision threshold for each label, shrunk towards a common one where labels are rare.
 
     .. math::
@@ -72,6 +74,8 @@ class LabelThresholds(MultilabelPeer[_MultilabelData]):
     array([0.2, 0.8])
     """
 
+    multilabel = "labelwise"
+
     _fitted = declare(global_threshold_=number(0, 1), thresholds_=array("f", ("m",), 0, 1))
 
     def __init__(self, shrinkage: float = 10.0, *, input: str = "proba") -> None:
@@ -81,12 +85,12 @@ class LabelThresholds(MultilabelPeer[_MultilabelData]):
     def _check_params(self) -> None:
         check_positive(self.shrinkage, "shrinkage", zero=True)
 
-    def _fit(self, data: _MultilabelData) -> None:
-        every = np.repeat(data.weight, data.p.shape[1])
-        self.global_threshold_ = _best_threshold(data.p.ravel(), data.y.ravel(), every)
-        columns = zip(data.p.T, data.y.T, strict=True)
-        own = np.array([_best_threshold(p, y, data.weight) for p, y in columns])
-        n_positive = data.weight @ data.y
+    def _fit(self, proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
+        every = np.repeat(weight, proba.shape[1])
+        self.global_threshold_ = _best_threshold(proba.ravel(), y.ravel(), every)
+        columns = zip(proba.T, y.T, strict=True)
+        own = np.array([_best_threshold(p, has, weight) for p, has in columns])
+        n_positive = weight @ y
         common = np.full(own.size, self.global_threshold_)
         self.thresholds_ = _shrink(own, common, n_positive, float(self.shrinkage))
 
@@ -115,9 +119,6 @@ class LabelThresholds(MultilabelPeer[_MultilabelData]):
         fitted = np.asarray(self.thresholds_, dtype=dtype)
         return np.clip(fitted, np.finfo(dtype).tiny, below_one)
 
-    def _read_fit(self, proba: Any, y: Any, sample_weight: Any) -> _MultilabelData:
-        return _MultilabelData(*self._read_rows(proba, y, sample_weight))
-
 
 def _shrink(own: np.ndarray, common: np.ndarray, n: np.ndarray, shrinkage: float) -> np.ndarray:
     trust = np.divide(n, n + shrinkage, out=np.zeros_like(n), where=n > 0)
@@ -129,3 +130,60 @@ def _shrink(own: np.ndarray, common: np.ndarray, n: np.ndarray, shrinkage: float
 def _best_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
     level = levels(p, y)
     return best_threshold(p, level, f1_at(p, y, weight, level))
+
+
+def levels(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the distinct positive probabilities of the entries that have the label, rising."""
+    return np.unique(p[y & (p > 0)])
+
+
+def sum_from(p: np.ndarray, level: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """Return, for each level, the sum of `amount` over the entries with ``p >= level``."""
+    sums = np.bincount(np.searchsorted(level, p, side="right"), amount, minlength=level.size + 1)
+    return np.cumsum(sums[:0:-1])[::-1]
+
+
+def f1_at(
+    p: np.ndarray, y: np.ndarray, weight: np.ndarray, level: np.ndarray, beta: float = 1.0
+) -> np.ndarray:
+    """Return F1, or F-beta, with the threshold just below each level."""
+    true = sum_from(p[y], level, weight[y])
+    return (1 + beta**2) * true / (sum_from(p, level, weight) + beta**2 * weight[y].sum())
+
+
+def f1_gains(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return what F1 gains (or loses) by each entry as the threshold falls past it.
+
+    Entries of equal probability are passed one after the other; only the sum over all of them
+    means something.
+    """
+    order = np.argsort(-p)
+    f1 = 2 * np.cumsum((weight * y)[order])
+    f1 /= np.cumsum(weight[order]) + weight @ y
+    gains = np.empty_like(f1)
+    gains[order] = np.diff(f1, prepend=0.0)
+    return gains
+
+
+def best_threshold(p: np.ndarray, level: np.ndarray, score: np.ndarray) -> float:
+    """Return the threshold midway between the level of highest score and the next entry below.
+
+    Of equally good levels it is the nearest to 0.5; without any level the threshold is 0.5.
+    """
+    if not level.size:
+        return 0.5
+    best = level[score >= score.max() * (1 - 1e-10)]
+    high = best[np.argmin(np.abs(best - 0.5))]
+    low = np.max(p, initial=0, where=p < high)
+    middle = low + (high - low) / 2
+    # Between neighbouring floats the middle may round up to `high`, which must stay above.
+    return float(max(middle if middle < high else low, np.finfo(p.dtype).tiny))
+
+
+def shift_threshold(p: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """Shift log-odds so that `threshold`, in (0, 1), lands on 0.5; decisions stay exactly."""
+    raised = p * (1 - threshold)
+    shifted = raised / (raised + (1 - p) * threshold)
+    half = p.dtype.type(0.5)
+    above = np.maximum(shifted, np.nextafter(half, p.dtype.type(1)))
+    return np.where(p > threshold, above, np.minimum(shifted, half))
