@@ -88,8 +88,8 @@ BAD_PROBA = {
     "three dimensions": (GOOD[None], "`{name}` must be two-dimensional"),
     "one column": (
         np.ones((4, 1)),
-        "`{name}` must have one column per class and at least 2 classes; it has shape (4, 1). For "
-        "one probability per row, pass the columns [1 - p, p].",
+        "`{name}` must have one column per class and at least 2 classes; it has shape (4, 1), 1 "
+        "feature(s). For one probability per row, pass the columns [1 - p, p].",
     ),
     "no columns": (
         np.ones((4, 0)),

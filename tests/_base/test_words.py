@@ -127,10 +127,6 @@ def test_settings_in_words():
         "alternating normalization, exponent 0.5, 1 iteration, rows with an ambiguity above 0.25, "
         "all rows as reference, smoothing 0.1"
     )
-    assert setting_words({"member": "prior", "ridge": 4.0}).startswith("bias family, medium")
-    assert setting_words({"ridge": 0.25}) == "matrix family, weak penalty"
-    few = {"ridge": 64.0, "penalty": "cauchy"}
-    assert setting_words(few) == "matrix family, strong penalty, few confusions"
     assert model_words(None, calibrates=False) == "changes nothing"
     assert model_words("bias", calibrates=True).endswith("factor, calibrates probabilities")
 

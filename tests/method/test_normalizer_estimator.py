@@ -270,7 +270,7 @@ def test_a_label_that_no_column_is_named_after():
 
 
 def test_one_column_is_not_enough():
-    with pytest.raises(InputError, match=r"at least 2 classes; it has 1 feature.*\[1 - p, p\]"):
+    with pytest.raises(InputError, match=r"at least 2 classes; it has shape .*1 feature.*\[1 - p, p\]"):
         AlternatingNormalizer().fit(np.ones((5, 1)))
 
 

@@ -43,15 +43,7 @@ def sum_tolerance(dtype_name: str) -> float:
 
 def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY) -> Array:
     """Return `proba` as a floating (n, m) array whose rows are probability distributions."""
-    array = check_matrix(proba, name)
-    if array.shape[1] < 2:
-        raise InputError(
-            f"`{name}` must have one column per class and at least 2 classes",
-            f"it has shape {tuple(array.shape)}",
-            "For one probability per row, pass the columns [1 - p, p].",
-            value=tuple(array.shape),
-            code="shape",
-        )
+    array = check_two_columns(check_matrix(proba, name), name)
     xp = array_namespace(array)
     given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
     with quiet(xp):
@@ -59,6 +51,19 @@ def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY)
             array = _repair_rows(check_entries(array, name), sum_tolerance(given), name, remedy)
     if "16" in given:  # the type itself says how the rows were rounded
         array = array / xp.sum(array, axis=1, keepdims=True)
+    return array
+
+
+def check_two_columns(array: Array, name: str = "proba") -> Array:
+    """Return an array that has a column for each of two classes or more."""
+    if array.shape[1] < 2:
+        raise InputError(
+            f"`{name}` must have one column per class and at least 2 classes",
+            f"it has shape {tuple(array.shape)}, {array.shape[1]} feature(s)",
+            "For one probability per row, pass the columns [1 - p, p].",
+            value=tuple(array.shape),
+            code="shape",
+        )
     return array
 
 

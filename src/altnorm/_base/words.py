@@ -46,8 +46,6 @@ _DOES = {
     "none": "decides for its purpose",
 }
 
-_STRONG, _WEAK = 16.0, 1.0  # penalties on the paths of `altnorm.families.crossfit`
-
 
 @dataclass(frozen=True)
 class Figures:
@@ -193,35 +191,35 @@ def score_name(scoring: str, multilabel: bool = False) -> str:
 
 
 def setting_words(params: Mapping[str, Any]) -> str:
-    """Tell the setting of a family in words.
+    """Tell a setting of alternating normalization in words.
 
     Parameters
     ----------
     params : mapping
-        As `best_params_` holds them.
+        As `get_params` of an AlternatingNormalizer gives them.
 
     Returns
     -------
     str
-        The family and what its parameters mean.
+        What its parameters mean.
 
     Examples
     --------
     >>> from altnorm._base.words import setting_words
-    >>> setting_words({"member": "labels", "ridge": 64.0})
-    'bias family, strong penalty'
+    >>> setting_words({"alpha": 2.0, "depth": 1, "threshold": 0.5, "reference": "all"})
+    'alternating normalization, exponent 2, 1 iteration, rows with an ambiguity above 0.5, all rows
+    as reference'
     """
-    if "alpha" in params:
-        return _alternating_words(params)
-    ridge = float(params.get("ridge", math.nan))
-    strength = "strong" if ridge >= _STRONG else "weak" if ridge <= _WEAK else "medium"
-    if "member" in params:
-        towards = ", shrunk towards the class prior" if params["member"] == "prior" else ""
-        return f"{FAMILY_NAMES['bias']}, {strength} penalty{towards}"
-    if "ridge" in params:
-        few = ", few confusions" if params.get("penalty") == "cauchy" else ""
-        return f"{FAMILY_NAMES['matrix']}, {strength} penalty{few}"
-    return ", ".join(f"{name} {value}" for name, value in params.items())
+    words = [
+        FAMILY_NAMES["alternating"],
+        f"exponent {params['alpha']:g}",
+        plural(params["depth"], "iteration"),
+        f"rows with an ambiguity above {params['threshold']:g}",
+        f"{params['reference']} rows as reference",
+    ]
+    if params.get("smoothing"):
+        words.append(f"smoothing {params['smoothing']:g}")
+    return ", ".join(words)
 
 
 def model_words(family: str | None, *, calibrates: bool) -> str:
@@ -244,21 +242,6 @@ def model_words(family: str | None, *, calibrates: bool) -> str:
         return "changes nothing"
     does = "changes no decision" if family is None else _DOES.get(family, family)
     return f"{does}, calibrates probabilities" if calibrates else does
-
-
-def _alternating_words(params: Mapping[str, Any]) -> str:
-    words = [
-        FAMILY_NAMES["alternating"],
-        f"exponent {params['alpha']:g}",
-        plural(params.get("depth", 1), "iteration"),
-        f"rows with an ambiguity above {params.get('threshold', 0.75):g}",
-        "all rows as reference"
-        if params.get("reference") == "all"
-        else "confident rows as reference",
-    ]
-    if params.get("smoothing"):
-        words.append(f"smoothing {params['smoothing']:g}")
-    return ", ".join(words)
 
 
 # Notebooks.

@@ -26,14 +26,6 @@ class Usage(NamedTuple):
     n_doubtful: int
     n_total: int  # rows, or entries of a multi-label problem
 
-    def plus(self, other: Usage) -> Usage:
-        """Return the counts of both batches together."""
-        return Usage(
-            self.counts + other.counts,
-            self.n_doubtful + other.n_doubtful,
-            self.n_total + other.n_total,
-        )
-
 
 @dataclass(frozen=True)
 class Drift:
@@ -96,7 +88,7 @@ def fitted_usage(normalizer: ProbabilityTransformer) -> Usage:
     return Usage(normalizer.usage_counts_, *normalizer.usage_doubt_)
 
 
-def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
+def measure_drift(before: Usage, now: Usage) -> Drift:
     """Compare the use of classes and the share of doubt of two batches.
 
     What chance would give is simulated: two samples of the same sizes from the pooled class use.
@@ -105,8 +97,6 @@ def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
     ----------
     before, now : Usage
         What was seen at fit, and what comes in.
-    random_state : int, default=0
-        Seed of the simulation.
 
     Returns
     -------
@@ -118,18 +108,18 @@ def measure_drift(before: Usage, now: Usage, *, random_state: int = 0) -> Drift:
     # Variance of the difference of two shares, if both batches came from one source.
     spread = pooled * (1 - pooled) * sum(1 / max(u.n_total, 1) for u in (before, now))
     more_doubt = abs(current - then) > _SMALL + _NOISE * np.sqrt(spread)
-    distance, excess = _class_distance(before.counts, now.counts, random_state)
+    distance, excess = _class_distance(before.counts, now.counts)
     drifted = bool(more_doubt or excess)
     advice = "stop" if drifted else "nothing"
     return Drift(then, current, distance, drifted, now.n_total, advice)
 
 
-def _class_distance(before: np.ndarray, now: np.ndarray, random_state: int) -> tuple[float, bool]:
+def _class_distance(before: np.ndarray, now: np.ndarray) -> tuple[float, bool]:
     """Distance beyond chance, and whether it is beyond doubt."""
     sizes = int(before.sum()), int(now.sum())
     if not all(sizes):
         return 0.0, False  # no confident row on one side: there is nothing to compare
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)  # the same rows, the same answer
     pooled = (before + now) / sum(sizes)
     draws = [rng.multinomial(size, pooled, _N_DRAWS) / size for size in sizes]
     chance = np.abs(draws[0] - draws[1]).sum(axis=1) / 2

@@ -198,12 +198,6 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         self.classes_ = resolve_classes(kind.class_labels(labels), checked.shape[1], names)
         return checked, None if labels is None else kind.encode(labels, self.classes_)
 
-    def _check_labelled(self, proba: Any, y: Any) -> tuple[Array, np.ndarray]:
-        """As `_check_fit`, for methods that cannot do without labels."""
-        require_labels(self, y)
-        checked, labels = self._check_fit(proba, y)
-        return checked, np.asarray(labels)
-
     def _check_transform(self, proba: Any) -> Array:
         return self._read(read_input(self, proba))
 

@@ -18,7 +18,13 @@ from sklearn.utils import assert_all_finite
 from altnorm._base.arrays import Array, column_of_max, on_host, softmax, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.labels import check_indicator, check_label_proba, check_targets, class_codes
-from altnorm._base.validation import check_choice, check_proba, check_unmasked, sum_tolerance
+from altnorm._base.validation import (
+    check_choice,
+    check_proba,
+    check_two_columns,
+    check_unmasked,
+    sum_tolerance,
+)
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
 from altnorm.method.reference import Strata, class_prior, label_prior, post_stratify
 
@@ -63,11 +69,11 @@ class SingleLabel:
 
     def from_logits(self, logits: Array) -> Array:
         """Softmax."""
-        return softmax(_two_columns(logits))
+        return softmax(check_two_columns(logits))
 
     def check(self, proba: Array) -> Array:
         """Return rows that sum to 1, or raise."""
-        return check_proba(_two_columns(proba), remedy=_REMEDY)
+        return check_proba(proba, remedy=_REMEDY)
 
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return one class label per row, (n,) of any dtype."""
@@ -338,15 +344,3 @@ def kind_of(estimator: Any) -> LabelKind:
 def _are_logits(input: str) -> bool:
     check_choice(input, "input", ("proba", "logits"))
     return input == "logits"
-
-
-def _two_columns(values: Array) -> Array:
-    if values.shape[1] < 2:
-        raise InputError(
-            "`proba` must have one column per class and at least 2 classes",
-            f"it has {values.shape[1]} feature(s)",
-            "For one probability per row, pass [1 - p, p].",
-            value=values.shape[1],
-            code="shape",
-        )
-    return values
