@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv, feather, parquet
 
-from altnorm import AlternatingNormalizer, alternating_normalization, load
-from altnorm._base.errors import InputError
+from altnorm import AlternatingNormalizer, InputError, alternating_normalization, load
 from altnorm._base.persistence import read_content, write_content
 from altnorm.cli._run import run
 from altnorm.io.predictions import read_predictions

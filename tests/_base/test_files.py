@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from altnorm._base.errors import InputError
+from altnorm import InputError
 from altnorm._base.files import check_input, replacing
 from altnorm.cli._run import signals_raise
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from altnorm import load
+from altnorm import InputError, load
 from altnorm._base import persistence
-from altnorm._base.errors import InputError
 from altnorm._base.persistence import Saved
 from altnorm._base.specs import (
     ABSENT,

@@ -23,8 +23,8 @@ from altnorm import (
     Adjuster,
     AlternatingNormalizer,
     AlternatingNormalizerCV,
+    InputError,
 )
-from altnorm._base.errors import InputError
 
 SMALL = {"alphas": (0.5, 1.0, 2.0), "depths": (1,), "thresholds": (0.25,), "random_state": 0}
 

@@ -7,8 +7,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
-from altnorm import AlternatingNormalizer
-from altnorm._base.errors import InputError
+from altnorm import AlternatingNormalizer, InputError
 from altnorm.adjuster.adaptation import MOST_NUMBERS, Adaptable, _representative, tilted
 from altnorm.balance import energy
 from altnorm.balance.energy import Rows, energy_test, spread_rows

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer
-from altnorm._base.errors import InputError
+from altnorm import AlternatingNormalizer, InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from altnorm._base.errors import InputError
+from altnorm import InputError
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.evidence.scores import Score
 

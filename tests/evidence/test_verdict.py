@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn import metrics as sk
 
-from altnorm._base.errors import InputError
+from altnorm import InputError
 from altnorm.evidence.paired import paired_test
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from tests.problems import SCORES, label_problem, problem

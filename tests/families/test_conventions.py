@@ -13,8 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from altnorm import peers
-from altnorm._base.errors import InputError
+from altnorm import InputError, peers
 from altnorm.families import LabelwiseScaling
 
 SINGLE = [

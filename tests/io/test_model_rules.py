@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, families, load
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, families, load
 from altnorm._base import persistence
-from altnorm._base.errors import InputError
 from altnorm._base.persistence import KINDS, Saved, model_metadata, read_content, write_content
 from altnorm.balance.shift import Shift
 from altnorm.decisions import Decision

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from altnorm._base.errors import InputError
+from altnorm import InputError
 from altnorm._base.frames import check_same_names
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, feather, parquet
 
-from altnorm._base.errors import InputError
+from altnorm import InputError
 from altnorm.io.tables import open_table, read_table, write_table
 
 TABLE = pa.table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import entropy
@@ -35,7 +35,7 @@ def test_stated_values():
 
 @pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 50])
 def test_against_scipy(m):
-    proba = draw_rows(np.random.default_rng(m), 60, m)
+    proba = draw_rows(np.random.default_rng(m), 15, m)
     for k in {2, min(3, m), m}:
         expected = [slow_entropy(row, k) for row in proba]
         assert_allclose(topk_entropy(proba, k), expected, rtol=0, atol=ATOL)
@@ -44,6 +44,7 @@ def test_against_scipy(m):
         assert_allclose(ambiguity(proba, k_max=k_max), expected, rtol=0, atol=ATOL)
 
 
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=30).filter(any))
 def test_any_row(counts):
     row = np.array(counts, dtype=float)[None, :] / sum(counts)
@@ -57,19 +58,6 @@ def test_extremes(m):
     assert_array_equal(ambiguity(np.eye(m)), 0)
     assert_allclose(ambiguity(np.full((3, m), 1 / m)), 1, rtol=0, atol=ATOL)
     assert (ambiguity(np.full((3, m), 1 / m)) <= 1).all()
-
-
-def test_class_order_does_not_matter():
-    rng = np.random.default_rng(0)
-    proba = draw_rows(rng, 40, 12)
-    shuffled = ambiguity(proba[:, rng.permutation(12)])
-    assert_allclose(shuffled, ambiguity(proba), rtol=0, atol=ATOL)
-
-
-def test_two_classes_is_binary_entropy():
-    p = np.linspace(0, 1, 21)
-    proba = np.stack([p, 1 - p], axis=1)
-    assert_allclose(ambiguity(proba), entropy(proba, base=2, axis=1), rtol=0, atol=ATOL)
 
 
 @pytest.mark.parametrize("megabytes", [1e-6, 0.01])
@@ -92,15 +80,8 @@ def test_float32():
     assert_allclose(single, [slow_ambiguity(row) for row in proba], rtol=0, atol=1e-5)
 
 
-def test_input_is_not_changed():
-    proba = draw_rows(np.random.default_rng(3), 10, 20)
-    copy = proba.copy()
-    ambiguity(proba)
-    assert_array_equal(proba, copy)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.25, 0.5, 0.75, 0.99, 1.0])
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.25, 0.5, 0.75, 0.99, 1 - 2**-53, 1.0])
 def test_in_doubt_is_ambiguity_above_the_threshold(threshold, dtype):
     rng = np.random.default_rng(0)
     for m in (2, 3, 10, 40):

@@ -6,16 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from altnorm import AlternatingNormalizer, alternating_normalization
-from altnorm._base.errors import InputError
+from altnorm import AlternatingNormalizer, InputError
 from altnorm.method.reference import (
     class_frequencies,
     class_prior,
     merge_rows,
-    reference_mask,
     shrink_frequencies,
 )
-from tests.oracle import draw_rows
 
 EXACT = 1e-12
 
@@ -54,25 +51,6 @@ def test_shrinking_in_its_limits():
     np.testing.assert_array_equal(shrink_frequencies(one_class, 50), one_class)
 
 
-def test_shrinking_keeps_the_order_and_moves_towards_uniform():
-    frequencies = np.random.default_rng(0).dirichlet(np.ones(8))
-    found = shrink_frequencies(frequencies, 30)
-    assert (np.argsort(found) == np.argsort(frequencies)).all()
-    assert (np.abs(found - 1 / 8) < np.abs(frequencies - 1 / 8)).all()
-
-
-def test_shrinking_pays_where_counts_are_few():
-    rng = np.random.default_rng(0)
-    truth = rng.dirichlet(np.full(50, 20.0))
-    error = []
-    for _ in range(50):
-        counted = rng.multinomial(150, truth) / 150
-        shrunk = shrink_frequencies(counted, 150)
-        error.append([((p - truth) ** 2).sum() for p in (counted, shrunk)])
-    raw, better = np.mean(error, axis=0)
-    assert better < raw / 3
-
-
 def test_frequencies():
     codes = np.array([0, 2, 2, 0])
     np.testing.assert_array_equal(class_frequencies(codes, 4), [0.5, 0, 0.5, 0])
@@ -109,33 +87,6 @@ def test_merging_distinct_rows_changes_nothing():
     assert merge_rows(rows)[1] is None
 
 
-@pytest.mark.parametrize("depth", [1, 3])
-def test_merging_does_not_change_the_adjustment(depth):
-    rng = np.random.default_rng(0)
-    reference = draw_rows(rng, 6, 4, "dirichlet")[rng.integers(6, size=40)]
-    weight = rng.integers(1, 5, 40).astype(float)
-    proba = draw_rows(rng, 10, 4, "dirichlet")
-    rows, total = merge_rows(reference, weight)
-    assert len(rows) == 6
-    plain, merged = (
-        alternating_normalization(proba, r, reference_weight=w, alpha=1.5, depth=depth)
-        for r, w in ((reference, weight), (rows, total))
-    )
-    np.testing.assert_allclose(merged, plain, rtol=1e-10, atol=EXACT)
-
-
-def test_mask():
-    doubt = np.array([0.1, 0.5, 0.6])
-    assert reference_mask(doubt, 0.5, "confident").tolist() == [True, True, False]
-    assert reference_mask(doubt, 0.5, "all").tolist() == [True, True, True]
-    with pytest.raises(
-        InputError, match=r"none of 3 has .* at most `threshold` 0.05, the lowest is 0.1"
-    ):
-        reference_mask(doubt, 0.05, "confident")
-    with pytest.raises(InputError, match=r"`reference` must be .* it is 'best'"):
-        reference_mask(doubt, 0.5, "best")
-
-
 CODES = np.repeat([0, 1, 2], [50, 30, 20])
 COUNTED = [0.5, 0.3, 0.2]
 SHRUNK = james_stein([50, 30, 20])
@@ -163,11 +114,3 @@ def test_the_prior_without_labels():
     with pytest.raises(InputError, match=r"prior='counted' requires y") as caught:
         AlternatingNormalizer(prior="counted").fit(np.eye(3))
     assert caught.value.code == "no_labels"
-
-
-def test_a_weight_of_two_counts_a_row_twice():
-    weight = np.ones(100)
-    weight[:10] = 2
-    for prior in ("counted", "shrunk"):
-        twice = class_prior(np.append(CODES, CODES[:10]), 3, prior)
-        np.testing.assert_allclose(class_prior(CODES, 3, prior, sample_weight=weight), twice)

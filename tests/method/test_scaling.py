@@ -1,14 +1,15 @@
-"""The two kernels for any number of classes, against each other and where linear sums underflow."""
+"""The kernels, against each other and where linear sums underflow; and the interpolation."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logsumexp as scipy_logsumexp
+from scipy.special import log_expit, logsumexp
 from sklearn import config_context
 
 from altnorm.method import scaling
+from altnorm.method import two_classes as binary
 from tests.oracle import draw_rows
 
 ATOL_KERNELS = 1e-11  # the two kernels, as probabilities
@@ -35,7 +36,7 @@ def iterate(log_b, met, *, depth):
 def softmax_rows(rng, n, m, scale):
     """Rows like a classifier's: the larger `scale`, the surer and the smaller the small entries."""
     logits = scale * rng.normal(size=(n, m))
-    return np.exp(logits - scipy_logsumexp(logits, axis=1, keepdims=True))
+    return np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
 
 
 @pytest.fixture
@@ -85,32 +86,6 @@ class TestKernelsAgree:
         assert_allclose(fast, literal, rtol=0, atol=ATOL_KERNELS)
         assert (sum(repaired) > 0) == underflows
 
-    @pytest.mark.parametrize(("alpha", "depth"), [(1.0, 4), (0.5, 3), (4.0, 4), (10.0, 3)])
-    def test_two_classes(self, alpha, depth):
-        rng = np.random.default_rng(7)
-        reference, proba = softmax_rows(rng, 5000, 2, 3.0), softmax_rows(rng, 6, 2, 1.0)
-        keywords = {"prior": np.array([0.3, 0.7]), "alpha": alpha, "depth": depth}
-        fast = run(iterate, proba, reference, **keywords)
-        literal = run(scaling.iterate_stacked, proba, reference, **keywords)
-        assert_allclose(fast, literal, rtol=0, atol=ATOL_KERNELS)
-
-    @pytest.mark.parametrize(("alpha", "depth"), [(1.0, 5), (0.3, 3), (5.0, 3), (20.0, 2)])
-    def test_zeros_and_smoothing(self, alpha, depth):
-        rng = np.random.default_rng(11)
-        proba = draw_rows(rng, 10, 20)
-        reference = np.insert(draw_rows(rng, 300, 19), 3, 0, axis=1)  # a class no row has
-        for log_mass in (None, np.log(30.0)):
-            keywords = {
-                "prior": rng.dirichlet(np.ones(20)),
-                "alpha": alpha,
-                "depth": depth,
-                "log_mass": log_mass,
-            }
-            fast = run(iterate, proba, reference, **keywords)
-            literal = run(scaling.iterate_stacked, proba, reference, **keywords)
-            assert_allclose(fast, literal, rtol=0, atol=ATOL_KERNELS)
-            assert (fast[:, proba == 0] == 0).all()
-
     def test_float32_repairs_earlier(self, repaired):
         rng = np.random.default_rng(3)
         reference, proba = softmax_rows(rng, 30, 20, 20.0), softmax_rows(rng, 8, 20, 1.0)
@@ -133,7 +108,7 @@ def test_lost_entries_are_recomputed(spread, share):
     wrong = rng.random((40, 30)) < share
     with np.errstate(divide="ignore"):
         found = scaling._repair(np.zeros(wrong.shape), wrong, left, right)
-    expected = scipy_logsumexp(left[:, None, :] + right[None, :, :], axis=2)
+    expected = logsumexp(left[:, None, :] + right[None, :, :], axis=2)
     assert_allclose(found, np.where(wrong, expected, 0), rtol=1e-14, atol=1e-13)
 
 
@@ -152,34 +127,133 @@ def test_blocks(megabytes, repaired):
     assert_allclose(literal, whole, rtol=0, atol=ATOL_KERNELS)
 
 
-class TestLogArithmetic:
-    @pytest.mark.parametrize("axis", [0, 1])
-    def test_logsumexp(self, axis):
-        x = np.array([[-np.inf, -1e5, 3.0], [-np.inf, -np.inf, -np.inf], [-np.inf, 2.0, 800.0]])
-        with np.errstate(divide="ignore"):
-            ours = scaling.logsumexp(x, axis)
-        assert_array_equal(ours, scipy_logsumexp(x, axis=axis, keepdims=True))
+# One iteration against given column sums, where linear sums underflow and where they do not.
 
-    def test_log_add(self):
-        values = np.array([-np.inf, -1e5, -1.0, 0.0, 2.0, 1e5])
-        x, y = np.meshgrid(values, values)
-        with np.errstate(all="ignore"):
-            ours = scaling.log_add(x, y)
-        assert_allclose(ours, np.logaddexp(x, y), rtol=1e-15)
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 7.0, 35.0])
+@pytest.mark.parametrize("low", [0, -100, -1000, -20000, -np.inf])
+def test_small_column_sums(alpha, low):
+    """Column sums that underflow make the linear form useless, and it must be noticed."""
+    rng = np.random.default_rng(1)
+    proba, q = draw_rows(rng, 40, 6), rng.dirichlet(np.ones(6))
+    log_s = rng.uniform(max(low, -1e5), 3, 6)
+    log_s[2] = min(log_s[2], low)  # minus infinity: a class that no reference row has
+    with np.errstate(all="ignore"):
+        log_b = alpha * np.log(proba)
+        expected = np.log(q) + np.where(proba > 0, log_b - np.logaddexp(log_b, log_s), -np.inf)
+        expected = np.exp(expected - logsumexp(expected, axis=1, keepdims=True))
+    found = scaling.step_once(proba, log_s, q, alpha=alpha)
+    assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+# The two-class kernel: against the general ones, and its interpolation branch by branch.
+
+
+ATOL_TWO_CLASSES = 1e-12  # probabilities from the two-class and the general kernel
+RTOL_INTERPOLATION = 1e-13  # interpolated and direct column sums, relative to their size
+
+
+def general(logit_b, logit_a, weight, prior, **keywords):
+    """The same through a kernel for any number of classes; probabilities of the first class."""
+    stack = [np.stack([log_expit(z), log_expit(-z)], axis=1) for z in (logit_b, logit_a)]
+    log_w = None if weight is None else np.log(weight)
+    with np.errstate(all="ignore"):
+        alpha, depth = keywords.pop("alpha"), keywords.pop("depth")
+        reference = scaling.LogReference(stack[1], log_w, np.log(prior), alpha, **keywords)
+        path = scaling.anchor_path(reference)
+        steps = list(scaling.iterate(stack[0], path, depth=depth))
+    return np.exp([np.concatenate(blocks)[:, 0] for blocks in steps])
+
+
+def two_class(logit_b, logit_a, weight, prior, *, alpha, depth, log_mass=None):
+    settings = tuple(np.log(prior)), alpha, depth, log_mass
+    with np.errstate(all="ignore"):
+        met = binary.BinaryReference(logit_a, weight, *settings)
+        steps = list(binary.iterate_logits(logit_b, met))
+        return np.exp([binary.log_sigmoids(z)[0] for z in steps])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "depth"), [(1.0, 1), (1.0, 5), (0.1, 5), (0.6, 3), (3.0, 4), (10.0, 3), (35.0, 2)]
+)
+@pytest.mark.parametrize("n_rows", [1, 40, 1500])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_two_classes_agree_with_the_general_kernel(n_rows, alpha, depth, smooth):
+    rng = np.random.default_rng(n_rows)
+    logit_a, logit_b = 4 * rng.normal(size=5000), 2 * rng.normal(size=n_rows)
+    logit_a[:10], logit_b[0] = logit_a[10], logit_a[10]
+    weight = rng.random(5000) if smooth else None
+    log_mass = np.log(0.1 * weight.sum()) if smooth else None
+    keywords = {"alpha": alpha, "depth": depth, "log_mass": log_mass}
+    args = (logit_b, logit_a, weight, np.array([0.2, 0.8]))
+    found, expected = two_class(*args, **keywords), general(*args, **keywords)
+    assert_allclose(found, expected, rtol=0, atol=ATOL_TWO_CLASSES)
+
+
+@pytest.mark.parametrize("weight", [None, np.array([2.0, 1.0, 0.5])])
+def test_sure_rows(weight):
+    """Infinite logits are one-hot rows; they stay what they are and count in their column."""
+    logit_a, logit_b = np.array([np.inf, -np.inf, 0.3]), np.array([np.inf, -np.inf, 0.0, 1.0])
+    prior = np.array([0.5, 0.5])
+    args = (logit_b, logit_a, weight, prior)
+    ours = two_class(*args, alpha=2.0, depth=3)
+    assert_allclose(ours, general(*args, alpha=2.0, depth=3), rtol=0, atol=ATOL_TWO_CLASSES)
+    assert_array_equal(ours[:, 0], 1)
+    assert_array_equal(ours[:, 1], 0)
+
+
+class TestInterpolate:
+    def column_sums(self, z, alpha, evaluated=None):
+        """Column sums straight from their definition; the number of points is noted."""
+
+        def function(d):
+            if evaluated is not None:
+                evaluated.append(d.size)
+            return tuple(
+                logsumexp(alpha * log_expit(s * (z + d[:, None])), axis=1) for s in (1, -1)
+            )
+
+        return function
+
+    def check(self, function, x):
+        expected = function(x)
+        for ours, direct in zip(binary.interpolate(function, x), expected, strict=True):
+            assert_allclose(ours, direct, rtol=RTOL_INTERPOLATION, atol=RTOL_INTERPOLATION)
+
+    def test_smooth_needs_few_nodes(self):
+        rng = np.random.default_rng(0)
+        evaluated = []
+        x = rng.uniform(-1, 1, 20_000)
+        function = self.column_sums(rng.normal(size=100), 1.0, evaluated)
+        binary.interpolate(function, x)
+        assert sum(evaluated) <= 33
+        self.check(function, x)
 
     @pytest.mark.parametrize("alpha", [0.1, 1.0, 35.0])
-    @pytest.mark.parametrize("weighted", [False, True])
-    def test_column_log_sums(self, alpha, weighted):
-        rng = np.random.default_rng(6)
-        rows, weight = draw_rows(rng, 50, 4), rng.integers(0, 3, 50).astype(float)
-        rows[:, 2] = 0
-        with np.errstate(all="ignore"):
-            log_w = np.log(weight) if weighted else None
-            expected = scipy_logsumexp(
-                alpha * np.log(rows) + (log_w[:, None] if weighted else 0), axis=0
-            )
-            met = scaling.LogReference(np.log(rows), log_w, np.zeros(4), alpha)
-            assert_allclose(scaling.column_log_sums(met), expected, rtol=1e-14)
-            with config_context(working_memory=1e-6):
-                cut = scaling.column_log_sums(met)
-        assert_allclose(cut, expected, rtol=1e-14)
+    def test_sharp_is_halved(self, alpha, monkeypatch):
+        """Bends far apart over a wide range: 65 nodes do not do, and the interval is cut."""
+        rng = np.random.default_rng(1)
+        unresolved = []
+        original = binary._chebyshev
+
+        def spy(function, part):
+            coefficients = original(function, part)
+            unresolved.append(coefficients is None)
+            return coefficients
+
+        monkeypatch.setattr(binary, "_chebyshev", spy)
+        x = rng.uniform(-500, 500, 5000)
+        self.check(self.column_sums(np.array([-300.0, 0.0, 10.0, 250.0]), alpha), x)
+        assert any(unresolved)
+        assert not all(unresolved)
+
+    def test_clustered_points(self):
+        """Halving an interval must end also where nearly all points are in one place."""
+        x = np.concatenate([np.full(500, 3.0), np.linspace(-1e5, 1e5, 200), [3.0 + 1e-13]])
+        self.check(self.column_sums(np.array([-50.0, 0.0]), 2.0), x)
+
+    @pytest.mark.parametrize("size", [0, 1, 3, 5, 6, 20, 65, 66])
+    @pytest.mark.parametrize("spread", [0.0, 1.0, 1000.0])
+    def test_few_points(self, size, spread):
+        x = spread * np.random.default_rng(size).normal(size=size) + 0.5
+        self.check(self.column_sums(np.array([-7.0, 0.0, 2.0]), 3.0), x)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from altnorm import AlternatingNormalizer
-from altnorm._base.errors import InputError
+from altnorm import AlternatingNormalizer, InputError
 from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
 from altnorm.report import measures
 from tests.report_pages import NAMES, adjusted, confused, labelled, rare

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from altnorm import Adjuster, AlternatingNormalizer, compare
-from altnorm._base.errors import InputError
+from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
 from altnorm._base.words import FAMILY_NAMES
 from altnorm.evidence.verdict import Caution
 from altnorm.io.predictions import Predictions

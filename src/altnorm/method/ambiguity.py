@@ -126,7 +126,11 @@ def _largest_doubtful(threshold: float, k_max: int) -> float:
 
     if not 0 < threshold < 1:
         return 1.0 if threshold <= 0 else 0.0
-    return 1e-5 + max(brentq(excess, 1 / k, 1, args=(k,)) for k in range(2, k_max + 1))
+    # Rounding may put the entropy of equal shares below a threshold of almost 1.
+    return 1e-5 + max(
+        brentq(excess, 1 / k, 1, args=(k,)) if excess(1 / k, k) > 0 else 1 / k
+        for k in range(2, k_max + 1)
+    )
 
 
 def _map_rows(proba: Array, k_min: int, k_max: int) -> Array:

@@ -1,0 +1,377 @@
+"""AlternatingNormalizer: its values against a naive loop, labels, data frames, errors."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from sklearn.base import clone
+
+from altnorm import AlternatingNormalizer, InputError, ambiguity
+from altnorm.method.kinds import (
+    Pairs,
+    SingleLabel,
+)
+from tests.problems import draw
+
+EXACT = 1e-12  # float64 against a float64 loop
+SINGLE = 2e-5  # float32 against float64
+
+
+def loop(b, reference, prior, alpha=1.0, depth=1, weight=None, smoothing=0.0):
+    """One doubtful row, by the two defining equations."""
+    weight = np.ones(len(reference)) if weight is None else weight
+    rows, share = np.vstack([reference, b]), np.append(weight, 1.0)
+    for _ in range(depth):
+        power = rows**alpha
+        sums = share @ power + smoothing * weight.sum() * prior
+        rows = power / sums * prior
+        rows /= rows.sum(axis=1, keepdims=True)
+    return rows[-1]
+
+
+def by_loop(validation, proba, prior, threshold, reference="confident", weight=None, **settings):
+    """What `transform` must return."""
+    serves = (ambiguity(validation) <= threshold) | (reference == "all")
+    weight = None if weight is None else weight[serves]
+    out = proba.copy()
+    for i in np.flatnonzero(ambiguity(proba) > threshold):
+        out[i] = loop(proba[i], validation[serves], prior, weight=weight, **settings)
+    return out
+
+
+# What comes out.
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**31),
+    m=st.integers(2, 6),
+    alpha=st.floats(0.2, 3.0),
+    depth=st.integers(1, 3),
+    threshold=st.floats(0.3, 1.0),
+    reference=st.sampled_from(["confident", "all"]),
+    weighted=st.booleans(),
+    smoothing=st.sampled_from([0.0, 0.4]),
+)
+def test_any_setting_follows_the_defining_equations(
+    seed, m, alpha, depth, threshold, reference, weighted, smoothing
+):
+    validation, y = draw(25, m, seed)
+    validation[0] = np.eye(m)[0]  # somebody is sure
+    proba, _ = draw(10, m, seed + 1, scale=1.0)
+    weight = np.random.default_rng(seed).integers(1, 4, 25).astype(float) if weighted else None
+    normalizer = AlternatingNormalizer(
+        alpha, depth, threshold, reference=reference, smoothing=smoothing
+    )
+    normalizer.fit(validation, y, sample_weight=weight)
+    prior = np.bincount(y, weights=weight, minlength=m) / (25 if weight is None else weight.sum())
+    settings = {"alpha": alpha, "depth": depth, "smoothing": smoothing}
+    expected = by_loop(validation, proba, prior, threshold, reference, weight, **settings)
+    np.testing.assert_allclose(normalizer.transform(proba), expected, rtol=1e-9, atol=EXACT)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("input", ["proba", "logits"])
+def test_confident_rows_come_back_bit_for_bit(dtype, depth, input):
+    validation, y = draw(200)
+    if input == "logits":
+        values = np.log(draw(200, seed=1)[0]).astype(dtype) + dtype(3)
+        fitted = AlternatingNormalizer(depth=depth, input="logits").fit(np.log(validation), y)
+        expected = softmax(values, axis=1)
+    else:
+        expected = values = draw(200, seed=1)[0].astype(dtype)
+        fitted = AlternatingNormalizer(depth=depth).fit(validation, y)
+    adjusted = fitted.transform(values)
+    sure = ambiguity(expected) <= 0.75
+    assert adjusted.dtype == dtype
+    assert 0 < sure.sum() < 200
+    np.testing.assert_array_equal(adjusted[sure], expected[sure])
+    assert (adjusted[~sure] != expected[~sure]).any(axis=1).all()
+
+
+def test_thresholds_zero_and_one():
+    validation, y = draw()
+    proba = draw(seed=1)[0]
+    nothing = AlternatingNormalizer(threshold=1.0).fit(validation, y)
+    np.testing.assert_array_equal(nothing.transform(proba), proba)
+    assert nothing.reference_.shape == validation.shape
+    validation[:3] = np.eye(4)[:3]
+    proba[0] = np.eye(4)[1]
+    everything = AlternatingNormalizer(threshold=0.0).fit(validation, y)
+    np.testing.assert_array_equal(everything.reference_, validation[:3])
+    assert (everything.transform(proba) != proba).any(axis=1).tolist() == [False] + 59 * [True]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_weight_two_is_a_repeated_row(depth):
+    validation, y = draw()
+    proba = draw(seed=1)[0]
+    weight = np.random.default_rng(0).integers(0, 4, 60)
+    for prior in (None, "shrunk"):
+        weighted = AlternatingNormalizer(0.7, depth, prior=prior, smoothing=0.2)
+        repeated = clone(weighted).fit(validation.repeat(weight, axis=0), y.repeat(weight))
+        weighted.fit(validation, y, sample_weight=weight)
+        np.testing.assert_allclose(weighted.prior_, repeated.prior_, rtol=EXACT)
+        np.testing.assert_allclose(
+            weighted.transform(proba), repeated.transform(proba), rtol=EXACT, atol=EXACT
+        )
+
+
+def test_single_precision_agrees_with_double():
+    validation, y = draw()
+    proba = draw(seed=1)[0].astype(np.float32)
+    double = AlternatingNormalizer(2.0, 2).fit(validation, y)
+    single = AlternatingNormalizer(2.0, 2).fit(validation.astype(np.float32), y)
+    assert single.transform(proba).dtype == np.float32
+    for fitted in (single, double):
+        np.testing.assert_allclose(
+            fitted.transform(proba), double.transform(proba.astype(float)), atol=SINGLE
+        )
+
+
+# The prior.
+
+
+def test_labels_serve_only_to_count():
+    validation, y = draw()
+    proba = draw(seed=1)[0]
+    shuffled = np.random.default_rng(0).permutation(y)
+    first, second = (AlternatingNormalizer().fit(validation, labels) for labels in (y, shuffled))
+    np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
+
+
+def test_a_class_missing_from_validation_gets_nothing_if_in_doubt():
+    validation, y = draw(60, 4)
+    y[y == 3] = 0
+    normalizer = AlternatingNormalizer().fit(validation, y)
+    np.testing.assert_array_equal(normalizer.classes_, np.arange(4))
+    doubt = ambiguity(validation) > 0.75
+    adjusted = normalizer.transform(validation)
+    assert (adjusted[doubt, 3] == 0).all()
+    shrunk = AlternatingNormalizer(prior="shrunk").fit(validation, y)
+    assert shrunk.prior_[3] > 0
+    assert (shrunk.transform(validation)[:, 3] > 0).all()
+
+
+# AlternatingNormalizer as an estimator: labels, data frames, scikit-learn's habits, errors.
+
+
+# Class labels and data frames.
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["ant", "bee", "cat"]),
+        np.array(["ant", "bee", "cat"], dtype=object),
+        np.array([10, 20, 30]),
+        np.array([-1.0, 0.0, 1.0]),
+        np.array([0, 1, 2], dtype=np.int8),
+    ],
+    ids=["str", "object", "int", "float", "int8"],
+)
+def test_labels_of_any_type(classes):
+    proba, y = draw(60, 3)
+    normalizer = AlternatingNormalizer().fit(proba, classes[y])
+    np.testing.assert_array_equal(normalizer.classes_, classes)
+    assert normalizer.classes_.dtype == classes.dtype
+    np.testing.assert_array_equal(
+        normalizer.predict(proba), classes[normalizer.transform(proba).argmax(axis=1)]
+    )
+
+
+def test_boolean_labels():
+    proba, y = draw(60, 2)
+    fitted = AlternatingNormalizer().fit(proba, y == 1)
+    assert fitted.predict(proba).dtype == bool
+    np.testing.assert_array_equal(fitted.predict(proba), fitted.transform(proba)[:, 1] > 0.5)
+    only_true = AlternatingNormalizer(prior="uniform").fit(proba, np.ones(60, dtype=bool))
+    np.testing.assert_array_equal(only_true.classes_, [False, True])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_columns_named_after_the_classes(frame):
+    proba, y = draw(60, 3)
+    names = ["dog", "ant", "cat"]  # not in alphabetical order, and "cat" does not occur
+    y[y == 2] = 0
+    data = frame(dict(zip(names, proba.T, strict=True)))
+    fitted = AlternatingNormalizer().fit(data, np.array(names)[y])
+    np.testing.assert_array_equal(fitted.classes_, names)
+    np.testing.assert_allclose(fitted.prior_, np.bincount(y, minlength=3) / 60)
+    plain = AlternatingNormalizer().fit(proba, y)
+    np.testing.assert_array_equal(fitted.predict(data), np.array(names)[plain.predict(proba)])
+    np.testing.assert_array_equal(fitted.transform(data), plain.transform(proba))
+    np.testing.assert_array_equal(fitted.get_feature_names_out(), names)
+
+
+def test_other_column_names_leave_sorted_labels():
+    proba, y = draw(60, 3)
+    data = pd.DataFrame(proba, columns=["p1", "p2", "p3"])
+    assert AlternatingNormalizer().fit(data, y + 5).classes_.tolist() == [5, 6, 7]
+    assert AlternatingNormalizer().fit(data).classes_.tolist() == ["p1", "p2", "p3"]
+    assert AlternatingNormalizer().fit(proba).classes_.tolist() == [0, 1, 2]
+
+
+# scikit-learn's habits.
+
+
+def test_fitted_attributes():
+    proba, y = draw()
+    fitted = AlternatingNormalizer().fit(proba, y)
+    sure = ambiguity(proba) <= 0.75
+    np.testing.assert_array_equal(fitted.reference_, proba[sure])
+    assert fitted.reference_weight_ is None
+    assert fitted.n_features_in_ == 4
+    weighted = AlternatingNormalizer().fit(proba, y, sample_weight=np.arange(60) + 1)
+    np.testing.assert_array_equal(weighted.reference_weight_, (np.arange(60) + 1)[sure])
+
+
+def test_k_max_reaches_the_ambiguity():
+    proba, y = draw(60, 5)
+    proba[0] = [0.8, 0.05, 0.05, 0.05, 0.05]  # the tail adds up to a doubt
+    fitted = AlternatingNormalizer(k_max=2, threshold=0.4).fit(proba, y)
+    sure = ambiguity(proba, k_max=2) <= 0.4
+    assert sure.sum() > (ambiguity(proba) <= 0.4).sum()
+    np.testing.assert_array_equal(fitted.reference_, proba[sure])
+
+
+# Errors, by their text.
+
+
+def sum_to_wrong():
+    proba, y = draw()
+    proba[17] *= 1.3
+    return proba, y
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 0.0}, "`alpha` must be a finite number greater than 0; it is 0.0"),
+        ({"alpha": np.nan}, "`alpha` must be a finite number"),
+        ({"depth": 0}, "`depth` must be an integer, 1 or greater; it is 0"),
+        ({"depth": 1.5}, "`depth` must be an integer, 1 or greater; it is 1.5"),
+        ({"threshold": -1.0}, "`threshold` must be a finite number, 0 or greater"),
+        ({"k_max": 1}, "`k_max` must be an integer, 2 or greater"),
+        ({"smoothing": -0.1}, "`smoothing` must be a finite number, 0 or greater"),
+        ({"reference": "some"}, "`reference` must be .*'confident'.*'all'.* it is 'some'"),
+        ({"multilabel": "many"}, "`multilabel` must be .*'pairs'.*'labelwise'.* it is 'many'"),
+        ({"input": "scores"}, "`input` must be .*'proba'.*'logits'.* it is 'scores'"),
+        ({"prior": "flat"}, "`prior` must be .*'uniform'.*'shrunk'.* it is 'flat'"),
+        ({"prior": [0.5, 0.5]}, r"`prior` must have one entry per class, shape \(4,\)"),
+        ({"prior": [0.5, 0.5, -1, 1]}, "`prior` must be finite and not negative; 1 of 4"),
+        ({"prior": [0, 0, 0, 0]}, "`prior` must give some class a positive weight"),
+        (
+            {"threshold": 0.0},
+            "at least one row; none of 60 has an ambiguity of at most `threshold` 0, the lowest "
+            "is .* pass reference='all'",
+        ),
+    ],
+    ids=str,
+)
+def test_wrong_settings(settings, message):
+    proba, y = draw()
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizer(**settings).fit(proba, y)
+
+
+def test_rows_that_do_not_sum_to_one():
+    proba, y = sum_to_wrong()
+    message = r"must sum to 1; 1 of 60 rows do not, the first is row 17 \(sum 1.3\).*input='logits'"
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizer().fit(proba, y)
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizer().fit(draw()[0]).transform(proba)
+    AlternatingNormalizer(input="logits", reference="all").fit(proba, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(59, dtype=int), "same number of rows; they have 60 and 59"),
+        (
+            np.zeros((60, 4), dtype=int),
+            r"one class label per row; it has shape \(60, 4\).*multilabel=",
+        ),
+        (np.full(60, "a"), "must match the 4 columns of `proba`; there are 1 different labels"),
+        (np.arange(60) % 5, "must match the 4 columns of `proba`; there are 5 different labels"),
+        (np.full(60, 4), "must match the 4 columns"),
+    ],
+    ids=["length", "matrix", "names", "too many", "beyond"],
+)
+def test_labels_that_do_not_match(labels, message):
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizer().fit(draw()[0], labels)
+
+
+def test_a_label_that_no_column_is_named_after():
+    data = pd.DataFrame(draw(60, 3)[0], columns=["a", "b", "c"])
+    with pytest.raises(InputError, match="must match the 3 columns"):
+        AlternatingNormalizer().fit(data, np.array(["a", "z"]).repeat(30))
+
+
+def test_one_column_is_not_enough():
+    with pytest.raises(InputError, match=r"at least 2 classes; it has shape .*1 feature.*p, p\]"):
+        AlternatingNormalizer().fit(np.ones((5, 1)))
+
+
+def test_fitting_again_forgets_the_first_problem():
+    proba, y = draw()
+    again = AlternatingNormalizer(multilabel="labelwise").fit(proba, np.eye(4, dtype=int)[y])
+    again.set_params(multilabel=None).fit(proba, y)
+    once = AlternatingNormalizer().fit(proba, y)
+    assert vars(again).keys() == vars(once).keys()
+    np.testing.assert_array_equal(again.transform(proba), once.transform(proba))
+
+
+# What kind of labels a problem has, resolved once.
+
+
+ROWS = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
+ENTRIES = np.array([[0.7, 0.6, 0.1], [0.3, 0.4, 0.2]])
+
+
+def test_integers_in_an_object_array_are_class_labels():
+    y = np.array([0, 2, 1, 2], dtype=object)
+    found = SingleLabel().check_labels(y, (4, 3))
+    assert found.tolist() == [0, 2, 1, 2]
+    assert found.dtype.kind == "i"
+    with pytest.raises(ValueError, match="Unknown label type"):
+        SingleLabel().check_labels(np.array([0.5, 1.5, 2.5]), (3, 3))
+
+
+@pytest.mark.parametrize("kind", [int, float, str, object])
+def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
+    labels = (2 * np.arange(60)).astype(str if kind is object else kind).astype(kind)
+    found = SingleLabel().check_labels(labels, (60, 120))  # warnings are errors here
+    assert found.tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    "labels", [np.linspace(0, 1, 60), np.array(["a", 1] * 30, dtype=object)], ids=["real", "mixed"]
+)
+def test_what_is_no_class_label(labels):
+    with pytest.raises((ValueError, TypeError), match=r"Unknown label type|not supported between"):
+        SingleLabel().check_labels(labels, (60, 60))
+
+
+def test_only_classes_are_stratified():
+    labels = np.array([0, 0, 0, 1])
+    strata = SingleLabel().stratify(labels, 2, "uniform", None)
+    np.testing.assert_allclose(np.bincount(labels, strata.weight), [2, 2])
+    pairs = Pairs().stratify(np.eye(2, dtype=bool), 2, "uniform", np.array([1.0, 3.0]))
+    assert pairs.weight.tolist() == [1, 3]
+    assert pairs.absent.tolist() == [0, 0]
+
+
+def test_rounding_is_undone_where_rows_have_a_sum():
+    rounded = ROWS.astype(np.float16).astype(np.float32)
+    assert (rounded.sum(axis=1) != 1).any()
+    np.testing.assert_allclose(SingleLabel().unrounded(rounded, "float16").sum(axis=1), 1)
+    assert Pairs().unrounded(rounded, "float16") is rounded
+    far = np.array([[0.5, 0.2]], dtype=np.float32)
+    assert (SingleLabel().unrounded(far, "float16") == far).all()
