@@ -71,15 +71,6 @@ def test_the_true_gain_is_that_over_all_rows(classifier, adjustment):
     assert case.gain == pytest.approx(right[1] - right[0], abs=1e-15)
 
 
-def test_rows_at_random_take_longer_by_the_share_that_changes():
-    case = study.make_case(SINGLE_LABEL, study.UNLABELLED)
-    runs = [study.run_once(case, seed) for seed in range(200)]
-    labels, at_random = (np.array(column) for column in list(zip(*runs, strict=True))[:2])
-    # Of n rows of which k change, the j-th of these is on average at j (n + 1) / (k + 1).
-    expected = labels * (case.n_rows + 1) / (len(case.proba) + 1)
-    assert np.mean(at_random / expected) == pytest.approx(1, abs=0.1)
-
-
 def test_the_page_says_what_was_measured(tmp_path):
     data, output = tmp_path / "data", tmp_path / "out"
     data.mkdir()

@@ -85,34 +85,6 @@ def test_the_bound_is_no_worse_than_any_setting_of_its_grid():
     assert depth == 1 or alpha == 1.0
 
 
-@pytest.mark.heavy
-def test_the_bound_is_the_same_with_pytorch():
-    pytest.importorskip("torch")
-    logits, labels = tiny_logits(3.0)
-    proba = softmax(logits.astype(float), axis=1)
-    grid = study.Grid((0.5, 2.0), (1.0,), 3, {})
-    plain, *setting = study.best_setting(proba, labels, proba[::2], grid)
-    there, *found = study.best_setting(*_on_cpu(proba, labels, proba[::2]), grid)
-    assert found == setting
-    np.testing.assert_array_equal(whole_grid.predicted_classes(there), plain.argmax(axis=1))
-
-
-def _on_cpu(rows, labels, reference):
-    rows, reference = whole_grid.to_device("cpu", rows, reference)
-    return rows, labels, reference
-
-
-@pytest.mark.heavy
-def test_the_grid_is_the_same_with_pytorch(monkeypatch):
-    pytest.importorskip("torch")
-    monkeypatch.setattr(whole_grid, "ALPHAS", (0.3, 1.0, 16.0))
-    logits, labels = tiny_logits(2.0)
-    proba, prior = softmax(logits.astype(float), axis=1), np.full(N_CLASSES, 1 / N_CLASSES)
-    points = whole_grid.scan_grid(proba, labels, prior)
-    assert points == whole_grid.scan_grid(proba, labels, prior, device="cpu")
-    assert len(points) == 3 * 5 * 3
-
-
 def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypatch):
     monkeypatch.setattr(whole_grid, "ALPHAS", (0.5, 1.0, 2.0))
     monkeypatch.setattr(as_published, "ALPHAS", (0.5, 1.0, 2.0))
@@ -128,17 +100,3 @@ def test_the_papers_way_takes_the_sure_rest_of_the_same_images(folder, monkeypat
     assert own["n_hard"] + own["n_reference"] == own["n_test"] == labels.size
     assert rows[as_published.BEST]["gain"] >= max(own["gain"], rows[as_published.NAIVE]["gain"])
     assert rows[as_published.ALONE]["n_hard"] == own["n_hard"]
-
-
-def test_a_reference_that_is_iterated_alone_is_right_where_a_row_cannot_move_it():
-    logits, _ = tiny_logits(2.0)
-    proba = softmax(logits.astype(float), axis=1)
-    rows, reference = proba[:20], proba[20:50]
-    exact = altnorm.trajectory(rows, reference, alpha=0.7, depth=3)[1:]
-    alone = np.exp(list(as_published.iterate_alone(rows, reference, 0.7, 3)))
-    np.testing.assert_allclose(alone[0], exact[0], rtol=1e-12)
-    assert abs(alone[2] - exact[2]).max() > 1e-4
-    heavy = np.tile(reference, (1000, 1))
-    exact = altnorm.trajectory(rows, heavy, alpha=0.7, depth=3)[-1]
-    *_, last = as_published.iterate_alone(rows, heavy, 0.7, 3)
-    np.testing.assert_allclose(np.exp(last), exact, rtol=1e-3)

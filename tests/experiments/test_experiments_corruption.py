@@ -11,7 +11,6 @@ pytest.importorskip("matplotlib")
 import altnorm
 from experiments.corruption import __main__ as corruption
 from experiments.corruption import data, study
-from experiments.corruption.tables import FALLS, GROWS, OPEN, Change
 from tests.pages import check_figures, read_table
 
 WORDS = {
@@ -78,19 +77,6 @@ def test_rate_zero_changes_nothing_and_seeds_repeat(kind):
     assert first == again != texts
 
 
-def test_typos_come_at_their_rate_and_leave_spaces():
-    text = "abcde fghij " * 500
-    (changed,) = data.corrupt([text], "typos", 0.3, np.random.default_rng(0))
-    # One edit in three deletes a letter.
-    assert len(changed) == pytest.approx(len(text) - 5000 * 0.3 / 3, rel=0.02)
-    assert changed.count(" ") == text.count(" ")
-
-
-def test_dropping_all_words_leaves_one():
-    (changed,) = data.corrupt(["one two three"], "dropped words", 1.0, np.random.default_rng(0))
-    assert changed in ("one", "two", "three")
-
-
 def test_renewed_reference_needs_no_labels():
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=600)
@@ -103,17 +89,3 @@ def test_renewed_reference_needs_no_labels():
     np.testing.assert_allclose(same.transform(proba), search.transform(proba), rtol=1e-12)
     refused = altnorm.AlternatingNormalizerCV(**options, significance=1e-200).fit(proba, y)
     np.testing.assert_array_equal(study.renew(refused, proba).transform(proba), proba)
-
-
-def test_a_change_needs_more_than_its_margin():
-    def change(clean, halved):
-        return Change("corpus", "model", "typos", 0.1, clean, halved, 1.0, (0.0, 0.0)).verdict
-
-    assert change(0.0, 2.0) == GROWS
-    assert change(2.0, 0.0) == FALLS
-    assert change(0.0, 0.5) == OPEN
-
-
-def test_bias_is_the_distance_of_the_mean_from_uniform():
-    assert study.measure_bias(np.array([[1.0, 0.0], [0.0, 1.0]])) == 0
-    assert study.measure_bias(np.array([[1.0, 0.0], [1.0, 0.0]])) == pytest.approx(50)

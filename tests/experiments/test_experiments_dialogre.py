@@ -6,13 +6,10 @@ import json
 import numpy as np
 import pytest
 
-import altnorm
-
 pytest.importorskip("matplotlib")
 
 from experiments._multilabel import grid, tables
 from experiments._multilabel.methods import METHODS
-from experiments._multilabel.scores import loose_macro_f1
 from experiments.dialogre import __main__ as dialogre
 from experiments.dialogre import data, evaluation, study
 from tests.pages import check_figures, read_table
@@ -98,14 +95,6 @@ def test_conversational_score_by_hand():
     assert found == pytest.approx(2 * 0.25 * 0.5 / 0.75)
 
 
-def test_conversational_score_without_prefixes_is_loose_macro_f1():
-    rng = np.random.default_rng(0)
-    labels, proba = rng.integers(2, size=(20, 36)), rng.uniform(size=(20, 36))
-    none = evaluation.Prefixes(np.empty((0, 36)), np.empty(0, int), np.empty((0, 36), bool))
-    expected = loose_macro_f1(labels, proba > 0.5)
-    assert evaluation.conversational_f1(labels, proba, none, 0.5) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("threshold", [0.25, 0.75])
 def test_grid_is_the_normalizer(threshold):
     rng = np.random.default_rng(1)
@@ -125,11 +114,6 @@ def test_grid_is_the_normalizer(threshold):
         np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_equally_good_settings_take_the_fewest_iterations():
-    points = [grid.GridPoint(1.0, depth, 0.5, 0.6) for depth in (3, 1, 2)]
-    assert grid.best_point(points).depth == 1
-
-
 def test_interval_over_seeds():
     def rows(method, values):
         scores = dict(val_micro=0.0, val_macro=0.0, macro=0.0, conversational=0.0)
@@ -141,16 +125,6 @@ def test_interval_over_seeds():
     assert found.low == pytest.approx(1 - 4.302653 * 0.1 / np.sqrt(3))
     fallen = tables.gain(both, "base", "micro", base="new")
     assert (fallen.low, fallen.high) == pytest.approx((-found.high, -found.low))
-
-
-def test_entries_in_doubt_are_counted_of_all_labels():
-    rng = np.random.default_rng(0)
-    proba = rng.beta(0.3, 0.6, (40, 5)).round(2)
-    for found in grid.count_doubt(proba, n_labels=8):
-        pairs = np.stack([proba.ravel(), 1 - proba.ravel()], axis=1)
-        expected = sum(altnorm.ambiguity(pairs) > found["threshold"])
-        assert (found["in_doubt"], found["entries"]) == (expected, 40 * 8)
-        assert found["share"] == pytest.approx(100 * expected / 320)
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):

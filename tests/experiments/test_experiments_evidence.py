@@ -47,18 +47,6 @@ def test_calibrated_predictions_agree_with_the_labels(name):
     np.testing.assert_array_equal(data.fresh.proba, data.fresh.truth)
 
 
-def test_fixed_samples_have_the_class_counts_they_promise():
-    counts = {name: np.bincount(draw(name, 400).y) for name in ("balanced", "stratified")}
-    assert (counts["balanced"] == 40).all()
-    assert counts["stratified"].max() > 7 * counts["stratified"].min() > 0
-
-
-def test_unrelated_labels_have_nothing_to_do_with_the_predictions():
-    data = draw("unrelated labels")
-    right = (data.proba.argmax(axis=1) == data.y).mean()
-    assert abs(right - 0.1) < FIVE_ERRORS * np.sqrt(0.1 * 0.9 / N)
-
-
 def test_the_bias_is_the_known_one():
     rows = draw("bias 2", 500).fresh
     against = np.arange(10) < worlds.AGAINST
@@ -82,25 +70,12 @@ def test_wrong_confidence_leaves_decisions_right(name):
     assert np.abs(rows.proba - rows.truth).max() > 0.1
 
 
-def test_rows_of_a_group_share_the_label_and_nearly_the_prediction():
-    data = draw("groups of 5, passed", 1000)
-    labels = data.y.reshape(-1, 5)
-    assert (labels == labels[:, :1]).all()
-    np.testing.assert_array_equal(np.unique(data.groups, return_counts=True)[1], 5)
-    assert draw("groups of 5, not passed", 1000).groups is None
-
-
 def test_over_all_speakers_no_class_is_favoured_and_each_has_his_own_ways():
     rows = draw("40 speakers in a row", 4000, n_fresh=40_000).fresh
     excess = (rows.truth - rows.proba).reshape(200, -1, 6).mean(axis=1)
     error = excess.std(axis=0) / np.sqrt(200)
     assert (np.abs(excess.mean(axis=0)) < FIVE_ERRORS * error).all()
     assert excess.std() > 0.05
-
-
-def test_rows_are_sorted_as_the_world_says():
-    assert (np.diff(draw("sorted by class", 300).y) >= 0).all()
-    assert (np.diff(draw("sorted by confidence", 300).proba.max(axis=1)) <= 0).all()
 
 
 # What is called true is true.
@@ -134,13 +109,6 @@ def test_no_rule_of_weights_beats_the_best():
         decided = (p * weight).argmax(axis=1)
         assert truth.balanced_accuracy(p, decided) <= balanced + ROUNDING
         assert truth.macro_f1(p, decided) <= macro
-
-
-def test_log_loss_is_lowest_at_the_truth():
-    rows = draw("bias 2", 500).fresh
-    entropy = -(rows.truth * np.log(rows.truth)).sum(axis=1).mean()
-    assert truth.log_loss(rows.truth, rows.truth) == pytest.approx(entropy, rel=ROUNDING)
-    assert truth.log_loss(rows.truth, rows.proba) > entropy
 
 
 @pytest.mark.parametrize(
@@ -182,17 +150,6 @@ def test_share_gained_is_a_ratio_of_means_and_worlds_count_alike():
     assert summary.share_gained([*group, small, small]) == pytest.approx(3 / 6)
 
 
-def test_the_interval_of_the_share_comes_from_data_sets_drawn_within_worlds():
-    half = [record(adopted=k % 2 == 0, true=5, room=5) for k in range(100)]
-    assert summary.share_interval(half) == pytest.approx((0.4, 0.6), abs=0.02)
-
-
-def test_an_interval_covers_or_there_is_none():
-    assert summary.covers(record(ci_low=-1, ci_high=1))
-    assert not summary.covers(record(ci_low=1, ci_high=2))
-    assert not summary.has_interval(record(ci_low=0, ci_high=0))
-
-
 # The runs.
 
 
@@ -216,12 +173,6 @@ def test_a_run_writes_everything_it_mentions(tmp_path, monkeypatch):
     assert "| bias 2 | 200 |" in page
     evidence.main(["--tables", "--output", str(tmp_path)])
     assert read_page(tmp_path) == page
-
-
-def test_measuring_alone_draws_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(evidence, "CASES", {"worlds": [Case(WORLDS["calibrated"], 60)]})
-    evidence.main(["--measure", "--repetitions", "1", "--output", str(tmp_path), "--jobs", "1"])
-    assert [path.name for path in tmp_path.iterdir()] == ["worlds.csv"]
 
 
 def test_results_depend_on_the_seed_and_not_on_the_order():

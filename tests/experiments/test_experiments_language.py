@@ -34,20 +34,6 @@ def test_the_interval_covers_the_mean_of_draws_and_rows():
     assert covered >= 0.93 * 400
 
 
-def test_with_one_draw_the_interval_is_that_of_a_mean():
-    values = np.random.default_rng(1).normal(size=(1, 50))
-    mean, low, high = study.two_way_interval(values)
-    half = 1.959964 * values.std(ddof=1) / np.sqrt(50)
-    assert (mean, low, high) == pytest.approx((values.mean(), mean - half, mean + half), rel=1e-5)
-
-
-def test_draws_have_as_many_labels_and_differ():
-    known = study.draw_labelled(30, 7, 5, seed=0)
-    assert known.sum(axis=1).tolist() == [7] * 5
-    assert len({row.tobytes() for row in known}) == 5
-    np.testing.assert_array_equal(study.draw_labelled(30, 7, 2, seed=0), known[:2])
-
-
 def test_learnt_batch_calibration_takes_the_best_strength():
     scores, y = answers(300, 0)
     proba = softmax(scores, axis=1)

@@ -1,11 +1,14 @@
-"""Rules and scores of the studies with several labels per row, against naive loops."""
+"""What studies with several labels share: rules and scores against naive loops, and files."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit, logit
 from sklearn.metrics import f1_score
 
+from experiments._methods import GlobalThreshold
+from experiments._multilabel.files import join_seeds, read_seed, seed_names, write_arrays
 from experiments._multilabel.rules import (
     above,
     above_or_best,
@@ -76,14 +79,78 @@ def test_second_threshold_is_the_best_of_all(seed, dtype, ties, scale):
     assert 0 <= found <= 0.5
 
 
-def test_second_threshold_adds_nothing_without_need():
-    proba = np.array([[0.9, 0.1], [0.4, 0.1]])
-    assert tune_second_threshold(proba, np.array([[1, 0], [0, 0]])) == 0.5
-    assert tune_second_threshold(proba, np.array([[0, 0], [0, 0]])) == 0.5
+# A method that only studies need.
 
 
-def test_second_threshold_between_neighbouring_floats():
-    low = np.float32(0.3)
-    proba = np.array([[np.nextafter(low, np.float32(1)), 0], [low, 0]], dtype=np.float32)
-    found = tune_second_threshold(proba, np.array([[1, 0], [0, 1]]))
-    assert above_or_best_over(proba, found).tolist() == [[1, 0], [0, 0]]
+EXACT = 1e-12
+
+
+def test_one_threshold_is_the_best_there_is():
+    rng = np.random.default_rng(0)
+    z = rng.normal(-1.5, 1.5, (60, 5))
+    proba, y = expit(z - 1).round(2), (rng.random(z.shape) < expit(z)).astype(int)
+    fitted = GlobalThreshold().fit(proba, y)
+    adjusted = fitted.transform(proba)
+    np.testing.assert_array_equal(adjusted > 0.5, proba > fitted.threshold_)
+    best = max(f1_score(y, proba > t, average="micro") for t in np.unique(proba)[:-1])
+    assert f1_score(y, adjusted > 0.5, average="micro") == pytest.approx(best, abs=EXACT)
+    inside = (proba > 0) & (proba < 1)
+    shift = logit(proba[inside]) - logit(adjusted[inside])
+    np.testing.assert_allclose(shift, logit(fitted.threshold_), atol=1e-9)
+
+
+# The predictions of several seeds in one file.
+
+
+def draw_arrays(seed):
+    """Logits of the seed's own, and labels that all seeds share."""
+    rng = np.random.default_rng(seed)
+    logits = np.round(rng.normal(-4, 3, (200, 7)), 1).astype(np.float16)
+    logits[0, :2] = 0.0, -np.inf
+    return {
+        "val_logits": logits,
+        "val_labels": np.random.default_rng(0).integers(2, size=(200, 7), dtype=np.uint8),
+        "train_frequencies": np.linspace(0, 1, 7),
+        "meta": np.array([f"seed {seed}"]),
+    }
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    for seed in range(3):
+        write_arrays(tmp_path / f"study_seed{seed}.npz", draw_arrays(seed))
+    return [tmp_path / f"study_seed{seed}.npz" for seed in range(3)]
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_every_seed_comes_back_to_the_bit(seeds, tmp_path):
+    joined = tmp_path / "predictions.npz"
+    join_seeds(seeds[::-1], joined)
+    assert seed_names(joined) == ["study_seed0", "study_seed1", "study_seed2"]
+    for seed, path in enumerate(seeds):
+        assert_same(read_seed(path), draw_arrays(seed))
+        assert_same(read_seed(joined, path.stem), draw_arrays(seed))
+
+
+def test_what_seeds_share_is_stored_once(seeds, tmp_path):
+    joined = tmp_path / "predictions.npz"
+    join_seeds(seeds, joined)
+    with np.load(joined) as file:
+        labels = [name for name in file.files if "labels" in name]
+        assert labels == ["val_labels"]
+        assert sum("meta" in name for name in file.files) == len(seeds)
+
+
+def test_the_same_numbers_make_the_same_file(seeds, tmp_path):
+    write_arrays(tmp_path / "again.npz", draw_arrays(0))
+    assert (tmp_path / "again.npz").read_bytes() == seeds[0].read_bytes()
+
+
+def test_a_file_of_one_seed_goes_by_its_own_name(seeds):
+    assert seed_names(seeds[1]) == ["study_seed1"]

@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib")
 
 import altnorm
 from experiments.reference_choice import __main__ as reference_choice
-from experiments.reference_choice import results, study
+from experiments.reference_choice import study
 from experiments.reference_choice.bench import Bench, find_neighbours, one_step
 from experiments.suite.files import Classifier
 from tests.pages import check_figures, read_table
@@ -68,15 +68,6 @@ def test_each_row_may_have_its_own_reference(bench):
         assert found[i] == alone.argmax()
 
 
-def test_neighbours_are_the_nearest_of_other_folds(bench):
-    serves = find_neighbours(bench, (30,))[30]
-    np.testing.assert_array_equal(serves.sum(axis=1), 30)
-    span = bench.rows.spans[2]
-    assert not serves[span][:, bench.folds == 2].any()
-    distance = ((np.sqrt(bench.rows.proba[-1]) - np.sqrt(bench.data.val_proba)) ** 2).sum(axis=1)
-    assert distance[serves[-1] > 0].max() <= distance[serves[-1] == 0].min()
-
-
 @pytest.mark.parametrize(("threshold", "row"), [(0.25, 0), (0.75, 2)])
 def test_gains_on_test_data_are_those_of_the_normalizer(bench, threshold, row):
     data = bench.data
@@ -91,22 +82,6 @@ def test_gains_on_test_data_are_those_of_the_normalizer(bench, threshold, row):
     assert gains[row, 1] == pytest.approx(100 * (after.mean() - before.mean()))
 
 
-def test_weights_of_the_choices(bench):
-    def draw(choice, size=100, threshold=0.5):
-        return study.draw_weights(bench, choice, size, threshold, np.random.default_rng(0))
-
-    assert (bench.ambiguity[draw(study.CONFIDENT, 20) > 0] <= 0.5).all()
-    assert draw(study.ALL).sum() == 100
-    np.testing.assert_array_equal(draw(study.ALL, study.WHOLE), 1)
-    assert not draw(study.CONFIDENT, threshold=-1.0).any()
-    by_class = np.bincount(bench.predicted, draw(study.STRATIFIED))
-    np.testing.assert_allclose(by_class, np.bincount(bench.predicted) / 3, atol=1)
-    balanced = np.bincount(bench.predicted, draw(study.BALANCED))
-    np.testing.assert_allclose(balanced, 100 / N_CLASSES)
-    weighted = draw(study.WEIGHTED, study.WHOLE)
-    np.testing.assert_allclose(weighted, 1 - bench.ambiguity)
-
-
 def test_nothing_is_chosen_unless_it_promises_a_gain():
     key = study.Key(study.ALL, study.WHOLE, 0, "shrunk")
     bad = study.Candidate(key, 1.0, 0.75, 0.0, expected=-0.1, gain=3.0)
@@ -114,15 +89,3 @@ def test_nothing_is_chosen_unless_it_promises_a_gain():
     assert study.choose([]) is None
     assert study.choose([bad]) is None
     assert study.choose([bad, good]) is good
-
-
-def test_smoothing_is_the_librarys_alone():
-    key = study.Key(study.ALL, study.WHOLE, 0, "shrunk")
-    plain = study.Candidate(key, 1.0, 0.75, 0.0, expected=0.1, gain=0.5)
-    smooth = plain._replace(smoothing=1.0, expected=0.9, gain=2.0)
-    design = reference_choice.QUICK._replace(near_sizes=(50,))
-    found = results.collect([([plain, smooth], {"classifier": "tiny"})], design).gains
-    tuned = {(row["choice"], row["size"]): row["tuned_gain"] for row in found}
-    assert tuned[study.ALL, study.WHOLE] == 0.5
-    assert tuned[study.DEFAULTS, study.WHOLE] == 2.0
-    assert tuned[study.NEAREST, study.WHOLE] == 0.5  # all neighbours are all rows

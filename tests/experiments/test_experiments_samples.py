@@ -1,12 +1,16 @@
-"""Pages of studies: a sample of their committed lines, measured anew."""
+"""Pages of studies: tables generated, words by hand, a sample of the lines measured anew."""
+
+import shutil
+from importlib import import_module
 
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from experiments import samples
-from experiments._output import write_records
+from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.samples import SAMPLES, Folders, Sample
+from tests.pages import read_page
 from tests.versions import present_versions
 
 WITHOUT_PAGE = {"demo_data"}  # folders that hold no study
@@ -65,3 +69,85 @@ def test_data_that_are_not_there_are_asked_for(study, monkeypatch, capsys):
     monkeypatch.setattr(samples, "SAMPLES", (study._replace(needs="predictions"),))
     assert samples.main([]) == 0
     assert "not looked at: give the folder with --predictions" in capsys.readouterr().out
+
+
+# Pages of studies: tables generated, words by hand.
+
+
+WORDS = "# By hand\n\n<!-- table a -->\n{}\n<!-- end a -->\n\nRead in 2026.\n"
+
+
+def test_tables_are_replaced_and_words_stay(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text(WORDS.format("old").replace("\nold\n", "\n"))  # a place with nothing in it
+    for table in ("| 1 |", "| 2 |"):
+        fill_page(page, tmp_path, {"a": table})
+        assert page.read_text() == WORDS.format(f"\n{table}\n")
+
+
+def test_another_folder_gets_a_copy_that_says_so(tmp_path):
+    page, quick = tmp_path / "README.md", tmp_path / "quick"
+    quick.mkdir()
+    page.write_text(WORDS.format("old"))
+    fill_page(page, quick, {"a": "| 1 |"})
+    assert page.read_text() == WORDS.format("old")
+    assert (quick / "README.md").read_text() == (
+        "*The tables are from another run than the words.*\n\n" + WORDS.format("\n| 1 |\n")
+    )
+
+
+def test_a_place_that_is_missing_is_named(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("nothing here")
+    with pytest.raises(SystemExit, match="no place for the table 'a'"):
+        fill_page(page, tmp_path, {"a": "x"})
+
+
+def test_records_come_back_as_they_were(tmp_path):
+    records = [
+        {"name": "a, b", "n": 3, "gain": -0.25, "adopted": True, "setting": ""},
+        {"name": "c", "n": 1234567, "gain": 1 / 3, "adopted": False, "setting": "alpha 1"},
+    ]
+    write_records(tmp_path / "x.csv", records)
+    found = read_records(tmp_path / "x.csv")
+    assert found == [records[0], records[1] | {"gain": 0.33333}]
+
+
+def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
+    arguments = ["--output", str(tmp_path)]
+    tables = parse_arguments("any", "", [*arguments, "--tables"], data="files", has_tables=True)
+    assert tables.tables
+    assert tables.data is None
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments("any", "", arguments, data="files")
+    assert "--data DIR is needed: the folder with files" in capsys.readouterr().err
+
+
+# The committed pages show the committed numbers.
+
+
+STUDIES = (
+    "asking",
+    "blur",
+    "confident_reference",
+    "corruption",
+    "dialogre",
+    "evidence",
+    "label_shift",
+    "language",
+    "provenance",
+    "reference_choice",
+    "suite",
+    "ufet",
+)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_page_follows_from_the_numbers(name, tmp_path):
+    study = import_module(f"experiments.{name}.__main__")
+    results = study.PAGE.parent
+    for table in results.glob("*.csv"):
+        shutil.copy(table, tmp_path)
+    study.main(["--tables", "--output", str(tmp_path)])
+    # A page that is made elsewhere opens with a warning.
+    assert read_page(tmp_path).endswith(read_page(results))

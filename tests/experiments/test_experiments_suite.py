@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 pytest.importorskip("matplotlib")
 
@@ -113,12 +113,6 @@ def test_halves_are_disjoint_and_keep_the_class_balance(tmp_path):
     assert np.abs(np.subtract(*counts)).max() <= 1
 
 
-def test_a_matrix_of_labels_means_log_odds(folder):
-    found = read_classifier(folder / "dialogre_tiny.npz")
-    assert found.multilabel
-    np.testing.assert_allclose(found.test_proba, expit(tiny_tags(160, 1)[0]))
-
-
 def test_an_empty_folder_is_told(tmp_path):
     with pytest.raises(SystemExit, match=r"no \.npz files .*--data"):
         suite.main(["--data", str(tmp_path), "--output", str(tmp_path)])
@@ -128,13 +122,6 @@ def test_calibration_error_by_hand():
     proba = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
     y = np.array([0, 1, 1, 1])
     assert top_label_error(proba, y) == pytest.approx(0.5 * abs(0.9 - 0.5) + 0.5 * abs(0.6 - 1))
-
-
-def test_a_calibrated_forecaster_has_no_calibration_error():
-    rng = np.random.default_rng(0)
-    p = rng.random(200_000)
-    labels = (rng.random(p.size) < p).astype(int)
-    assert top_label_error(np.stack([1 - p, p], axis=1), labels) < 0.005
 
 
 def test_holm_passes_until_the_first_that_fails():

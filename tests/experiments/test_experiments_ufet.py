@@ -9,10 +9,9 @@ from test_experiments_dialogre import tiny_encoder
 
 pytest.importorskip("matplotlib")
 
-from experiments._multilabel.grid import GridPoint
 from experiments._multilabel.methods import METHODS
 from experiments.ufet import __main__ as ufet
-from experiments.ufet import data, evaluation, figures
+from experiments.ufet import data, evaluation
 from tests.pages import check_figures, read_table
 
 TYPES = [*(f"type{i}" for i in range(130)), "baker", "night_watch"]
@@ -71,10 +70,6 @@ def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
         data.read_split(tmp_path, "absent")
 
 
-def test_levels_begin_where_the_list_says():
-    assert data.level_of(np.array([0, 8, 9, 129, 130, 10330])).tolist() == [0, 0, 1, 1, 2, 2]
-
-
 def test_scores_by_level():
     labels = np.array([[1, 0, 1], [1, 1, 0]])
     proba = np.array([[0.9, 0.2, 0.3], [0.2, 0.4, 0.1]])
@@ -85,22 +80,6 @@ def test_scores_by_level():
     assert scores.coarse == pytest.approx(100 * 2 * 1.0 * 0.5 / 1.5)
     assert scores.fine == pytest.approx(100)
     assert scores.ultra_fine == 0
-
-
-def test_precision_and_recall_make_the_score():
-    rng = np.random.default_rng(0)
-    labels, proba = rng.integers(2, size=(30, 6)), rng.uniform(size=(30, 6))
-    labels[0] = 0
-    precision, recall = evaluation.macro_precision_recall(labels, proba)
-    expected = evaluation.macro_f1(labels, proba)
-    assert 2 * precision * recall / (precision + recall) == pytest.approx(expected)
-
-
-def test_curves_are_means_over_scans():
-    points = [GridPoint(a, 1, 0.5, s) for a, s in ((2.0, 10.0), (1.0, 4.0), (2.0, 20.0))]
-    curves = figures.tuning_curves(points)
-    assert list(curves) == [(0.5, 1)]
-    np.testing.assert_array_equal(curves[0.5, 1], [[1.0, 2.0], [4.0, 15.0]])
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):
@@ -142,16 +121,6 @@ def test_the_mention_is_marked_and_the_context_cut(train, tmp_path):
 
 
 @pytest.mark.heavy
-def test_a_level_without_true_types_does_not_count(train):
-    import torch
-
-    loss = train.level_loss(np.array([0, 1, 2, 2]), "cpu")
-    labels = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
-    zeros = torch.zeros(1, 4)
-    assert float(loss(zeros, labels)) == pytest.approx(3 * np.log(2))
-
-
-@pytest.mark.heavy
 def test_rounding_keeps_decisions_and_the_sum_of_probabilities(train):
     from experiments._encoder import bin_far_logits, round_logits
 
@@ -164,20 +133,6 @@ def test_rounding_keeps_decisions_and_the_sum_of_probabilities(train):
         np.testing.assert_allclose(small[near], logits[near], atol=0.02)
         before, after = (1 / (1 + np.exp(-z.astype(float))) for z in (logits, small))
         assert after.sum() == pytest.approx(before.sum(), rel=1e-3)
-
-
-@pytest.mark.heavy
-def test_sorting_keeps_what_is_near_or_true_and_the_numbers_of_each_label(train):
-    from experiments._encoder import sort_far_logits
-
-    rng = np.random.default_rng(0)
-    logits, labels = rng.normal(-6, 3, (300, 5)), rng.random((300, 5)) < 0.1
-    found = sort_far_logits(logits, labels, below=-7.0)
-    kept = (logits >= -7) | labels
-    np.testing.assert_array_equal(found[kept], logits[kept])
-    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(logits, axis=0))
-    for column, stays in zip(found.T, kept.T, strict=True):
-        assert (np.diff(column[~stays]) <= 0).all()
 
 
 @pytest.mark.heavy
