@@ -90,7 +90,7 @@ class Adjuster(Adaptable):
     is evidence, from the probabilities or from a paired test of the score itself (`verdict_`). If
     not, decisions stay as they are, and a temperature is all that is applied.
 
-    Rows are dealt into folds in their order, without chance: the same data give the same verdict.
+    Folds are parts of the data in their order, not random: the same data give the same verdict.
 
     Parameters
     ----------
