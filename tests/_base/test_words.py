@@ -41,7 +41,7 @@ def test_a_decision_in_one_line():
     assert str(rejected).startswith("Not adopted: accuracy 69.0% -> 81.8%")
     assert str(rejected).endswith("; the evidence is too weak; decisions stay as they are.")
     absent = replace(DECISION, adopted=False, reason="too_few_labels")
-    assert str(absent) == "Not tried: there are too few labels per class to try."
+    assert str(absent) == "Not tried: too few labels per class."
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_settings_in_words():
         "all rows as reference, smoothing 0.1"
     )
     assert model_words(None, calibrates=False) == "changes nothing"
-    assert model_words("bias", calibrates=True).endswith("factor, calibrates probabilities")
+    assert model_words("bias", calibrates=True).endswith("factor and calibrates probabilities")
 
 
 def test_notebooks_show_the_same_words():

@@ -21,7 +21,7 @@ def test_from_nothing_to_an_answer(folder, capsys):
     text = words(capsys)
     assert "600 rows, 3 classes" in text
     assert "Adopted: accuracy" in text
-    assert "The model multiplies each class by a factor, calibrates probabilities." in text
+    assert "The model multiplies each class by a factor and calibrates probabilities." in text
     assert run(["apply", "m", "test.parquet", "-o", "out.parquet"]) == 0
     assert "900 rows in" in out(capsys)
     assert run(["check", "test.parquet", "--model", "m", "--label", "y", "--report", "r.html"]) == 0
@@ -271,7 +271,7 @@ def test_a_tuned_model(tmp_path, capsys):
     assert "kind Adjuster takes probabilities, single-label" in text
     assert "classes 3 classes: ant, bee, cow" in text
     assert "purpose accuracy" in text
-    assert "does multiplies each class by a factor, calibrates probabilities" in text
+    assert "does multiplies each class by a factor and calibrates probabilities" in text
     assert "decides the most probable class" in text
     assert f"numpy {versions()['numpy']}" in text
     assert model_metadata(tmp_path / "m")["digest"] in text.replace(" ", "")
@@ -299,7 +299,7 @@ NAMED = np.array(["[bold]", "a\nb", *"cdefghijkl"])
     ("estimator", "said"),
     [
         (AlternatingNormalizer(2.0, reference="all"), "alternating normalization, exponent 2"),
-        (peers.Identity(), "change nothing: the base line of every comparison"),
+        (peers.Identity(), "change nothing: the baseline of every comparison"),
     ],
 )
 def test_a_model_without_evidence(tmp_path, capsys, estimator, said):

@@ -42,8 +42,8 @@ _DOES = {
     "alternating": "adjusts rows in doubt",
     "bias": "multiplies each class by a factor",
     "matrix": "repairs confusions of pairs of classes",
-    "temperature": "decides for its purpose",
-    "none": "decides for its purpose",
+    "temperature": "changes decisions",
+    "none": "changes decisions",
 }
 
 
@@ -236,12 +236,12 @@ def model_words(family: str | None, *, calibrates: bool) -> str:
     --------
     >>> from altnorm._base.words import model_words
     >>> model_words(None, calibrates=True)
-    'changes no decision, calibrates probabilities'
+    'changes no decision and calibrates probabilities'
     """
     if family is None and not calibrates:
         return "changes nothing"
     does = "changes no decision" if family is None else _DOES.get(family, family)
-    return f"{does}, calibrates probabilities" if calibrates else does
+    return f"{does} and calibrates probabilities" if calibrates else does
 
 
 # Notebooks.

@@ -118,8 +118,8 @@ class Adjuster(Adaptable):
     multilabel, input
         As for :class:`AlternatingNormalizer`.
     insist : bool, default=False
-        Whether to go on where the input is probably wrong: columns exchanged, labels of a single
-        class, predictions of training rows.
+        Whether to fit even if the input looks wrong: columns exchanged, labels of a single class,
+        predictions of training rows.
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores.
     random_state : int, default=0
@@ -246,8 +246,8 @@ class Adjuster(Adaptable):
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each row, in the fits and the score.
         groups : array-like of shape (n_samples,), optional
-            Which rows belong together (a patient, a speaker, a document). Groups are dealt into
-            folds whole, and the evidence counts groups, not rows.
+            Which rows belong together (a patient, a speaker, a document). Whole groups go
+            into a fold, and the evidence counts groups, not rows.
 
         Returns
         -------

@@ -85,7 +85,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         **params : dict
             Metadata such as `sample_weight` and `groups`, routed to the classifier, the adjuster
             and the splitter if metadata routing is enabled (a default adjuster asks for both),
-            else passed to each that accepts it. With `groups` whole groups are dealt into folds,
+            else passed to each that accepts it. With `groups` whole groups go into a fold,
             by :class:`~sklearn.model_selection.StratifiedGroupKFold` unless `cv` is a splitter.
 
         Returns

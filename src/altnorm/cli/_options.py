@@ -43,7 +43,7 @@ Force = Annotated[bool, flag("--force", "Replace an existing output.")]
 Json = Annotated[bool, flag("--json", "Print one line of JSON, no tables.")]
 Strict = Annotated[bool, flag("--strict", "Exit status 1 if the verdict says no.")]
 OpenPage = Annotated[bool, flag("--open", "Open the report in a browser.")]
-Logits = Annotated[bool, flag("--logits", "The file holds logits (never guessed).")]
+Logits = Annotated[bool, flag("--logits", "The file holds logits; this is never guessed.")]
 Jobs = Annotated[
     int,
     typer.Option(
@@ -89,7 +89,7 @@ class Tuning:
         ),
     ] = None
     significance: Significance = 0.01
-    insist: Annotated[bool, flag("--insist", "Go on where the input is probably wrong.")] = False
+    insist: Annotated[bool, flag("--insist", "Fit even if the input looks wrong.")] = False
     jobs: Jobs = -1
 
     def settings(self, predictions: Predictions) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class ClassColumns:
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A floating-point column that is no class; may be given several times.",
+            help="A floating-point column that is not a class; may be given several times.",
         ),
     ] = None
     format: Annotated[

@@ -84,6 +84,8 @@ def tried_table(tuned: Adjuster) -> Table:
 def _fate(tuned: Adjuster, name: str, verdict: Verdict) -> str:
     if name == tuned.family_:
         return "applied"
+    if verdict.reason == "no_gain":
+        return "no better than a temperature"
     return "passes" if verdict.adopted else verdict.reason_text
 
 
@@ -100,7 +102,7 @@ def _rule(decision: Decision) -> str:
     if decision.is_argmax:
         return ""
     person = " A row may be left to a person." if decision.leaves_rows else ""
-    return f"Decides for {RULES[decision.kind]}.{person}"
+    return f"It decides for {RULES[decision.kind]}.{person}"
 
 
 def _show_result(result: Evaluation) -> None:

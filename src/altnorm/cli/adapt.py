@@ -61,7 +61,7 @@ def adapt(
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Say which class balance new predictions have, and adapt a model to it on your word.
+    """Estimate the class balance of new predictions, and adapt a model to it if you say so.
 
     Predictions alone cannot tell whether only the balance has changed. Without --assume nothing is
     written.

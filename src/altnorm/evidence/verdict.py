@@ -28,11 +28,11 @@ REASONS = {
     "identical": "nothing changed",
     "no_gain": "the score did not improve",
     "not_significant": "the evidence is too weak",
-    "near_copies": "the gain vanishes once near copies of a row are kept together",
+    "near_copies": "the gain vanishes when near copies of a row are kept in one fold",
     "suspect_input": "the input is probably wrong",
-    "too_few_labels": "there are too few labels per class to try",
-    "too_much_work": "there are too many rows and classes to try",
-    "several_labels": "it is for one class per row",
+    "too_few_labels": "too few labels per class",
+    "too_much_work": "too many rows and classes",
+    "several_labels": "only for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
 

@@ -352,7 +352,7 @@ class MatrixScaling(SingleLabelPeer):
     penalty : {"ridge", "cauchy"}, default="ridge"
         Whether many entries of the matrix are expected to matter, or few.
     cv : int, default=5
-        Number of folds for ``strength="cv"``, dealt as by `BiasCorrectedTemperature`.
+        Number of folds for ``strength="cv"``, assigned as by `BiasCorrectedTemperature`.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 

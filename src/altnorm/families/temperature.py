@@ -1,6 +1,6 @@
 """One temperature and one bias per class: ``softmax(log p / temperature + bias)``.
 
-The base line has neither; temperature scaling fits the one, bias-corrected temperature both, and
+The baseline has neither; temperature scaling fits the one, bias-corrected temperature both, and
 batch calibration takes the biases from mean predictions.
 """
 
@@ -35,7 +35,7 @@ _ROUGH = {"gtol": 1e-2, "ftol": 1e-5}
 
 @storable
 class Identity(ProbabilityTransformer):
-    """Change nothing: the base line of every comparison.
+    """Change nothing: the baseline of every comparison.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones are left
         out once the loss has clearly risen. With 0 biases are held within [-30, 30].
     cv : int, default=5
-        Number of folds for ``strength="cv"``. The rows of each class are dealt in turn to the
-        folds; no class needs a minimum number of rows.
+        Number of folds for ``strength="cv"``. The rows of each class go to the
+        folds in turn; no class needs a minimum number of rows.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 
