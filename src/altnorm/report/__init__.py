@@ -151,7 +151,6 @@ def render_report(
             "The report needs the extra `report`: pip install 'altnorm[report]'"
         ) from error
     from altnorm.report._case import read_case
-    from altnorm.report._data import page_data
 
     n_rows = predictions.proba.shape[0]
     if texts is not None and len(texts) != n_rows:
@@ -167,4 +166,4 @@ def render_report(
         texts = None if texts is None else [texts[i] for i in known.tolist()]
         predictions = predictions.labelled()
     case = read_case(normalizer, predictions, validation=validation, scoring=scoring, seen=seen)
-    return render(case, page_data(case, texts), comparison, title)
+    return render(case, texts, comparison, title)

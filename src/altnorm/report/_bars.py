@@ -64,16 +64,11 @@ def _stack(counts: list[tuple[str, int]], unit: float) -> list[Part]:
 
 def change_bars(changes: ClassChanges, names: list[str], multilabel: bool) -> list[Bar]:
     """Rows fixed to the right and broken to the left; without labels, gained and lost."""
-    more, less, kinds = changes.fixed, changes.broken, ("fixed", "broken")
-    words = kinds
-    if more is None or less is None:
-        more, less, kinds = changes.gained, changes.lost, ("after", "other")
+    (more, less), order = changes.sides, changes.ends(MOST)
+    kinds = words = ("fixed", "broken")
+    if changes.fixed is None:
+        kinds = ("after", "other")
         words = ("added", "removed") if multilabel else ("gained", "lost")
-    net = more - less
-    order = [j for j in np.lexsort([-more, -net]) if more[j] + less[j] > 0]
-    if len(order) > MOST:  # the best and the worst
-        n_worst = min(MOST // 2, int((net[order] < 0).sum()))
-        order = order[: MOST - n_worst] + order[len(order) - n_worst :]
     left, right = (int(side[order].max(initial=0)) for side in (less, more))
     unit = 100 / max(1, left + right)
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +24,7 @@ from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.report.evaluation import (
     Applied,
     Evaluation,
+    Judged,
     apply,
     check_kind,
     class_names,
@@ -33,13 +34,6 @@ from altnorm.report.evaluation import (
 from altnorm.report.measures import Purposes, label_thresholds, purposes
 
 MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
-
-
-class Judged(NamedTuple):
-    """Labelled rows, and what a model that has not seen them makes of them."""
-
-    truth: np.ndarray
-    applied: Applied
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +86,11 @@ class Case:
     def tested(self) -> Verdict | None:
         """What the labels of these predictions say."""
         return None if self.evaluation is None else self.evaluation.verdict
+
+    @property
+    def truth(self) -> np.ndarray | None:
+        """Labels of the rows of the report, where the model has not seen them."""
+        return None if self.evaluation is None or self.judged is None else self.judged.truth
 
     @property
     def names(self) -> list[str]:

@@ -39,6 +39,11 @@ class Applied(NamedTuple):
     old: np.ndarray  # (n,) columns, or (n, m) 0 and 1: what `before` says by itself
     new: np.ndarray  # likewise; m for a row that is left to a person
 
+    @property
+    def left(self) -> np.ndarray:
+        """Rows that are left to a person."""
+        return np.flatnonzero(self.new == self.before.shape[1] if self.new.ndim == 1 else [])
+
     def explain(self, normalizer: FittedNormalizer, classes: np.ndarray) -> Explanation:
         """Say which decisions changed, and why; `classes` are names."""
         kind = kind_of(normalizer)
@@ -46,6 +51,13 @@ class Applied(NamedTuple):
         return Explanation.from_decisions(
             (self.before, self.after), (self.old, self.new), ambiguity, classes
         )
+
+
+class Judged(NamedTuple):
+    """Labelled rows, and what a model that has not seen them makes of them."""
+
+    truth: np.ndarray
+    applied: Applied
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,24 +152,23 @@ def evaluate(
     cautions = seen_before(normalizer, applied.before)
     classes = class_names(normalizer, predictions)
     cautions += _hurt(purpose, applied, truth, classes)
-    left = np.flatnonzero(_is_left(applied, applied.new))
     # With rows left to a person, what other scores would count is not defined.
-    names = ("neg_log_loss",) if left.size else SCORES[purpose.kind.is_multilabel]
+    names = ("neg_log_loss",) if applied.left.size else SCORES[purpose.kind.is_multilabel]
     others = [
         _compare(truth, applied, resolve_scoring(name, purpose.kind.is_multilabel), **how)
         for name in names
         if name != score.name
     ]
     errors = [reliability(p, truth).error for p in (applied.before, applied.after)]
-    wrong = [_n_wrong(truth, decided) for decided in (applied.old, applied.new)]
-    kept = ~_is_left(applied, applied.new)
+    fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
+    fewer[applied.left] = 0
     return Evaluation(
         verdict.with_cautions(cautions),
         others,
         (errors[0], errors[1]),
-        np.flatnonzero((wrong[1] < wrong[0]) & kept),
-        np.flatnonzero((wrong[1] > wrong[0]) & kept),
-        left,
+        np.flatnonzero(fewer > 0),
+        np.flatnonzero(fewer < 0),
+        applied.left,
         applied.explain(normalizer, classes),
         applied,
     )
@@ -199,11 +210,6 @@ def purpose_of(normalizer: FittedNormalizer, scoring: Any = None) -> Purpose:
 def _compare(truth: np.ndarray, applied: Applied, score: Any, **how: Any) -> Verdict:
     sides = (applied.before, applied.after) if score.needs == "proba" else applied[2:]
     return compare_predictions(truth, *sides, scoring=score, **how)
-
-
-def _is_left(applied: Applied, decided: np.ndarray) -> np.ndarray:
-    """Which rows are left to a person."""
-    return (decided.reshape(len(decided), -1) == applied.before.shape[1]).any(axis=1)
 
 
 def _hurt(

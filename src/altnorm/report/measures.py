@@ -32,6 +32,22 @@ class ClassChanges(NamedTuple):
     fixed: np.ndarray | None = None  # rows of the class that became right
     broken: np.ndarray | None = None  # and wrong
 
+    @property
+    def sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows fixed and broken or, without labels, gained and lost."""
+        if self.fixed is None or self.broken is None:
+            return self.gained, self.lost
+        return self.fixed, self.broken
+
+    def ends(self, n: int) -> np.ndarray:
+        """Classes with changes, the best first; of more than `n`, those at both ends."""
+        more, less = self.sides
+        order = np.lexsort([-more, less - more])
+        order = order[(more + less)[order] > 0]
+        n_worst = min(n // 2, int((more < less)[order].sum()))
+        kept = np.arange(order.size)
+        return order[(kept < n - n_worst) | (kept >= max(n, order.size) - n_worst)]
+
 
 class Flows(NamedTuple):
     """Rows that moved from one class to another, largest flow first."""

@@ -1,8 +1,12 @@
-"""Displays with curves: what another purpose costs, and calibration."""
+"""Figures for notebooks: scikit-learn-style displays that compute once and draw later.
+
+Each display has `from_predictions` and `from_estimator`, which compute, and `plot`, which draws on
+a matplotlib axes. The numbers come from :mod:`altnorm.report.measures`, as those of the report do.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -10,14 +14,151 @@ from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import score_name
 from altnorm.decisions.weights import class_shares
-from altnorm.report.display._axes import AFTER, BEFORE, INK, Display, apply_labelled
+from altnorm.method.kinds import kind_of
+from altnorm.report.evaluation import Judged, apply
 from altnorm.report.measures import (
+    ClassChanges,
     Purposes,
     Reliability,
+    class_changes,
     label_thresholds,
     purposes,
     reliability,
 )
+
+__all__ = ["FixedBrokenDisplay", "PurposeDisplay", "ReliabilityDisplay"]
+
+BEFORE, AFTER, FIXED, BROKEN, INK = "#868b93", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
+
+
+class Display:
+    """Base of the displays: `plot` finds the axes, `_draw` of a subclass draws on them.
+
+    Where it was drawn is in `ax_` afterwards.
+    """
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+
+        Returns
+        -------
+        self : object
+            The display, with `ax_`.
+        """
+        self.ax_ = _find_axes(ax)
+        self._draw(self.ax_)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+class FixedBrokenDisplay(Display):
+    """Rows that became right and wrong, by true class (by label in multi-label problems).
+
+    Drawn are the classes that gain most, and those that lose most.
+
+    Parameters
+    ----------
+    changes : ClassChanges
+        The counts.
+    classes : ndarray of shape (n_classes,)
+        Names.
+
+    Examples
+    --------
+    >>> from altnorm import AlternatingNormalizer, load_demo
+    >>> from altnorm.report.display import FixedBrokenDisplay
+    >>> demo = load_demo()
+    >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
+    >>> display = FixedBrokenDisplay.from_estimator(normalizer, demo.test.proba, demo.test.labels)
+    >>> bool(display.changes.fixed.sum() > display.changes.broken.sum())
+    True
+    >>> display.plot(n_classes=12).ax_.get_xlabel()
+    'rows broken and fixed'
+    """
+
+    def __init__(self, changes: ClassChanges, classes: np.ndarray) -> None:
+        self.changes = changes
+        self.classes = classes
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, before: Any, after: Any, *, classes: Any
+    ) -> FixedBrokenDisplay:
+        """Count the rows.
+
+        Parameters
+        ----------
+        y_true, before, after : array-like of shape (n_samples,) or (n_samples, n_labels)
+            True and decided class codes 0 .. m-1, or 0/1 matrices.
+        classes : array-like of shape (n_classes,)
+            Names.
+
+        Returns
+        -------
+        FixedBrokenDisplay
+            Not yet drawn.
+        """
+        truth, old, new = (np.asarray(codes) for codes in (y_true, before, after))
+        names = np.asarray(classes)
+        return cls(class_changes(old, new, names.size, truth), names)
+
+    @classmethod
+    def from_estimator(cls, normalizer: FittedNormalizer, proba: Any, y: Any) -> FixedBrokenDisplay:
+        """Count the rows that a fitted transformer fixes and breaks.
+
+        Parameters
+        ----------
+        normalizer : Adjuster or another fitted transformer of altnorm
+            What to apply; its `predict` decides.
+        proba : array-like of shape (n_samples, n_classes)
+            What the normalizer's `transform` takes.
+        y : array-like
+            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+
+        Returns
+        -------
+        FixedBrokenDisplay
+            Not yet drawn.
+        """
+        truth, (_, _, old, new) = _apply_labelled(normalizer, proba, y)
+        return cls.from_predictions(truth, old, new, classes=normalizer.classes_)
+
+    def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
+        """Draw the classes where there is most to see.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+        n_classes : int, default=20
+            How many classes to show: those that gain most, and up to half that lose most.
+
+        Returns
+        -------
+        self : object
+            The display, with `ax_`.
+        """
+        self._shown = self.changes.ends(n_classes)[::-1]
+        return super().plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        (fixed, broken), shown = self.changes.sides, self._shown
+        at = np.arange(shown.size)
+        ax.barh(at, fixed[shown], color=FIXED, label="fixed")
+        ax.barh(at, -broken[shown], color=BROKEN, label="broken")
+        ax.axvline(0, color=INK, linewidth=1)
+        ax.set_yticks(at, [str(self.classes[i]) for i in shown])
+        ax.set_xlabel("rows broken and fixed")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
+        ax.legend(frameon=False)
 
 
 class PurposeDisplay(Display):
@@ -105,7 +246,7 @@ class PurposeDisplay(Display):
         PurposeDisplay
             Not yet drawn.
         """
-        truth, applied = apply_labelled(normalizer, proba, y)
+        truth, applied = _apply_labelled(normalizer, proba, y)
         return cls.from_predictions(truth, applied.after, shares=shares)
 
     def _draw(self, ax: Any) -> None:
@@ -192,7 +333,7 @@ class ReliabilityDisplay(Display):
         ReliabilityDisplay
             Not yet drawn.
         """
-        truth, applied = apply_labelled(normalizer, proba, y)
+        truth, applied = _apply_labelled(normalizer, proba, y)
         return cls.from_predictions(truth, applied.before, applied.after, n_bins=n_bins)
 
     def _draw(self, ax: Any) -> None:
@@ -205,3 +346,24 @@ class ReliabilityDisplay(Display):
             xlabel="confidence", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
         )
         ax.legend(frameon=False)
+
+
+def _find_axes(ax: Any) -> Any:
+    """Return the axes given, or new ones, without the frame's top and right."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Displays need the extra `display`: pip install 'altnorm[display]'"
+        ) from error
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _apply_labelled(normalizer: FittedNormalizer, proba: Any, y: Any) -> Judged:
+    """Apply a fitted transformer to labelled rows."""
+    kind, applied = kind_of(normalizer), apply(normalizer, proba)
+    labels = kind.check_labels(y, applied.before.shape)
+    return Judged(kind.encode(labels, normalizer.classes_), applied)
