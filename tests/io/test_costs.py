@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from altnorm import InputError
-from altnorm.io.costs import read_cost_file
+from altnorm.io.class_tables import read_cost_file
 
 CLASSES = np.array(["cat", "dog"])
 WITH_PERSON = [[0.0, 1.0, 0.25], [5.0, 0.0, 0.25]]

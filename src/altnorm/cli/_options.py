@@ -12,8 +12,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from altnorm._base.errors import InputError
+from altnorm.io.class_tables import read_cost_file
 from altnorm.io.columns import Layout
-from altnorm.io.costs import read_cost_file
 from altnorm.io.formats import FORMATS
 from altnorm.io.predictions import Predictions
 

@@ -14,11 +14,10 @@ from altnorm.adjuster import load
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.io.answers import NEITHER
 from altnorm.io.columns import Layout, names_of
 from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import Origin, Questions, make_questions, read_questions
+from altnorm.io.questions import NEITHER, Origin, Questions, make_questions, read_questions
 from altnorm.report.evaluation import check_kind
 
 EXAMPLE = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"

@@ -15,7 +15,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._journey import fit_named, tuned_record
 from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._story import applied_words
-from altnorm.io.balance_file import read_balance
+from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.kinds import resolve_kind

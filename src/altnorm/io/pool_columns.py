@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from altnorm._base.files import file_error
-from altnorm.io.answers import OWN_COLUMNS
 from altnorm.io.columns import Layout, names_of, no_such_column, said_by_file
 from altnorm.io.formats import find_source
+from altnorm.io.questions import OWN_COLUMNS
 from altnorm.io.tables import open_table
 
 if TYPE_CHECKING:

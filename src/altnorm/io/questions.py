@@ -17,6 +17,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import count, takewhile
 from typing import NamedTuple, Self
 
@@ -27,24 +28,15 @@ from altnorm._base.files import check_input, replacing
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import Changes
-from altnorm.asking.values import decision_of, value_changes
-from altnorm.io.answers import (
-    ABOUT,
-    CANDIDATES,
-    LABEL,
-    NEITHER,
-    NUMBER,
-    OWN_COLUMNS,
-    PERSON,
-    POOL,
-    ROW,
-    place_of_new,
-    read_answers,
-)
-from altnorm.io.columns import names_of
+from altnorm.asking.values import OTHER, decision_of, value_changes
+from altnorm.io.columns import listed, names_of
 from altnorm.io.text_tables import neutralise_formula
 
-NO_MODEL = "none"
+NO_MODEL, NEITHER, PERSON = "none", "neither", "(left to a person)"
+NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"
+CANDIDATES = ("candidate_1", "candidate_2")
+OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
+_YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 _DIGITS = 12
 
 
@@ -206,12 +198,11 @@ class Questions:
             As :func:`altnorm.judge` gives it.
         """
         names, decision = names_of(model.classes_), decision_of(model, self.multilabel)
-        n_lines = [_provenance(line).n_lines for line in self.lines]
-        answers = read_answers(self.lines, n_lines, names, self.source.seed)
+        answers = self._answers(names)
         # The test is valid for rows in the order of the seed; labels out of turn wait for theirs.
         rows = [answers[number] for number in takewhile(answers.__contains__, count(1))]
         width = len(names) if self.multilabel else 1
-        before, after, truth = np.array(rows, dtype=int).reshape(-1, 3, width).swapaxes(0, 1)
+        before, after, truth = np.reshape(rows, (-1, 3, width)).astype(int).swapaxes(0, 1)
         outcomes = value_changes(decision.table(person=True), before, after).outcomes(truth)
         _check_named(outcomes.x)
         return weigh_labels(
@@ -220,6 +211,29 @@ class Questions:
             significance=significance,
             n_waiting=len(answers) - len(rows),
         )
+
+    def _answers(self, names: list[str]) -> dict[int, np.ndarray]:
+        """Old decision, new one and truth of each row that is labelled, by its question's number.
+
+        A row whose lines are not all there, or not all filled in, is not labelled.
+        """
+        read = _label_answer if self.multilabel else _class_answer
+        found: dict[int, dict[str, np.ndarray | None]] = {}
+        size = {}
+        for line in self.lines:
+            number, about = int(line[NUMBER]), line.get(ABOUT, "")
+            answers = found.setdefault(number, {})
+            if about in answers:
+                raise InputError(
+                    f"Each question must be there once, and number {number} is there again",
+                    remedy="Keep the lines of `altnorm ask` as they are; fill in the labels only.",
+                    code="answers",
+                )
+            answers[about] = read(line, names, self.source.seed)
+            size[number] = _provenance(line).n_lines
+        given = {n: [a for a in answers.values() if a is not None] for n, answers in found.items()}
+        # Answers about single labels are 0 elsewhere.
+        return {n: np.sum(rows, axis=0) for n, rows in given.items() if len(rows) == size[n]}
 
 
 def short_digest(digest: str) -> str:
@@ -262,8 +276,7 @@ def make_questions(
         row = int(changes.rows[position])
         start = {NUMBER: str(number), ROW: str(row)}
         start |= {name: neutralise_formula(texts[row]) for name, texts in shown.items()}
-        decisions = changes.before[position], changes.after[position]
-        pairs = (_label_pairs if changes.multilabel else _class_pair)(*decisions, names)
+        pairs = _pairs(changes, position, names)
         for about, pair in pairs.items():
             # Who answers must not see which candidate is the adjusted one.
             new = place_of_new(source.seed, row, about)
@@ -275,19 +288,18 @@ def make_questions(
     return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
 
 
-def _class_pair(
-    old: np.ndarray, new: np.ndarray, names: Sequence[str]
-) -> dict[str, tuple[str, str]]:
-    """Old and new class of a row: one question."""
-    return {"": (names[int(old[0])], names[int(new[0])])}
-
-
-def _label_pairs(
-    old: np.ndarray, new: np.ndarray, names: Sequence[str]
-) -> dict[str, tuple[str, str]]:
-    """Old and new answer for each label that changes: as many questions."""
+def _pairs(changes: Changes, position: int, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Old and new class of a row, one question; or old and new answer for each label it changes."""
+    old, new = changes.before[position], changes.after[position]
+    if not changes.multilabel:
+        return {"": (names[int(old[0])], names[int(new[0])])}
     columns = np.flatnonzero(old != new).tolist()
     return {names[j]: ("no", "yes") if new[j] else ("yes", "no") for j in columns}
+
+
+def place_of_new(seed: int, row: int, about: str) -> int:
+    """Which candidate is the new one, 0 or 1: random to the eye, and found again by `judge`."""
+    return hashlib.sha256(f"{seed} {row} {about}".encode()).digest()[0] % 2
 
 
 def read_questions(path: str | os.PathLike[str]) -> Questions:
@@ -340,6 +352,63 @@ def _provenance(line: Mapping[str, str]) -> Provenance:
             f"Restore its columns {', '.join((NUMBER, ROW, *CANDIDATES, POOL))}, or ask anew.",
         )
     return found
+
+
+def _class_answer(line: Mapping[str, str], names: list[str], seed: int) -> np.ndarray | None:
+    """Old class, new class and truth, in one column; None if there is no label."""
+    codes = {neutralise_formula(name): j for j, name in enumerate([*names, PERSON])}
+    label = _read_label(line, names, (NEITHER,))
+    if label is None:
+        return None
+    truth = names.index(label) if label in names else OTHER
+    old, new = _old_and_new(line, codes, seed)
+    return np.array([[old], [new], [truth]])
+
+
+def _label_answer(line: Mapping[str, str], names: list[str], seed: int) -> np.ndarray | None:
+    """The same for one label of a row, 0 for all others."""
+    labels = {neutralise_formula(name): j for j, name in enumerate(names)}
+    answer = _read_label(line, ["yes", "no"])
+    if answer is None:
+        return None
+    old, new = _old_and_new(line, {"no": 0, "yes": 1}, seed)
+    row = np.zeros((3, len(names)), dtype=int)
+    row[:, labels[line[ABOUT]]] = old, new, int(answer == "yes")
+    return row
+
+
+def _old_and_new(line: Mapping[str, str], codes: Mapping[str, int], seed: int) -> tuple[int, int]:
+    pair = [codes[line[name]] for name in CANDIDATES]
+    place = place_of_new(seed, int(line[ROW]), line.get(ABOUT, ""))
+    return pair[1 - place], pair[place]
+
+
+def _read_label(
+    line: Mapping[str, str], known: list[str], others: Sequence[str] = ()
+) -> str | None:
+    """The class that a person, or a program that takes whole numbers for others, wrote."""
+    text = line[LABEL]
+    label = text.strip()
+    if not label and text not in known:
+        return None
+    whole = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+    # Copied from a candidate, a class that looks like a formula has a quote before it.
+    spellings = [text, label, whole, label.removeprefix("'"), _yes_or_no(whole, known)]
+    found = [spelled for spelled in spellings if spelled in known or spelled in others]
+    if found:
+        return found[0]
+    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, known, 1)]
+    raise InputError(
+        f"A label must be one of {listed(known)}" + "".join(f", or '{o}'" for o in others),
+        f"question {line[NUMBER]} has '{label[:80]}'",
+        " ".join([*near, "Correct it, or leave it empty."]),
+        value=label,
+        code="answers",
+    )
+
+
+def _yes_or_no(text: str, known: list[str]) -> str:
+    return _YES_NO.get(text.lower(), text) if known == ["yes", "no"] else text
 
 
 def _check_named(x: np.ndarray) -> None:

@@ -1,11 +1,11 @@
-"""Read what wrong decisions cost."""
+"""Small files that people write about classes: how frequent they are, and what mistakes cost."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,79 @@ PERSON = ("person", "abstain", "defer", "reject", "")
 
 LONG = ("true", "decision", "cost")
 """Columns of a table with one cost per line."""
+
+_COSTS = (
+    "a table of costs in UTF-8: the classes as header and first column, or the columns true, "
+    "decision, cost"
+)
+
+
+def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarray:
+    r"""Read one number per class from a CSV file of two columns: class, number.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. Its first line is a header unless its second field is a number.
+    names : sequence of str
+        The classes; each must be there once, in any order.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        The numbers, in the order of `names`; they need not sum to 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from altnorm.io.class_tables import read_balance
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "balance.csv"
+    ...     _ = file.write_text("class,share\ncat,0.3\ndog,0.7\n")
+    ...     read_balance(file, ["dog", "cat"])
+    array([0.7, 0.3])
+    """
+    source = check_input(path)
+    lines = _read_lines(source, "a CSV file of classes and numbers, in UTF-8", "labels")
+    if lines and (len(lines[0]) != 2 or not _is_number(lines[0][1])):
+        lines = lines[1:]
+    for line in lines:
+        if len(line) != 2 or not _is_number(line[1]):
+            raise InputError(
+                f"Each line of '{source}' must hold a class and a number, 0 or greater",
+                f"one is '{','.join(line)}'",
+                "Write for example 'cat,0.3'.",
+                code="labels",
+            )
+    _check_names(source, [line[0] for line in lines], names)
+    values = {line[0]: float(line[1]) for line in lines}
+    return np.array([values[name] for name in names])
+
+
+def _check_names(source: Path, found: Sequence[str], names: Sequence[str]) -> None:
+    """Raise unless the file names each class once, and nothing else."""
+    wrong = {
+        "missing": [name for name in names if name not in found],
+        "unknown": [name for name in found if name not in names],
+        "there twice": [name for name in names if found.count(name) > 1],
+    }
+    for what, offenders in wrong.items():
+        if offenders:
+            raise InputError(
+                f"'{source}' must name each of the {len(names)} classes once",
+                f"{listed(offenders)} {'is' if len(offenders) == 1 else 'are'} {what}",
+                "Write a line per class.",
+                value=offenders[0],
+                code="labels",
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text) < np.inf
+    except ValueError:
+        return False
 
 
 def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
@@ -48,7 +121,7 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from altnorm.io.costs import read_cost_file
+    >>> from altnorm.io.class_tables import read_cost_file
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "costs.csv"
     ...     _ = file.write_text("true,healthy,ill,person\nhealthy,0,1,0.3\nill,20,0,0.3\n")
@@ -77,13 +150,8 @@ def _read_json(source: Path) -> Any:
 
 def _read_text(source: Path) -> Any:
     """Lines of a table or, if it has one cost per line, pairs of (true, decision)."""
-    delimiter = DELIMITERS.get(source.suffix.lower().lstrip("."), ",")
-    try:
-        with source.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file, delimiter=delimiter)
-            lines = [[cell.strip() for cell in row] for row in rows if any(row)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise _form_error(source, f"it cannot be read ({error})") from error
+    rows = _read_lines(source, _COSTS, "costs")
+    lines = [[cell.strip() for cell in row] for row in rows]
     if len(lines) < 2 or len({len(line) for line in lines}) != 1:
         raise _form_error(source, "its lines are too few, or of different lengths")
     header = [cell.lower() for cell in lines[0]]
@@ -163,11 +231,16 @@ def _unknown(source: Path, what: str, name: str, names: list[str]) -> InputError
     )
 
 
-def _form_error(source: Path, offender: str) -> InputError:
-    return InputError(
-        f"'{source.name}' must be a table of costs in UTF-8: the classes as header and first "
-        "column, or the columns true, decision, cost",
-        offender,
-        "See the page on the command line for an example.",
-        code="costs",
-    )
+def _read_lines(source: Path, what: str, code: str) -> list[list[str]]:
+    """Cells of a .csv or .tsv file, line by line; empty lines are left out."""
+    delimiter = DELIMITERS.get(source.suffix.lower().lstrip("."), ",")
+    try:
+        with source.open(newline="", encoding="utf-8-sig") as file:
+            return [row for row in csv.reader(file, delimiter=delimiter) if any(row)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise _form_error(source, f"it cannot be read ({error})", what, code) from error
+
+
+def _form_error(source: Path, offender: str, what: str = _COSTS, code: str = "costs") -> InputError:
+    remedy = "See the page on the command line for an example."
+    return InputError(f"'{source.name}' must be {what}", offender, remedy, code=code)
