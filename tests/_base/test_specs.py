@@ -5,31 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
-from altnorm import InputError, load
-from altnorm._base import persistence
-from altnorm._base.persistence import Saved
 from altnorm._base.specs import (
     ABSENT,
     Scope,
     array,
-    check_model,
-    declare,
     has_type,
     integer,
     labels,
     mapping,
-    nested,
     number,
     one_of,
     record,
     rule,
     table,
 )
-from altnorm.decisions import Decision
 from altnorm.evidence.verdict import Caution, Verdict
-from altnorm.peers import Identity, MatrixScaling
 
 NAN = float("nan")
 VERDICT = Verdict("accuracy", 0.5, 0.6, 0.1, 0.01, 0.0, 0.2, 0.05, 100, 10, 10, 0, True)
@@ -130,110 +121,3 @@ def test_annotations(hint, good, bad):
 def test_fields_of_a_verdict_are_checked(changes):
     assert holds(record(Verdict), VERDICT)
     assert not holds(record(Verdict), replace(VERDICT, **changes))
-
-
-# What an estimator with everything declares: it is saved, checked and loaded.
-
-
-class Everything(Saved, BaseEstimator):
-    input, multilabel = "proba", None
-    _settings = declare(level=number(0, 1))
-    _fitted = declare(
-        classes_=labels("m"),
-        model_=nested(Identity, MatrixScaling),
-        decision_=record(Decision),
-        verdict_=record(Verdict),
-        calibration_=record(Verdict) | None,
-        families_=mapping(record(Verdict)),
-        purposes_=mapping(number()),
-        rows_=array("f4", ("k", "m"), 0, 1, total=1),
-        codes_=array("i u", ("k",), 0),
-        shift_=record(Verdict) | ABSENT,
-    )
-
-    def __init__(self, costs=None, level=0.5, scoring=None):
-        self.costs, self.level, self.scoring = costs, level, scoring
-
-    def fit(self, proba, y=None):
-        return self
-
-    def _check_params(self):
-        if self.costs == "high":
-            raise InputError("`costs` must be low")
-
-
-def everything(**changes):
-    made = Everything({("a", "b"): 2.0}, scoring=len)
-    fitted = {
-        "classes_": np.array(["a", "b"]),
-        "model_": Identity().fit(np.eye(2)),
-        "decision_": Decision("costs", np.asfortranarray(np.ones((2, 3))), np.ones((2, 3))),
-        "verdict_": VERDICT.with_cautions((Caution("few", "Few rows.", NAN),)),
-        "calibration_": None,
-        "families_": {"matrix": VERDICT, "bias": VERDICT},
-        "purposes_": {"f1": 0.5},
-        "rows_": np.float32([[0.5, 0.5]]),
-        "codes_": np.array([1]),
-    }
-    vars(made).update(fitted | changes)
-    return made
-
-
-@pytest.fixture
-def known(monkeypatch):
-    """Let model files hold the class above for a while."""
-    kinds = persistence.KINDS | {"Everything": Everything}
-    monkeypatch.setattr(persistence, "KINDS", kinds)
-
-
-def test_all_of_it_comes_back(tmp_path, known):
-    made = everything()
-    made.save(tmp_path / "m")
-    back = load(tmp_path / "m")
-    assert vars(back).keys() == vars(made).keys()
-    assert back.costs == made.costs
-    assert back.scoring is None
-    assert str(back.verdict_) == str(made.verdict_)
-    assert list(back.families_) == ["matrix", "bias"]
-    assert back.families_ == made.families_
-    assert back.decision_.kind == "costs"
-    np.testing.assert_array_equal(back.decision_.values, made.decision_.values)
-    assert back.rows_.dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("level", 2),
-        ("model_", None),
-        ("model_", Identity(input="logits").fit(np.eye(2))),
-        ("model_", Identity().fit(np.eye(3))),
-        ("model_", Identity(multilabel="labelwise").fit(np.eye(2))),
-        ("decision_", Decision("dice", np.ones(2), np.eye(2))),
-        ("decision_", Decision("weights", np.array([1.0, NAN]))),
-        ("decision_", Decision("weights", np.ones(3))),
-        ("decision_", Decision("weights", [1.0, 1.0])),
-        ("decision_", Decision("weights", np.eye(2))),
-        ("decision_", Decision("costs", np.ones(2), np.eye(2))),
-        ("calibration_", 1),
-        ("families_", {"bias": None}),
-        ("purposes_", {"f1": NAN}),
-        ("rows_", np.eye(2, dtype=np.float32)),
-        ("shift_", None),
-    ],
-)
-def test_what_is_declared_holds_for_files_too(tmp_path, known, monkeypatch, name, value):
-    made = everything(**{name: value})
-    message = rf"`(codes_|{name})` of Everything must be .*; it is"
-    with pytest.raises(InputError, match=message):
-        made.save(tmp_path / "m")
-    with monkeypatch.context() as patch:
-        patch.setattr(persistence, "check_model", lambda *_: None)
-        made.save(tmp_path / "m")
-    with pytest.raises(InputError, match=f"not a sound model: {message}"):
-        load(tmp_path / "m")
-
-
-def test_settings_are_also_checked_as_fit_checks_them(known):
-    with pytest.raises(InputError, match="`costs` must be low"):
-        check_model(everything(costs="high"))

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import altnorm
 from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.asking.sampling import find_changes
-from altnorm.asking.values import Outcomes, common_step
+from altnorm.asking.values import Outcomes
 from altnorm.decisions import Decision
 from altnorm.peers import Identity, LabelThresholds
 from tests.problems import MODES, planted, planted_labels
@@ -62,8 +62,8 @@ def test_fewer_rows_are_the_first_of_more_and_the_seed_fixes_the_order(normalize
 
 def test_every_changed_row_is_as_likely_to_come_first(normalizer):
     pool = POOL[altnorm.ask(normalizer, POOL)[:5]]
-    first = [altnorm.ask(normalizer, pool, n=1, random_state=seed)[0] for seed in range(1000)]
-    expected = 200
+    first = [altnorm.ask(normalizer, pool, n=1, random_state=seed)[0] for seed in range(400)]
+    expected = 80
     assert np.abs(np.bincount(first, minlength=5) - expected).max() < 4 * np.sqrt(expected)
 
 
@@ -73,12 +73,12 @@ def test_a_row_with_more_changed_labels_comes_sooner(tagger):
     assert set(n_changed) >= {1, 2, 3}
     chosen = [int(np.flatnonzero(n_changed == size)[0]) for size in (1, 2, 3)]
     pool = MULTI_POOL[changes.rows[chosen]]
-    orders = np.array([altnorm.ask(tagger, pool, random_state=seed) for seed in range(1200)])
-    expected = np.array([200, 400, 600])
+    orders = np.array([altnorm.ask(tagger, pool, random_state=seed) for seed in range(480)])
+    expected = np.array([80, 160, 240])
     first = np.bincount(orders[:, 0], minlength=3)
     assert (np.abs(first - expected) < 4 * np.sqrt(expected)).all()
     second = np.bincount(orders[orders[:, 0] == 2, 1], minlength=3)  # of sizes 1 and 2 left
-    assert abs(second[1] / second.sum() - 2 / 3) < 0.08
+    assert abs(second[1] / second.sum() - 2 / 3) < 0.12
 
 
 def test_counts_gain_and_interval(normalizer):
@@ -97,16 +97,6 @@ def test_counts_gain_and_interval(normalizer):
     assert whole.gain == pytest.approx(right[1] - right[0], abs=1e-15)
     assert whole.adopted
     assert whole.n_decided < 40
-
-
-def test_harm_is_found_as_gain_is(normalizer):
-    rows = altnorm.ask(normalizer, POOL)
-    harm = altnorm.judge(normalizer, POOL, rows, POOL.argmax(axis=1)[rows[:12]])
-    gain = altnorm.judge(normalizer, POOL, rows, normalizer.predict(POOL)[rows[:12]])
-    assert (harm.decision, gain.decision) == ("do not adopt", "adopt")
-    assert (harm.n_broken, gain.n_fixed) == (12, 12)
-    assert harm.ci_high == -gain.ci_low
-    assert harm.p_value == 1.0
 
 
 def test_after_the_decision_its_place_stays(normalizer):
@@ -143,15 +133,6 @@ def test_ways_to_leave_a_label_out(missing):
     found = altnorm.judge(normalizer, POOL, rows, labels)
     assert (found.n_labelled, found.n_waiting) == (3, 0)
     assert altnorm.judge(normalizer, POOL, rows, [missing] * 4).n_labelled == 0
-
-
-def test_whole_numbers_with_gaps_may_be_floats(normalizer):
-    rows = altnorm.ask(normalizer, POOL, n=5)
-    y = LABELS[rows].astype(float)
-    y[3:] = np.nan
-    assert altnorm.judge(normalizer, POOL, rows, y) == altnorm.judge(
-        normalizer, POOL, rows, LABELS[rows[:3]]
-    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -243,7 +224,7 @@ def test_a_decision_that_falls_before_the_interval_says_so(sign):
     ("fixed", "broken", "right"), [(60, 90, "do not adopt"), (110, 50, "adopt")]
 )
 def test_looking_after_each_label_errs_seldom_and_covers(fixed, broken, right):
-    n, runs, rng = 200, 300, np.random.default_rng(5)
+    n, runs, rng = 200, 150, np.random.default_rng(5)
     pool = Pool(1000, n, float(n), np.eye(4))
     outcome = np.repeat([1, -1, 0], [fixed, broken, n - fixed - broken])
     wrong = missed = 0
@@ -317,20 +298,6 @@ def test_a_changed_row_counts_what_it_is_worth(name):
         assert early.ci_low <= found.gain <= early.ci_high
 
 
-def test_an_adjuster_that_leaves_rows_to_a_person_is_judged_by_its_costs():
-    costs = 1 - np.eye(4, 5)
-    costs[0], costs[:, 4] = [0, 6, 6, 6, 0.3], 0.3
-    adjuster = altnorm.Adjuster(costs=costs).fit(*planted(seed=0))
-    rows = altnorm.ask(adjuster, POOL)
-    found = altnorm.judge(adjuster, POOL, rows, LABELS[rows])
-    said = adjuster.predict(POOL)
-    after = np.array([4 if label is None else label for label in said])
-    assert (after == 4).sum() > 50
-    saved = costs[LABELS, POOL.argmax(axis=1)] - costs[LABELS, after]
-    assert found.gain == pytest.approx(saved.mean(), abs=1e-12)
-    assert found.in_costs
-
-
 def test_a_row_that_can_matter_more_comes_sooner():
     worth = np.stack([[6.0, 1.0, 1.0, 1.0], np.zeros(4)], axis=1)
     first, second = np.array(["bee", "bee"]), np.array(["ant", "cow"])
@@ -339,37 +306,16 @@ def test_a_row_that_can_matter_more_comes_sooner():
     ]
     orders = [
         altnorm.ask(models[0], np.empty((2, 4)), against=models[1], random_state=seed)
-        for seed in range(700)
+        for seed in range(280)
     ]
-    expected = 700 * 6 / 7
+    expected = 280 * 6 / 7
     assert abs(sum(order[0] == 0 for order in orders) - expected) < 4 * np.sqrt(expected / 7)
-
-
-STEPS = [
-    (np.eye(4), 1.0),
-    (np.tile(np.eye(2) / 7, (7, 1, 1)), 1 / 7),
-    (np.array([[0, -2.5], [-5, 0]]), 2.5),
-    (np.array([[0, -2], [-5, 0]]), 0.0),
-    (np.zeros((2, 2)), 0.0),
-]
-
-
-@pytest.mark.parametrize(("worth", "step"), STEPS)
-def test_values_that_are_multiples_of_one(worth, step):
-    assert common_step(worth) == step
-
-
-def test_a_change_that_is_worth_nothing_is_not_asked_about():
-    costs = np.array([[0, 1, 1, 1], [1, 0, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]])
-    decision = Decision("costs", costs)
-    old, new = (Fixed(np.array(said), CLASSES, decision) for said in (["bee", "ant"], ["cow"] * 2))
-    assert altnorm.ask(new, np.empty((2, 4)), against=old).tolist() == [1]
 
 
 @pytest.mark.parametrize("is_better", [True, False])
 @pytest.mark.parametrize("name", ["costs", "f1"])
 def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_better):
-    decision, runs, pool = DECISIONS[name], 100, np.empty((60, 4))
+    decision, runs, pool = DECISIONS[name], 60, np.empty((60, 4))
     new, old, codes, truth = undecided(60, 4, decision)
     gain = np.subtract(*(decision.values_of(truth, decided) for decided in codes)).mean()
     if is_better != (gain > 0):
@@ -383,21 +329,6 @@ def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_bett
         wrong += found.decision == ("do not adopt" if is_better else "adopt")
     assert wrong / runs <= 0.05
     assert missed / runs <= 0.05
-
-
-def test_several_labels_count_what_they_are_worth():
-    rng = np.random.default_rng(0)
-    worth = rng.normal(size=(6, 2, 2))
-    decision = Decision("thresholds", np.full(6, 0.5), worth)
-    truth, first, second = rng.integers(2, size=(3, 200, 6))
-    keep = rng.random((200, 6)) < 0.8
-    second = np.where(keep, first, second)
-    models = [Fixed(d, range(6), decision, "labelwise") for d in (second, first)]
-    pool = np.empty((200, 6))
-    rows = altnorm.ask(models[0], pool, against=models[1])
-    found = altnorm.judge(models[0], pool, rows, truth[rows], against=models[1])
-    gain = np.subtract(*(decision.values_of(truth, d) for d in (second, first))).mean()
-    assert found.gain == pytest.approx(gain, abs=1e-12)
 
 
 def test_any_fitted_estimator_that_decides():

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import typer
 
-from altnorm import AlternatingNormalizer
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
 from altnorm.cli._app import app
 from altnorm.cli._run import run
 from tests.commands import CLASSES, QUICK, draw, out, refused
@@ -331,3 +331,32 @@ def test_options_of_the_program_itself():
     text = PAGE.read_text(encoding="utf-8")
     for option in options(typer.main.get_command(app)):
         assert f"``{option}``" in text
+
+
+def test_apply_never_writes_nan(folder, model, capsys, monkeypatch):
+    class Broken(AlternatingNormalizerCV):
+        def _transform(self, proba):
+            return np.full_like(proba, np.nan)
+
+    broken = load(model)
+    broken.__class__ = Broken
+    monkeypatch.setattr("altnorm.cli.apply.load", lambda _: broken)
+    np.savez("in.npz", proba=draw(200, 0)[0], classes=broken.classes_.astype(str))
+    for source, output in (("test.parquet", "out.parquet"), ("in.npz", "out.npz")):
+        assert "not finite" in refused(capsys, "apply", model, source, "-o", output)
+        assert output not in os.listdir()
+
+
+@pytest.mark.slow
+def test_full_disk_in_tune(folder):
+    code = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (500, 500));"
+    code += "from altnorm.cli import main; main()"
+    arguments = ["tune", "val.parquet", "--label", "y", "-o", "m"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("Error: File too large")
+    assert done.stderr.count("\n") == 1
+    assert sorted(os.listdir()) == ["test.parquet", "val.parquet"]
+    assert run(["--version"]) == 0

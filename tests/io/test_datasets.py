@@ -50,6 +50,7 @@ def sample():
     return {"train": rows, "val": rows, "test": rows[::-1], "oos_train": [["what", "oos"]]}
 
 
+@pytest.mark.slow
 def test_script_runs_on_a_sample(tmp_path):
     (tmp_path / "data_imbalanced.json").write_text(json.dumps(sample()))
     assert load_clinc150(tmp_path)["test"][0] == ["bye now", "good bye", "hi you", "hello there"]
@@ -76,6 +77,7 @@ def biased_part(towards, seed):
     return Predictions(softmax(z, axis=1), np.arange(3), y)
 
 
+@pytest.mark.slow
 def test_an_adjustment_transfers_between_parts_only_if_they_are_alike():
     alike = {"a": biased_part(0, 0), "b": biased_part(0, 1)}
     other = {"a": biased_part(0, 0), "b": biased_part(1, 1)}

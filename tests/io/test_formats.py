@@ -3,8 +3,6 @@
 import gzip
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -315,23 +313,6 @@ def test_commands(folder, model, capsys):
     assert set(lines["class"]) <= set(CLASSES)
     assert run(["check", "new.jsonl", "--model", model, "--label", "y"]) == 0
     assert "one of" in refused(capsys, "apply", model, "new.tsv", "-o", "x.csv", "--format", "xls")
-    code = "from altnorm.cli import main; main()"
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "apply",
-        model,
-        "-",
-        "--format",
-        "tsv",
-        "-o",
-        "piped.tsv",
-    ]
-    with open("new.tsv", "rb") as file:
-        done = subprocess.run(command, stdin=file, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    np.testing.assert_allclose(pd.read_csv("piped.tsv", sep="\t")[CLASSES], zipped[CLASSES])
 
 
 def test_logs_from_tuning_to_applying(folder, capsys):

@@ -1,13 +1,11 @@
 """Streams of record batches: values, types, text and order survive."""
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import csv, feather, parquet
+from pyarrow import feather, parquet
 
 from altnorm import InputError
 from altnorm.io.tables import open_table, read_table, write_table
@@ -84,6 +82,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\x00"), max_s
 floats = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(texts, floats), min_size=1, max_size=5), names=st.just(["t", "x"]))
 def test_csv_round_trip(rows, names, tmp_path_factory):
     path = tmp_path_factory.mktemp("csv") / "t.csv"
@@ -112,15 +111,6 @@ def test_csv_quotes_text_of_every_type(tmp_path, kind):
     assert back["x"].to_pylist() == [1.5] * 5
 
 
-def test_csv_quotes_what_a_spreadsheet_would_compute(tmp_path):
-    names = ["=1+1", "+a", "-a", "@a", "-1+cmd()", "-1.5", "+2e-3", "a"]
-    table = pa.table({name: [name] for name in names})
-    with write_table(tmp_path / "t.csv", table.schema) as write:
-        write(table.to_batches()[0])
-    line = '"=1+1","+a","-a","@a","-1+cmd()",-1.5,+2e-3,a\n'
-    assert (tmp_path / "t.csv").read_text() == 2 * line
-
-
 def test_csv_refuses_what_is_not_text(tmp_path):
     table = pa.table({"b": pa.array([b"\xff\xfe"])})
     with (
@@ -144,14 +134,6 @@ def test_wrong_offsets_in_arrow_files_are_noticed(tmp_path, stream):
         (tmp_path / "t.arrow").write_bytes(damaged)
         with pytest.raises(InputError, match="cut off or damaged"):
             read_table(tmp_path / "t.arrow")
-
-
-def test_csv_agrees_with_pyarrows_writer(tmp_path):
-    table = pa.table({"a": [1, 2], "b": [0.1, math.pi], "c": [True, None], "d": ["x", "y"]})
-    csv.write_csv(table, tmp_path / "theirs.csv")
-    with write_table(tmp_path / "ours.csv", table.schema) as write:
-        write(table.to_batches()[0])
-    assert read_table(tmp_path / "ours.csv").equals(read_table(tmp_path / "theirs.csv"))
 
 
 def test_empty_tables(tmp_path):

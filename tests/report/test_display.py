@@ -54,29 +54,6 @@ def test_flows_and_changes_equal_naive_counts(purpose):
         assert changes.broken[j] == ((y == j) & (old == j) & (new != j) & (new < 5)).sum()
 
 
-def test_label_changes_count_decisions():
-    before = np.array([[1, 0], [0, 1], [0, 0]])
-    after = np.array([[0, 0], [1, 1], [0, 1]])
-    changes = measures.class_changes(before, after, 2, np.array([[0, 0], [1, 1], [0, 0]]))
-    assert changes.fixed.tolist() == [2, 0]
-    assert changes.broken.tolist() == [0, 1]
-    bare = measures.class_changes(before, after, 2)
-    assert changes.gained.tolist() == bare.gained.tolist() == [1, 1]
-    assert changes.lost.tolist() == bare.lost.tolist() == [1, 0]
-    assert bare.fixed is bare.broken is None
-
-
-def test_confusions_equal_naive_counts():
-    old, new, y = decisions("matrix", confused(seed=2))
-    found = measures.confusions(y, old, new)
-    for truth, other, before, after, fixed in zip(*found, strict=True):
-        assert before == ((y == truth) & (old == other)).sum() > 0
-        assert after == ((y == truth) & (new == other)).sum()
-        assert fixed == ((y == truth) & (old == other) & (new == truth)).sum()
-    assert found.before.sum() == (old != y).sum()
-    assert (np.diff(found.fixed) <= 0).all()
-
-
 class TestFavoured:
     """Which classes a model favours."""
 
@@ -103,11 +80,6 @@ class TestFavoured:
         np.testing.assert_allclose(found, [0, 0, 0.7, 0, 0], atol=1e-9)
         zeros = measures._measured(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), False)
         assert zeros.tolist() == [0, 0]
-
-    def test_a_reference_that_uses_a_class_too_much_holds_it_back(self):
-        model = AlternatingNormalizer(threshold=0.0, prior="uniform", reference="all")
-        found = measures.favoured(model.fit(TEST.proba, TEST.labels), TEST.proba)
-        assert found.argmin() == TEST.proba.mean(axis=0).argmax()
 
     def test_none(self):
         assert measures.favoured(adjusted("matrix"), confused().proba) is None
@@ -181,15 +153,6 @@ class TestWhatIsDrawn:
         assert axes.get_xlabel() == "threshold"
         with pytest.raises(InputError, match="`shares` must be 5 positive numbers"):
             PurposeDisplay.from_predictions(TEST.codes, TEST.proba, shares=[1, 1, 0, 1, 1])
-
-    def test_new_axes_where_none_are_given(self):
-        from matplotlib import pyplot as plt
-
-        before = plt.get_fignums()
-        display = ReliabilityDisplay.from_predictions(TEST.codes, TEST.proba).plot()
-        (number,) = set(plt.get_fignums()) - set(before)
-        assert plt.figure(number).axes == [display.ax_]
-        plt.close(number)
 
 
 @pytest.mark.parametrize(

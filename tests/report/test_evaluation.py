@@ -72,11 +72,6 @@ def test_a_class_that_accuracy_gives_up_is_named():
     assert evaluate(adjusted("person"), TEST).verdict.cautions == ()
 
 
-def test_rows_of_the_fit_are_known_again():
-    found = evaluate(adjusted("balanced_accuracy"), rare(seed=1)).verdict.cautions
-    assert [caution.code for caution in found] == ["tuned_on_these_rows"]
-
-
 def test_several_labels():
     adjuster, test = adjusted("labels"), labelled(seed=2)
     found = evaluate(adjuster, test)
