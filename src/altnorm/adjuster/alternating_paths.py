@@ -19,6 +19,7 @@ from altnorm._base.arrays import (
     Array,
     array_namespace,
     as_array,
+    block_slices,
     device,
     put_rows,
     quiet,
@@ -107,27 +108,32 @@ class ClassPaths:
         """Rows in doubt of one fold after each iteration against the rows of the others."""
         b = take_rows(self.data.work, self._in_doubt(setting, fold))
         rows, weight = self._reference(setting, fold)
-        q = as_array(self.outside[fold].prior, rows)
-        sums = reference_sums(rows, as_array(weight, rows), q, setting)
+        xp = array_namespace(rows)
+        wide = xp.astype(rows[:1, :], widest_float(rows))
+        q, weight = (as_array(values, wide) for values in (self.outside[fold].prior, weight))
+        sums = reference_sums(rows, weight, q, setting)
         while True:
             with quiet(np):
                 b = step_once(b, next(sums), q, alpha=setting.alpha)
             yield b
 
     def _reference(self, setting: Setting, fold: int) -> tuple[Array, np.ndarray]:
-        """Rows that serve outside a fold, and their weights."""
+        """Rows that may serve, and their weights: 0 inside the fold."""
         known, data = self.outside[fold], self.data
         high = self._highest(setting)
-        used = np.flatnonzero((self.ambiguity <= high) & (known.weight > 0))
+        weight = np.where(self.ambiguity <= high, known.weight, 0.0)
         more = data.unlabelled[self.more_ambiguity <= high]
         # A class without labels stands in the reference with a sure row of its own.
         missing = np.flatnonzero(known.absent)
-        weight = np.concatenate([known.weight[used], np.ones(len(more)), known.absent[missing]])
-        sure = np.eye(data.proba.shape[1])[missing]
-        xp, rows = array_namespace(data.work), take_rows(data.work, used)
-        rows = xp.astype(rows, widest_float(rows), copy=False)
-        parts = [xp.asarray(part, dtype=rows.dtype, device=device(rows)) for part in (more, sure)]
-        return xp.concat([rows, *(part for part in parts if part.shape[0])]), weight
+        if not len(more) and not missing.size:
+            return data.work, weight
+        parts = np.concatenate([more, np.eye(data.proba.shape[1])[missing]])
+        xp, weights = (
+            array_namespace(data.work),
+            (weight, np.ones(len(more)), known.absent[missing]),
+        )
+        same = xp.asarray(parts, dtype=data.work.dtype, device=device(data.work))
+        return xp.concat([data.work, same]), np.concatenate(weights)
 
 
 def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Iterator[Array]:
@@ -136,26 +142,47 @@ def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Itera
     Linear for as long as no sum is so small that it may have lost terms to underflow, then in logs.
     """
     xp, alpha, mass = array_namespace(a), setting.alpha, setting.smoothing * float(weight.sum())
-    tiny, used = smallest_safe(a), xp.max(a, axis=0) > 0
+    tiny = smallest_safe(weight)
     while True:
-        power = a if alpha == 1 else a**alpha
-        s = weight @ power + mass * q
-        if bool(xp.any(used & (s < tiny))):
+        s = _column_sums(a, weight, alpha) + mass * q
+        if _is_lost(s < tiny, a, weight):
             yield from _log_sums(a, weight, q, alpha, mass)
         with quiet(np):
             yield xp.log(s)
         one = xp.ones_like(s)
-        new = power * xp.where(s > 0, q / xp.where(s > 0, s, one), one)
+        new = _power(a, alpha) * xp.where(s > 0, q / xp.where(s > 0, s, one), one)
         total = xp.sum(new, axis=1, keepdims=True)
         if bool(xp.any(total < tiny)):
             yield from islice(_log_sums(a, weight, q, alpha, mass), 1, None)
         a = new / total
 
 
+def _power(a: Array, alpha: float) -> Array:
+    wide = array_namespace(a).astype(a, widest_float(a), copy=False)
+    return wide if alpha == 1 else wide**alpha
+
+
+def _column_sums(a: Array, weight: Array, alpha: float) -> Array:
+    """Weighted sums of powers, in blocks: with one iteration there need be no copy of the rows."""
+    blocks = block_slices(a.shape[0], 24 * a.shape[1], a, cached=True)
+    sums = [weight[rows] @ _power(a[rows, :], alpha) for rows in blocks]
+    return array_namespace(a).sum(array_namespace(a).stack(sums), axis=0)
+
+
+def _is_lost(small: Array, a: Array, weight: Array) -> bool:
+    """Whether a class has a small sum although some row has it."""
+    xp = array_namespace(a)
+    if not bool(xp.any(small)):
+        return False
+    rows = xp.where(weight[:, None] > 0, a, xp.zeros_like(a))
+    return bool(xp.any(small & (xp.max(rows, axis=0) > 0)))
+
+
 def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> Iterator[Array]:
     xp, log_mass = array_namespace(a), math.log(mass) if mass else None
     with quiet(np):
-        reference = LogReference(xp.log(a), xp.log(weight), xp.log(q), alpha, log_mass)
+        log_a = xp.log(xp.astype(a, widest_float(a), copy=False))
+        reference = LogReference(log_a, xp.log(weight), xp.log(q), alpha, log_mass)
         while True:
             anchor = next_anchor(reference)
             yield reference.smoothed(anchor.log_p - anchor.log_c)

@@ -9,11 +9,13 @@ the cross-fitted score of the purpose rises and there is evidence:
   these rows it cannot.
 - Rules that look at labels, and methods' own decisions, stand a paired test of the score itself.
 
-There is no second choice, so what is tested is what is applied.
+So what is tested is what is applied. Where the likeliest candidate is a poor decider, another may
+take its place, if it is proved to be better at both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -167,10 +169,12 @@ class Trial:
 
     def beats(self, other: Trial) -> bool:
         """Whether its decisions are better than another trial's by more than one error."""
-        difference = paired_test(
-            self.rows - other.rows, self.judge.data.weight, self.judge.clusters
-        )
-        return difference.errors >= ONE_ERROR
+        return self.against(other).errors >= ONE_ERROR
+
+    def against(self, other: Trial) -> Paired:
+        """Test whether its decisions are better than another trial's."""
+        rows, data = self.rows - other.rows, self.judge.data
+        return paired_test(rows, data.weight, self.judge.clusters)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -241,6 +245,8 @@ def choose(
 ) -> Choice:
     """Choose probabilities, then decisions.
 
+    Where no family describes the classifier well, the likeliest need not decide best: another whose
+    probabilities are proved to be better takes over if its decisions are proved to be better, too.
     Alternating normalization was made for decisions, so its own compete as well.
 
     Where the decisions are not adopted, the probabilities fall back to the temperature: it changes
@@ -250,9 +256,12 @@ def choose(
     weight = judge.data.weight
     mildest = min((untouched, temperature), key=lambda c: c.log_loss(weight))
     trial = _main_trial(judge, competitors, mildest)
-    rival = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
-    if rival is not None and rival.accepted and (not trial.accepted or rival.beats(trial)):
-        trial = rival
+    for rival in _other_families(judge, competitors, mildest, trial):
+        if rival.accepted and (not trial.accepted or judge.proves(rival.against(trial))):
+            trial = rival
+    own = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
+    if own is not None and own.accepted and (not trial.accepted or own.beats(trial)):
+        trial = own
     fallback = mildest if calibrate else untouched
     if not trial.accepted:
         return Choice(fallback, judge.plain, trial, mildest, adopted=False)
@@ -307,6 +316,19 @@ def _main_trial(judge: Judge, competitors: Competitors, mildest: Candidate) -> T
     tells = purpose.is_argmax and purpose.score.needs == "labels"
     proved = judge.proves(judge.log_loss_test(best, mildest))
     return judge.trial(best if proved or tells else mildest, mildest)
+
+
+def _other_families(
+    judge: Judge, competitors: Competitors, mildest: Candidate, trial: Trial
+) -> Iterator[Trial]:
+    """Put the decisions of the candidates to the test that are not the likeliest."""
+    if judge.data.purpose.score.needs == "proba":
+        return
+    for candidate in competitors.others:
+        if candidate is not trial.candidate and judge.proves(
+            judge.log_loss_test(candidate, mildest)
+        ):
+            yield judge.trial(candidate, mildest)
 
 
 def _own_decisions(
