@@ -9,6 +9,7 @@ from scipy.special import softmax
 from sklearn import config_context
 from sklearn import metrics as sk
 from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -637,3 +638,29 @@ def test_labels_are_needed():
         Adjuster().fit(planted(60)[0], None)
     with pytest.raises(InputError, match=r"one class label per row.*multilabel='labelwise'"):
         Adjuster().fit(planted(60)[0], np.eye(4, dtype=int)[planted(60)[1]])
+
+
+def test_another_family_decides_where_the_likeliest_decides_worse():
+    """A naive classifier counts the same evidence many times; no family can describe that."""
+    rng = np.random.default_rng([5, 11])
+    rates, scales, load = (
+        rng.beta(1, 2, (2, 24)),
+        rng.normal(0, 0.5, (2, 24)),
+        rng.normal(size=(4, 24)),
+    )
+
+    def draw(n):
+        y, common = rng.integers(0, 2, n), rng.normal(size=(n, 4)) @ load
+        seen = rng.random(common.shape) < rates[y]
+        return seen * np.exp(scales[y] + 0.8 * common + 0.5 * rng.normal(size=common.shape)), y
+
+    naive = GaussianNB().fit(*draw(2000))
+    (x, y), (x_new, y_new) = draw(1000), draw(20_000)
+    proba, new = naive.predict_proba(x), naive.predict_proba(x_new)
+    adjuster = Adjuster().fit(proba, y)
+    results = adjuster.cv_results_
+    likeliest = results["family"][results["log_loss"].argmin()]
+    assert not Adjuster((likeliest,)).fit(proba, y).verdict_.adopted
+    assert adjuster.verdict_.adopted
+    assert adjuster.family_ != likeliest
+    assert (adjuster.predict(new) == y_new).mean() > (new.argmax(axis=1) == y_new).mean() + 0.01
