@@ -292,11 +292,12 @@ def few_labels() -> str:
     for n in sorted({int(row["labels"]) for row in rows}):
         some = [row for row in rows if int(row["labels"]) == n]
         changed = sum(row["adopted"] == "True" for row in some)
-        texts.append(f"with {n:,} in {changed} of {len(some)}")
+        texts.append(f"with {n:,} in {changed} of {len(some)} fits")
     worse = sum(float(row["ci_high"]) < 0 for row in rows)
     return (
-        "Labels drawn at random from the validation rows of these classifiers, three times each: "
-        f"decisions changed {joined(texts)} fits, and were clearly worse in {times(worse)}."
+        "Labels drawn at random from the validation rows of the classifiers below, three times "
+        "each: "
+        f"decisions changed {joined(texts)}, and were clearly worse in {times(worse)}."
     )
 
 
