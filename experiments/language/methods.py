@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 import altnorm
 from altnorm import peers
 
-__all__ = ["NEEDS_LABELS", "NO_LABELS", "OURS", "LearntBatchCalibration", "fit_method"]
+__all__ = ["DIVIDED", "NEEDS_LABELS", "NO_LABELS", "OURS", "LearntBatchCalibration", "fit_method"]
 
 # The paper of batch calibration tries strengths from -5 to 5; below 0 it would favour favourites.
 STRENGTHS = np.round(np.arange(0, 51) * 0.1, 1)
@@ -43,8 +43,17 @@ def _calibrate(proba: np.ndarray, strength: float) -> np.ndarray:
     return method.fit(proba).transform(proba)
 
 
+DIVIDED = "divided by the mean prediction"
+
+
+def _divided() -> altnorm.AlternatingNormalizer:
+    """Depth 1, a uniform prior, all rows as reference, and every row adjusted."""
+    return altnorm.AlternatingNormalizer(threshold=0.0, prior="uniform", reference="all")
+
+
 NO_LABELS: dict[str, Callable[[], Any]] = {
     "batch calibration": lambda: peers.BatchCalibration("transform"),
+    DIVIDED: _divided,
     "AlternatingNormalizer": lambda: altnorm.AlternatingNormalizer(prior="uniform"),
 }
 """Methods that see predictions only."""

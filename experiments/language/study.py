@@ -11,9 +11,19 @@ from scipy.stats import norm, t
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from experiments.language.methods import NEEDS_LABELS, NO_LABELS, OURS, fit_method
-from experiments.suite.files import Classifier, read_classifier
+from experiments.suite.files import Classifier, read_classifier, suite_paths
 
-__all__ = ["BUDGETS", "SETS", "Prompt", "Scores", "language_paths", "measure", "two_way_interval"]
+__all__ = [
+    "BUDGETS",
+    "SETS",
+    "Prompt",
+    "Scores",
+    "language_paths",
+    "measure",
+    "measure_without_labels",
+    "single_label_paths",
+    "two_way_interval",
+]
 
 UNTOUCHED = "untouched"
 BUDGETS = (50, 100, 200, 500)
@@ -41,6 +51,7 @@ SETS = {
     "vlm_mmbench_mobilevlm-1.7b": Prompt(
         "MobileVLM-1.7B", "questions about pictures (MMBench)", "not stated", "answer letters"
     ),
+    "sst2_gpt2": Prompt("GPT-2", "sentiment of a sentence (SST-2)", "not stated", "two words"),
 }
 
 
@@ -77,6 +88,31 @@ def measure(
             found = {name: _fit_all(classifier, name, known) for name in NEEDS_LABELS}
             records += _compare(classifier, budget, fixed | found, NEEDS_LABELS)
     return records
+
+
+def measure_without_labels(path: Path) -> list[dict[str, Any]]:
+    """What methods that see no label do to a classifier of any kind."""
+    classifier = read_classifier(path)
+    everything = np.ones((1, len(classifier.val_y)), dtype=bool)
+    untouched = score_rows([classifier.test_proba], classifier.test_y)
+    with threadpool_limits(1):
+        found = {name: _fit_all(classifier, name, everything) for name in NO_LABELS}
+    return [
+        {
+            "classifier": classifier.name,
+            "language_model": classifier.name in SETS,
+            "method": name,
+            **_difference(scores, untouched),
+        }
+        for name, scores in found.items()
+    ]
+
+
+def single_label_paths(folder: Path, *, quick: bool = False) -> list[Path]:
+    """All classifiers of the suite with one label per row."""
+    paths = suite_paths(folder)
+    several = ("chestxray14", "coco", "dialogre", "ptbxl")
+    return [path for path in paths if not path.stem.startswith(several)][: 3 if quick else None]
 
 
 def draw_labelled(n: int, budget: int, n_draws: int, seed: int) -> np.ndarray:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean, median
 from typing import Any
 
 from experiments._output import markdown_table
 from experiments.language.methods import NEEDS_LABELS, NO_LABELS, OURS
 from experiments.language.study import SETS, UNTOUCHED
+from experiments.suite.gains import clear_counts
 from experiments.suite.names import plain_name
 
 __all__ = ["make_tables"]
@@ -17,9 +19,10 @@ Records = Sequence[Record]
 _PEERS = tuple(name for name in (*NO_LABELS, *NEEDS_LABELS) if name not in OURS)
 
 
-def make_tables(records: Records) -> dict[str, str]:
+def make_tables(records: Records, unlabelled: Records) -> dict[str, str]:
     """All tables by name."""
     return {
+        "no_labels": no_labels_table(unlabelled),
         "sets": sets_table(records),
         "gains": gains_table(records),
         "losses": losses_table(records),
@@ -66,6 +69,21 @@ def _by_set(records: Records, cell: Any) -> str:
     methods = (*NO_LABELS, *NEEDS_LABELS)
     lines = [[plain_name(n), *(found[n, m] for m in methods)] for n in _names(records)]
     return markdown_table(["set", *methods], lines)
+
+
+def no_labels_table(records: Records) -> str:
+    """Gain without any label, over language models and over the other classifiers."""
+    lines = []
+    for title, asked in (("language models' answers", True), ("other classifiers", False)):
+        for method in NO_LABELS:
+            some = [r for r in records if (r["language_model"], r["method"]) == (asked, method)]
+            gains = [r["gain"] for r in some]
+            if not gains:
+                continue
+            cells = [f"{x:+.2f}" for x in (fmean(gains), median(gains), min(gains), max(gains))]
+            lines.append([title, method, str(len(some)), *cells, clear_counts(some)])
+    header = ["", "method", "sets", "mean gain", "median", "worst", "best"]
+    return markdown_table([*header, "clearly better / worse"], lines)
 
 
 def budgets_table(records: Records) -> str:

@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib")
 
 from experiments.language import __main__ as language
 from experiments.language import study
-from experiments.language.methods import LearntBatchCalibration, fit_method
+from experiments.language.methods import DIVIDED, LearntBatchCalibration, fit_method
 from experiments.language.tables import duels_table
 from tests.pages import check_figures, read_page, read_table
 
@@ -99,6 +99,11 @@ def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     proba = softmax(test, axis=1)
     by_hand = 100 * np.mean((proba / proba.mean(axis=0)).argmax(axis=1) == test_y)
     assert float(batch["accuracy"]) == pytest.approx(by_hand, rel=1e-4)
+    (divided,) = (r for r in read_table(output, "no_labels") if r["method"] == DIVIDED)
+    mean = np.log(softmax(val, axis=1).mean(axis=0))
+    by_hand = 100 * np.mean((test - mean).argmax(axis=1) == test_y)
+    # The row itself is one more row of the reference.
+    assert float(divided["accuracy"]) == pytest.approx(by_hand, abs=1)
     page = read_page(output)
     assert f"| {base:.1f} % |" in page
     assert "LLaMA-13B" in page
