@@ -10,6 +10,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
+from experiments._methods import SMALL_MENU
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.blur.study import Grid
 from experiments.corruption import data, study
@@ -23,7 +24,9 @@ FULL = study.Design(
     data.CORPORA,
     {"typos": (0.05, 0.1, 0.2, 0.4), "dropped words": (0.2, 0.4, 0.6, 0.8)},
     n_seeds=2,
-    grid=Grid((*TENTHS, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 16.0, 35.0), (0.7, 0.9, 1.0, 2.0), 3, {}),
+    grid=Grid(
+        (*TENTHS, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0, 16.0, 35.0), (0.7, 0.9, 1.0, 2.0), 3, SMALL_MENU
+    ),
 )
 QUICK = study.Design(
     ("banking77",),
