@@ -199,6 +199,12 @@ def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [study.describe(data, choice.FULL, 0)]
 
 
+def _provenance(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.provenance import __main__ as provenance
+
+    return provenance.describe_predictions(Path(folders.predictions or "."))
+
+
 def _blur(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.blur import study
 
@@ -254,6 +260,7 @@ SAMPLES = (
     Sample("asking", "asking", _asking, "predictions"),
     Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),
+    Sample("provenance", "files", _provenance, "predictions"),
     Sample("blur", "doubt", _blur, "predictions"),
     Sample("blur", "published", _blur_published, "predictions"),
     Sample("blur", "gains", _blur_search, "predictions"),
