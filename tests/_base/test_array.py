@@ -102,15 +102,6 @@ class TestSameKindSameValues:
             assert tuple(result.shape) == (0, 3)
         assert tuple(ambiguity(empty).shape) == (0,)
 
-    def test_numpy_prior_and_weights(self, library, dtype):
-        """Prior and weights may come from anywhere: they are small."""
-        like = library.make(classifier_rows(4, 3), dtype)
-        reference = library.make(classifier_rows(5, 3, 1), dtype)
-        result = alternating_normalization(
-            like, reference, prior=np.array([1, 2, 3]), reference_weight=[1, 2, 3, 4, 5], depth=2
-        )
-        assert library.same_place(result, like)
-
 
 @pytest.mark.heavy
 def test_torch_half_precision_is_computed_in_single():
@@ -121,44 +112,12 @@ def test_torch_half_precision_is_computed_in_single():
     assert_array_equal(result.numpy(), [[0.75, 0.25]])
 
 
-@pytest.mark.heavy
-def test_torch_tensor_that_requires_grad():
-    torch = pytest.importorskip("torch")
-    proba = torch.tensor([[0.5, 0.5]], dtype=torch.float64, requires_grad=True)
-    assert_array_equal(_array.to_numpy(proba), [[0.5, 0.5]])
-
-
 class TestPrimitives:
-    def test_as_array(self, library):
-        like = library.make([[0.5, 0.5]], "float32")
-        for values in ([1.0, 2.0], np.array([1, 2]), library.make([1.0, 2.0], "float64")):
-            result = _array.as_array(values, like)
-            assert library.same_place(result, like)
-            assert result.dtype == like.dtype
-            assert_array_equal(_array.to_numpy(result), [1, 2])
-
-    def test_to_numpy(self, library):
-        result = _array.to_numpy(library.make([[0.25, 0.75]], "float64"))
-        assert type(result) is np.ndarray
-        assert_array_equal(result, [[0.25, 0.75]])
-
     @pytest.mark.parametrize("k", [1, 3, 6])
     def test_top_k(self, library, k):
         values = np.random.default_rng(0).random((20, 6))
         result = _array.top_k(library.make(values, "float64"), k)
         assert_array_equal(_array.to_numpy(result), -np.sort(-values, axis=1)[:, :k])
-
-    def test_scatter(self, library):
-        array = library.make([[1.0, 2.0], [3.0, 4.0]], "float64")
-        result = _array.scatter(array, array > 2.5, library.make([7.0, 8.0], "float64"))
-        assert_array_equal(_array.to_numpy(result), [[1, 2], [7, 8]])
-
-    def test_concat_blocks(self, library):
-        whole = library.make(np.arange(12.0).reshape(6, 2), "float64")
-        pieces = (whole[rows, :] for rows in (slice(0, 1), slice(1, 5), slice(5, 6)))
-        joined = _array.concat_blocks(pieces, whole)
-        assert library.same_place(joined, whole)
-        assert_array_equal(_array.to_numpy(joined), _array.to_numpy(whole))
 
     @pytest.mark.parametrize("cached", [False, True])
     @pytest.mark.parametrize("megabytes", [1e-6, 1e-3, 1, 1000])

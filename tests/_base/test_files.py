@@ -3,7 +3,6 @@
 import os
 import signal
 import stat
-import threading
 import time
 
 import pytest
@@ -101,33 +100,11 @@ def test_handlers_of_others_are_left_alone(tmp_path):
     assert seen == [1]
 
 
-def test_works_outside_the_main_thread(tmp_path):
-    def write():
-        with replacing(tmp_path / "a.txt") as temporary:
-            temporary.write_text("new")
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    thread.join()
-    assert (tmp_path / "a.txt").read_text() == "new"
-
-
 def test_first_of_two_writers_wins_without_force(tmp_path):
     target = tmp_path / "a.txt"
     with pytest.raises(InputError, match="exists already"):
         write(target, "slow", then=lambda: write(target, "fast"))
     assert target.read_text() == "fast"
-    assert entries(tmp_path) == ["a.txt"]
-
-
-def test_last_of_two_writers_wins_with_force(tmp_path):
-    target = tmp_path / "a.txt"
-    with replacing(target, force=True) as slow:
-        slow.write_text("slow")
-        with replacing(target, force=True) as fast:
-            fast.write_text("fast")
-        assert target.read_text() == "fast"
-    assert target.read_text() == "slow"
     assert entries(tmp_path) == ["a.txt"]
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError, ask
-from altnorm._base.frames import column_names
 from altnorm.peers import LabelThresholds, TemperatureScaling
 from tests.problems import planted
 
@@ -80,16 +79,6 @@ def test_fitting_to_any_frame(kind, data):
     np.testing.assert_array_equal(fitted.get_feature_names_out(), NAMES)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "nullable"])  # scikit-learn's
-def test_single_precision_stays(kind, data):
-    _, labels, frame = data
-    fitted = AlternatingNormalizer().fit(frame, labels)
-    single = frame.astype(np.float32)
-    out = fitted.transform(KINDS[kind](shuffled(single)))
-    np.testing.assert_array_equal(out, fitted.transform(single))
-    assert out.dtype == np.float32
-
-
 @every_kind
 @pytest.mark.parametrize("by", ["names", "classes"])
 def test_a_missing_class_is_named(kind, by, data):
@@ -140,16 +129,6 @@ def test_other_names_count_by_position_with_the_warning_of_scikit_learn(data):
         fitted.transform(pl.from_pandas(other).lazy())
 
 
-@pytest.mark.parametrize("container", ["pandas", "polars"])
-@every_kind
-def test_output_is_named_after_the_classes(kind, container, data):
-    _, labels, frame = data
-    fitted = AlternatingNormalizer().set_output(transform=container).fit(frame, labels)
-    out = fitted.transform(kind(shuffled(frame)))
-    assert list(out.columns) == NAMES.tolist()
-    np.testing.assert_array_equal(out.to_numpy(), fitted.transform(frame).to_numpy())
-
-
 @every_kind
 def test_what_an_adjuster_does_with_frames(kind, data):
     _, labels, frame = data
@@ -185,8 +164,3 @@ def test_only_the_classes_are_read_of_a_lazy_frame(data):
     lazy = pl.from_pandas(frame).lazy()
     trap = lazy.with_columns(pl.col("bee").map_batches(fail, return_dtype=pl.Float64).alias("id"))
     np.testing.assert_array_equal(fitted.transform(trap), fitted.transform(frame))
-
-
-def test_arrays_have_no_names():
-    assert column_names(np.eye(2)) is None
-    assert column_names([[0.5, 0.5]]) is None

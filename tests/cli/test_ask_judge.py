@@ -188,21 +188,6 @@ def test_several_labels_per_row(folder, capsys):
     assert f"A label must be one of 'yes', 'no'; question {twice} has 'perhaps'" in error
 
 
-def test_whole_numbers_that_a_gap_made_floats(folder, model, pool, capsys):
-    proba = pool[CLASSES].to_numpy()
-    np.savez("pool.npz", proba=proba)
-    fit("pool.npz", "numbers")
-    assert run(["ask", "numbers", "pool.npz", "-n", "9", "-o", "ask.csv"]) == 0
-    asked = pd.read_csv("ask.csv")  # as pandas guesses: an empty column is one of floats
-    codes = np.array([CLASSES.tolist().index(name) for name in pool["y"]])
-    asked.loc[:5, "label"] = codes[asked["row"][:6]]
-    asked.to_csv("ask.csv", index=False)
-    assert ".0" in str(read()["label"].tolist())
-    capsys.readouterr()
-    assert run(["judge", "numbers", "ask.csv", "--json"]) == 0
-    assert json.loads(out(capsys))["n_labelled"] == 6
-
-
 def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
     write_log(folder / "samples.dat", pool, options=2)
     how = ["--format", "lm-eval", "--usual-options"]
@@ -402,13 +387,6 @@ def test_fields_of_a_sample_log_may_be_named(folder, pool, capsys):
     assert asked["doc.question"].tolist() == [f"q{row}" for row in asked["row"]]
 
 
-def test_text_that_looks_nested_stays_as_it_is(folder, model, pool):
-    notes = ["[1]  two,  spaces", "{not json", '{"a":  "x"}']
-    pool.assign(note=[notes[i % 3] for i in range(len(pool))]).to_csv("pool.csv", index=False)
-    assert run(["ask", model, "pool.csv", "-n", "9", "-o", "ask.csv"]) == 0
-    assert read()["note"].tolist() == [notes[int(row) % 3] for row in read()["row"]]
-
-
 def test_a_column_of_classes_is_not_shown(folder, model, pool):
     pool.assign(guess=pool["y"], size="9.5", letter="b").to_csv("pool.csv", index=False)
     assert run(["ask", model, "pool.csv", "-n", "3", "-o", "ask.csv"]) == 0
@@ -502,11 +480,3 @@ def test_a_class_balance_that_cannot_be_read(folder, capsys, text, message):
     (folder / "balance.csv").write_text(text)
     arguments = ["tune", "val.parquet", "--no-labels", "--prior", "balance.csv", "-o", "model"]
     assert message in refused(capsys, *arguments)
-
-
-def test_a_prior_that_is_neither_a_kind_nor_a_file(folder, capsys):
-    error = refused(
-        capsys, "tune", "val.parquet", "--label", "y", "--prior", "x.csv", "-o", "model"
-    )
-    assert "--prior must be one of" in error
-    assert "or a CSV file" in error

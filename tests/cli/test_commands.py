@@ -127,13 +127,6 @@ def test_multilabel(folder, capsys, mode, suffix):
     np.testing.assert_array_equal(read.proba, load("m").transform(proba))
 
 
-def test_classes_without_rows_keep_their_names(folder):
-    data = pd.read_parquet("val.parquet")
-    data[data["y"] != "cow"].to_parquet("two.parquet")
-    assert run(["tune", "two.parquet", "--label", "y", "-o", "m", *QUICK]) == 0
-    assert load("m").classes_.tolist() == CLASSES.tolist()
-
-
 def test_strict(folder, capsys):
     table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
     tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", *QUICK]
@@ -344,18 +337,6 @@ def test_rows_without_labels(folder, capsys, suffix):
     message = refused(capsys, "check", name, "--model", "m", *label)
     assert "Each row must have a label" in message
     assert "empty in row 100" in message
-
-
-def test_minus_one_is_no_label_unless_it_is_a_class(folder):
-    proba, codes = draw(60, 0)
-    np.savez("a.npz", proba=proba, labels=np.where(np.arange(60) < 50, codes, -1))
-    known = read_predictions("a.npz", Layout(gaps=True))
-    assert known.has_label.sum() == 50
-    assert known.codes[:50].tolist() == codes[:50].tolist()
-    assert known.codes[55] is None
-    assert known.labelled().codes.tolist() == codes[:50].tolist()
-    np.savez("b.npz", proba=proba, labels=codes - 1, classes=np.array([-1, 0, 1]))
-    assert read_predictions("b.npz", Layout(gaps=True)).has_label.all()
 
 
 def test_groups_reach_the_estimator(folder, capsys):

@@ -60,12 +60,6 @@ def test_both_stages_of_an_adjuster(table, adjuster, proba):
     assert None in out["prediction"].to_pylist()
 
 
-def test_batches_of_a_given_size(table, normalizer, proba):
-    out = gather(adapter.transform(ray.data.from_arrow(table), normalizer, batch_size=70))
-    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tensors(normalizer, proba, dtype):
     exact = proba.astype(dtype)

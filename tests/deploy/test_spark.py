@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from altnorm import AlternatingNormalizer, InputError
+from altnorm import InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
 
@@ -111,23 +111,6 @@ def test_arrays(spark, normalizer, proba, kind):
     found = np.array([row["adjusted"] for row in collected], dtype=exact.dtype)
     np.testing.assert_array_equal(found, normalizer.transform(exact))
     np.testing.assert_allclose([row["sum"] for row in collected], 1, atol=1e-6)
-
-
-def test_several_labels_a_row(spark):
-    rng = np.random.default_rng(2)
-    proba = rng.uniform(size=(60, 3))
-    normalizer = AlternatingNormalizer(multilabel="labelwise").fit(proba)
-    rows = [(i, *map(float, row)) for i, row in enumerate(proba)]
-    frame = spark.createDataFrame(rows, ["id", "0", "1", "2"])
-    out = adapter.transform(frame, normalizer, prediction="labels")
-    assert dict(out.dtypes)["labels"] == "array<bigint>"
-    expected = [np.flatnonzero(row).tolist() for row in normalizer.predict(proba)]
-    assert [row["labels"] for row in by_id(out)] == expected
-
-
-def test_names_are_checked_at_once(frame, normalizer):
-    with pytest.raises(InputError, match="the first is 'bee'"):
-        adapter.transform(frame.drop("bee"), normalizer)
 
 
 def test_the_normalizer_is_broadcast_once(frame, normalizer, monkeypatch):

@@ -88,26 +88,6 @@ def test_input_cut_off_in_the_middle(inputs, output, tmp_path, name):
     assert "cut off" in done.stderr
 
 
-def test_stream_cut_off_in_the_middle(inputs, output, tmp_path):
-    table = feather.read_table(inputs / "in.arrow")
-    path = tmp_path / "stream.arrow"
-    with pa.ipc.new_stream(path, table.schema) as writer:
-        writer.write_table(table, max_chunksize=5000)
-    os.truncate(path, int(path.stat().st_size * 0.6))
-    done = apply(inputs, path, output, "--force")
-    check_refused(done, output)
-    assert "cut off" in done.stderr
-
-
-def test_damaged_page_in_the_middle(inputs, output, tmp_path):
-    whole = bytearray((inputs / "in.parquet").read_bytes())
-    middle = len(whole) // 2
-    whole[middle : middle + 4000] = bytes(4000)
-    (tmp_path / "in.parquet").write_bytes(whole)
-    done = apply(inputs, tmp_path / "in.parquet", output, "--force")
-    check_refused(done, output)
-
-
 def test_bad_row_in_the_last_batch(inputs, output, tmp_path):
     table = parquet.read_table(inputs / "in.parquet")
     values = table["class 3"].to_numpy().copy()
@@ -185,9 +165,3 @@ def test_output_may_replace_the_input(inputs, tmp_path, expected):
     path.write_bytes((inputs / "in.parquet").read_bytes())
     assert apply(inputs, path, path, "--force").returncode == 0
     assert parquet.read_table(path).equals(expected)
-
-
-def test_missing_folder_is_told(inputs, tmp_path):
-    done = apply(inputs, inputs / "in.parquet", tmp_path / "gone" / "out.parquet")
-    assert done.returncode == 2
-    assert "does not exist" in done.stderr

@@ -52,14 +52,6 @@ def test_tabs_and_quotes_survive(tmp_path):
     assert read_predictions(tmp_path / "a.tsv").classes.tolist() == odd.classes.tolist()
 
 
-def test_files_of_pandas(tmp_path):
-    frame(y=LABELS).to_csv(tmp_path / "a.csv.gz", index=False)
-    frame(y=LABELS).to_csv(tmp_path / "a.tsv", index=False, sep="\t")
-    frame(y=LABELS).to_json(tmp_path / "a.jsonl", orient="records", lines=True)
-    for name in ("a.csv.gz", "a.tsv", "a.jsonl"):
-        check_same(read_predictions(tmp_path / name, Layout("y")), EXPECTED)
-
-
 def test_types_of_json_lines(tmp_path):
     lines = [
         {"i": 1, "x": 1, "b": True, "t": "a", "mixed": 1, "n": {"k": [1]}},

@@ -299,13 +299,6 @@ def test_damaged_arrays_are_one_kind_of_error(tmp_path, suffix):
             read_predictions(path)
 
 
-def test_files_without_rows_are_told(tmp_path):
-    for path in (tmp_path / "a.npz", tmp_path / "a.parquet"):
-        write_predictions(Predictions(PROBA[:0], CLASSES), path)
-        with pytest.raises(InputError, match="at least one row; it has none"):
-            read_predictions(path)
-
-
 def test_names_that_are_not_text_are_told(tmp_path):
     np.savez(tmp_path / "a.npz", proba=PROBA, classes=["a", "b", "\udcff"])
     with pytest.raises(InputError, match=r"valid text; '\\udcff' is not"):
@@ -313,14 +306,6 @@ def test_names_that_are_not_text_are_told(tmp_path):
     (tmp_path / "a.csv").write_bytes("é,b\n0.5,0.5\n".encode("latin-1"))
     with pytest.raises(InputError, match="cannot be read as CSV"):
         read_predictions(tmp_path / "a.csv")
-
-
-@pytest.mark.parametrize("dtype", [">f8", ">f4", np.longdouble])
-def test_unusual_floats(tmp_path, dtype):
-    np.savez(tmp_path / "a.npz", proba=PROBA.astype(dtype))
-    read = read_predictions(tmp_path / "a.npz")
-    assert read.proba.dtype in (np.float32, np.float64)
-    np.testing.assert_allclose(read.proba, PROBA, rtol=1e-6)
 
 
 def test_a_class_of_only_zeros_is_not_dropped(tmp_path):

@@ -1,7 +1,5 @@
 """Several labels per row: "pairs" and "labelwise" are nothing but two-class problems."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +11,7 @@ from altnorm.method.ambiguity import binary_ambiguity
 from altnorm.method.reference import shrink_frequencies
 from altnorm.method.two_classes import (
     BinaryReference,
-    LabelReferences,
     adjust_binary,
-    label_references,
 )
 from tests.oracle import oracle
 
@@ -90,17 +86,6 @@ def test_labelwise_equals_a_loop_over_labels(settings, reference):
     np.testing.assert_allclose(normalizer.transform(proba), expected, rtol=1e-10, atol=EXACT)
 
 
-@setting
-def test_pairs_is_monotone(settings):
-    validation, y = draw(200)
-    normalizer = AlternatingNormalizer(threshold=0.0, multilabel="pairs", reference="all")
-    normalizer.set_params(**settings).fit(validation, y)
-    p = np.linspace(0.001, 0.999, 500)
-    adjusted = normalizer.transform(p.repeat(5).reshape(500, 5))
-    assert (np.diff(adjusted[:, 0]) >= -EXACT).all()
-    np.testing.assert_allclose(adjusted, adjusted[:, :1].repeat(5, axis=1), rtol=1e-10)
-
-
 @both
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_confident_entries_come_back_bit_for_bit(mode, dtype):
@@ -124,16 +109,6 @@ def test_logits(mode):
     np.testing.assert_allclose(
         fitted.transform(logit(proba)), plain.transform(proba), rtol=1e-9, atol=EXACT
     )
-
-
-@both
-def test_an_entry_does_not_depend_on_its_batch(mode):
-    validation, y = draw()
-    proba = draw(seed=1)[0]
-    fitted = AlternatingNormalizer(1.5, 3, multilabel=mode).fit(validation, y)
-    whole = fitted.transform(proba)
-    single = np.vstack([fitted.transform(row[None, :]) for row in proba])
-    np.testing.assert_allclose(single, whole, rtol=1e-10, atol=EXACT)
 
 
 @both
@@ -327,31 +302,3 @@ def test_one_row_against_the_defining_equations(depth, alpha, dtype):
         )  # fmt: skip
         atol = EXACT if dtype == np.float64 else 1e-7
         np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=atol)
-
-
-def test_a_label_that_nobody_has():
-    proba = np.array([[0.0, 0.9], [0.0, 0.1], [0.0, 0.05]])
-    normalizer = AlternatingNormalizer(1.0, 2, 0.9, prior=[0.4, 0.5], multilabel="labelwise")
-    normalizer.fit(proba)
-    found = normalizer.transform(np.array([[0.5, 0.6]]))
-    for j, prior in enumerate((0.4, 0.5)):
-        expected = exactly(np.array([[0.5, 0.6][j]]), proba[:, j], prior, depth=2)
-        assert math.isclose(found[0, j], expected[0], abs_tol=EXACT)
-
-
-def test_a_label_with_hardly_any_reference_does_not_hold_up_the_others():
-    """One row shifts its reference so far that no short table holds all shifts."""
-    rng = np.random.default_rng(3)
-    proba = rng.beta(0.2, 0.4, size=(100, 3))
-    proba[:, 1] = np.append(1e-9, np.full(99, 0.5))
-    normalizer = AlternatingNormalizer(1.5, 3, 0.5, prior=[0.3, 0.4, 0.5], multilabel="labelwise")
-    normalizer.fit(proba)
-    labels = LabelReferences.of(label_references(normalizer))
-    assert labels.which == [0, 2]
-    assert [label for label, _ in labels.others] == [1]
-    row = np.array([[0.4, 0.7, 0.55]])
-    found = normalizer.transform(row)
-    for j, prior in enumerate(normalizer.prior_):
-        sure = proba[binary_ambiguity(proba[:, j]) <= 0.5, j]
-        expected = exactly(row[:, j], sure, prior, alpha=1.5, depth=3)
-        np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=EXACT)

@@ -147,37 +147,3 @@ def test_what_is_large_is_not_kept(kind, count):
         before = count()
         assert_allclose(fresh.transform(rows), expected, rtol=0, atol=1e-13)
         assert count() > before
-
-
-def test_many_rows_keep_nothing(count):
-    normalizer = fitted()
-    for _ in range(2):
-        before = count()
-        normalizer.transform(np.tile(in_doubt(), (20, 1)))
-        assert count() > before
-
-
-def test_classes_with_prior_zero_are_left_out_as_before():
-    rows = in_doubt()
-    normalizer = fitted(prior=[0.5, 0.3, 0.2, 0.0])
-    assert normalizer._followed(rows).path is None
-    together = normalizer.transform(np.tile(rows, (20, 1)))[: len(rows)]
-    assert_allclose(normalizer.transform(rows), together, rtol=0, atol=1e-13)
-    assert (together[:, 3] == 0).all()
-
-
-@pytest.mark.parametrize("kind", ["pairs", "labelwise"])
-@pytest.mark.parametrize("depth", [1, 3])
-def test_few_doubts_are_as_many(kind, depth):
-    """Some entries in doubt come with others that are not, in one row and in several."""
-    rng = np.random.default_rng(2)
-    proba, rows = rng.beta(0.3, 0.6, (200, 5)), rng.beta(0.6, 0.6, (120, 5))
-    normalizer = AlternatingNormalizer(1.3, depth, 0.5, multilabel=kind)
-    normalizer.fit(proba, rng.random((200, 5)) < proba)
-    together = normalizer.transform(rows)
-    for few in (1, 3):
-        parts = [normalizer.transform(rows[i : i + few]) for i in range(0, 120, few)]
-        assert_allclose(np.concatenate(parts), together, rtol=0, atol=1e-13)
-    same = together == rows
-    assert same.any()
-    assert not same.all()
