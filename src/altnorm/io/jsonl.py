@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
@@ -27,51 +27,40 @@ _ROWS = 4096  # of a batch
 Line = tuple[int, dict[str, Any]]
 
 
-class Shape(Protocol):
-    """What the lines of a file hold."""
+class Lines:
+    """Lines like ``{"cat": 0.9, "dog": 0.1, "y": "cat"}``: one key per column.
 
-    label: str | None  # column of the labels, where the format itself says so
-    ordered: bool  # whether every line gives the classes in the same order, after the first pass
+    Other kinds of lines say what differs.
+    """
 
-    def learn(self, number: int, record: dict[str, Any]) -> None:
+    label: str | None = None  # column of the labels, where the format itself says so
+
+    @property
+    def ordered(self) -> bool:
+        """Whether every line gives the classes in the same order, after the first pass."""
+        return True
+
+    def learn(self, line: Line) -> None:
         """Take note of a line in the first pass."""
 
     def classes(self) -> list[str]:
         """Names of the class columns, where the format itself says so, after the first pass."""
+        return []
 
-    def keeps(self, record: dict[str, Any]) -> bool:
+    def keeps(self, line: Line) -> bool:
         """Whether the line is a row of the table."""
+        return True
 
-    def others(self, record: dict[str, Any]) -> dict[str, Any]:
+    def others(self, line: Line) -> dict[str, Any]:
         """What the line holds beside the classes."""
+        return line[1]
 
     def proba(self, lines: list[Line]) -> np.ndarray:
         """Probabilities of some rows, one column per class."""
-
-
-class Columns:
-    """Lines like ``{"cat": 0.9, "dog": 0.1, "y": "cat"}``: one key per column."""
-
-    label = None
-    ordered = True
-
-    def learn(self, number: int, record: dict[str, Any]) -> None:
-        """Nothing beside keys and types, which are learnt for all shapes."""
-
-    def classes(self) -> list[str]:
-        return []
-
-    def keeps(self, record: dict[str, Any]) -> bool:
-        return True
-
-    def others(self, record: dict[str, Any]) -> dict[str, Any]:
-        return record
-
-    def proba(self, lines: list[Line]) -> np.ndarray:
         return np.empty((len(lines), 0))
 
 
-class ScoreLines:
+class ScoreLines(Lines):
     """Lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
 
     Scores are probabilities if none is negative, else all are log-probabilities; a label that a
@@ -84,8 +73,6 @@ class ScoreLines:
         altogether.
     """
 
-    label = None
-
     def __init__(self, labels: Collection[str] = ()) -> None:
         self._codes = {name: j for j, name in enumerate(labels)}
         self._orders: set[tuple[str, ...]] = set()
@@ -95,7 +82,8 @@ class ScoreLines:
     def ordered(self) -> bool:
         return self._orders == {tuple(self._codes)}
 
-    def learn(self, number: int, record: dict[str, Any]) -> None:
+    def learn(self, line: Line) -> None:
+        number, record = line
         scores = record.get("scores")
         if not isinstance(scores, dict) or not scores or not all(map(_is_number, scores.values())):
             raise file_error(
@@ -120,11 +108,8 @@ class ScoreLines:
             )
         return list(self._codes)
 
-    def keeps(self, record: dict[str, Any]) -> bool:
-        return True
-
-    def others(self, record: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in record.items() if name != "scores"}
+    def others(self, line: Line) -> dict[str, Any]:
+        return {name: value for name, value in line[1].items() if name != "scores"}
 
     def proba(self, lines: list[Line]) -> np.ndarray:
         width = max(len(record["scores"]) for _, record in lines)
@@ -169,15 +154,15 @@ def _refuse_constant(name: str) -> None:
 
 
 def open_lines(
-    path: Path, shape: Shape, numbers: Collection[str] = ()
+    path: Path, shape: Lines, numbers: Collection[str] = ()
 ) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches; columns named in `numbers` are read as floating-point."""
     import pyarrow as pa
 
     kinds: dict[str, set[str]] = {}
-    for number, record in read_lines(path):
-        shape.learn(number, record)
-        for name, value in shape.others(record).items():
+    for line in read_lines(path):
+        shape.learn(line)
+        for name, value in shape.others(line).items():
             kinds.setdefault(name, set()).add(_kind(value))
     classes = shape.classes()
     twice = sorted(set(classes) & kinds.keys())
@@ -196,13 +181,13 @@ def open_lines(
     return schema, _batches(path, shape, types, schema)
 
 
-def _batches(path: Path, shape: Shape, types: dict[str, Any], schema: Any) -> Iterator[Any]:
+def _batches(path: Path, shape: Lines, types: dict[str, Any], schema: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     lines: list[Line] = []
 
     def batch() -> Any:
-        rows = [shape.others(record) for _, record in lines]
+        rows = [shape.others(line) for line in lines]
         columns = [
             pa.array([_plain(row.get(name), kind) for row in rows], kind)
             for name, kind in types.items()
@@ -212,7 +197,7 @@ def _batches(path: Path, shape: Shape, types: dict[str, Any], schema: Any) -> It
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     for line in read_lines(path):
-        if shape.keeps(line[1]):
+        if shape.keeps(line):
             lines.append(line)
         if len(lines) == _ROWS:
             yield batch()

@@ -17,7 +17,7 @@ from typing import Any
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import ARRAYS, SUFFIXES, Source, find_source, format_of
-from altnorm.io.jsonl import Columns, ScoreLines, jsonl_writer, open_lines, read_lines
+from altnorm.io.jsonl import Lines, ScoreLines, jsonl_writer, open_lines, read_lines
 from altnorm.io.sample_logs import SampleLog, is_sample
 from altnorm.io.text_tables import DELIMITERS, open_text, read_text, text_writer, writable
 
@@ -148,7 +148,7 @@ def _open_lines(
 ) -> tuple[Any, Iterator[Any]]:
     """Open JSON lines; what they hold is told by the first, unless `format` insists."""
     first = next(read_lines(source.path), (0, {}))[1]
-    shape: Any = ScoreLines(numbers) if isinstance(first.get("scores"), dict) else Columns()
+    shape: Any = ScoreLines(numbers) if isinstance(first.get("scores"), dict) else Lines()
     if format == "lm-eval" or (format is None and is_sample(first)):
         shape = SampleLog(usual=usual)
     return open_lines(source.path, shape, numbers)
