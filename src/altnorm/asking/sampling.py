@@ -107,14 +107,13 @@ def find_changes(
     adjuster: FittedNormalizer, proba: Any, against: FittedNormalizer | None = None
 ) -> Changes:
     """Return the rows that a model decides differently than another, or than what it is given."""
-    kind, classes = kind_of(adjuster), np.asarray(adjuster.classes_)
-    multilabel = kind.is_multilabel
-    after = _codes(adjuster.predict(proba), classes, multilabel)
+    kind, new = kind_of(adjuster), decision_codes(adjuster, proba)
     if against is None:
-        before = np.asarray(kind.decide(read_before(adjuster, proba)), dtype=int)
-        before = before.reshape(after.shape)
+        old = np.asarray(kind.decide(read_before(adjuster, proba)), dtype=int)
     else:
-        before = _other_decisions(against, adjuster, proba)
+        old = _other_decisions(against, adjuster, proba)
+    before, after = (codes.reshape(len(new), -1) for codes in (old, new))
+    multilabel = kind.is_multilabel
     worth = decision_of(adjuster, multilabel).table(person=not hasattr(adjuster, "decision_"))
     if not multilabel:
         _check_outcomes(before, after, worth.shape[1])
@@ -138,19 +137,22 @@ def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> N
             )
 
 
-def _codes(said: Any, classes: np.ndarray, multilabel: bool) -> np.ndarray:
-    """Class codes in one column, the number of classes for None; or the 0/1 matrix."""
-    said = on_host(said)
-    if multilabel:
+def decision_codes(model: FittedNormalizer, proba: Any, classes: Any = None) -> np.ndarray:
+    """Return what a model decides: class codes, their number for None; or the 0/1 matrix.
+
+    Codes are those of `classes`, or else of the model's own.
+    """
+    said = on_host(model.predict(proba))
+    if kind_of(model).is_multilabel:
         return np.asarray(said.toarray() if issparse(said) else said).astype(int)
-    labels = np.asarray(said)
+    labels, classes = np.asarray(said), np.asarray(model.classes_ if classes is None else classes)
     given = np.ones(labels.size, dtype=bool)
     if labels.dtype.kind == "O":
         given[:] = [label is not None for label in labels]
         labels = np.asarray(labels[given].tolist())
-    codes = np.full((given.size, 1), classes.size)
+    codes = np.full(given.size, classes.size)
     if given.any():
-        codes[given, 0] = class_codes(labels, classes)
+        codes[given] = class_codes(labels, classes)
     return codes
 
 
@@ -160,14 +162,13 @@ def _other_decisions(
     """Decisions of another model, coded as those of the first, for which `proba` is made."""
     _check_comparable(adjuster, against)
     classes, others = (list(model.classes_) for model in (adjuster, against))
-    multilabel = kind_of(adjuster).is_multilabel
     if classes == others:
-        return _codes(against.predict(proba), np.asarray(adjuster.classes_), multilabel)
+        return decision_codes(against, proba)
     is_ours = isinstance(adjuster, ProbabilityTransformer)
     columns = np.asarray(read_input(adjuster, on_host(proba)) if is_ours else on_host(proba))
-    said = against.predict(columns[:, [classes.index(name) for name in others]])
-    codes = _codes(said, np.asarray(adjuster.classes_), multilabel)
-    return codes[:, [others.index(name) for name in classes]] if multilabel else codes
+    given = columns[:, [classes.index(name) for name in others]]
+    codes = decision_codes(against, given, adjuster.classes_)
+    return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
 
 
 def _check_comparable(adjuster: FittedNormalizer, against: FittedNormalizer) -> None:

@@ -11,8 +11,6 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import plural
-from altnorm.decisions.purpose import HALF
-from altnorm.families import Identity
 from altnorm.io.columns import (
     Layout,
     check_no_spare,
@@ -22,7 +20,6 @@ from altnorm.io.columns import (
     with_spare_hint,
 )
 from altnorm.io.tables import TableSource, open_table
-from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import kind_of
 
 MOST_NUMBERS = 2**22
@@ -83,18 +80,17 @@ class ChangeCount:
     Parameters
     ----------
     fitted : estimator
-        The model. Nothing is counted of one that changes nothing.
+        The model.
     """
 
     def __init__(self, fitted: FittedNormalizer) -> None:
         self.fitted = fitted
         self.decision = getattr(fitted, "decision_", None)
-        self.active = not _changes_nothing(fitted)
         self.n_rows = self.n_decisions = self.n_left = 0
 
     def add(self, values: np.ndarray, after: np.ndarray) -> None:
         """Count predictions as the file held them, and as they became."""
-        if not self.active or not len(values):
+        if not len(values):
             return
         kind = kind_of(self.fitted)
         before = kind.from_logits(values) if self.fitted.input == "logits" else values
@@ -106,17 +102,8 @@ class ChangeCount:
             self.n_left += int(np.count_nonzero(decided == after.shape[1]))
 
     def __str__(self) -> str:
-        if not self.active:
-            return "the model changes nothing"
+        if not self.n_rows and not self.n_decisions:
+            return "nothing changed"
         noun = kind_of(self.fitted).words.decision
         text = f"{plural(self.n_rows, 'row')} and {plural(self.n_decisions, noun)} changed"
         return f"{text}, {plural(self.n_left, 'row')} left to a person" if self.n_left else text
-
-
-def _changes_nothing(fitted: FittedNormalizer) -> bool:
-    model = chosen_model(fitted)
-    as_before = getattr(fitted, "temperature_", 1.0) == 1 and isinstance(model, Identity)
-    decision = getattr(fitted, "decision_", None)
-    if decision is None or decision.kind != "thresholds":
-        return as_before and (decision is None or decision.is_argmax)
-    return as_before and bool((decision.values == HALF).all())

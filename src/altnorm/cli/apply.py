@@ -133,8 +133,7 @@ def _stream(job: _Job, n_jobs: int) -> None:
                 # Only now is the batch known to be sound, and may count.
                 before = column_matrix(waiting.popleft(), columns)
                 job.seen.add(before)
-                if job.changes.active:
-                    job.changes.add(before, column_matrix(batch, columns))
+                job.changes.add(before, column_matrix(batch, columns))
                 advance(batch.num_rows)
 
 

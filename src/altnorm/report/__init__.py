@@ -124,24 +124,12 @@ def render_report(
     predictions: Predictions,
     *,
     comparison: Comparison | None = None,
-    validation: Predictions | None = None,
     texts: Sequence[str] | None = None,
     title: str | None = None,
-    scoring: Any = None,
     seen: bool = False,
+    **about: Any,
 ) -> str:
-    """Return the page that :func:`write_report` writes; the same input gives the same page.
-
-    Parameters
-    ----------
-    normalizer, predictions, comparison, validation, texts, title, scoring, seen
-        As for :func:`write_report`.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return the page that :func:`write_report` writes; the same input gives the same page."""
     try:
         from altnorm.report._page import render
     except ImportError as error:
@@ -165,5 +153,5 @@ def render_report(
         known = np.flatnonzero(predictions.has_label)
         texts = None if texts is None else [texts[i] for i in known.tolist()]
         predictions = predictions.labelled()
-    case = read_case(normalizer, predictions, validation=validation, scoring=scoring, seen=seen)
+    case = read_case(normalizer, predictions, seen=seen, **about)
     return render(case, texts, comparison, title)

@@ -11,6 +11,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.seen_rows import share_seen
 from altnorm._base.words import percent
+from altnorm.asking.sampling import decision_codes
 from altnorm.decisions import Purpose, resolve_purpose
 from altnorm.decisions.weights import balancing_weights
 from altnorm.evidence.cautions import Labelled, hurt_classes
@@ -19,7 +20,7 @@ from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
 from altnorm.method.estimator import read_before
 from altnorm.method.explanation import ChangedRow, Explanation
-from altnorm.method.kinds import LabelKind, kind_of
+from altnorm.method.kinds import kind_of
 from altnorm.report.measures import reliability
 
 MANY_SEEN = 0.2  # share of the rows
@@ -178,8 +179,7 @@ def apply(normalizer: FittedNormalizer, proba: Any) -> Applied:
     """Apply a fitted transformer to what its `transform` takes."""
     kind, before = kind_of(normalizer), read_before(normalizer, proba)
     after = np.asarray(normalizer.transform(proba))
-    new = _codes(np.asarray(normalizer.predict(proba)), kind, normalizer.classes_)
-    return Applied(before, after, kind.decide(before), new)
+    return Applied(before, after, kind.decide(before), decision_codes(normalizer, proba))
 
 
 def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.ndarray:
@@ -188,14 +188,6 @@ def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.nd
     if own.dtype.kind in "iu" and np.array_equal(own, np.arange(own.size)):
         return np.asarray(predictions.classes)
     return own
-
-
-def _codes(labels: np.ndarray, kind: LabelKind, classes: np.ndarray) -> np.ndarray:
-    """Columns of predicted labels; None, a row that is left to a person, is the one past them."""
-    if labels.dtype != object or kind.is_multilabel:
-        return kind.encode(labels, classes)
-    position = {name: j for j, name in enumerate([*classes.tolist(), None])}
-    return np.array([position[label] for label in labels.tolist()])
 
 
 def purpose_of(normalizer: FittedNormalizer, scoring: Any = None) -> Purpose:
