@@ -113,7 +113,7 @@ BAD_KEYWORDS = [
     ({"reference_weight": [np.nan, 1.0]}, WEIGHT.format("reference_weight", 2, 0, "nan")),
     (
         {"reference_weight": [0, 0]},
-        "`reference_weight` must give some row a positive weight; all 2 entries are zero. Pass "
+        "`reference_weight` must give some row a positive weight; all 2 entries are 0. Pass "
         "None to count every row once.",
     ),
 ]

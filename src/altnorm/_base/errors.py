@@ -113,6 +113,12 @@ class InputTypeError(InputError, TypeError):
     """The input has the wrong type or dtype."""
 
 
+def shape_error(rule: str, array: Any, remedy: str, code: str = "shape") -> InputError:
+    """Return an error about an array that has another shape than it must have."""
+    shape = tuple(array.shape)
+    return InputError(rule, f"it has shape {shape}", remedy, value=shape, code=code)
+
+
 class InputWarning(UserWarning):
     """The input is odd, but there is an answer; `code` names the kind of oddity."""
 

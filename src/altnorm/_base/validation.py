@@ -22,7 +22,15 @@ from altnorm._base.arrays import (
     to_numpy,
     widest_float,
 )
-from altnorm._base.errors import InputError, InputTypeError, InputWarning, Place, shown, warn
+from altnorm._base.errors import (
+    InputError,
+    InputTypeError,
+    InputWarning,
+    Place,
+    shape_error,
+    shown,
+    warn,
+)
 
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
@@ -158,12 +166,10 @@ def check_matrix(values: Any, name: str) -> Array:
     check_unmasked(values, name)
     array = values if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2:
-        raise InputError(
+        raise shape_error(
             f"`{name}` must be two-dimensional, one row per example and one column per class",
-            f"it has shape {tuple(array.shape)}",
+            array,
             f"Reshape your data: a single row is `{name}[None, :]`.",
-            value=tuple(array.shape),
-            code="shape",
         )
     xp = array_namespace(array)
     if not _is_real_floating(xp, array.dtype):
@@ -291,15 +297,8 @@ def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
     if prior is None:
         return as_array(np.full(n_classes, 1.0 / n_classes), like)
     host = _check_vector(prior, n_classes, name, "class")
-    if host.sum() <= 0:
-        raise InputError(
-            f"`{name}` must give some class a positive weight",
-            f"all {n_classes} entries are 0",
-            "Pass class frequencies, or None for a uniform prior.",
-            value=0.0,
-            code="no_weight",
-        )
-    return as_array(host / host.sum(), like)
+    remedy = "Pass class frequencies, or None for a uniform prior."
+    return as_array(host / _positive_sum(host, name, "class", remedy), like)
 
 
 def check_weight(
@@ -309,16 +308,18 @@ def check_weight(
     if weight is None:
         return None
     host = _check_vector(weight, rows.shape[0], name, unit)
-    if host.sum() <= 0:
-        raise InputError(
-            f"`{name}` must give some row a positive weight",
-            f"all {host.size} entries are zero",
-            "Pass None to count every row once.",
-            value=0.0,
-            code="no_weight",
-        )
+    _positive_sum(host, name, "row", "Pass None to count every row once.")
     _check_range(host, array_namespace(rows).finfo(rows.dtype), name)
     return as_array(host, rows)
+
+
+def _positive_sum(weight: np.ndarray, name: str, what: str, remedy: str) -> float:
+    """Return the sum of weights; raise if all are 0."""
+    if weight.sum() <= 0:
+        rule = f"`{name}` must give some {what} a positive weight"
+        offender = f"all {weight.size} entries are 0"
+        raise InputError(rule, offender, remedy, value=0.0, code="no_weight")
+    return float(weight.sum())
 
 
 def _check_range(weight: np.ndarray, limits: Any, name: str) -> None:
@@ -421,13 +422,8 @@ def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
     check_unmasked(values, name)
     host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
     if host.shape != (length,):
-        raise InputError(
-            f"`{name}` must have one entry per {unit}, shape ({length},)",
-            f"it has shape {host.shape}",
-            f"Pass {length} numbers.",
-            value=host.shape,
-            code="shape",
-        )
+        rule = f"`{name}` must have one entry per {unit}, shape ({length},)"
+        raise shape_error(rule, host, f"Pass {length} numbers.")
     if host.dtype.kind not in "fiu":
         raise InputTypeError(
             f"`{name}` must hold numbers",

@@ -16,7 +16,7 @@ from scipy.special import expit
 from sklearn.utils import assert_all_finite
 
 from altnorm._base.arrays import Array, column_of_max, on_host, softmax, to_numpy
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shape_error
 from altnorm._base.labels import check_indicator, check_label_proba, check_targets, class_codes
 from altnorm._base.validation import (
     check_choice,
@@ -83,14 +83,9 @@ class SingleLabel:
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
-            raise InputError(
-                "`y` must hold one class label per row",
-                f"it has shape {labels.shape}",
-                "For a 0/1 matrix of several labels per row, pass multilabel='labelwise' or "
-                "'pairs'.",
-                value=labels.shape,
-                code="one_label_per_row",
-            )
+            rule = "`y` must hold one class label per row"
+            remedy = "For a 0/1 matrix of several labels per row, pass multilabel='labelwise' or "
+            raise shape_error(rule, labels, remedy + "'pairs'.", "one_label_per_row")
         if labels.shape[0] != shape[0]:
             raise InputError(
                 "`proba` and `y` must have the same number of rows",
@@ -198,13 +193,9 @@ class _SeveralLabels:
         """Return the 0/1 label matrix as booleans (n, m)."""
         labels = check_indicator(on_host(y), "y")
         if labels.shape != shape:
-            raise InputError(
-                f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}",
-                f"it has shape {labels.shape}",
-                "Use scikit-learn's MultiLabelBinarizer to make one.",
-                value=labels.shape,
-                code="label_matrix",
-            )
+            rule = f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}"
+            remedy = "Use scikit-learn's MultiLabelBinarizer to make one."
+            raise shape_error(rule, labels, remedy, "label_matrix")
         return np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
 
     def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

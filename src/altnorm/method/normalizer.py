@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm._base.persistence import storable
-from altnorm._base.specs import ABSENT, MAX, Scope, Spec, array, declare, integer, number, one_of
+from altnorm._base.specs import ABSENT, Scope, Spec, array, declare, integer, number, one_of
 from altnorm._base.validation import (
     check_amplification,
     check_choice,
@@ -63,11 +61,6 @@ def _are_offsets(value: Any, scope: Scope) -> Any:
     if reference.ndim != 1 or not array("i", (size,), 0).holds(value, scope):
         return False
     return (value[0], value[-1]) == (0, reference.size) and (np.diff(value) >= 0).all()
-
-
-def _are_three(value: Any, _: Scope) -> bool:
-    numbers = isinstance(value, list) and all(isinstance(v, Real) for v in value)
-    return numbers and len(value) == 3
 
 
 @storable
@@ -158,8 +151,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
         | array("f", ("n",), 0, 1, empty=True),
         reference_weight_=array("f i u", ("n",), 0, 1e290, empty=True) | None,
         offsets_=Spec("where the labels' references start", _are_offsets),
-        _log_s=array("f", ("m",), -math.inf, math.log(MAX)) | None,
-        _log_s_of=Spec("three numbers", _are_three),
     )
 
     def __init__(
@@ -215,8 +206,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
             self.__dict__.pop("offsets_", None)  # of an earlier fit to several labels
             self.reference_ = to_numpy(take_rows(checked, serves))
             self.reference_weight_ = None if weight is None else weight[serves]
-            self._log_s = self._column_sums()
-        self._log_s_of = self._sums_settings()
         return self
 
     def _check_params(self) -> None:
@@ -239,31 +228,23 @@ class AlternatingNormalizer(ProbabilityTransformer):
     def _problem(self, p: Array) -> Problem:
         return fitted_problem(self, p, self._reference_like(p))
 
-    def _column_sums(self) -> np.ndarray | None:
-        """Column sums of the reference: all that one iteration needs of it."""
-        if self.depth != 1 or (self.prior_ == 0).any():
-            return None
-        return reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
-
-    def _sums_settings(self) -> list[Any]:
-        return [self.alpha, self.depth, self.smoothing]
-
     def _adjust(self, rows: Array) -> Array:
         """Rows in doubt after the last iteration."""
         # In double precision whatever came in: large exponents magnify rounding.
         rows = array_namespace(rows).astype(rows, widest_float(rows), copy=False)
-        # Settings may have changed since `fit`; the sums are for those it saw.
-        fresh = self._log_s_of == self._sums_settings()
-        log_s = self._log_s if fresh else self._column_sums()
-        if log_s is None:
+        if self.depth > 1 or not self.prior_.all():
             return solve(self._followed(rows))
-        # All that one iteration needs of the reference.
-        return step_once(rows, as_array(log_s, rows), as_array(self.prior_, rows), alpha=self.alpha)
+        log_s, q = as_array(self._kept(("sums",), self._column_sums), rows), self.prior_
+        return step_once(rows, log_s, as_array(q, rows), alpha=self.alpha)
+
+    def _column_sums(self) -> np.ndarray:
+        """Column sums of the reference: all that one iteration needs of it."""
+        return reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
 
     def _kept(self, key: Any, make: Callable[[], Any]) -> Any:
         """What is made of this fit and its settings, once for rows that come one by one."""
         arrays = self.reference_, self.reference_weight_, self.prior_
-        return _PATHS.get(self, arrays, [*self._sums_settings(), *key], make)
+        return _PATHS.get(self, arrays, [self.alpha, self.depth, self.smoothing, *key], make)
 
     def _followed(self, rows: Array) -> Problem:
         """Problem, with the reference's own iterations if they are worth keeping."""
@@ -279,7 +260,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
         self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
     ) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
-        self._log_s = None
         rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
         merged = [
             merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])

@@ -32,14 +32,7 @@ def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> n
     ndarray of bool, shaped like `ambiguity`
         True where the row serves.
     """
-    if reference not in REFERENCES:
-        raise InputError(
-            f"`reference` must be one of {REFERENCES}",
-            f"it is {reference!r}",
-            "Pass 'confident' for the paper's choice.",
-            value=reference,
-            code="parameter",
-        )
+    check_choice(reference, "reference", REFERENCES)
     if reference == "all":
         return np.ones(ambiguity.shape, dtype=bool)
     confident = ambiguity <= threshold
