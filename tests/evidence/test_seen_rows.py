@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import Adjuster, load
-from altnorm._base.seen_rows import N_KEPT, share_seen, sketch_rows
+from altnorm.evidence.seen_rows import N_KEPT, share_seen, sketch_rows
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import evaluate
 

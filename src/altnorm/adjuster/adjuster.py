@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from altnorm._base.arrays import Array, array_namespace, move
 from altnorm._base.errors import InputError
 from altnorm._base.persistence import storable
-from altnorm._base.seen_rows import sketch_rows
 from altnorm._base.specs import (
     ABSENT,
     array,
@@ -53,6 +52,7 @@ from altnorm.evidence.cautions import (
     too_few_rows,
 )
 from altnorm.evidence.folds import assign_folds
+from altnorm.evidence.seen_rows import sketch_rows
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import (
     BiasCorrectedTemperature,

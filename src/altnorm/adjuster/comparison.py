@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
-from altnorm._base.progress import track
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.evidence.metrics import resolve_scoring
@@ -236,8 +235,7 @@ def compare(
     score = resolve_scoring(scoring, multilabel, classes=identity.classes_)
     old = before if score.needs == "proba" else kind.decide(before)
     rows = []
-    items = track(methods.items(), len(methods), "Comparing methods", enabled=verbose > 0)
-    for name, method in items:
+    for name, method in _tracked(methods) if verbose > 0 else methods.items():
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
         new = _predict(fitted, test_proba, kind, score)
         verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
@@ -264,3 +262,17 @@ def _predict(fitted: FittedNormalizer, proba: Any, kind: LabelKind, score: Score
     # The column past the classes is that of a person, to whom a row is left.
     columns = {name: j for j, name in enumerate([*fitted.classes_.tolist(), None])}
     return np.array([columns[name] for name in decided.tolist()])
+
+
+def _tracked(methods: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the methods, showing how many are done; needs Rich, silent without it."""
+    try:
+        from rich.console import Console
+        from rich.progress import track
+    except ImportError:
+        yield from methods.items()
+        return
+    console, what = Console(stderr=True), "Comparing methods"
+    hidden = not console.is_terminal
+    items = list(methods.items())
+    yield from track(items, what, console=console, transient=True, disable=hidden)

@@ -3,7 +3,8 @@ r"""What a fitted model does to a row, written once for every array library.
 A `Program` holds constants; `probabilities` and `decisions` run it. They are written in the array
 API and look at no value to decide what to do next, so that the same lines compute on NumPy arrays,
 record the gradients of PyTorch, and write the nodes of an ONNX graph. The iterations themselves are
-those of :mod:`altnorm.method`. What the standard lacks comes as a `Backend`.
+those of :mod:`altnorm.method`, and scores those of :mod:`altnorm.families`. What the standard lacks
+comes as a `Backend`.
 
 All is computed in double precision, whatever comes in: alpha^depth multiplies rounding errors.
 """
@@ -17,6 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, log_softmax, softmax, top_k
+from altnorm.families.labelwise import Labelwise
+from altnorm.families.matrix import Affine
+from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import binary_ambiguity, top_entropy
 from altnorm.method.scaling import (
     Anchor,
@@ -36,38 +40,6 @@ class Backend(NamedTuple):
 
     replace_rows: Callable[[Array, Array, Callable[[Array], Array]], Array]
     """Return the rows, with a function applied where (t, 1) booleans say so, and only there."""
-
-
-class LinearScores(NamedTuple):
-    """Softmax of scores that are linear in log-probabilities: a matrix, or one slope."""
-
-    weight: Any  # (m, m), transposed; or a number
-    bias: Array  # (m,)
-    floor: float | None  # smaller log-probabilities count as this one
-    is_matrix: bool
-
-    def __call__(self, log_p: Array) -> Array:
-        """Adjusted rows."""
-        if self.floor is not None:
-            xp = array_namespace(log_p)
-            log_p = xp.maximum(log_p, xp.zeros_like(log_p) + self.floor)
-        scores = log_p @ self.weight if self.is_matrix else log_p * self.weight
-        return softmax(scores + self.bias)
-
-
-class LabelScores(NamedTuple):
-    """Logistic function of a slope and an intercept on the log-odds of each label."""
-
-    slope: Any  # (m,), or a number
-    bias: Any  # (m,), or a number
-    limit: float | None  # log-odds beyond it count as this far from 0
-
-    def __call__(self, z: Array) -> Array:
-        """Adjusted entries, from log-odds."""
-        if self.limit is not None:
-            xp, limit = array_namespace(z), self.limit + 0 * self.bias
-            z = xp.maximum(xp.minimum(z, limit), -limit)
-        return sigmoid(z * self.slope + self.bias)
 
 
 class Doubt(NamedTuple):
@@ -220,14 +192,17 @@ class Rule(NamedTuple):
         return xp.argmax(p, axis=1)
 
 
+_SCORES = (Tilt, Affine, Labelwise)
+
+
 class Program(NamedTuple):
     """All that a fitted model does to a row."""
 
     input: str
     is_multilabel: bool
     is_direct: bool  # whether logits go to the scores as they are, not by way of probabilities
-    model: Any  # LinearScores, LabelScores, AlternatingRows, AlternatingOdds; None is nothing
-    cooling: Any  # LinearScores or LabelScores that divide by a temperature, or None
+    model: Tilt | Affine | Labelwise | AlternatingRows | AlternatingOdds | None  # None is nothing
+    cooling: Tilt | Labelwise | None  # divides by a temperature
     rule: Rule
 
     def probabilities(self, values: Array, backend: Backend) -> Array:
@@ -235,19 +210,23 @@ class Program(NamedTuple):
         p = self.modelled(values, backend)
         if self.cooling is None:
             return p
-        return self.cooling(log_odds(p) if self.is_multilabel else masked_log(p))
+        logs = log_odds(p) if self.is_multilabel else masked_log(p)
+        return self.linked(self.cooling.scores(logs))
 
     def modelled(self, values: Array, backend: Backend) -> Array:
         """Probabilities before the temperature."""
-        has_scores = isinstance(self.model, (LinearScores, LabelScores))
-        if has_scores and self.is_direct and self.input == "logits":
-            return self.model(values if self.is_multilabel else log_softmax(values))
-        p = values
-        if self.input == "logits":
-            p = sigmoid(values) if self.is_multilabel else softmax(values)
-        if has_scores:
-            return self.model(log_odds(p) if self.is_multilabel else normalized_log(p))
-        return p if self.model is None else self.model(p, backend)
+        model = self.model
+        if isinstance(model, _SCORES) and self.is_direct and self.input == "logits":
+            return self.linked(model.scores(values if self.is_multilabel else log_softmax(values)))
+        p = self.linked(values) if self.input == "logits" else values
+        if isinstance(model, _SCORES):
+            logs = log_odds(p) if self.is_multilabel else normalized_log(p)
+            return self.linked(model.scores(logs))
+        return p if model is None else model(p, backend)
+
+    def linked(self, scores: Array) -> Array:
+        """Probabilities that scores stand for."""
+        return sigmoid(scores) if self.is_multilabel else softmax(scores)
 
 
 def convert(part: Any, function: Callable[[Any], Any], kinds: Any = (np.ndarray, float)) -> Any:

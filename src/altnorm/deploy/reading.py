@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
@@ -22,8 +23,6 @@ from altnorm.deploy.program import (
     Curve,
     Doubt,
     Kernel,
-    LabelScores,
-    LinearScores,
     OneStep,
     Program,
     Rule,
@@ -36,6 +35,9 @@ from altnorm.families import (
     MatrixScaling,
     TemperatureScaling,
 )
+from altnorm.families.labelwise import Labelwise
+from altnorm.families.matrix import Affine
+from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import binary_ambiguity, log_sizes
 from altnorm.method.estimator import chosen_model
 from altnorm.method.functional import Problem, binary_reference, reduce_problem
@@ -75,20 +77,16 @@ def read_program(fitted: FittedNormalizer) -> Program:
     """
     model, kind = chosen_model(fitted), kind_of(fitted)
     temperature = float(getattr(fitted, "temperature_", 1.0)) if model is not fitted else 1.0
-    cooling = None
+    cooling: Tilt | Labelwise | None = None
     if temperature != 1:
-        cooling = _cooling(1 / temperature, len(fitted.classes_), kind)
+        cooling = Tilt(1 / temperature, np.zeros(len(fitted.classes_)))
+        if kind.is_multilabel:
+            cooling = Labelwise(*cooling, math.inf)
     with quiet(np):
         stage = _read_model(model, kind)
     return Program(
         fitted.input, kind.is_multilabel, model is fitted, stage, cooling, _read_rule(fitted, kind)
     )
-
-
-def _cooling(slope: float, n_classes: int, kind: LabelKind) -> LinearScores | LabelScores:
-    if kind.is_multilabel:
-        return LabelScores(slope, 0.0, None)
-    return LinearScores(slope, np.zeros(n_classes), None, is_matrix=False)
 
 
 def _read_rule(fitted: FittedNormalizer, kind: LabelKind) -> Rule:
@@ -120,24 +118,25 @@ def _read_model(model: Any, kind: LabelKind) -> Any:
     )
 
 
-def _read_slope(peer: Any, kind: LabelKind) -> LinearScores:
+def _read_slope(peer: Any, kind: LabelKind) -> Tilt:
     bias = getattr(peer, "bias_", np.zeros(len(peer.classes_)))
-    slope = 1 / float(peer.temperature_)
-    return LinearScores(slope, np.asarray(bias, dtype=np.float64), None, is_matrix=False)
+    return Tilt(1 / float(peer.temperature_), _double(bias))
 
 
-def _read_matrix(peer: Any, kind: LabelKind) -> LinearScores:
-    weight, bias = (np.asarray(x, dtype=np.float64) for x in (peer.matrix_.T, peer.bias_))
-    return LinearScores(np.ascontiguousarray(weight), bias, float(peer.floor_), is_matrix=True)
+def _read_matrix(peer: Any, kind: LabelKind) -> Affine:
+    return Affine(_double(peer.matrix_), _double(peer.bias_), float(peer.floor_))
 
 
-def _read_labels(peer: Any, kind: LabelKind) -> LabelScores:
-    slope, bias = (np.asarray(x, dtype=np.float64) for x in (peer.slope_, peer.bias_))
-    return LabelScores(slope, bias, float(peer.limit_))
+def _read_labels(peer: Any, kind: LabelKind) -> Labelwise:
+    return Labelwise(_double(peer.slope_), _double(peer.bias_), float(peer.limit_))
 
 
-def _read_thresholds(peer: Any, kind: LabelKind) -> LabelScores:
-    return LabelScores(1.0, -logit(np.asarray(peer.thresholds_, dtype=np.float64)), None)
+def _read_thresholds(peer: Any, kind: LabelKind) -> Labelwise:
+    return Labelwise(1.0, -logit(_double(peer.thresholds_)), math.inf)
+
+
+def _double(values: Any) -> np.ndarray:
+    return np.asarray(values, dtype=np.float64)
 
 
 def _read_alternating(

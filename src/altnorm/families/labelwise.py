@@ -8,12 +8,12 @@ slope and intercept, shrunk towards those of all labels together.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_expit, logit
 
-from altnorm._base.arrays import block_slices
+from altnorm._base.arrays import Array, array_namespace, block_slices
 from altnorm._base.persistence import storable
 from altnorm._base.specs import ABSENT, array, declare, number, one_of
 from altnorm._base.validation import check_choice, check_integer
@@ -30,13 +30,15 @@ _LAST_GAIN, _ROUGH_GAIN = 1e-9, 1e-6
 class Labelwise(NamedTuple):
     """Log-odds ``slope * clip(logits, -limit, limit) + bias``."""
 
-    slope: np.ndarray  # (m,)
-    bias: np.ndarray  # (m,)
-    limit: float
+    slope: Array  # (m,)
+    bias: Array  # (m,)
+    limit: Any
 
-    def scores(self, logits: np.ndarray) -> np.ndarray:
+    def scores(self, logits: Array) -> Array:
         """Log-odds of rows of log-odds; infinite ones will do."""
-        return np.clip(logits, -self.limit, self.limit) * self.slope + self.bias
+        xp = array_namespace(logits)
+        within = xp.maximum(xp.minimum(logits, self.limit), -self.limit)
+        return within * self.slope + self.bias
 
     def proba(self, logits: np.ndarray) -> np.ndarray:
         """Probability of each label, whatever the others are."""

@@ -56,19 +56,24 @@ class Affine(NamedTuple):
 
     def scores(self, log_p: Array) -> Array:
         """Scores of rows of log-probabilities; their softmax is the prediction."""
+        return array_namespace(log_p).maximum(log_p, self.floor) @ self.matrix.T + self.bias
+
+    def beside(self, log_p: Array) -> tuple[Affine, Array]:
+        """The same with its constants where the rows are, and rows as precise as it."""
         if not is_foreign(log_p):
-            return np.maximum(log_p, self.floor) @ self.matrix.T + self.bias
-        xp = array_namespace(log_p)
-        rows = xp.clip(xp.astype(log_p, widest_float(log_p), copy=False), min=self.floor)
-        return rows @ as_array(self.matrix.T, rows) + as_array(self.bias, rows)
+            return self, log_p
+        rows = array_namespace(log_p).astype(log_p, widest_float(log_p), copy=False)
+        return Affine(*(as_array(constant, rows) for constant in self)), rows
 
     def proba(self, log_p: Array) -> Array:
         """Probabilities of rows of log-probabilities."""
-        return softmax(self.scores(log_p))
+        fitted, rows = self.beside(log_p)
+        return softmax(fitted.scores(rows))
 
     def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
         """Log-probability of each row's label."""
-        return label_log_p(self.scores, log_p, codes)
+        fitted, rows = self.beside(log_p)
+        return label_log_p(fitted.scores, rows, codes)
 
 
 def log_floor(log_p: np.ndarray) -> float:

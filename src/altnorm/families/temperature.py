@@ -315,16 +315,20 @@ class Tilt(NamedTuple):
 
     def scores(self, log_p: Array) -> Array:
         """Scores of rows of log-probabilities; their softmax is the prediction."""
-        return self.slope * log_p + move(self.bias, log_p)
+        return self.slope * log_p + self.bias
+
+    def beside(self, log_p: Array) -> Tilt:
+        """The same, its constants where the rows are."""
+        return self._replace(bias=move(self.bias, log_p))
 
     def proba(self, log_p: Array) -> Array:
         """Probabilities of rows of log-probabilities."""
-        return softmax(self.scores(log_p))
+        return softmax(self.beside(log_p).scores(log_p))
 
     def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
         """Log-probability of each row's label; one of probability 0 counts as one of epsilon."""
         eps = float(array_namespace(log_p).finfo(log_p.dtype).eps)
-        return np.maximum(label_log_p(self.scores, log_p, codes), np.log(eps))
+        return np.maximum(label_log_p(self.beside(log_p).scores, log_p, codes), np.log(eps))
 
 
 def bias_path(

@@ -9,13 +9,13 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
-from altnorm._base.seen_rows import share_seen
 from altnorm._base.words import percent
 from altnorm.asking.sampling import decision_codes
 from altnorm.decisions import Purpose, resolve_purpose
 from altnorm.decisions.weights import balancing_weights
 from altnorm.evidence.cautions import Labelled, hurt_classes
 from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.seen_rows import share_seen
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
 from altnorm.method.estimator import read_before

@@ -31,7 +31,7 @@ def sketch_rows(proba: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from altnorm._base.seen_rows import share_seen, sketch_rows
+    >>> from altnorm.evidence.seen_rows import share_seen, sketch_rows
     >>> proba = np.random.default_rng(0).dirichlet(np.ones(3), size=2000)
     >>> share_seen(sketch_rows(proba[:1000]), proba[:500]) > 0.9
     True
