@@ -223,34 +223,6 @@ def proba_codes(fitted, proba):
     return fitted.transform(proba).argmax(axis=1)
 
 
-@pytest.mark.parametrize("purpose", PURPOSES[1:5] + PURPOSES[7:], ids=str)
-def test_decisions_that_stay_are_worth_what_the_purpose_says(purpose):
-    """`judge` asks what a decision is worth, also if none is changed."""
-    proba, y = calibrated(150, m=3)
-    fitted = Adjuster(("bias",), **purpose, significance=1e-12).fit(proba, y)
-    assert not fitted.verdict_.adopted
-    assert fitted.decision_.is_argmax
-    worth = fitted.decision_.table()
-    if "costs" in purpose:
-        np.testing.assert_array_equal(worth, -purpose["costs"])
-    elif purpose["scoring"] == "balanced_accuracy":
-        np.testing.assert_allclose(worth.diagonal(), 150 / 3 / np.bincount(y), rtol=1e-6)
-    else:
-        assert np.ptp(worth.diagonal()) > 0.01  # classes of other shares count differently
-
-
-def test_a_scorer_that_takes_no_weights():
-    def share_right(estimator, X, y):
-        return (estimator.predict(X) == y).mean()
-
-    proba, y = planted(200)
-    fitted = Adjuster(("bias",), scoring=share_right).fit(proba, y)
-    assert fitted.verdict_.before == pytest.approx((proba.argmax(axis=1) == y).mean())
-    assert fitted.score(proba, y) == pytest.approx((fitted.predict(proba) == y).mean())
-    with pytest.raises(InputError, match="must take weights where rows have them; 'share_right'"):
-        Adjuster(("bias",), scoring=share_right).fit(proba, y, 1.0 + np.arange(200))
-
-
 # Without a temperature.
 
 
@@ -419,16 +391,6 @@ def test_minus_one_that_could_be_either_is_refused():
     assert Adjuster(("bias",)).fit(proba, as_text).classes_.tolist() == ["-1", "0", "1", "2"]
 
 
-def test_minus_one_among_columns_with_names():
-    proba, y = planted(300)
-    labels = np.where(y == 3, -1, y)
-    with_minus_one = pd.DataFrame(proba, columns=[0, 1, 2, -1])
-    assert Adjuster(("bias",)).fit(with_minus_one, labels).verdict_.n_rows == 300
-    codes = pd.DataFrame(proba, columns=list("0123"))
-    fitted = Adjuster(("bias",)).fit(codes, labels)
-    assert fitted.verdict_.n_rows == (y < 3).sum()
-
-
 # Invariances.
 
 
@@ -581,15 +543,6 @@ def test_the_rows_given_are_only_read(bias):
             assert not np.shares_memory(fitted.transform(rows), rows)
 
 
-def test_single_precision_stays_single():
-    proba, y = planted(300)
-    double = Adjuster().fit(proba, y)
-    single = Adjuster().fit(proba.astype(np.float32), y)
-    found = single.transform(proba.astype(np.float32))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, double.transform(proba), atol=2e-3)
-
-
 def test_settings_are_kept_and_fits_forgotten():
     proba, y = planted(150)
     costs = {(0, 1): 3}
@@ -631,13 +584,6 @@ def test_a_notebook_shows_what_was_found(mode):
 def test_wrong_settings_are_told(changes, message):
     with pytest.raises(InputError, match=message):
         Adjuster(**changes).fit(*planted(60))
-
-
-def test_labels_are_needed():
-    with pytest.raises(InputError, match="requires y to be passed, but the target y is None"):
-        Adjuster().fit(planted(60)[0], None)
-    with pytest.raises(InputError, match=r"one class label per row.*multilabel='labelwise'"):
-        Adjuster().fit(planted(60)[0], np.eye(4, dtype=int)[planted(60)[1]])
 
 
 def test_another_family_decides_where_the_likeliest_decides_worse():

@@ -1,7 +1,6 @@
 """AlternatingNormalizerCV finds what is there, leaves alone what is not, and is judged fairly."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn import metrics as sk
 
@@ -170,20 +169,6 @@ def test_weight_two_is_a_row_twice():
     assert one.best_params_ == other.best_params_
     assert one.verdict_.gain == pytest.approx(other.verdict_.gain)
     np.testing.assert_allclose(one.transform(proba), other.transform(proba), rtol=1e-9)
-
-
-def test_frames_and_logits():
-    proba, y = planted(200)
-    names = np.array(["dog", "ant", "cat", "bee"])
-    frame = pd.DataFrame(proba, columns=names)
-    plain = tune().fit(proba, y)
-    named = tune().set_output(transform="pandas").fit(frame, names[y])
-    np.testing.assert_array_equal(named.predict(frame), names[plain.predict(proba)])
-    assert list(named.transform(frame).columns) == list(names)
-    np.testing.assert_array_equal(named.transform(frame).to_numpy(), plain.transform(proba))
-    logits = tune(input="logits").fit(np.log(proba) + 2, y)
-    found = logits.transform(np.log(proba) + 2)
-    np.testing.assert_allclose(found, plain.transform(proba), rtol=1e-9)
 
 
 def test_classes_rarer_than_folds():

@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import (
-    GridSearchCV,
     GroupKFold,
     StratifiedKFold,
     cross_val_predict,
-    cross_val_score,
 )
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from altnorm import (
     AdjustedClassifier,
@@ -169,26 +165,6 @@ def test_the_default_adjuster_is_tuned():
     np.testing.assert_array_equal(model.adjuster_.transform(proba), by_hand.transform(proba))
 
 
-def test_a_normalizer_set_to_frames():
-    X, y = draw(200)
-    framed = AlternatingNormalizer().set_output(transform="pandas")
-    model = AdjustedClassifier(GaussianNB(), framed).fit(X, y)
-    assert isinstance(model.predict_proba(X), np.ndarray)
-    assert model.predict(X).shape == (200,)
-
-
-def test_in_pipelines_and_searches():
-    X, y = draw(200)
-    model = AdjustedClassifier(
-        make_pipeline(StandardScaler(), GaussianNB()), AlternatingNormalizer()
-    )
-    outside = make_pipeline(StandardScaler(), clone(model).set_params(estimator=GaussianNB()))
-    assert cross_val_score(model, X, y, cv=3).mean() > 0.6
-    assert cross_val_score(outside, X, y, cv=3).mean() > 0.6
-    search = GridSearchCV(model, {"adjuster__alpha": [0.5, 1.0]}, cv=3).fit(X, y)
-    assert search.best_params_["adjuster__alpha"] in (0.5, 1.0)
-
-
 # Metadata.
 
 
@@ -264,15 +240,6 @@ def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
     proba, _, given = model.adjuster_.given_
     np.testing.assert_array_equal(given, groups)
     np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
-
-
-def test_groups_for_a_normalizer_that_has_no_use_for_them():
-    X, y, groups = copies()
-    model = AdjustedClassifier(Neighbour(), AlternatingNormalizer(reference="all"))
-    for routing in (False, True):
-        with config_context(enable_metadata_routing=routing):
-            model.fit(X, y, groups=groups)
-        np.testing.assert_allclose(model.adjuster_.reference_, 1 / 3)
 
 
 @pytest.mark.parametrize("frozen", [False, True])

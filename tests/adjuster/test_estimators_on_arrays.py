@@ -86,17 +86,6 @@ class TestAlternatingNormalizer:
         check_memory(there, new)
 
 
-def test_rows_without_doubt_come_back_bit_for_bit(library):
-    proba, y, _ = draw(300)
-    normalizer = AlternatingNormalizer(threshold=0.6).fit(library.make(proba), library.make(y))
-    before = library.make(proba)
-    after = to_numpy(normalizer.transform(before))
-    assert_array_equal(to_numpy(before), proba)
-    same = normalizer.transform(proba) == proba
-    assert 0 < same.all(axis=1).sum() < 300
-    assert_array_equal(after[same], proba[same])
-
-
 def test_explain_and_drift(library):
     proba, y, _ = draw(300)
     normalizer = AlternatingNormalizer().fit(proba, y)
@@ -243,12 +232,6 @@ class TestBadInput:
         for method in (normalizer.fit, normalizer.transform, normalizer.predict):
             with pytest.raises((InputError, TypeError), match=message):
                 method(library.make(change(proba)))
-
-
-def test_whole_numbers_are_probabilities_too(library):
-    sure = np.eye(3, dtype=int)
-    found = AlternatingNormalizer().fit(library.make(sure)).transform(library.make(sure))
-    assert_array_equal(to_numpy(found), sure)
 
 
 @pytest.mark.heavy

@@ -298,20 +298,6 @@ def test_a_changed_row_counts_what_it_is_worth(name):
         assert early.ci_low <= found.gain <= early.ci_high
 
 
-def test_a_row_that_can_matter_more_comes_sooner():
-    worth = np.stack([[6.0, 1.0, 1.0, 1.0], np.zeros(4)], axis=1)
-    first, second = np.array(["bee", "bee"]), np.array(["ant", "cow"])
-    models = [
-        Fixed(said, CLASSES, Decision("weights", np.ones(4), worth)) for said in (second, first)
-    ]
-    orders = [
-        altnorm.ask(models[0], np.empty((2, 4)), against=models[1], random_state=seed)
-        for seed in range(280)
-    ]
-    expected = 280 * 6 / 7
-    assert abs(sum(order[0] == 0 for order in orders) - expected) < 4 * np.sqrt(expected / 7)
-
-
 @pytest.mark.parametrize("is_better", [True, False])
 @pytest.mark.parametrize("name", ["costs", "f1"])
 def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_better):

@@ -8,7 +8,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
 from altnorm import AlternatingNormalizer, InputError
-from altnorm.adjuster.adaptation import MOST_NUMBERS, Adaptable, _representative
+from altnorm.adjuster.adaptation import Adaptable, _representative
 from altnorm.balance import energy
 from altnorm.balance.energy import Rows, energy_test, spread_rows
 from altnorm.balance.estimate import estimate_balance, fit_shares
@@ -334,18 +334,6 @@ def test_drift_says_what_follows():
     assert adapted.drift(draw(1500, NEW, 5)[0]).advice == "nothing"
 
 
-def test_rows_that_are_kept():
-    proba, codes = draw(600, OLD, 0)
-    weight = np.repeat([1.0, 0.0], 300)
-    fitted = Fitted().fit(proba, codes, weight)
-    assert fitted.balance_rows_.dtype == np.float32
-    assert len(fitted.balance_rows_) == len(fitted.balance_codes_) == 300
-    np.testing.assert_allclose(np.bincount(fitted.balance_codes_), np.bincount(codes[:300]))
-    np.testing.assert_allclose(
-        fitted.balance_shares_, fitted.balance_model_.transform(proba[:300]).mean(axis=0)
-    )
-
-
 def test_rows_are_kept_evenly_and_by_weight():
     codes = np.repeat([0, 1], [5000, 100])
     kept = _representative(codes, np.ones(5100), 300)
@@ -355,11 +343,3 @@ def test_rows_are_kept_evenly_and_by_weight():
     assert np.mean(_representative(codes, heavy, 300)[:200] < 1000) == pytest.approx(
         9 / 13, abs=0.02
     )
-
-
-def test_many_classes_keep_few_numbers():
-    rng = np.random.default_rng(0)
-    proba, codes = rng.dirichlet(np.full(600, 0.1), size=1000), rng.integers(0, 600, 1000)
-    fitted = Fitted()
-    fitted._remember_rows(proba, codes, np.ones(1000), Identity().fit(proba), 1.0)
-    assert 0.9 * MOST_NUMBERS < fitted.balance_rows_.size <= MOST_NUMBERS

@@ -223,17 +223,6 @@ def test_the_common_threshold_is_the_best(scoring):
         assert purpose.score(labels, found.codes(proba), weight) == pytest.approx(best)
 
 
-def test_frequent_labels_get_thresholds_of_their_own():
-    proba, labels, weight = draw_labels(2000)
-    purpose = purpose_of("f1_macro", m=4, multilabel=True)
-    found = purpose.score(labels, purpose.fit(proba, labels, weight).codes(proba), weight)
-    one_each = [
-        max(sk.f1_score(y, p > t, sample_weight=weight) for t in np.linspace(0.05, 0.95, 19))
-        for p, y in zip(proba.T, labels.T, strict=True)
-    ]
-    assert found > np.mean(one_each) - 0.003
-
-
 @pytest.mark.parametrize("scoring", ["subset_accuracy", "neg_log_loss", "accuracy"])
 def test_labels_above_one_half_where_no_better_rule_is_known(scoring):
     proba, labels, weight = draw_labels()

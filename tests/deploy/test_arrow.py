@@ -1,10 +1,8 @@
 """Record batches, by class columns or lists, come out as `transform` and `predict` say."""
 
-import runpy
 import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,8 +26,6 @@ from tests.programs import FORMS, LABEL_MODELS, several, single
 
 pa = pytest.importorskip("pyarrow")
 arrow = pytest.importorskip("altnorm.arrow")
-
-EXAMPLES = Path(__file__).parents[2] / "examples" / "engines"
 
 
 @pytest.fixture(scope="module")
@@ -372,33 +368,6 @@ def test_nothing_in_nothing_out(normalizer):
     assert empty.num_rows == 0
     with pytest.raises(ValueError, match="not fitted"):
         apply_one(AlternatingNormalizer(), class_batch(draw(3)))
-
-
-# The scripts in examples/engines, and libraries that are missing.
-
-
-def test_duckdb():
-    pytest.importorskip("duckdb")
-    example = runpy.run_path(str(EXAMPLES / "duckdb_example.py"))
-    normalizer, result = example["normalizer"], example["result"]
-    given = example["predictions"].take(np.arange(0, 10_000, 2))
-    proba = matrix(given, normalizer.classes_)
-    assert result.column_names == ["id", "dog", "cat", "bird", "class"]
-    assert result["id"].to_pylist() == given["id"].to_pylist()
-    np.testing.assert_array_equal(matrix(result, normalizer.classes_), normalizer.transform(proba))
-    assert result["class"].to_pylist() == normalizer.predict(proba).tolist()
-
-
-def test_polars():
-    pytest.importorskip("polars")
-    example = runpy.run_path(str(EXAMPLES / "polars_example.py"))
-    normalizer, proba = example["normalizer"], example["proba"]
-    expected = normalizer.transform(proba)
-    assert example["adjusted"].columns == ["id", "dog", "cat", "bird", "class"]
-    np.testing.assert_array_equal(example["adjusted"][normalizer.classes_].to_numpy(), expected)
-    np.testing.assert_array_equal(example["adjusted_arrays"]["scores"].to_numpy(), expected)
-    for frame in (example["adjusted"], example["adjusted_arrays"]):
-        assert frame["class"].to_list() == normalizer.predict(proba).tolist()
 
 
 def test_a_missing_library_names_the_extra():

@@ -30,14 +30,6 @@ def test_every_row_has_a_fold_and_every_fold_a_row(classes, cv):
     np.testing.assert_array_equal(folds, assign_folds(classes, cv))
 
 
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=120), st.permutations(range(4)))
-def test_names_of_classes_change_nothing(classes, names):
-    classes = np.array(classes)
-    np.testing.assert_array_equal(
-        assign_folds(classes, 5), assign_folds(np.array(names)[classes], 5)
-    )
-
-
 @pytest.mark.parametrize("shares", [(0.25, 0.25, 0.25, 0.25), (0.9, 0.06, 0.04)])
 def test_a_shuffled_file_is_cut_into_pieces(shares):
     classes = np.random.default_rng(0).choice(len(shares), 400, p=shares)

@@ -61,16 +61,6 @@ def test_a_run_stops_at_the_first_answer(classifier, adjustment):
         assert run.n_labels <= run.n_random <= len(pool)
 
 
-@pytest.mark.parametrize(("classifier", "adjustment"), CASES)
-def test_the_true_gain_is_that_over_all_rows(classifier, adjustment):
-    case = study.make_case(classifier, adjustment)
-    fit = study.fit_unlabelled if adjustment == study.UNLABELLED else study.fit_labelled
-    after, pool = fit(classifier).predict(classifier.test_proba), classifier.test_proba
-    before = pool > 0.5 if classifier.multilabel else pool.argmax(axis=1)
-    right = [np.mean(decided == classifier.test_y) for decided in (before, after)]
-    assert case.gain == pytest.approx(right[1] - right[0], abs=1e-15)
-
-
 def test_the_page_says_what_was_measured(tmp_path):
     data, output = tmp_path / "data", tmp_path / "out"
     data.mkdir()

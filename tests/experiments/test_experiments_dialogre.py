@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from experiments._multilabel import grid, tables
+from experiments._multilabel import grid
 from experiments._multilabel.methods import METHODS
 from experiments.dialogre import __main__ as dialogre
-from experiments.dialogre import data, evaluation, study
+from experiments.dialogre import data, evaluation
 from tests.pages import check_figures, read_table
 
 DIALOGUE = [
@@ -112,19 +112,6 @@ def test_grid_is_the_normalizer(threshold):
     for point, after in zip(points, adjusted, strict=True):
         expected = grid.fit_point(point, proba, 0.2).transform(proba)
         np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-12)
-
-
-def test_interval_over_seeds():
-    def rows(method, values):
-        scores = dict(val_micro=0.0, val_macro=0.0, macro=0.0, conversational=0.0)
-        return [study.Measured("seed", method, "", 0.5, micro=v, **scores) for v in values]
-
-    both = rows("base", [50.0, 51.0, 52.0]) + rows("new", [51.0, 52.1, 52.9])
-    found = tables.gain(both, "new", "micro")
-    assert found.mean == pytest.approx(1.0)
-    assert found.low == pytest.approx(1 - 4.302653 * 0.1 / np.sqrt(3))
-    fallen = tables.gain(both, "base", "micro", base="new")
-    assert (fallen.low, fallen.high) == pytest.approx((-found.high, -found.low))
 
 
 def test_quick_run_writes_everything_it_mentions(tmp_path):

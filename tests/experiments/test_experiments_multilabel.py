@@ -138,15 +138,6 @@ def test_every_seed_comes_back_to_the_bit(seeds, tmp_path):
         assert_same(read_seed(joined, path.stem), draw_arrays(seed))
 
 
-def test_what_seeds_share_is_stored_once(seeds, tmp_path):
-    joined = tmp_path / "predictions.npz"
-    join_seeds(seeds, joined)
-    with np.load(joined) as file:
-        labels = [name for name in file.files if "labels" in name]
-        assert labels == ["val_labels"]
-        assert sum("meta" in name for name in file.files) == len(seeds)
-
-
 def test_the_same_numbers_make_the_same_file(seeds, tmp_path):
     write_arrays(tmp_path / "again.npz", draw_arrays(0))
     assert (tmp_path / "again.npz").read_bytes() == seeds[0].read_bytes()

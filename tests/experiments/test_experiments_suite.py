@@ -102,17 +102,6 @@ def test_a_pattern_chooses_classifiers(folder, tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels.csv"]
 
 
-def test_halves_are_disjoint_and_keep_the_class_balance(tmp_path):
-    logits, labels = tiny_part(400, 3)
-    np.savez(tmp_path / "one.npz", logits=logits, labels=labels)
-    found = read_classifier(tmp_path / "one.npz", seed=1)
-    rows = np.vstack([found.val_proba, found.test_proba])
-    together = np.lexsort(rows.T), np.lexsort(softmax(logits, axis=1).T)
-    np.testing.assert_allclose(rows[together[0]], softmax(logits, axis=1)[together[1]])
-    counts = (np.bincount(y, minlength=N_CLASSES) for y in (found.val_y, found.test_y))
-    assert np.abs(np.subtract(*counts)).max() <= 1
-
-
 def test_an_empty_folder_is_told(tmp_path):
     with pytest.raises(SystemExit, match=r"no \.npz files .*--data"):
         suite.main(["--data", str(tmp_path), "--output", str(tmp_path)])

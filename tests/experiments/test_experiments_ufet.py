@@ -121,21 +121,6 @@ def test_the_mention_is_marked_and_the_context_cut(train, tmp_path):
 
 
 @pytest.mark.heavy
-def test_rounding_keeps_decisions_and_the_sum_of_probabilities(train):
-    from experiments._encoder import bin_far_logits, round_logits
-
-    logits = np.random.default_rng(0).normal(-9, 5, (200, 50))
-    for small in (
-        bin_far_logits(logits, fine=1 / 64, edges=(-4.5, -7.0, -40.0)),
-        round_logits(logits, fine=1 / 64, coarse=1 / 4, cut=-5.0),
-    ):
-        near = logits > -4.5
-        np.testing.assert_allclose(small[near], logits[near], atol=0.02)
-        before, after = (1 / (1 + np.exp(-z.astype(float))) for z in (logits, small))
-        assert after.sum() == pytest.approx(before.sum(), rel=1e-3)
-
-
-@pytest.mark.heavy
 def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
     write_mentions(tmp_path)
     tiny_encoder(tmp_path / "encoder", [" ".join(row[:3]) for row in ROWS])

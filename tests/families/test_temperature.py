@@ -185,23 +185,6 @@ def test_the_loss_and_its_derivatives(megabytes):
     np.testing.assert_allclose(by_bias, weight @ residual, rtol=EXACT, atol=EXACT)
 
 
-@blocks
-def test_second_derivatives(megabytes):
-    """The Hessian's diagonal is a variance under the predicted shares."""
-    log_p, y, weight = draw_weighted()
-    slope, bias = 0.7, np.linspace(-1, 2, 5)
-    loss = Likelihood.build(log_p, y, weight)
-    p, _ = residuals(log_p, y, slope, bias)
-    mean = (p * log_p).sum(axis=1, keepdims=True)
-    with config_context(working_memory=megabytes):
-        by_slope, by_bias = loss.curvature(slope, bias)
-        first, second = loss.slope_derivatives(slope)
-        assert first == pytest.approx(loss.value_and_grad(slope, 0 * bias)[1], rel=EXACT)
-        assert second == pytest.approx(loss.curvature(slope, 0 * bias)[0], rel=EXACT)
-    assert by_slope == pytest.approx(weight @ (p * (log_p - mean) ** 2).sum(axis=1), rel=EXACT)
-    np.testing.assert_allclose(by_bias, weight @ (p * (1 - p)), rtol=EXACT)
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_stay_in_their_library(library):
     """The same numbers, up to rounding, whatever the library; NumPy's come back."""
