@@ -568,9 +568,9 @@ def test_a_notebook_shows_what_was_found(mode):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"families": ()}, "`families` must hold at least one family"),
-        ({"families": "bias"}, "`families` must hold at least one family; it is 'bias'"),
-        ({"families": ("forest",)}, "`families` must be .* it is 'forest'"),
+        ({"families": ()}, "must name at least one of 'alternating', 'bias' and 'matrix'"),
+        ({"families": "bias"}, "`families` must name at least one .* it is 'bias'"),
+        ({"families": ("forest",)}, "`families` must name .* it is .*'forest'"),
         ({"significance": 2}, "`significance` must be a number between 0 and 1; it is 2"),
         ({"multilabel": "many"}, "`multilabel` must be .* it is 'many'"),
         ({"scoring": "f2"}, "`scoring` must be a score for single-label predictions; it is 'f2'"),

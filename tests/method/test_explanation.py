@@ -35,6 +35,7 @@ def test_one_entry_for_each_changed_row(fitted):
     np.testing.assert_array_equal(found.proba_after, after[changed])
     np.testing.assert_allclose(found.factors * proba[changed], after[changed])
     assert found.label is None
+    assert found[:2] == [found[0], found[1]]
     for entry in found:
         assert entry.factor_after > entry.factor_before
         assert entry.leads

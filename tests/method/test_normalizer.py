@@ -280,6 +280,8 @@ def test_rows_that_do_not_sum_to_one():
         AlternatingNormalizer().fit(proba, y)
     with pytest.raises(InputError, match=message):
         AlternatingNormalizer().fit(draw()[0]).transform(proba)
+    with pytest.raises(InputError, match=r"not be negative.*logits, pass input='logits'"):
+        AlternatingNormalizer().fit(np.log(draw()[0]))
     AlternatingNormalizer(input="logits", reference="all").fit(proba, y)
 
 

@@ -38,10 +38,7 @@ _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, fits drown in their penalt
 _HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
 _FURTHEST = {2: 0.02}  # so few decimals explain anything: not further than this
 _FURTHEST_OTHERWISE = 0.05
-_PROBA_REMEDY = (
-    "If these are logits, turn them into probabilities first (softmax); if they are "
-    "rounded or percentages, divide each row by its sum."
-)
+_SOFTMAX = "turn them into probabilities first (softmax)"
 
 
 def sum_tolerance(dtype_name: str) -> float:
@@ -49,14 +46,17 @@ def sum_tolerance(dtype_name: str) -> float:
     return 1e-2 if "16" in dtype_name else 1e-4
 
 
-def check_proba(proba: Any, name: str = "proba", *, remedy: str = _PROBA_REMEDY) -> Array:
-    """Return `proba` as a floating (n, m) array whose rows are probability distributions."""
+def check_proba(proba: Any, name: str = "proba", *, logits: str = _SOFTMAX) -> Array:
+    """Return `proba` as a floating (n, m) array whose rows are probability distributions.
+
+    `logits` says what to do about them.
+    """
     array = check_two_columns(check_matrix(proba, name), name)
     xp = array_namespace(array)
     given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
     with quiet(xp):
         if not are_distributions(array, sum_tolerance(given)):
-            array = _repair_rows(check_entries(array, name), sum_tolerance(given), name, remedy)
+            array = _repair_rows(array, sum_tolerance(given), name, logits)
     if "16" in given:  # the type itself says how the rows were rounded
         array = array / xp.sum(array, axis=1, keepdims=True)
     return array
@@ -75,9 +75,10 @@ def check_two_columns(array: Array, name: str = "proba") -> Array:
     return array
 
 
-def _repair_rows(array: Array, tolerance: float, name: str, remedy: str) -> Array:
+def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Array:
     """Divide rows by their sums where rounding explains these; raise where it does not."""
     xp = array_namespace(array)
+    array = check_entries(array, name, logits)
     sums = xp.sum(array, axis=1)
     wrong, array = _undo_rounding(xp.abs(sums - 1) > tolerance, sums, array, name)
     refuse(
@@ -85,7 +86,8 @@ def _repair_rows(array: Array, tolerance: float, name: str, remedy: str) -> Arra
         sums,
         f"Each row of `{name}` must sum to 1",
         "rows do not",
-        remedy,
+        f"If these are logits, {logits}; if they are rounded or percentages, divide each row by "
+        "its sum.",
         code="row_sum",
         note="sum {:.6g}",
     )
@@ -238,7 +240,7 @@ def check_finite(array: Array, name: str) -> None:
     )
 
 
-def check_entries(array: Array, name: str) -> Array:
+def check_entries(array: Array, name: str, logits: str) -> Array:
     """Return `array` with 0 for what rounding made negative; raise if other entries are.
 
     Raises also if an entry is not finite.
@@ -250,7 +252,7 @@ def check_entries(array: Array, name: str) -> Array:
         array,
         f"`{name}` must not be negative",
         "entries are",
-        "If these are logits, turn them into probabilities first (softmax).",
+        f"If these are logits, {logits}.",
         code="negative",
     )
     return xp.where(array < 0, xp.zeros_like(array), array)

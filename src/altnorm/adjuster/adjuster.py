@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from altnorm._base.arrays import Array, array_namespace, move
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.persistence import storable
 from altnorm._base.specs import (
     ABSENT,
@@ -23,7 +23,7 @@ from altnorm._base.specs import (
     record,
     table,
 )
-from altnorm._base.validation import check_choice, check_level
+from altnorm._base.validation import check_level
 from altnorm.adjuster.adaptation import Adaptable
 from altnorm.adjuster.applied import apply_model, fitted_words, score_of
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
@@ -358,16 +358,15 @@ class Adjuster(Adaptable):
     def _check_params(self) -> None:
         kind_of(self)
         check_level(self.significance, "significance")
-        if isinstance(self.families, str) or not len(self.families):
+        named = [] if isinstance(self.families, str) else list(self.families)
+        if not named or not set(named) <= set(FAMILIES):
             raise InputError(
-                "`families` must hold at least one family",
-                f"it is {self.families!r}",
-                "Pass for example families=('alternating',).",
+                "`families` must name at least one of 'alternating', 'bias' and 'matrix'",
+                f"it is {shown(repr(self.families))}",
+                "Pass for example families=('bias',).",
                 value=self.families,
                 code="parameter",
             )
-        for family in self.families:
-            check_choice(family, "families", FAMILIES)
 
     def _examine(
         self, judge: Judge, fitter: CrossFitter, choice: Choice

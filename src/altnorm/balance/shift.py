@@ -90,6 +90,8 @@ class Shift:
                 f"({test}, {self.n_rows:,} rows). If it were only the balance, {changed} would "
                 "change."
             )
+        if not self.n_changed:
+            return f"Not adapted: no decision would change. {self._most_changed()}."
         return (
             f"Not adapted: if only the class balance changed, {changed} change, and predictions "
             f"alone cannot tell ({test} for something else). {self._most_changed()}."

@@ -73,7 +73,7 @@ def verdict_line(verdict: Verdict) -> str:
         if verdict.n_changed or not numbers.lower:  # probabilities may change without a decision
             parts.append(change_words(verdict))
     parts += remarks(verdict)
-    if result == "not_adopted":
+    if result == "not_adopted" and verdict.reason != "identical":
         parts.append("decisions stay as they are")
     return "; ".join(parts) + "."
 

@@ -340,7 +340,7 @@ def resolve_classes(
         return np.arange(n_classes).astype(present.dtype if keep else int)
     raise InputError(
         f"The labels in `y` must match the {n_classes} columns of `proba`",
-        f"there are {present.size} different labels, the first is {present[0]!r}",
+        f"there are {present.size} different labels, the first is {str(present[0])!r}",
         f"Use the class indices 0 to {n_classes - 1}, or a data frame whose column names are the "
         "class names.",
         value=present[0],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -128,7 +128,15 @@ class Explanation:
     def __len__(self) -> int:
         return int(self.row.size)
 
-    def __getitem__(self, i: int) -> ChangedRow:
+    @overload
+    def __getitem__(self, i: int) -> ChangedRow: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> list[ChangedRow]: ...
+
+    def __getitem__(self, i: int | slice) -> ChangedRow | list[ChangedRow]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
         old, new = self.codes[i]
         named = [self.before[i], self.after[i]]
         if self.label is not None:

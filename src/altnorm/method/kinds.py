@@ -28,10 +28,6 @@ from altnorm._base.validation import (
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
 from altnorm.method.reference import Strata, class_prior, label_prior, post_stratify
 
-_REMEDY = (
-    "If these are logits, pass input='logits'; if they were rounded, divide each row by its sum."
-)
-
 
 class KindWords(NamedTuple):
     """What messages say about a kind."""
@@ -73,7 +69,7 @@ class SingleLabel:
 
     def check(self, proba: Array) -> Array:
         """Return rows that sum to 1, or raise."""
-        return check_proba(proba, remedy=_REMEDY)
+        return check_proba(proba, logits="pass input='logits'")
 
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return one class label per row, (n,) of any dtype."""
