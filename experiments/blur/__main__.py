@@ -12,6 +12,7 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
+from experiments._methods import SMALL_MENU
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.blur import study
 from experiments.blur.grid import DEVICE
@@ -20,7 +21,7 @@ from experiments.blur.tables import make_tables
 PAGE = Path(__file__).parent / "results" / "README.md"
 HOLDS = "imagenet5k_lite0_blur00.npz to imagenet5k_lite0_blur32.npz"
 TENTHS = tuple(round(0.1 * i, 1) for i in range(1, 10))
-FULL = study.Grid((*TENTHS, *map(float, range(1, 36))), (*TENTHS, 1.0, 2.0, 3.0), 5, {})
+FULL = study.Grid((*TENTHS, *map(float, range(1, 36))), (*TENTHS, 1.0, 2.0, 3.0), 5, SMALL_MENU)
 QUICK = study.Grid((0.5, 1.0, 2.0), (1.0,), 2, {"alphas": (0.5, 1.0, 2.0), "depths": (1,)})
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 
