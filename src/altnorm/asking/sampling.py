@@ -19,7 +19,7 @@ from altnorm._base.labels import class_codes
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_integer
 from altnorm.asking.values import decision_of, value_changes
-from altnorm.method.estimator import ProbabilityTransformer, read_before, read_input
+from altnorm.method.estimator import read_before, read_values
 from altnorm.method.kinds import kind_of
 
 Seed = int | np.random.RandomState | None
@@ -164,9 +164,7 @@ def _other_decisions(
     classes, others = (list(model.classes_) for model in (adjuster, against))
     if classes == others:
         return decision_codes(against, proba)
-    is_ours = isinstance(adjuster, ProbabilityTransformer)
-    columns = np.asarray(read_input(adjuster, on_host(proba)) if is_ours else on_host(proba))
-    given = columns[:, [classes.index(name) for name in others]]
+    given = read_values(adjuster, proba)[:, [classes.index(name) for name in others]]
     codes = decision_codes(against, given, adjuster.classes_)
     return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
 

@@ -228,10 +228,9 @@ def _adjust(plan: _BatchPlan, batch: pa.RecordBatch, start: int) -> pa.RecordBat
     stored = _read_matrix(plan.layout, batch, start)
     values = _widen(plan.normalizer, stored)
     adjusted = _transform(plan, values, start) if batch.num_rows else values
-    if values is not stored:  # what half precision rounded and nobody adjusted stays as it was
-        written = _write_matrix(plan.layout, np.where(adjusted == values, stored, adjusted))
-    else:
-        written = _write_matrix(plan.layout, adjusted)
+    # What half precision rounded and nobody adjusted stays as it was.
+    exact = adjusted if values is stored else np.where(adjusted == values, stored, adjusted)
+    written = _write_matrix(plan.layout, exact)
     arrays = batch.columns
     if plan.replace:
         for i, array in zip(plan.layout.positions, written, strict=True):
@@ -260,19 +259,12 @@ def _widen(normalizer: FittedNormalizer, stored: np.ndarray) -> np.ndarray:
 
 
 def _transform(plan: _BatchPlan, values: np.ndarray, start: int) -> np.ndarray:
-    adjusted = np.asarray(_called(plan, plan.normalizer.transform, values, start))
-    return check_adjusted(adjusted, start)
-
-
-def _called(
-    plan: _BatchPlan, method: Callable[..., Any], values: np.ndarray, start: int, *more: Any
-) -> Any:
-    """Call a method of the normalizer on the rows of a batch."""
     try:
-        return method(values, *more)
+        adjusted = np.asarray(plan.normalizer.transform(values))
     except ValueError as error:
         names = names_of(plan.normalizer.classes_)
         raise _located(error, values, start, names) from None
+    return check_adjusted(adjusted, start)
 
 
 def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]) -> InputError:

@@ -193,6 +193,7 @@ class Rule(NamedTuple):
 
 
 _SCORES = (Tilt, Affine, Labelwise)
+Model = Tilt | Affine | Labelwise | AlternatingRows | AlternatingOdds | None  # None is nothing
 
 
 class Program(NamedTuple):
@@ -201,7 +202,7 @@ class Program(NamedTuple):
     input: str
     is_multilabel: bool
     is_direct: bool  # whether logits go to the scores as they are, not by way of probabilities
-    model: Tilt | Affine | Labelwise | AlternatingRows | AlternatingOdds | None  # None is nothing
+    model: Model
     cooling: Tilt | Labelwise | None  # divides by a temperature
     rule: Rule
 

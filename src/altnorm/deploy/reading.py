@@ -23,6 +23,7 @@ from altnorm.deploy.program import (
     Curve,
     Doubt,
     Kernel,
+    Model,
     OneStep,
     Program,
     Rule,
@@ -42,14 +43,17 @@ from altnorm.method.ambiguity import binary_ambiguity, log_sizes
 from altnorm.method.estimator import chosen_model
 from altnorm.method.functional import Problem, binary_reference, reduce_problem
 from altnorm.method.kinds import LabelKind, kind_of
-from altnorm.method.normalizer import AlternatingNormalizer, fitted_problem
+from altnorm.method.normalizer import (
+    AlternatingNormalizer,
+    fitted_problem,
+    label_references,
+)
 from altnorm.method.scaling import Anchor, LogReference, anchor_path
 from altnorm.method.two_classes import (
     BinaryReference,
     adjust_logits,
     chebyshev_nodes,
     chebyshev_series,
-    label_references,
 )
 
 _TOLERANCE = 2e-13  # of a tabulated function
@@ -99,16 +103,31 @@ def _read_rule(fitted: FittedNormalizer, kind: LabelKind) -> Rule:
     return Rule("weights", None)
 
 
-def _read_model(model: Any, kind: LabelKind) -> Any:
+def _read_model(model: Any, kind: LabelKind) -> Model:
     """Return the constants of a fitted estimator; None if it changes nothing."""
     try:
         check_is_fitted(model, "classes_")
-        for known, read in _READERS.items():
-            if isinstance(model, known):
-                return read(model, kind)
     except (NotFittedError, TypeError):
-        pass
-    raise InputError(
+        raise _not_supported(model) from None
+    if isinstance(model, AlternatingNormalizer):
+        return _read_alternating(model, kind)
+    if isinstance(model, Identity):
+        return None
+    if isinstance(model, TemperatureScaling):
+        return Tilt(1 / model.temperature_, np.zeros(len(model.classes_)))
+    if isinstance(model, BiasCorrectedTemperature):
+        return Tilt(1 / float(model.temperature_), _double(model.bias_))
+    if isinstance(model, MatrixScaling):
+        return Affine(_double(model.matrix_), _double(model.bias_), float(model.floor_))
+    if isinstance(model, LabelwiseScaling):
+        return Labelwise(_double(model.slope_), _double(model.bias_), float(model.limit_))
+    if isinstance(model, LabelThresholds):
+        return Labelwise(1.0, -logit(_double(model.thresholds_)), math.inf)
+    raise _not_supported(model)
+
+
+def _not_supported(model: Any) -> InputError:
+    return InputError(
         "The model must be a fitted Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, "
         "Identity, or a peer that fits a temperature, a matrix or thresholds",
         f"it is {model!r}",
@@ -116,23 +135,6 @@ def _read_model(model: Any, kind: LabelKind) -> Any:
         value=model,
         code="not_supported",
     )
-
-
-def _read_slope(peer: Any, kind: LabelKind) -> Tilt:
-    bias = getattr(peer, "bias_", np.zeros(len(peer.classes_)))
-    return Tilt(1 / float(peer.temperature_), _double(bias))
-
-
-def _read_matrix(peer: Any, kind: LabelKind) -> Affine:
-    return Affine(_double(peer.matrix_), _double(peer.bias_), float(peer.floor_))
-
-
-def _read_labels(peer: Any, kind: LabelKind) -> Labelwise:
-    return Labelwise(_double(peer.slope_), _double(peer.bias_), float(peer.limit_))
-
-
-def _read_thresholds(peer: Any, kind: LabelKind) -> Labelwise:
-    return Labelwise(1.0, -logit(_double(peer.thresholds_)), math.inf)
 
 
 def _double(values: Any) -> np.ndarray:
@@ -293,13 +295,3 @@ def _powers(k: int) -> np.ndarray:
     powers = np.zeros(_DEGREE + 1)
     powers[: k + 1] = chebyshev.cheb2poly(unit)[: k + 1]
     return powers
-
-
-_READERS: dict[Any, Callable[[Any, LabelKind], Any]] = {
-    AlternatingNormalizer: _read_alternating,
-    Identity: lambda peer, kind: None,
-    (TemperatureScaling, BiasCorrectedTemperature): _read_slope,
-    MatrixScaling: _read_matrix,
-    LabelThresholds: _read_thresholds,
-    LabelwiseScaling: _read_labels,
-}

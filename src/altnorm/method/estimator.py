@@ -217,12 +217,19 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
 
 def read_before(normalizer: FittedNormalizer, proba: Any) -> np.ndarray:
     """Probabilities as a fitted transformer is given them, columns in the order of its classes."""
-    is_ours = isinstance(normalizer, ProbabilityTransformer)
-    values = read_input(normalizer, on_host(proba)) if is_ours else np.asarray(on_host(proba))
-    return kind_of(normalizer).read(values, getattr(normalizer, "input", "proba"))
+    input = getattr(normalizer, "input", "proba")
+    return kind_of(normalizer).read(read_values(normalizer, proba), input)
 
 
-def read_input(estimator: Any, proba: Any) -> Array:
+def read_values(normalizer: FittedNormalizer, proba: Any) -> np.ndarray:
+    """Probabilities or logits, in host memory, columns in the order of the classes."""
+    values = on_host(proba)
+    if isinstance(normalizer, ProbabilityTransformer):
+        values = read_input(normalizer, values)
+    return np.asarray(values)
+
+
+def read_input(estimator: ProbabilityTransformer, proba: Any) -> Array:
     """What `transform` is given as a finite (n, m) array, columns in the order of the classes."""
     check_is_fitted(estimator)
     if is_foreign(proba):
@@ -254,7 +261,7 @@ def _own_words(values: Any) -> Iterator[None]:
         raise
 
 
-def _read_foreign(estimator: Any, proba: Any, *, reset: bool) -> Array:
+def _read_foreign(estimator: ProbabilityTransformer, proba: Any, *, reset: bool) -> Array:
     """As scikit-learn reads NumPy arrays; they stay on their device if the method works there."""
     values = check_device_array(proba)
     validate_data(estimator, values, skip_check_array=True, reset=reset)
@@ -274,7 +281,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def require_labels(
-    estimator: Any, y: Any, remedy: str = "Call fit(proba, y) with validation labels."
+    estimator: object, y: Any, remedy: str = "Call fit(proba, y) with validation labels."
 ) -> None:
     """Raise if there are no labels, in words that scikit-learn's checks look for."""
     if y is None:
@@ -307,7 +314,7 @@ def _is_plain(values: Any, n_columns: int) -> bool:
         return bool(np.isfinite(values.sum()))
 
 
-def _keep_names(estimator: Any, names: list[Any] | None) -> np.ndarray | None:
+def _keep_names(estimator: ProbabilityTransformer, names: list[Any] | None) -> np.ndarray | None:
     """Return the column names of a frame; remember them where scikit-learn could not read it.
 
     It drops the names unless all are strings; class names may be numbers.

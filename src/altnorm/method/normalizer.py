@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
 from altnorm._base.arrays import (
     Array,
@@ -16,6 +18,7 @@ from altnorm._base.arrays import (
     may_keep,
     place_of,
     put_rows,
+    quiet,
     take_rows,
     to_numpy,
     widest_float,
@@ -39,7 +42,7 @@ from altnorm.method.functional import (
 from altnorm.method.kinds import kind_of
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
 from altnorm.method.scaling import step_once
-from altnorm.method.two_classes import LabelReferences, adjust_binary, label_references
+from altnorm.method.two_classes import BinaryReference, LabelReferences, adjust_binary
 
 _REFERENCES, _PATHS = KeptResults(), KeptResults()
 
@@ -303,3 +306,20 @@ def fitted_problem(normalizer: AlternatingNormalizer, p: Array, reference: Array
         reference_weight=normalizer.reference_weight_,
         smoothing=normalizer.smoothing,
     )
+
+
+def label_references(normalizer: AlternatingNormalizer) -> Iterator[BinaryReference | None]:
+    """Yield the reference of each label, or the one of all; None where it says nothing."""
+    weight = normalizer.reference_weight_
+    with quiet(np):
+        logits = logit(normalizer.reference_.astype(np.float64, copy=False))
+    for j, (start, stop) in enumerate(pairwise(normalizer.offsets_.tolist())):
+        span = slice(start, stop)
+        yield BinaryReference.of(
+            logits[span],
+            None if weight is None else weight[span],
+            float(normalizer.prior_[j]),
+            alpha=normalizer.alpha,
+            depth=normalizer.depth,
+            smoothing=normalizer.smoothing,
+        )

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -398,20 +397,3 @@ def _stack_tables(tables: Sequence[SumsTable]) -> SumsTable:
         padded[: len(table.coefficients), :, i, :] = table.coefficients
     low, high = (np.stack([table[i] for table in tables]) for i in (1, 2))
     return SumsTable(padded, low, high)
-
-
-def label_references(normalizer: Any) -> Iterator[BinaryReference | None]:
-    """Yield the reference of each label, or the one of all; None where it says nothing."""
-    weight = normalizer.reference_weight_
-    with quiet(np):
-        logits = logit(normalizer.reference_.astype(np.float64, copy=False))
-    for j, (start, stop) in enumerate(pairwise(normalizer.offsets_.tolist())):
-        span = slice(start, stop)
-        yield BinaryReference.of(
-            logits[span],
-            None if weight is None else weight[span],
-            float(normalizer.prior_[j]),
-            alpha=normalizer.alpha,
-            depth=normalizer.depth,
-            smoothing=normalizer.smoothing,
-        )
