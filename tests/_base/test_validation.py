@@ -301,6 +301,28 @@ def test_masked_labels_groups_and_rows_are_refused(call, name):
         call(masked_at(LABELS, 2))
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [LABELS.astype(object), pd.Series(LABELS).astype("string"), pd.Series(LABELS).astype("Int64")],
+    ids=["objects", "string", "Int64"],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: AlternatingNormalizer().fit(PROBLEM, v),
+        lambda v: BiasCorrectedTemperature().fit(PROBLEM, v),
+        lambda v: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v),
+        lambda v: fitted_adjuster().score(PROBLEM, v),
+    ],
+)
+def test_missing_labels_are_told_where_all_are_needed(labels, call):
+    labels = labels.copy()
+    labels[2] = None
+    message = r"a label for every row; 1 of 60 rows have none, the first is row 2|contains NaN"
+    with pytest.raises(ValueError, match=message):
+        call(labels)
+
+
 def fitted_adjuster():
     return Adjuster(("bias",)).fit(PROBLEM, LABELS)
 

@@ -292,7 +292,13 @@ def test_what_cannot_be_deployed(path, model):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"dtype": "float16"}, "`dtype` must be"), ({"opset": 9}, "13 or greater")],
+    [
+        ({"dtype": "float16"}, "`dtype` must be"),
+        ({"opset": 9}, "13 or greater"),
+        ({"label_output": ""}, "none of them empty or 'proba'; .* 'adjusted', 'decision', ''"),
+        ({"label_output": "proba"}, "must have different names"),
+        ({"output_name": "decision"}, "must have different names"),
+    ],
 )
 def test_bad_options(path, fitted, options, message):
     with pytest.raises(ValueError, match=message):

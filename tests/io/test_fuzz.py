@@ -8,7 +8,7 @@ import pytest
 
 from tests.fuzzing import CASES
 
-COUNTS = dict.fromkeys(CASES, 60) | {"options": 25, "kernel": 150}
+COUNTS = dict.fromkeys(CASES, 40) | {"options": 25, "kernel": 150}
 
 
 @pytest.mark.parametrize("what", CASES)

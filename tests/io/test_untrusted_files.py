@@ -335,6 +335,20 @@ def test_text_beyond_unicode_is_refused(tmp_path, name, order):
         read_predictions(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_no_row_of_an_array_is_lost_in_silence(tmp_path, name):
+    """A header that announces fewer rows than there are."""
+    path = tmp_path / name
+    if name == "a.npy":
+        np.save(path, PROBA)
+    else:
+        np.savez(path, proba=PROBA)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"(60, 3), }", b"(50, 3), }"))
+    with pytest.raises(InputError, match=r"bytes are announced and [\d,]+ are there|Bad CRC"):
+        read_predictions(path)
+
+
 def test_labels_as_a_matrix_of_text_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", proba=PROBA, classes=CLASSES, labels=np.full((60, 3), "1"))
     with pytest.raises(InputError, match="must hold the numbers 0 and 1; they hold <U1"):

@@ -10,7 +10,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
-from sklearn.utils import Tags, assert_all_finite, get_tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import (
     _num_features,
@@ -190,7 +190,6 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         require_labels(self, y, "Pass class labels.")
         check_unmasked(y, "y")
         labels = column_or_1d(y, warn=True)
-        assert_all_finite(labels, input_name="y")
         return check_targets(labels)
 
     def _unfitted_adjuster(self) -> Any:

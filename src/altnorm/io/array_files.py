@@ -205,7 +205,8 @@ class _ArrayFile:
             needed = file.tell() + math.prod(shape) * dtype.itemsize
         if dtype.hasobject:
             raise ValueError("pickled objects are never loaded")
-        if min(shape, default=0) < 0 or needed > size:
+        # Fewer would be rows that nobody reads.
+        if min(shape, default=0) < 0 or needed != size:
             raise ValueError(f"{needed:,} bytes are announced and {size:,} are there")
         return _Header(shape, dtype)
 

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils import assert_all_finite
 
 from altnorm._base.arrays import Array, column_of_max, on_host, softmax, to_numpy
 from altnorm._base.errors import InputError, shape_error
@@ -90,7 +89,6 @@ class SingleLabel:
                 value=labels.shape[0],
                 code="shape",
             )
-        assert_all_finite(labels, input_name="y")
         return check_targets(labels)
 
     def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -130,6 +130,7 @@ def export(
     opset = check_integer(opset, "opset", low=OLDEST_OPSET)
     program = read_program(adjuster)
     names = [output_name, decision_output, *([] if label_output is None else [label_output])]
+    _check_names(names, adjuster.input)
     if append_to is None:
         model = _empty_model(adjuster, dtype, opset)
         given = model.graph.input[0]
@@ -144,6 +145,18 @@ def export(
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return model
+
+
+def _check_names(names: list[str], taken: str) -> None:
+    """Raise unless outputs have names, all different and not that of the input."""
+    if not all(names) or len({*names, taken}) <= len(names):
+        raise InputError(
+            f"Outputs must have different names, none of them empty or '{taken}'",
+            f"they are {', '.join(map(repr, names))}",
+            "Pass another `output_name` or `label_output`.",
+            value=names,
+            code="onnx_output",
+        )
 
 
 def _empty_model(adjuster: FittedNormalizer, dtype: str, opset: int) -> Any:
