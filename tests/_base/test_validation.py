@@ -100,7 +100,7 @@ BAD_KEYWORDS = [
     ({"prior": [1, 1, np.nan]}, WEIGHT.format("prior", 3, 2, "nan")),
     (
         {"prior": [0, 0, 0]},
-        "`prior` must give some class a positive weight; all 3 entries are 0. Pass class "
+        "`prior` must give some class a positive weight; all 3 entries are zero. Pass class "
         "frequencies, or None for a uniform prior.",
     ),
     ({"prior": ["a", "b", "c"]}, "`prior` must hold numbers; its dtype is <U1. Pass 3 numbers."),
@@ -113,7 +113,7 @@ BAD_KEYWORDS = [
     ({"reference_weight": [np.nan, 1.0]}, WEIGHT.format("reference_weight", 2, 0, "nan")),
     (
         {"reference_weight": [0, 0]},
-        "`reference_weight` must give some row a positive weight; all 2 entries are 0. Pass "
+        "`reference_weight` must give some row a positive weight; all 2 entries are zero. Pass "
         "None to count every row once.",
     ),
 ]

@@ -1,5 +1,6 @@
 """scikit-learn's own checks of every public estimator; an expected failure has its reason."""
 
+import numpy as np
 import pytest
 import sklearn
 from sklearn.linear_model import LogisticRegression
@@ -16,11 +17,24 @@ from altnorm.peers import (
     BatchCalibration,
     BiasCorrectedTemperature,
     Identity,
+    LabelThresholds,
     MatrixScaling,
     TemperatureScaling,
 )
 
 GRID = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothings": (0.0,)}
+
+
+class ThresholdsOfChecks(LabelThresholds):
+    """Makes a matrix of labels from the vector that the checks draw, one column per feature."""
+
+    def fit(self, proba, y=None, sample_weight=None):
+        shape = np.shape(np.asarray(proba))
+        if y is not None and len(shape) == 2 and np.asarray(y).ndim == 1:
+            codes = np.unique(np.asarray(y), return_inverse=True)[1]
+            y = (codes[:, None] + np.arange(shape[1])) % 2
+        return super().fit(proba, y, sample_weight=sample_weight)
+
 
 # The data of scikit-learn's checks are features, which we have to take for logits.
 ESTIMATORS = [
@@ -31,6 +45,7 @@ ESTIMATORS = [
     BatchCalibration(input="logits"),
     BiasCorrectedTemperature(input="logits"),
     Identity(input="logits"),
+    ThresholdsOfChecks(input="logits"),
     MatrixScaling(1.0, input="logits"),
     TemperatureScaling(input="logits"),
     AdjustedClassifier(LogisticRegression(C=0.1), Adjuster(("bias",), cv=3), cv=2),
@@ -47,7 +62,7 @@ FOLDS_ARE_A_NUMBER = "The check passes lists of splits as `cv`, which is a numbe
 
 
 def expected_failures(estimator):
-    if isinstance(estimator, AdjustedClassifier):
+    if isinstance(estimator, AdjustedClassifier | LabelThresholds):
         return {}
     reasons = {
         "check_estimators_overwrite_params": THREE_CLASSES_TWO_COLUMNS,

@@ -319,7 +319,7 @@ def _positive_sum(weight: np.ndarray, name: str, what: str, remedy: str) -> floa
     """Return the sum of weights; raise if all are 0."""
     if weight.sum() <= 0:
         rule = f"`{name}` must give some {what} a positive weight"
-        offender = f"all {weight.size} entries are 0"
+        offender = f"all {weight.size} entries are zero"
         raise InputError(rule, offender, remedy, value=0.0, code="no_weight")
     return float(weight.sum())
 
