@@ -8,7 +8,6 @@ from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, InputError, alternating_normalization, ambiguity
 from altnorm.method.ambiguity import binary_ambiguity
-from altnorm.method.normalizer import label_references
 from altnorm.method.reference import shrink_frequencies
 from altnorm.method.two_classes import (
     BinaryReference,
