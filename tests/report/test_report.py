@@ -128,6 +128,13 @@ class TestAnswer:
             "Settings and versions",
         ]
 
+    def test_probabilities_that_became_less_honest_are_said_to_be(self):
+        sharp = AlternatingNormalizer(8.0, reference="all")
+        page = Page(render_report(sharp.fit(VALIDATION.proba, VALIDATION.labels), TEST))
+        assert "do not read these probabilities as frequencies" in page.text
+        page = Page(render_report(adjusted("matrix"), confused(seed=2)))
+        assert "do not read" not in page.text
+
     def test_what_balanced_accuracy_costs_is_said(self):
         page = Page(render_report(adjusted("balanced_accuracy"), TEST))
         assert headline(page) == "Yes. Use it."

@@ -23,7 +23,16 @@ from altnorm.adjuster.comparison import Comparison
 from altnorm.report import _bars as bars
 from altnorm.report import measures
 from altnorm.report._case import Case
-from altnorm.report._words import answer, cautions, score_line, typeset, value_words, why
+from altnorm.report._words import (
+    answer,
+    capital,
+    cautions,
+    score_line,
+    typeset,
+    value_words,
+    why,
+    worse_calibrated,
+)
 
 SCRIPTS = ("core.js", "purposes.js", "rows.js")
 STYLES = ("style.css", "print.css")
@@ -73,6 +82,8 @@ def render(
         shift=str(getattr(case.normalizer, "shift_", "")),
         plural=plural,
         percent=percent,
+        capital=capital,
+        worse_calibrated=worse_calibrated,
     )
 
 

@@ -17,6 +17,7 @@ from altnorm.families import Identity
 from altnorm.report._case import Case, is_alternating
 
 N_NAMED = 4  # classes that a sentence names
+CLEARLY_WORSE = 0.01  # by which a calibration error must grow to be mentioned
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _price(verdict: Verdict, tuned: Verdict | None = None) -> str:
             if caution.serious:
                 line = score_line(verdict)
                 return (
-                    f"{_capital(line.name)} {line.change_and_unit}, but {where}{_clause(caution)}."
+                    f"{capital(line.name)} {line.change_and_unit}, but {where}{_clause(caution)}."
                 )
     return ""
 
@@ -186,6 +187,16 @@ def _other_scores(case: Case) -> str:
     return f"Not everything improves: {changes}. Decide which score matters to you." * bool(lines)
 
 
+def worse_calibrated(before: float, after: float) -> str:
+    """A warning where probabilities moved away from frequencies."""
+    if after < before + CLEARLY_WORSE:
+        return ""
+    return (
+        " That is worse than before: do not read these probabilities as frequencies, although "
+        "their decisions may be better."
+    )
+
+
 def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
     """Say what the model does, sentence by sentence; of what was chosen alone."""
     yield from _why_proba(case)
@@ -227,7 +238,7 @@ def _why_proba(case: Case) -> Iterator[str]:
         less = "less" if temperature > 1 else "more"
         yield (
             f"Probabilities are made {less} sure by one temperature, {temperature:.2f}, which "
-            "changes no order."
+            "does not reorder classes."
         )
 
 
@@ -247,6 +258,11 @@ def _why_decision(case: Case) -> Iterator[str]:
         yield f"A label is given where its probability exceeds {decision.values[0]:.2f}."
 
 
+def capital(text: str) -> str:
+    """A text that begins a sentence; other letters stay, as in micro-F1."""
+    return text[0].upper() + text[1:]
+
+
 def listed(names: Sequence[str]) -> str:
     """Some names, and how many more there are."""
     more = len(names) - N_NAMED
@@ -255,15 +271,11 @@ def listed(names: Sequence[str]) -> str:
 
 def _more(verdict: Verdict) -> str:
     """Further sentences: what the evidence is."""
-    return "".join(f" {_capital(text)}." for text in remarks(verdict))
+    return "".join(f" {capital(text)}." for text in remarks(verdict))
 
 
 def _rise(verdict: Verdict) -> str:
-    return _capital(rise_words(verdict))
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
+    return capital(rise_words(verdict))
 
 
 def value_words(value: Any) -> str:
@@ -274,4 +286,6 @@ def value_words(value: Any) -> str:
         return f"{value[0]} … {value[-1]} ({len(value)} values)"
     if isinstance(value, (list, tuple)):
         return ", ".join(str(v) for v in value)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return np.array2string(value, precision=3, separator=", ")
     return f"{value:g}" if isinstance(value, float) else str(value)
