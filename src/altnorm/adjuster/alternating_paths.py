@@ -148,13 +148,15 @@ def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Itera
         if _is_lost(s < tiny, a, weight):
             yield from _log_sums(a, weight, q, alpha, mass)
         with quiet(np):
-            yield xp.log(s)
+            log_s = xp.log(s)
+        yield log_s
         one = xp.ones_like(s)
         new = _power(a, alpha) * xp.where(s > 0, q / xp.where(s > 0, s, one), one)
         total = xp.sum(new, axis=1, keepdims=True)
         if bool(xp.any(total < tiny)):
             yield from islice(_log_sums(a, weight, q, alpha, mass), 1, None)
         a = new / total
+        del new  # as large as the reference
 
 
 def _power(a: Array, alpha: float) -> Array:
@@ -183,10 +185,12 @@ def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> I
     with quiet(np):
         log_a = xp.log(xp.astype(a, widest_float(a), copy=False))
         reference = LogReference(log_a, xp.log(weight), xp.log(q), alpha, log_mass)
-        while True:
+    while True:
+        with quiet(np):  # never around a yield: the caller's settings would change
             anchor = next_anchor(reference)
-            yield reference.smoothed(anchor.log_p - anchor.log_c)
-            reference = reference._replace(log_a=anchor.log_a)
+            log_s = reference.smoothed(anchor.log_p - anchor.log_c)
+        yield log_s
+        reference = reference._replace(log_a=anchor.log_a)
 
 
 class LabelPaths:

@@ -19,8 +19,6 @@ from scipy.special import expit, log_expit, logit
 from altnorm._base.arrays import (
     Array,
     array_namespace,
-    entries_at,
-    log_softmax,
     quiet,
     softmax,
     take_rows,
@@ -38,7 +36,7 @@ from altnorm.families import (
 )
 from altnorm.families.crossfit import STRENGTHS, CrossFit, Path, cross_fit
 from altnorm.families.labelwise import labelwise_path
-from altnorm.families.likelihood import Likelihood, fit_slope
+from altnorm.families.likelihood import Likelihood, fit_slope, label_log_p
 from altnorm.families.matrix import matrix_path
 from altnorm.families.temperature import bias_path
 
@@ -206,6 +204,10 @@ class CrossFitter:
 
     def alternating(self) -> Candidate | None:
         """Return the best setting of the menu of alternating normalization, and a temperature."""
+        best = self._best_setting()
+        return None if best is None else self.at_setting(best)
+
+    def _best_setting(self) -> Setting | None:
         paths, best, least = make_paths(self.data, self.folds), None, np.inf
         some = self._some_rows()
         # Where rows are so many, further iterations would take longer than all else.
@@ -216,7 +218,8 @@ class CrossFitter:
                 loss = self._loss_after_temperature(take_rows(proba, some), some)
                 if loss < least:
                     best, least = setting, loss
-        return None if best is None else self.at_setting(best)
+                del proba  # as large as the data, and the next one comes
+        return best
 
     def _some_rows(self) -> np.ndarray:
         n = len(self.data.proba)
@@ -236,14 +239,13 @@ class CrossFitter:
     def at_setting(self, setting: Setting) -> Candidate:
         """Return one setting of alternating normalization, and a temperature."""
         *_, (_, proba) = make_paths(self.data, self.folds).path(setting)
-        params = setting._asdict()
+        params, scores = setting._asdict(), to_scores(self.data, proba)
         if not self.calibrate:
-            log_p = self._label_log_p(to_scores(self.data, proba), self.data.labels)
-            whole = to_numpy(proba)
+            log_p, whole = self._label_log_p(scores, self.data.labels), to_numpy(proba)
             plain = partial(fit_alternating, self.data, setting)
             return Candidate("alternating", params, log_p, lambda: whole, lambda: (plain(), 1.0))
-        is_multilabel, scores = self.data.kind.is_multilabel, to_scores(self.data, proba)
-        path = partial(temperature_path, is_multilabel=is_multilabel)
+        del proba  # as large as the data
+        path = partial(temperature_path, is_multilabel=self.data.kind.is_multilabel)
         known = self.data.labels, self.data.weight
         found = cross_fit(path, scores, *known, self.folds, (0.0,))
 
@@ -347,9 +349,9 @@ class Tempered(NamedTuple):
 
     def label_log_p(self, rows: Array, labels: np.ndarray) -> np.ndarray:
         """Log-probability of what the labels of each row say, (n,)."""
-        scores = self.scores(rows)
         if not self.is_multilabel:
-            return entries_at(log_softmax(scores), labels)
+            return label_log_p(self.scores, rows, labels)
+        scores = self.scores(rows)
         return np.asarray(log_expit(np.where(labels, scores, -scores)).sum(axis=1))
 
 
