@@ -17,7 +17,7 @@ from altnorm.decisions import Decision
 from altnorm.io import formats as _formats
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import Origin, make_questions, read_questions
+from altnorm.io.questions import Origin, Provenance, make_questions, read_questions
 from tests.commands import CLASSES, out, refused, table, write_log
 
 
@@ -282,6 +282,36 @@ def test_a_line_that_is_not_as_it_was_written_is_refused(folder, model, pool, ca
     rule = "A question must be as `altnorm ask` wrote it, but for its label; that with number"
     assert rule in refused(capsys, "judge", model, "ask.csv")
     assert rule in refused(capsys, "ask", model, "test.parquet", "-n", "4", "-o", "ask.csv")
+
+
+FORGED = {
+    "no changed rows": {"n_changed": 0},
+    "no rows": {"n_rows": 0},
+    "more changed rows than rows": {"n_changed": 10**17},
+    "more answers than changed rows": {"n_changed": 3},
+    "changes worth nothing": {"total": 0.5},
+    "changes worth too much": {"total": 1e9},
+    "one row only": {"row": "5"},
+    "a row beyond the pool": {"row": str(10**9)},
+    "a number that is none": {"ask": "0"},
+    "a row that is no number": {"row": "x"},
+}
+
+
+@pytest.mark.parametrize("change", FORGED)
+def test_what_cannot_be_is_refused_whatever_digest_it_has(folder, model, pool, capsys, change):
+    assert run(["ask", model, "test.parquet", "-n", "4", "-o", "ask.csv"]) == 0
+    fill(pool["y"], 4)
+    asked, odd = read(), FORGED[change]
+    for i, text in asked["pool"].items():
+        said = Provenance.parse(text)
+        for name in ("row", "ask"):
+            asked.loc[i, name] = odd.get(name, asked.loc[i, name])
+        numbers = {name: value for name, value in odd.items() if name not in ("row", "ask")}
+        origin = said.origin._replace(**numbers)
+        asked.loc[i, "pool"] = said._replace(origin=origin).sign(dict(asked.loc[i].astype(str)))
+    asked.to_csv("ask.csv", index=False)
+    assert "must be possible" in refused(capsys, "judge", model, "ask.csv")
 
 
 def test_labels_saved_while_ask_works_are_not_lost(folder, model, pool, capsys, monkeypatch):

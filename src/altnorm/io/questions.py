@@ -205,8 +205,10 @@ class Questions:
         before, after, truth = np.reshape(rows, (-1, 3, width)).astype(int).swapaxes(0, 1)
         outcomes = value_changes(decision.table(person=True), before, after).outcomes(truth)
         _check_named(outcomes.x)
+        pool = Pool(*self.source[:3], decision.table(person=True), decision.kind == "costs")
+        _check_total(pool, outcomes.size)
         return weigh_labels(
-            Pool(*self.source[:3], decision.table(person=True), decision.kind == "costs"),
+            pool,
             outcomes,
             significance=significance,
             n_waiting=len(answers) - len(rows),
@@ -339,7 +341,53 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
             f"the lines are about {len(origins)} pools, models or seeds",
             "Do not mix questions of several files.",
         )
-    return Questions(origins.pop(), columns, lines, content)
+    source = origins.pop()
+    _check_possible(source, {(line[NUMBER], line[ROW]) for line in lines})
+    return Questions(source, columns, lines, content)
+
+
+def _check_possible(source: Origin, asked: set[tuple[str, str]]) -> None:
+    """Raise unless each question is about a row of its own, of as many as are said to change.
+
+    Lines that are as they were written always are; a digest does not stop who writes his own.
+    """
+    numbers, rows = ({pair[i] for pair in asked} for i in (0, 1))
+    are_whole = all(re.fullmatch(r"[0-9]{1,18}", text) for text in numbers | rows)
+    if (
+        not are_whole
+        or not len(asked) == len(numbers) == len(rows)
+        or not 1 <= min(map(int, numbers)) <= max(map(int, numbers)) <= source.n_changed
+        or not max(map(int, rows)) < source.n_rows
+        or source.n_changed > source.n_rows
+    ):
+        raise _impossible(
+            f"it has {len(asked)} about {len(rows)} rows, numbers {_span(numbers)}, rows "
+            f"{_span(rows)}, of {source.n_changed} that change among {source.n_rows}"
+        )
+
+
+def _check_total(pool: Pool, sizes: np.ndarray) -> None:
+    """Raise if the changes of a pool cannot matter as much, or as little, as is said."""
+    by_truth = np.ptp(pool.worth, axis=-1).max(axis=-1)  # with several labels, of each of them
+    most = float(by_truth.sum())
+    low, high = sizes.sum(), sizes.sum() + most * (pool.n_changed - sizes.size)
+    rounding = 1e-9 * (low + pool.total)
+    if not low - rounding <= pool.total <= high + rounding:
+        raise _impossible(
+            f"all changes together would be worth at most {pool.total:g}, and by its answers "
+            f"{low:g} to {high:g}"
+        )
+
+
+def _impossible(what: str) -> InputError:
+    remedy = "Ask anew: somebody has changed the file, and the digests of its lines."
+    return _file_error("A file of questions must be possible", what, remedy)
+
+
+def _span(texts: set[str]) -> str:
+    """The shortest and the longest of some numbers."""
+    ends = sorted(texts, key=lambda text: (len(text), text))
+    return f"{ends[0][:20]} to {ends[-1][:20]}"
 
 
 def _provenance(line: Mapping[str, str]) -> Provenance:
