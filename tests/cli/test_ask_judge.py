@@ -104,7 +104,7 @@ def test_half_filled_files_and_what_to_do_next(folder, model, pool, capsys):
     fill(pool["y"], 2)
     capsys.readouterr()
     assert run(["judge", model, "ask.csv", "--strict"]) == 1
-    assert "Next: label question 3 and so on in ask.csv." in out(capsys)
+    assert "Next: go on with question 3 in ask.csv." in out(capsys)
     fill(["neither"] * 900, 4)
     found = judged(capsys)
     assert (found["n_labelled"], found["n_fixed"], found["n_broken"]) == (4, 0, 0)

@@ -73,7 +73,7 @@ class Adaptable(ProbabilityTransformer):
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            New predictions, columns as in `fit`, some hundred rows at least.
+            New predictions, columns as in `fit`, a few hundred rows at least.
         assume : {None, "label_shift"}, default=None
             What you know about the new data: nothing, or that each class looks as it did and only
             the shares of the classes have changed.
@@ -121,7 +121,7 @@ class Adaptable(ProbabilityTransformer):
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Incoming predictions, columns as in `fit`; some hundred rows at least.
+            Incoming predictions, columns as in `fit`; a few hundred rows at least.
 
         Returns
         -------

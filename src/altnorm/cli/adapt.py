@@ -39,7 +39,7 @@ class Assumption(StrEnum):
 def adapt(
     model: options.Model,
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="Predictions without labels, some hundred rows.")
+        Path, typer.Argument(metavar="NEW", help="Predictions without labels, a few hundred rows.")
     ],
     output: Annotated[
         Path | None,
@@ -123,7 +123,7 @@ def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np
         raise InputError(
             "Adapting needs predictions",
             f"'{source}' has no rows",
-            "Name a file with some hundred rows.",
+            "Name a file with a few hundred rows.",
             code="too_few_rows",
         )
     return sample.rows

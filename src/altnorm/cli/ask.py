@@ -10,6 +10,7 @@ import typer
 
 from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
+from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
@@ -113,7 +114,7 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
         return
     added = questions.n_rows - n_before
     left = source.n_changed - questions.n_rows
-    rows = f"{added:,} {'further ' if n_before else ''}rows to label"
+    rows = f"{plural(added, 'further row' if n_before else 'row')} to label"
     out.print(
         f"{rows}, of {source.n_changed:,} that the model changes among {source.n_rows:,}"
         f"{'' if left else ' (these are all)'}: {output}",

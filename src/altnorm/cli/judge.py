@@ -57,7 +57,7 @@ def _next_step(judgement: Judgement, questions: Questions, model: Path, asked: P
             return "Next: keep the model that it was compared with."
         return "Next: leave the predictions as they are."
     if questions.n_rows > judgement.n_labelled:
-        return f"Next: label question {judgement.n_labelled + 1} and so on in {asked}."
+        return f"Next: go on with question {judgement.n_labelled + 1} in {asked}."
     more = judgement.n_expected
     other = " --against MODEL0" if has_other else ""
     command = f"altnorm ask {model} POOL{other} -n {more} -o {asked}"

@@ -114,7 +114,7 @@ def _check_has_rows(schema: Any) -> None:
         raise InputError(
             "The table must have at least one row",
             "it has none",
-            "Write predictions below its names of columns.",
+            "Write predictions below the header.",
             code="columns",
         )
 
@@ -191,7 +191,7 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
     if numbers and not numeric_names and max(map(int, labels)) < len(names):
         if reordered:
             raise InputError(
-                "Labels that are column indices are ambiguous where classes have no one order",
+                "Labels that are column indices are ambiguous where the order of classes varies",
                 remedy="Use class names as labels.",
                 code="columns",
             )
@@ -223,7 +223,7 @@ def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
         name = shown(columns[unused[0]])
         raise InputError(
             "Every column of logits must be a class",
-            f"{unused.size} of {len(columns)} are no row's label, the first is '{name}'",
+            f"{unused.size} of {len(columns)} are never a label, the first is '{name}'",
             f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
             "class columns alike and pass --prefix.",
             code="columns",
@@ -265,9 +265,8 @@ def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
     if spare:
         name = shown(spare[0])
         raise InputError(
-            f"The floating-point column '{name}' is no class of the model, and is not said to be "
-            "something else",
-            remedy=f"If it is, pass --other '{name}'.",
+            f"The floating-point column '{name}' is not a class of the model",
+            remedy=f"If it is something else, pass --other '{name}'.",
             code="columns",
         )
 

@@ -150,7 +150,7 @@ def _check_end(field: _LongField, name: str) -> None:
     if field.behind:
         raise file_error(
             "A quote must end its field",
-            f"that in line {field.last} of '{name}' has text behind it, and the field begins in "
+            f"that in line {field.last} of '{name}' is followed by text, and the field begins in "
             f"line {field.first}, so rows between them would be lost",
             f"A quote may be missing in line {field.first}; write quotes within quotes twice.",
             value=field.first,

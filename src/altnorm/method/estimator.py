@@ -151,7 +151,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Incoming predictions, columns as in `fit`; some hundred rows at least.
+            Incoming predictions, columns as in `fit`; a few hundred rows at least.
 
         Returns
         -------
