@@ -84,7 +84,7 @@ def test_labels_may_be_indices(tmp_path):
 def test_indices_are_refused_where_they_are_ambiguous(tmp_path):
     data = frame(y=[0, 1, 2, 0])[["eel", "dog", "cat", "y"]]
     path = write_frame(data, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="ambiguous where the order of the classes varies"):
+    with pytest.raises(InputError, match="ambiguous where the order of classes varies"):
         read_predictions(path, Layout("y"), classes=CLASSES)
     numbered = frame(y=[0, 1, 2, 0]).rename(columns={"cat": "1", "dog": "2", "eel": "3"})
     path = write_frame(numbered, tmp_path / "b.parquet")
