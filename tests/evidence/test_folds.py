@@ -9,11 +9,12 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit
 from altnorm import Adjuster, AlternatingNormalizerCV, InputError
 from altnorm.evidence.folds import (
     assign_folds,
-    deal_by_likeness,
+    deal_clusters,
     deal_groups,
     deal_in_order,
     has_near_copies,
     is_sorted,
+    like_clusters,
     like_rows,
 )
 from tests.problems import planted
@@ -161,14 +162,15 @@ def test_likeness_is_measured_in_few_directions(m):
 def test_copies_are_dealt_together():
     rng = np.random.default_rng(0)
     rows = np.repeat(rng.normal(size=(150, 4)), 4, axis=0) + 1e-4 * rng.normal(size=(600, 4))
-    folds = deal_by_likeness(rows, 5)
+    folds = deal_clusters(like_clusters(rows, 5), 5)
     together = [np.ptp(folds[4 * i : 4 * i + 4]) == 0 for i in range(150)]
     assert np.mean(together) > 0.95
     assert np.bincount(folds).max() < 2 * np.bincount(folds).min()
 
 
 def test_few_different_rows_can_be_dealt():
-    folds = deal_by_likeness(np.repeat(np.eye(3), 40, axis=0), 5)
+    rows = np.repeat(np.eye(3), 40, axis=0)
+    folds = deal_clusters(like_clusters(rows, 5), 5)
     assert np.unique(folds).size == 3
 
 

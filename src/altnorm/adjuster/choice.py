@@ -29,8 +29,9 @@ from altnorm.decisions import Decision
 from altnorm.evidence.attribution import attribute_gain
 from altnorm.evidence.folds import (
     CLUSTER_ROWS,
-    deal_by_likeness,
+    deal_clusters,
     has_near_copies,
+    like_clusters,
     like_rows,
 )
 from altnorm.evidence.paired import Paired, paired_test
@@ -57,11 +58,19 @@ class Judge:
         Fold of each row: rules that look at labels are fitted outside of it.
     significance : float
         One-sided level of the tests.
+    clusters : list of ndarray, optional
+        Sets of rows that may not be independent; by default those of the data.
     """
 
-    def __init__(self, data: Validation, folds: np.ndarray, significance: float) -> None:
+    def __init__(
+        self,
+        data: Validation,
+        folds: np.ndarray,
+        significance: float,
+        clusters: list[np.ndarray] | None = None,
+    ) -> None:
         self.data, self.folds, self.significance = data, folds, significance
-        self.clusters = data.clusters()
+        self.clusters = data.clusters() if clusters is None else clusters
         self.plain = data.purpose.plain(data.proba, data.labels, data.weight)
         self.before = self.plain.codes(data.proba)
 
@@ -282,6 +291,8 @@ def refuse(
 def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[list[Caution], str]:
     """Say whether the gain is still there when like rows are kept together.
 
+    One standard error will do, unless rows have near copies: there it must be proved.
+
     Returns
     -------
     cautions : list of Caution
@@ -294,16 +305,19 @@ def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[lis
     if not trial.accepted or data.groups is not None or len(data.proba) < CLUSTER_ROWS * n_folds:
         return [], ""
     rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
-    folds = deal_by_likeness(rows, n_folds)
+    clusters = like_clusters(rows, n_folds)
+    folds = deal_clusters(clusters, n_folds)
     again = fitter.on(folds).again(trial.candidate)
-    gain = Judge(data, folds, judge.significance).trial(again, again).test
-    if gain.errors >= ONE_ERROR:
+    gain = Judge(data, folds, judge.significance, [clusters]).trial(again, again).test
+    if judge.proves(gain):
+        return [], ""
+    near = has_near_copies(rows)
+    if gain.errors >= ONE_ERROR and not near:
         return [], ""
     text = (
-        "The gain is not there when like rows are kept together in the cross-validation: it may "
-        "rest on rows that resemble each other. Look at a test set."
+        f"The gain is not {'proved' if near else 'there'} when like rows are kept together in the "
+        "cross-validation: it may rest on rows that resemble each other. Look at a test set."
     )
-    near = has_near_copies(rows)
     return [Caution("likeness", text, gain.gain, serious=near)], "near_copies" if near else ""
 
 

@@ -295,16 +295,39 @@ def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
     return np.concatenate(out)
 
 
-def deal_by_likeness(rows: np.ndarray, n_parts: int) -> np.ndarray:
-    """Number the fold of each row: clusters of like rows are dealt whole.
+def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
+    """Number the cluster of each row: about a dozen like rows each, at least one for each part.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Coordinates, as `like_rows` gives them.
+    n_parts : int
+        Least number of clusters, if there are as many different rows.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Cluster of each row.
+    """
+    some = rows[:: max(1, len(rows) // (CLUSTER_ROWS * _MOST_CLUSTERS))]
+    n_clusters = max(n_parts, min(len(some) // CLUSTER_ROWS, _MOST_CLUSTERS))
+    distinct = np.unique(some, axis=0).shape[0]
+    # One start and few rounds: any clusters of near rows will do.
+    means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=10, random_state=0)
+    return np.asarray(means.fit(some).predict(rows))
+
+
+def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
+    """Number the fold of each row: clusters are dealt whole.
 
     What is fitted has few, global parameters, so leaving out a whole neighbourhood costs it
     little; but a gain that comes from near copies of a row in other folds vanishes.
 
     Parameters
     ----------
-    rows : ndarray of shape (n, d)
-        Coordinates, as `like_rows` gives them.
+    clusters : ndarray of shape (n,)
+        Cluster of each row, as `like_clusters` gives them.
     n_parts : int
         Number of folds.
 
@@ -313,13 +336,7 @@ def deal_by_likeness(rows: np.ndarray, n_parts: int) -> np.ndarray:
     ndarray of shape (n,)
         Fold of each row.
     """
-    some = rows[:: max(1, len(rows) // (CLUSTER_ROWS * _MOST_CLUSTERS))]
-    n_clusters = max(n_parts, min(len(some) // CLUSTER_ROWS, _MOST_CLUSTERS))
-    distinct = np.unique(some, axis=0).shape[0]
-    # One start and few rounds: any clusters of near rows will do.
-    means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=10, random_state=0)
-    clusters = means.fit(some).predict(rows)
-    sizes = np.bincount(clusters, minlength=means.n_clusters)
+    sizes = np.bincount(clusters)
     # Largest first, each to the fold with fewest rows.
     part_of, load = np.empty(sizes.size, dtype=int), np.zeros(n_parts)
     for cluster in np.argsort(-sizes, kind="stable"):
