@@ -28,7 +28,7 @@ REASONS = {
     "identical": "nothing changed",
     "no_gain": "the score did not improve",
     "not_significant": "the evidence is too weak",
-    "near_copies": "the gain vanishes when near copies of a row are kept in one fold",
+    "near_copies": "the gain is not proved when near copies of a row are kept in one fold",
     "suspect_input": "the input is probably wrong",
     "too_few_labels": "too few labels per class",
     "too_much_work": "too many rows and classes",
