@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import altnorm
 from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.asking.sampling import find_changes
-from altnorm.asking.values import Outcomes
+from altnorm.asking.values import Outcomes, common_step
 from altnorm.decisions import Decision
 from altnorm.peers import Identity, LabelThresholds
 from tests.problems import MODES, planted, planted_labels
@@ -363,6 +363,30 @@ def test_models_that_cannot_be_compared(normalizer, tagger):
     with pytest.raises(altnorm.InputError, match="to leave a row to a person; 1 of 600 rows are"):
         altnorm.ask(plain, POOL, against=left)
     assert altnorm.ask(left, POOL, against=plain).tolist() == [599]  # never right
+
+
+STEPS = [
+    (np.eye(4), 1.0),
+    (np.tile(np.eye(2) / 7, (7, 1, 1)), 1 / 7),
+    (np.array([[0, -2.5], [-5, 0]]), 2.5),
+    (np.array([[0, -2], [-5, 0]]), 0.0),
+    (np.zeros((2, 2)), 0.0),
+]
+
+
+@pytest.mark.parametrize(("worth", "step"), STEPS)
+def test_values_that_are_multiples_of_one(worth, step):
+    assert common_step(worth) == step
+
+
+def test_harm_is_found_as_gain_is(normalizer):
+    rows = altnorm.ask(normalizer, POOL)
+    harm = altnorm.judge(normalizer, POOL, rows, POOL.argmax(axis=1)[rows[:12]])
+    gain = altnorm.judge(normalizer, POOL, rows, normalizer.predict(POOL)[rows[:12]])
+    assert (harm.decision, gain.decision) == ("do not adopt", "adopt")
+    assert (harm.n_broken, gain.n_fixed) == (12, 12)
+    assert harm.ci_high == -gain.ci_low
+    assert harm.p_value == 1.0
 
 
 BAD = [
