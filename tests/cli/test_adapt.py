@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, load
-from altnorm.cli._run import run
 from altnorm.cli._stream import RowSample
 from altnorm.io.predictions import Predictions, write_predictions
-from tests.commands import CLASSES, out, refused, table
+from tests.commands import CLASSES, out, refused, run, table
 
 WORD = ["--assume", "label-shift"]
 ROUNDING = 1e-9  # rows of a file lie in memory in another order

@@ -12,13 +12,12 @@ import altnorm
 from altnorm import load
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import ask as ask_command
-from altnorm.cli._run import run
 from altnorm.decisions import Decision
 from altnorm.io import formats as _formats
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Origin, Provenance, make_questions, read_questions
-from tests.commands import CLASSES, out, refused, table, write_log
+from tests.commands import CLASSES, out, refused, run, table, write_log
 
 
 def read(name="ask.csv"):

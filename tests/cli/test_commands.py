@@ -10,10 +10,9 @@ import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, load, peers
 from altnorm._base.persistence import model_metadata, versions
-from altnorm.cli._run import run
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
-from tests.commands import CLASSES, QUICK, draw, out, refused, table, words
+from tests.commands import CLASSES, QUICK, draw, out, refused, run, table, words
 
 
 def test_from_nothing_to_an_answer(folder, capsys):

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from altnorm import load
-from altnorm.cli import check as command
-from altnorm.cli._run import run
-from tests.commands import draw, out, refused, table, words, write_log
+from tests.commands import draw, out, refused, run, table, words, write_log
 
 
 def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
@@ -30,7 +28,7 @@ def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
 
 def test_check_with_test_data(folder, capsys, monkeypatch):
     opened = []
-    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    monkeypatch.setattr("webbrowser.open", opened.append)
     both = ["check", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]
     assert run([*both, "--open"]) == 0
     text = words(capsys)

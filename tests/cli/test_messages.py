@@ -13,8 +13,7 @@ import typer
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
 from altnorm.cli._app import app
-from altnorm.cli._run import run
-from tests.commands import CLASSES, QUICK, draw, out, refused
+from tests.commands import CLASSES, QUICK, draw, out, refused, run
 
 
 @pytest.mark.parametrize(

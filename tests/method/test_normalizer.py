@@ -10,10 +10,6 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
-from altnorm.method.kinds import (
-    Pairs,
-    SingleLabel,
-)
 from tests.problems import draw
 
 EXACT = 1e-12  # float64 against a float64 loop
@@ -324,27 +320,19 @@ def test_fitting_again_forgets_the_first_problem():
     np.testing.assert_array_equal(again.transform(proba), once.transform(proba))
 
 
-# What kind of labels a problem has, resolved once.
-
-
-ROWS = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]])
-ENTRIES = np.array([[0.7, 0.6, 0.1], [0.3, 0.4, 0.2]])
-
-
 def test_integers_in_an_object_array_are_class_labels():
-    y = np.array([0, 2, 1, 2], dtype=object)
-    found = SingleLabel().check_labels(y, (4, 3))
-    assert found.tolist() == [0, 2, 1, 2]
-    assert found.dtype.kind == "i"
-    with pytest.raises(ValueError, match="Unknown label type"):
-        SingleLabel().check_labels(np.array([0.5, 1.5, 2.5]), (3, 3))
+    proba, y = draw(60, 3)
+    fitted = AlternatingNormalizer().fit(proba, y.astype(object))
+    assert fitted.classes_.tolist() == [0, 1, 2]
+    assert fitted.predict(proba).dtype.kind == "i"
 
 
 @pytest.mark.parametrize("kind", [int, float, str, object])
 def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
-    labels = (2 * np.arange(60)).astype(str if kind is object else kind).astype(kind)
-    found = SingleLabel().check_labels(labels, (60, 120))  # warnings are errors here
-    assert found.tolist() == labels.tolist()
+    names = np.arange(120).astype(str if kind is object else kind).astype(kind)
+    proba = pd.DataFrame(np.full((60, 120), 1 / 120), columns=names)
+    fitted = AlternatingNormalizer(reference="all").fit(proba, names[::2])  # warnings are errors
+    assert fitted.classes_.tolist() == names.tolist()
 
 
 @pytest.mark.parametrize(
@@ -352,22 +340,4 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
 )
 def test_what_is_no_class_label(labels):
     with pytest.raises((ValueError, TypeError), match=r"Unknown label type|not supported between"):
-        SingleLabel().check_labels(labels, (60, 60))
-
-
-def test_only_classes_are_stratified():
-    labels = np.array([0, 0, 0, 1])
-    strata = SingleLabel().stratify(labels, 2, "uniform", None)
-    np.testing.assert_allclose(np.bincount(labels, strata.weight), [2, 2])
-    pairs = Pairs().stratify(np.eye(2, dtype=bool), 2, "uniform", np.array([1.0, 3.0]))
-    assert pairs.weight.tolist() == [1, 3]
-    assert pairs.absent.tolist() == [0, 0]
-
-
-def test_rounding_is_undone_where_rows_have_a_sum():
-    rounded = ROWS.astype(np.float16).astype(np.float32)
-    assert (rounded.sum(axis=1) != 1).any()
-    np.testing.assert_allclose(SingleLabel().unrounded(rounded, "float16").sum(axis=1), 1)
-    assert Pairs().unrounded(rounded, "float16") is rounded
-    far = np.array([[0.5, 0.2]], dtype=np.float32)
-    assert (SingleLabel().unrounded(far, "float16") == far).all()
+        AlternatingNormalizer().fit(draw(60, 3)[0], labels)

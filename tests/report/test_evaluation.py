@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity
-from altnorm.io.datasets import load_demo
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity, load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BatchCalibration, Identity
 from altnorm.report.evaluation import evaluate

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from altnorm import AlternatingNormalizer
-from altnorm.io.datasets import load_demo
+from altnorm import AlternatingNormalizer, load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature
 from tests.problems import predictions
