@@ -266,8 +266,9 @@ def test_weight_two_is_a_row_twice(family, scoring):
     weight, folds = np.random.default_rng(0).integers(1, 4, 150), np.arange(150) % 3
     one = Adjuster((family,), scoring=scoring, cv=splits_of(folds))
     other = clone(one).set_params(cv=splits_of(folds.repeat(weight)))
-    one.fit(proba, y, sample_weight=weight)
-    other.fit(proba.repeat(weight, axis=0), y.repeat(weight))
+    rows = np.arange(150)  # copies are one unit of evidence
+    one.fit(proba, y, sample_weight=weight, groups=rows)
+    other.fit(proba.repeat(weight, axis=0), y.repeat(weight), groups=rows.repeat(weight))
     # The matrix is found by iterations that end when they come to little.
     rtol = 1e-3 if family == "matrix" else 1e-5
     losses = one.cv_results_["log_loss"], other.cv_results_["log_loss"]
