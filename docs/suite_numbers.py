@@ -222,7 +222,7 @@ def _largest_share() -> str:
     known = "; only its five largest probabilities per row are known"
     truncated = known if most == "banking77_qwen3-1.7b_zero_shot" else ""
     share = 100 * falls[most] / sum(falls.values())
-    return f'One file ("{briefly(most)}"{truncated}) makes {share:.0f} % of the fall in log loss.'
+    return f'One file ("{briefly(most)}"{truncated}) accounts for {share:.0f} % of the fall.'
 
 
 def _worse_probabilities() -> str:
@@ -266,7 +266,7 @@ def balanced() -> str:
         f'- `scoring="balanced_accuracy"` raises balanced accuracy on the {len(found)} classifiers '
         f"by {fmean(found.values()):.1f} points on average ({within(found)}; median "
         f"{points(median(found.values()))}, worst {points(min(found.values()))}), the default by "
-        f"{fmean(plain.values()):.1f}. Accuracy pays for it on {lower} of them, with up to "
+        f"{fmean(plain.values()):.1f}. Accuracy falls on {lower} of them, by up to "
         f"{-min(paid.values()):.0f} points."
     )
 

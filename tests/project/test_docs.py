@@ -186,6 +186,6 @@ def test_the_claim_counts_what_is_clear():
 def test_probabilities_that_became_worse_are_named():
     text = suite_numbers.probabilities()
     assert "mean log loss falls from 2.00 to 1.55" in text
-    assert "only its five largest probabilities per row are known) makes 111 % of the fall" in text
+    assert "probabilities per row are known) accounts for 111 % of the fall" in text
     assert "Log loss rises on 1 of them; the gap widens on 1" in text
     assert text.endswith("""answer letter": 5.0 to 8.0 points.""")
