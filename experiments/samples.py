@@ -128,6 +128,12 @@ def _label_shift(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [one._asdict() for one in islice(study.simulate(study.Design()), 3)]
 
 
+def _label_shift_asked(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.label_shift import asking, study
+
+    return [one._asdict() for one in islice(asking.ask_all(study.Design()), 3)]
+
+
 def _dialogre(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments._multilabel.methods import fit_thresholds
     from experiments.dialogre import evaluation, study
@@ -252,6 +258,7 @@ SAMPLES = (
     Sample("confident_reference", "results", _confident_reference),
     Sample("last_layer", "results", _last_layer, heavy=True),
     Sample("label_shift", "simulated", _label_shift),
+    Sample("label_shift", "asked", _label_shift_asked),
     Sample("dialogre", "results", _dialogre),
     Sample("dialogre", "results", _dialogre_search, slow=True),
     Sample("ufet", "results", _ufet),

@@ -1,4 +1,4 @@
-"""``python -m experiments.label_shift --data DIR [--quick | --tables] [--output DIR]``."""
+"""``python -m experiments.label_shift --data DIR [--part PART] [--quick | --tables]``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments.label_shift.asking import Asked, ask_all
 from experiments.label_shift.study import Design, Found, resampled, simulate
 from experiments.label_shift.tables import make_tables
 from experiments.suite.files import read_classifier, suite_paths
 
 PAGE = Path(__file__).parent / "results" / "README.md"
-QUICK = Design(n_new=(200,), n_classes=(3,), n_val=400, n_sources=1, n_sets=2, sizes=(200,))
+QUICK = Design(
+    n_new=(200,),
+    n_classes=(3,),
+    n_val=400,
+    n_sources=1,
+    n_sets=2,
+    sizes=(200,),
+    n_asked_sources=1,
+    n_pool=400,
+    n_asked=2,
+)
+PARTS: dict[str, type[Found] | type[Asked]] = {
+    "simulated": Found,
+    "resampled": Found,
+    "asked": Asked,
+}
 MOST_CLASSES = 200
 
 
@@ -23,21 +39,26 @@ def main(argv: Sequence[str] | None = None) -> None:
         "Another class balance: what a user's word gains, and what contradicts it.",
         argv,
         data="predictions (.npz)",
+        options={"--part": {"choices": PARTS, "help": "measure only this part"}},
         has_tables=True,
     )
     folder = arguments.output
     if not arguments.tables:
         design = replace(QUICK if arguments.quick else Design(), seed=arguments.seed)
-        start = time.perf_counter()
-        simulated, real = simulate(design), collect(arguments.data, design, quick=arguments.quick)
-        for name, found in (("simulated", simulated), ("resampled", real)):
-            write_records(folder / f"{name}.csv", [one._asdict() for one in found])
-        print(f"{(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
-    read = [
-        [Found(**record) for record in read_records(folder / f"{name}.csv")]
-        for name in ("simulated", "resampled")
-    ]
-    fill_page(PAGE, folder, make_tables(*read))
+        measures = {
+            "simulated": simulate(design),
+            "resampled": collect(arguments.data, design, quick=arguments.quick),
+            "asked": ask_all(design),
+        }
+        for name in PARTS if arguments.part is None else [arguments.part]:
+            start = time.perf_counter()
+            write_records(folder / f"{name}.csv", [one._asdict() for one in measures[name]])
+            print(f"{name}: {(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
+    read = {
+        name: [kind(**record) for record in read_records(folder / f"{name}.csv")]
+        for name, kind in PARTS.items()
+    }
+    fill_page(PAGE, folder, make_tables(**read))
     print(f"results in {folder}")
 
 

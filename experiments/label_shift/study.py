@@ -34,6 +34,9 @@ class Design:
     n_sets: int = 5
     sizes: tuple[int, ...] = (1000,)
     n_repeats: int = 1
+    n_asked_sources: int = 25  # for each number of classes
+    n_pool: int = 4000  # new rows, of which some are labelled
+    n_asked: int = 10  # sets of each kind of world that a source is asked about
     seed: int = 0
 
 

@@ -7,25 +7,31 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from experiments._output import markdown_table
+from experiments.label_shift.asking import Asked
 from experiments.label_shift.study import SHIFTS, Found
 from experiments.label_shift.worlds import WORLDS
 
 LEVEL = 0.05
+BUDGETS = (40, 100)  # labels
 _SHIFTED = {world.name for world in WORLDS if world.is_label_shift}
 
 
-def make_tables(simulated: Sequence[Found], real: Sequence[Found]) -> dict[str, str]:
+def make_tables(
+    simulated: Sequence[Found], resampled: Sequence[Found], asked: Sequence[Asked]
+) -> dict[str, str]:
     """Make every table, by name."""
     shifted = [one for one in simulated if one.change in _SHIFTED]
     moved = [one for one in simulated if one.change not in _SHIFTED]
-    drawn = [one for one in real if one.change in SHIFTS]
-    people = [one for one in real if one.change not in SHIFTS]
+    drawn = [one for one in resampled if one.change in SHIFTS]
+    people = [one for one in resampled if one.change not in SHIFTS]
     return {
         "level": _contradicted(shifted),
         "power": _contradicted(moved),
         "gains": _gains([*shifted, *drawn], lambda one: one.change),
         "classifiers": _gains(drawn, lambda one: one.source),
         "people": _gains(people, lambda one: one.source),
+        "asked": _answers(asked, lambda one: one.kind),
+        "asked worlds": _answers(asked, lambda one: one.change),
     }
 
 
@@ -58,6 +64,35 @@ def _gains(found: Sequence[Found], by: Callable[[Found], str]) -> str:
         )
     header = ["", "sets", "on the word", "oracle", "share", "contradicted", "intervals cover"]
     return markdown_table(header, rows)
+
+
+def _answers(asked: Sequence[Asked], by: Callable[[Asked], str]) -> str:
+    """Labels until the answer, and how often it is right, wrong or not there yet."""
+    rows = []
+    for name in dict.fromkeys(map(by, asked)):
+        own = [one for one in asked if by(one) == name]
+        labels = np.array([one.labels for one in own])
+        known = [
+            _share([one.labels <= budget and one.is_right for one in own]) for budget in BUDGETS
+        ]
+        rows.append(
+            [
+                name,
+                str(len(own)),
+                f"{np.mean([one.gain for one in own]):+.1f}",
+                f"{np.mean([one.followed(BUDGETS[-1]) for one in own]):+.1f}",
+                f"{np.median([one.changed for one in own]):.0f}",
+                f"{np.median(labels):.0f}",
+                f"{np.quantile(labels, 0.9):.0f}",
+                *known,
+                _share(list(labels > BUDGETS[-1])),
+                f"{np.mean([not one.is_right for one in own]):.1%}",
+            ]
+        )
+    right = [f"right within {budget}" for budget in BUDGETS]
+    header = ["", "sets", "adapting gains", "if labels say so"]
+    header += ["rows that differ", "labels", "90 % of sets"]
+    return markdown_table([*header, *right, f"no answer after {BUDGETS[-1]}", "wrong, ever"], rows)
 
 
 def _mean_gain(found: Sequence[Found], name: str) -> float:

@@ -1,6 +1,7 @@
 """The commands that make, apply and judge a model do what they say, on every kind of file."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -225,6 +226,14 @@ def test_export(folder, model):
     adjusted, decided = session.run(["adjusted", "class"], {"proba": proba})
     np.testing.assert_allclose(adjusted, load(model).transform(proba), atol=1e-12)
     assert decided.tolist() == load(model).predict(proba).tolist()
+
+
+@pytest.mark.parametrize("command", ["tune", "check"])
+def test_the_number_of_threads_is_not_part_of_the_model(folder, command):
+    for jobs in ("1", "2"):
+        files = ["-o", f"m{jobs}"] + (["--report", f"{jobs}.html"] if command == "check" else [])
+        assert run([command, "val.parquet", "--label", "y", *files, "-j", jobs]) == 0
+    assert Path("m1").read_bytes() == Path("m2").read_bytes()
 
 
 def test_options_reach_the_estimator(folder, monkeypatch):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from altnorm import Adjuster
 from experiments.label_shift import __main__ as label_shift
+from experiments.label_shift.asking import KINDS, ask_once
 from experiments.label_shift.study import SHIFTS, new_balance, resample
 from experiments.label_shift.worlds import WORLDS, Source
 from tests.pages import read_page, read_table
@@ -58,3 +60,26 @@ def test_the_quick_run_writes_everything(tmp_path):
     assert len(read_table(results, "simulated")) == 2 * len(WORLDS)
     gain = np.mean([float(r["word"]) - float(r["none"]) for r in rows if r["change"] == "strong"])
     assert f"| strong | 1 | {gain:+.2f} |" in page
+    asked = read_table(results, "asked")
+    assert [row["kind"] for row in asked] == [kind for kind in KINDS for _ in range(2)]
+    for row in asked:
+        assert int(row["labels"]) <= int(row["changed"]) <= 400
+    gain = np.mean([float(row["gain"]) for row in asked if row["kind"] == "inputs move"])
+    assert f"| inputs move | 2 | {gain:+.1f} |" in page
+
+
+def test_labels_that_adapting_harms_or_helps_are_told():
+    """All labels leave nothing open; the gain is that over all new rows."""
+    source = Source(3, np.random.default_rng(0))
+    adjuster = Adjuster(("bias",)).fit(*source.draw(600)[:2])
+    found = [ask_once(adjuster, source, world, "any", 500, 0) for world in (WORLDS[1], WORLDS[7])]
+    helps, harms = found
+    assert helps.gain > 5
+    assert harms.gain < -5
+    for one in found:
+        assert one.is_right
+        assert 0 < one.labels < one.changed
+    assert helps.followed(500) == helps.gain
+    assert helps.followed(helps.labels - 1) == harms.followed(500) == 0
+    wrong = harms._replace(is_right=False)
+    assert wrong.followed(500) == harms.gain

@@ -128,8 +128,15 @@ def travel(
         seen=test is None,
         force=force,
     )
-    tuned.save(model, force=force)
+    save_model(tuned, model, force=force)
     return Journey(tuned, validation, result, compared, model, report)
+
+
+def save_model(tuned: Adjuster, path: Path, *, force: bool) -> None:
+    """Write a model without the number of threads, which is this machine's and not the model's."""
+    kept = copy(tuned)
+    kept.n_jobs = None
+    kept.save(path, force=force)
 
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:

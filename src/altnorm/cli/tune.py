@@ -12,7 +12,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.cli import _options as options
-from altnorm.cli._journey import fit_named, tuned_record
+from altnorm.cli._journey import fit_named, save_model, tuned_record
 from altnorm.cli._screen import out, print_json, show_verdict
 from altnorm.cli._story import applied_words
 from altnorm.io.class_tables import read_balance
@@ -83,7 +83,7 @@ def tune(
     chosen = tuple(name.strip() for name in families.split(","))
     settings = {**tuning.settings(predictions), "prior": known, "calibrate": calibrate, "cv": cv}
     tuned = fit_named(Adjuster(chosen, **settings), predictions)
-    tuned.save(output, force=force)
+    save_model(tuned, output, force=force)
     if json:
         verdict = tuned.verdict_.to_dict()
         print_json({"model": str(output), "verdict": verdict, **tuned_record(tuned)})
