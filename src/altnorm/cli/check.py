@@ -51,7 +51,7 @@ def check(
     test: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[TEST]",
+            metavar="TEST",
             help="Predictions on test data, with labels; without them the evidence is that of "
             "cross-fitting.",
         ),
