@@ -67,7 +67,7 @@ def parse_arguments(
         meaning = "only measure: CSV files, no figures and no page"
         steps.add_argument("--measure", action="store_true", help=meaning)
     parser.add_argument("--output", type=Path, help="folder for the results")
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one a core")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one per core")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
     if data is not None and arguments.data is None and not arguments.tables:

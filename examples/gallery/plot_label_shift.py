@@ -32,8 +32,9 @@ print(adjuster.verdict_)
 print(adjuster.calibration_)
 
 # %%
-# New predictions without labels; some classes have become rare. Without a word nothing is adapted,
-# but ``shift_`` says what would be. The word is ours: we know how the rows were drawn.
+# New predictions without labels; some classes have become rare. Nothing is adapted unless we say
+# that only the balance has changed, but ``shift_`` says what would be. Here we know it, since we
+# drew the rows.
 
 shifted, shifted_y = predict(2000, uneven)
 print(adjuster.adapt(shifted).shift_)
@@ -41,8 +42,8 @@ adapted = adjuster.adapt(shifted, assume="label_shift")
 print(adapted.shift_)
 
 # %%
-# A classifier that has become surer of itself: no other balance explains that, and a word that says
-# so is refused.
+# A classifier that has become surer of itself: no other balance explains that, and adapting is
+# refused.
 
 surer = predict(2000, even)[0] ** 1.5
 surer /= surer.sum(axis=1, keepdims=True)

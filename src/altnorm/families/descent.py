@@ -48,7 +48,7 @@ class History:
             self._pairs.append(_Pair(step, change, bend))
 
     def stiffen(self, curvature: np.ndarray) -> None:
-        """Take note that a quadratic was added, with this diagonal of second derivatives."""
+        """Record that a quadratic was added, with this diagonal of second derivatives."""
         pairs = list(self._pairs)
         self._pairs.clear()
         for pair in pairs:

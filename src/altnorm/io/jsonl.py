@@ -41,7 +41,7 @@ class Lines:
         return True
 
     def learn(self, line: Line) -> None:
-        """Take note of a line in the first pass."""
+        """Record a line in the first pass."""
 
     def classes(self) -> list[str]:
         """Names of the class columns, where the format itself says so, after the first pass."""
