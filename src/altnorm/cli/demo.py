@@ -44,7 +44,7 @@ def demo(
         model=output.with_suffix(".safetensors"),
         report=output,
         texts=data.queries,
-        title="altnorm demo: intents of queries to an assistant",
+        title="Demo: intents of queries to an assistant",
         force=True,
     )
     if json:
