@@ -58,3 +58,17 @@ def test_files_that_are_no_tables(tmp_path):
     for name in ("c.json", "c.csv"):
         with pytest.raises(InputError, match="must be a table of costs"):
             read_cost_file(tmp_path / name, CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.csv", "true,decision,cost\ncat,dog,1\ncat,dog,9\n"),
+        ("c.json", json.dumps([{"true": "cat", "decision": "dog", "cost": c} for c in (1, 9)])),
+        ("c.json", '{"cat": {"dog": 1, "dog": 9}}'),
+    ],
+)
+def test_a_cost_must_not_be_there_twice(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match="deciding 'dog' for 'cat' twice|not such a JSON file"):
+        read_cost_file(tmp_path / name, CLASSES)

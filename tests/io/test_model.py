@@ -640,6 +640,13 @@ def test_loaded_arrays_do_not_depend_on_the_file(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_model_of_very_many_classes_is_small(tmp_path):
+    """Five rows know nothing about pairs of 20,000 classes, of which there would be gigabytes."""
+    proba = np.random.default_rng(0).dirichlet(np.ones(20_000), 5)
+    Adjuster().fit(proba, np.arange(5)).save(tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size < 10e6
+
+
 def test_equal_runs_give_equal_bytes(tmp_path):
     code = (
         "import sys; sys.path.insert(0, '.'); from tests.io.test_model import *;"

@@ -298,6 +298,14 @@ def test_json_has_no_nan(tmp_path, constant):
         read_table(path)
 
 
+def test_a_key_must_not_be_there_twice(tmp_path):
+    """Python takes the last value, and the others would be lost."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 0.5, "b": 0.5}\n{"a": 0.9, "b": 0.5, "a": 0.5}\n')
+    with pytest.raises(InputError, match="Line 2 is not JSON; 'a' is there more than once"):
+        read_table(path)
+
+
 def test_json_lines_are_written_as_json(tmp_path):
     data = pa.table({"x": [float("nan"), 1.0], "l": [[float("nan")], [2.0]]})
     with write_table(tmp_path / "a.jsonl", data.schema) as write:

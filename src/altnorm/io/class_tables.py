@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -12,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input
 from altnorm.decisions.purpose import read_costs
 from altnorm.io.columns import listed, names_of
+from altnorm.io.jsonl import read_json
 from altnorm.io.text_tables import DELIMITERS
 
 PERSON = ("person", "abstain", "defer", "reject", "")
@@ -140,12 +140,13 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
 def _read_json(source: Path) -> Any:
     """Costs as pairs of (true, decision), from either form."""
     try:
-        found = json.loads(source.read_text(encoding="utf-8-sig"))
-        if isinstance(found, list):
-            return {(str(one["true"]), str(one["decision"] or "")): one["cost"] for one in found}
-        return {(true, name): cost for true, row in found.items() for name, cost in row.items()}
+        found = read_json(source.read_text(encoding="utf-8-sig"))
+        if not isinstance(found, list):
+            return {(true, name): cost for true, row in found.items() for name, cost in row.items()}
+        lines = [(str(one["true"]), str(one["decision"] or ""), one["cost"]) for one in found]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _form_error(source, "it is not such a JSON file") from error
+    return _by_pair(source, lines)
 
 
 def _read_text(source: Path) -> Any:
@@ -159,7 +160,18 @@ def _read_text(source: Path) -> Any:
         return lines
     places = [header.index(name) for name in LONG]
     ordered = [[line[i] for i in places] for line in lines[1:]]
-    return {(true, decision): cost for true, decision, cost in ordered}
+    return _by_pair(source, ordered)
+
+
+def _by_pair(source: Path, lines: Sequence[Sequence[Any]]) -> dict[tuple[str, str], Any]:
+    """Costs by pairs of (true, decision), each of which may be there once."""
+    pairs = {(true, decision): cost for true, decision, cost in lines}
+    if len(pairs) < len(lines):
+        keys = [(true, decision) for true, decision, _ in lines]
+        true, decision = next(key for key in keys if keys.count(key) > 1)
+        what = f"it gives the cost of deciding '{shown(decision)}' for '{shown(true)}' twice"
+        raise _form_error(source, what)
+    return pairs
 
 
 def _table(source: Path, lines: list[list[str]], names: list[str]) -> np.ndarray:

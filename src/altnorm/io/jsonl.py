@@ -135,7 +135,8 @@ def read_lines(path: Path) -> Iterator[Line]:
             if not line.strip():
                 continue
             try:
-                record = json.loads(line, parse_constant=_refuse_constant)
+                text = line.decode(json.detect_encoding(line), "surrogatepass")
+                record = read_json(text)
             except (ValueError, RecursionError) as error:
                 reason = str(error)
                 if "int_max_str_digits" in reason:  # Python's advice is for its programmers
@@ -151,6 +152,23 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON value, write null where a value is missing")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):  # all but the last value would be lost
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{shown(twice)}' is there more than once")
+    return record
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
+
+
+def read_json(text: str) -> Any:
+    """The value of a text that is JSON to the letter: without NaN, and no key twice."""
+    return _DECODER.decode(text)
 
 
 def open_lines(
