@@ -1,11 +1,14 @@
 """Methods side by side: fitted on validation data, compared with doing nothing on test data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, f1_score
 
 from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
+from altnorm.adjuster.comparison import Comparison
 from altnorm.evidence.verdict import compare_predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
@@ -123,3 +126,14 @@ def test_several_labels():
 def test_no_methods(data):
     with pytest.raises(InputError, match="`methods` must name at least one estimator"):
         compare(*data, methods={})
+
+
+def test_lines_of_a_table_are_rounded_alike(data):
+    small = compare(*data, methods={"BCTS": BiasCorrectedTemperature()}).rows[0]
+    tiny = replace(small, method="tiny", score=0.501, gain=0.001, ci_low=-0.001, ci_high=0.003)
+    one, both = (
+        Comparison("accuracy", 0.5, rows)
+        for rows in ((tiny,), (tiny, replace(small, score=0.6, gain=0.1)))
+    )
+    assert one.figures(tiny).after == "50.10%"
+    assert both.figures(tiny).after == "50.1%"

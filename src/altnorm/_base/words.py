@@ -103,6 +103,7 @@ def figures(
     *,
     in_points: bool,
     multilabel: bool = False,
+    beside: float = 0.0,
 ) -> Figures:
     """Turn scores, of which larger is better, into text.
 
@@ -120,6 +121,8 @@ def figures(
         Whether the score is a share.
     multilabel : bool, default=False
         Whether there are several labels per row.
+    beside : float, default=0.0
+        Largest difference in the same table, whose lines are rounded alike.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def figures(
     scale = (-1.0 if lower else 1.0) * (100.0 if in_points else 1.0)
     bounds = sorted(scale * bound for bound in interval)
     gain = scale * (after - before)
-    largest = max(abs(v) for v in (gain, *bounds) if not math.isnan(v))
+    largest = max(abs(v) for v in (gain, *bounds, scale * beside) if not math.isnan(v))
     digits = (2 if 0 < largest < 1 else 1) if in_points else 3
     first, last = (round(scale * v, digits) for v in (before, after))
     unit = "%" if in_points else ""

@@ -94,7 +94,13 @@ class Comparison:
         """Return the numbers of a row as text."""
         interval = row.ci_low, row.ci_high
         return figures(
-            self.scoring, self.base, row.score, interval, row.p_value, in_points=self.in_points
+            self.scoring,
+            self.base,
+            row.score,
+            interval,
+            row.p_value,
+            in_points=self.in_points,
+            beside=max(abs(one.gain) for one in self.rows),
         )
 
     def cells(self) -> list[tuple[str, ...]]:
