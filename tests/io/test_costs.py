@@ -42,7 +42,7 @@ def test_a_class_may_be_called_person(tmp_path):
         ("true,decision,cost\ncow,dog,1\n", "unknown class 'cow'"),
         ("true,cat,dog\ncat,0,\ndog,1,0\n", "deciding 'dog' where 'cat' is true is ''"),
         ("true,cat,dog\ncat,0,inf\ndog,1,0\n", "must be finite"),
-        ("true,cat,dog,cat\ncat,0,1,0\ndog,1,0,1\n", "there twice"),
+        ("true,cat,dog,cat\ncat,0,1,0\ndog,1,0,1\n", "deciding .cat. for .cat. twice"),
         ("true,cat,dog\ncat,0\n", "of different lengths"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -127,18 +127,21 @@ def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:
         )
 
 
-def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
+def new_table(names: Sequence[str], text: Collection[str], title: str | None = None) -> Table:
+    """A table without rows; its columns are for numbers, but for those of `text`."""
+    left: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), **left)
+    for name in names:
+        # Rich shrinks the columns that may wrap.
+        is_text = name in text
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text)
+    return table
+
+
+def score_table(verdicts: Sequence[Verdict]) -> Table:
     """Scores before and after, one row per score."""
-    table = Table(
-        title=title or None,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("score")
-    for name in ("before", "after", "change", "95% interval", "p-value"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = ("score", "before", "after", "change", "95% interval", "p-value")
+    table = new_table(names, ["score"])
     losses: list[str] = []
     for one in verdicts:
         figures = score_figures(one)
@@ -154,15 +157,8 @@ def score_table(verdicts: Sequence[Verdict], title: str = "") -> Table:
 
 def changed_table(rows: Sequence[tuple[str, Any, ChangedRow]], title: str) -> Table:
     """Changed rows: the truth, class before and after with probability and factor, ambiguity."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
-    for name in ("row", "truth", "before", "p", "×", "after", "p", "×", "doubt"):
-        is_class = name in ("truth", "before", "after")
-        table.add_column(
-            name,
-            justify="left" if is_class else "right",
-            no_wrap=not is_class,  # Rich shrinks the columns that may wrap
-            overflow="ellipsis",
-        )
+    names = ("row", "truth", "before", "p", "×", "after", "p", "×", "doubt")
+    table = new_table(names, ("truth", "before", "after"), title)
     for name, truth, changed in rows:
         table.add_row(
             name,

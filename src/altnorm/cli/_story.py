@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -11,7 +10,7 @@ from altnorm._base.words import FAMILY_NAMES
 from altnorm.adjuster.comparison import Comparison
 from altnorm.adjuster.summary import does
 from altnorm.cli._journey import Journey
-from altnorm.cli._screen import gain_style, out, score_table, show_cautions, show_verdict
+from altnorm.cli._screen import gain_style, new_table, out, score_table, show_cautions, show_verdict
 from altnorm.decisions import Decision
 from altnorm.evidence.sentences import change_words, outcome, rise_words, score_figures
 from altnorm.evidence.verdict import Verdict
@@ -63,9 +62,7 @@ def head(text: str) -> None:
 
 def tried_table(tuned: Adjuster) -> Table:
     """One row per family: its log loss, and the change from what a temperature gives."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for j, name in enumerate(("", "log loss", "change", "95% interval", "result")):
-        table.add_column(name, justify="right" if 0 < j < 4 else "left", no_wrap=j < 4)
+    table = new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
     tried = [one for one in tuned.families_.values() if outcome(one) != "not_tried"]
     if tried:
         table.add_row("at most a temperature", score_figures(tried[0]).before, "", "", "")
@@ -128,10 +125,8 @@ def _show_comparison(journey: Journey) -> None:
 
 def comparison_table(result: Comparison) -> Table:
     """One row per method, best first."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     header, *lines = result.cells()
-    for j, heading in enumerate(header):
-        table.add_column(heading, justify="right" if j else "left")
+    table = new_table(header, header[:1])
     rows = sorted(result, key=lambda row: -row.score)
     for (method, score, change, *rest), row in zip(lines, rows, strict=True):
         table.add_row(method, score, Text(change, style=gain_style(result.figures(row))), *rest)

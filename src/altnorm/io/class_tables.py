@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -129,77 +129,62 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
     array([[ 0. , 20. ,  0.3],
            [ 1. ,  0. ,  0.3]])
     """
-    source = check_input(path)
-    lines = _read_json(source) if source.suffix.lower() == ".json" else _read_text(source)
-    names = names_of(classes)
-    is_pairs = isinstance(lines, Mapping)
-    costs = _pairs(source, lines.items(), names) if is_pairs else _table(source, lines, names)
-    return read_costs(costs, np.asarray(classes))
-
-
-def _read_json(source: Path) -> Any:
-    """Costs as pairs of (true, decision), from either form."""
-    try:
-        found = read_json(source.read_text(encoding="utf-8-sig"))
-        if not isinstance(found, list):
-            return {(true, name): cost for true, row in found.items() for name, cost in row.items()}
-        lines = [(str(one["true"]), str(one["decision"] or ""), one["cost"]) for one in found]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _form_error(source, "it is not such a JSON file") from error
-    return _by_pair(source, lines)
-
-
-def _read_text(source: Path) -> Any:
-    """Lines of a table or, if it has one cost per line, pairs of (true, decision)."""
-    rows = _read_lines(source, _COSTS, "costs")
-    lines = [[cell.strip() for cell in row] for row in rows]
-    if len(lines) < 2 or len({len(line) for line in lines}) != 1:
-        raise _form_error(source, "its lines are too few, or of different lengths")
-    header = [cell.lower() for cell in lines[0]]
-    if sorted(header) != sorted(LONG):
-        return lines
-    places = [header.index(name) for name in LONG]
-    ordered = [[line[i] for i in places] for line in lines[1:]]
-    return _by_pair(source, ordered)
-
-
-def _by_pair(source: Path, lines: Sequence[Sequence[Any]]) -> dict[tuple[str, str], Any]:
-    """Costs by pairs of (true, decision), each of which may be there once."""
-    pairs = {(true, decision): cost for true, decision, cost in lines}
-    if len(pairs) < len(lines):
-        keys = [(true, decision) for true, decision, _ in lines]
-        true, decision = next(key for key in keys if keys.count(key) > 1)
-        what = f"it gives the cost of deciding '{shown(decision)}' for '{shown(true)}' twice"
-        raise _form_error(source, what)
-    return pairs
-
-
-def _table(source: Path, lines: list[list[str]], names: list[str]) -> np.ndarray:
-    """Costs in the order of the classes, from a table that has them in any."""
-    decisions, rows = lines[0][1:], {line[0]: line[1:] for line in lines[1:]}
-    person = [name for name in decisions if name not in names]
-    _check_all(source, "a line", list(rows), names)
-    _check_all(source, "a column", [name for name in decisions if name not in person], names)
-    if len(decisions) != len(set(decisions)) or len(lines) - 1 != len(rows) or len(person) > 1:
-        raise _form_error(source, "a class, or the person, is there twice")
-    pairs = [((true, d), rows[true][j]) for true in names for j, d in enumerate(decisions)]
-    costs = _pairs(source, pairs, names)
-    return np.array([[costs[true, d] for d in [*names, None][: len(decisions)]] for true in names])
-
-
-def _pairs(
-    source: Path, costs: Iterable[tuple[Any, Any]], names: list[str]
-) -> dict[tuple[str, str | None], float]:
-    """Costs by true class and decision, which is None for a person, all of them known."""
-    known, found = set(names), {}
-    for (true, decision), cost in costs:
+    source, names = check_input(path), names_of(classes)
+    is_json = source.suffix.lower() == ".json"
+    given = _read_json(source) if is_json else _read_text(source, names)
+    known, costs = set(names), {}
+    for true, decision, cost in given:
         if true not in known:
             raise _unknown(source, "class", true, names)
         is_person = decision not in known and decision.lower() in PERSON
         if decision not in known and not is_person:
             raise _unknown(source, "decision", decision, names)
-        found[true, None if is_person else decision] = _number(source, true, decision, cost)
-    return found
+        key = true, None if is_person else decision
+        if key in costs:
+            what = f"it gives the cost of deciding '{shown(decision)}' for '{shown(true)}' twice"
+            raise _form_error(source, what)
+        costs[key] = _number(source, true, decision, cost)
+    return read_costs(costs, np.asarray(classes))
+
+
+def _read_json(source: Path) -> list[tuple[str, str, Any]]:
+    """True class, decision and cost, from either form."""
+    try:
+        found = read_json(source.read_text(encoding="utf-8-sig"))
+        if isinstance(found, list):
+            return [(str(one["true"]), str(one["decision"] or ""), one["cost"]) for one in found]
+        return [(true, name, cost) for true, row in found.items() for name, cost in row.items()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _form_error(source, "it is not such a JSON file") from error
+
+
+def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:
+    """The same from one cost per line, or from a table that has all classes, in any order."""
+    rows = _read_lines(source, _COSTS, "costs")
+    lines = [[cell.strip() for cell in row] for row in rows]
+    if len(lines) < 2 or len({len(line) for line in lines}) != 1:
+        raise _form_error(source, "its lines are too few, or of different lengths")
+    (_, *decisions), *lines = lines
+    header = [cell.strip().lower() for cell in rows[0]]
+    if sorted(header) == sorted(LONG):
+        true, decision, cost = (header.index(name) for name in LONG)
+        return [(line[true], line[decision], line[cost]) for line in lines]
+    for what, found in (("a line", [line[0] for line in lines]), ("a column", decisions)):
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise InputError(
+                f"A table of costs must have {what} for each class",
+                f"'{source.name}' has none for {listed(missing)}",
+                "Add it, or write lines of true, decision, cost: the others are 0 if right and 1 "
+                "if wrong.",
+                value=missing[0],
+                code="costs",
+            )
+    return [
+        (true, decision, cost)
+        for true, *costs in lines
+        for decision, cost in zip(decisions, costs, strict=True)
+    ]
 
 
 def _number(source: Path, true: str, decision: str, cost: Any) -> float:
@@ -213,22 +198,6 @@ def _number(source: Path, true: str, decision: str, cost: Any) -> float:
             value=cost,
             code="costs",
         ) from None
-
-
-def _check_all(source: Path, what: str, found: list[str], names: list[str]) -> None:
-    unknown = [name for name in found if name not in names]
-    if unknown:
-        raise _unknown(source, "class", unknown[0], names)
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise InputError(
-            f"A table of costs must have {what} for each class",
-            f"'{source.name}' has none for {listed(missing)}",
-            "Add it, or write lines of true, decision, cost: the others are 0 if right and 1 if "
-            "wrong.",
-            value=missing[0],
-            code="costs",
-        )
 
 
 def _unknown(source: Path, what: str, name: str, names: list[str]) -> InputError:

@@ -87,17 +87,17 @@ class Provenance(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The way back; None if it is some other text."""
-        pattern = (
-            r"rows=([0-9]{1,18}) changed=([0-9]{1,18}) total=([0-9]{1,18}\.[0-9]{1,25}|[0-9.]{1,20}"
-            r"e[+-]?[0-9]{1,3}) seed=([0-9]{1,18}) model=(\w+) against=(\w+) changes=(\w+) "
-            r"lines=([0-9]{1,9}) check=\w+"
-        )
-        if (found := re.fullmatch(pattern, text)) is None:
+        """The way back; None if it is some other text. Signed again it must be the same."""
+        try:
+            said = dict(part.split("=") for part in text.split(" "))
+            rows, changed, seed, n = (int(said[k]) for k in ("rows", "changed", "seed", "lines"))
+            digests = [said[k] for k in ("model", "against", "changes")]
+            total = float(said["total"])
+        except (ValueError, KeyError):
             return None
-        rows, changed, total, seed, *digests, n_lines = found.groups()
-        origin = Origin(int(rows), int(changed), float(total), int(seed), *digests)
-        return cls(origin, int(n_lines))
+        if min(rows, changed, seed, n) < 0 or not 0 <= total < np.inf:
+            return None
+        return cls(Origin(rows, changed, total, seed, *digests), n)
 
 
 @dataclass(frozen=True)
