@@ -43,7 +43,7 @@ _WORDS = {
     "input='logits'": "--logits",
     "adapt with assume='label_shift'": "run `altnorm adapt` with --assume label-shift",
     ", a scikit-learn scorer, or a name": ", or a name",
-    rf"\b({_OPTIONS})='([^']+)'": r"--\1 \2",
+    rf"\b({_OPTIONS})=(?:\('|')([^']+)(?:',\)|')": r"--\1 \2",
     rf"\b({_OPTIONS})=([\d.]+)": r"--\1 \2",
     r"(?<=--scoring accuracy), 'f1_macro' or '(\w+)'": r", f1_macro or \1",
     rf"`({_OPTIONS})`": r"--\1",
