@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import resource
 import signal
@@ -40,6 +41,7 @@ from altnorm.cli._app import app
 from altnorm.cli._run import run
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
+from altnorm.io.questions import Provenance
 from altnorm.io.tables import read_table
 from tests.mutations import (
     LABEL,
@@ -57,7 +59,7 @@ from tests.mutations import (
     write_sound,
 )
 
-SECONDS, WALL_SECONDS = 20, 300  # of computing, or of waiting, after which a case counts as hanging
+SECONDS, WALL_SECONDS = 60, 600  # of computing, or of waiting, after which a case counts as hanging
 MESSAGE = 2000  # characters that a refusal may have
 MEMORY = 2**21  # kilobytes that the process may ever have taken
 QUICK = ["--families", "bias", "--jobs", "1"]
@@ -261,6 +263,8 @@ def questions_case(folder: Path, rng: np.random.Generator) -> None:
     questions.loc[: rng.integers(1, 9), "label"] = str(rng.choice(NAMES))
     if rng.random() < 0.6:
         edit_questions(questions, rng)
+        if rng.random() < 0.5:
+            sign_again(questions)
         questions.to_csv(path, index=False, sep=str(rng.choice([",", ";"])))
     else:
         questions.to_csv(path, index=False)
@@ -284,6 +288,14 @@ def edit_questions(questions: pd.DataFrame, rng: np.random.Generator) -> None:
     else:
         odd_words = ["", "0", "-1", "1" * 5000, "x", "neither", "=1+1", "ant", "nan", "1.0"]
         questions.loc[rows, name] = str(rng.choice(odd_words))
+
+
+def sign_again(questions: pd.DataFrame) -> None:
+    """Give changed questions digests that fit, as an adversary would."""
+    for i, text in questions["pool"].items():
+        said = Provenance.parse(text)
+        if said is not None:
+            questions.loc[i, "pool"] = said.sign(dict(questions.loc[i]))
 
 
 def costs_case(folder: Path, rng: np.random.Generator) -> None:
@@ -360,7 +372,17 @@ def options_case(folder: Path, rng: np.random.Generator) -> None:
         given += [str(option), *([str(rng.choice(values))] if values else [])]
     if name == "check":
         given += ["--report", str(folder / "output.html")]
+    if rng.random() < 0.1 and given[0] != "-j":
+        given[0] = str(pipe(folder))
     command(name, *given)
+
+
+def pipe(folder: Path) -> Path:
+    """A named pipe that nobody writes to: who opens it waits forever."""
+    path = folder / "pipe.csv"
+    if not path.exists():
+        os.mkfifo(path)
+    return path
 
 
 def options_of(name: str) -> set[str]:

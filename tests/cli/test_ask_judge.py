@@ -294,6 +294,8 @@ FORGED = {
     "a row beyond the pool": {"row": str(10**9)},
     "a number that is none": {"ask": "0"},
     "a row that is no number": {"row": "x"},
+    "a class that is none": {"candidate_1": "dodo"},
+    "one candidate twice": {"candidate_1": "ant", "candidate_2": "ant"},
 }
 
 
@@ -304,9 +306,10 @@ def test_what_cannot_be_is_refused_whatever_digest_it_has(folder, model, pool, c
     asked, odd = read(), FORGED[change]
     for i, text in asked["pool"].items():
         said = Provenance.parse(text)
-        for name in ("row", "ask"):
-            asked.loc[i, name] = odd.get(name, asked.loc[i, name])
-        numbers = {name: value for name, value in odd.items() if name not in ("row", "ask")}
+        for name, value in odd.items():
+            if name in asked:
+                asked.loc[i, name] = value
+        numbers = {name: value for name, value in odd.items() if name not in asked}
         origin = said.origin._replace(**numbers)
         asked.loc[i, "pool"] = said._replace(origin=origin).sign(dict(asked.loc[i].astype(str)))
     asked.to_csv("ask.csv", index=False)

@@ -23,7 +23,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input, replacing
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
@@ -271,13 +271,13 @@ def make_questions(
     Questions
         One for each changed decision.
     """
-    shown = {neutralise_formula(k): v for k, v in (others or {}).items()}
+    visible = {neutralise_formula(k): v for k, v in (others or {}).items()}
     names = [neutralise_formula(name) for name in [*names_of(classes), PERSON]]
     lines = []
     for number, position in enumerate(changes.order(source.seed)[:n], 1):
         row = int(changes.rows[position])
         start = {NUMBER: str(number), ROW: str(row)}
-        start |= {name: neutralise_formula(texts[row]) for name, texts in shown.items()}
+        start |= {name: neutralise_formula(texts[row]) for name, texts in visible.items()}
         pairs = _pairs(changes, position, names)
         for about, pair in pairs.items():
             # Who answers must not see which candidate is the adjusted one.
@@ -286,7 +286,7 @@ def make_questions(
             line = start | asked | {LABEL: ""}
             lines.append(line | {POOL: Provenance(source, len(pairs)).sign(line)})
     about_columns = [ABOUT] if changes.multilabel else []
-    columns = [NUMBER, ROW, *shown, *about_columns, *CANDIDATES, LABEL, POOL]
+    columns = [NUMBER, ROW, *visible, *about_columns, *CANDIDATES, LABEL, POOL]
     return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
 
 
@@ -421,12 +421,22 @@ def _label_answer(line: Mapping[str, str], names: list[str], seed: int) -> np.nd
         return None
     old, new = _old_and_new(line, {"no": 0, "yes": 1}, seed)
     row = np.zeros((3, len(names)), dtype=int)
-    row[:, labels[line[ABOUT]]] = old, new, int(answer == "yes")
+    row[:, _code(line, ABOUT, labels)] = old, new, int(answer == "yes")
     return row
 
 
+def _code(line: Mapping[str, str], column: str, codes: Mapping[str, int]) -> int:
+    """What stands for the text of a column that nobody should have changed."""
+    if line[column] not in codes:
+        what = f"question {line[NUMBER]} is about '{shown(line[column])}', and the model is not"
+        raise _impossible(what)
+    return codes[line[column]]
+
+
 def _old_and_new(line: Mapping[str, str], codes: Mapping[str, int], seed: int) -> tuple[int, int]:
-    pair = [codes[line[name]] for name in CANDIDATES]
+    pair = [_code(line, name, codes) for name in CANDIDATES]
+    if pair[0] == pair[1]:
+        raise _impossible(f"question {line[NUMBER]} has the same candidate twice")
     place = place_of_new(seed, int(line[ROW]), line.get(ABOUT, ""))
     return pair[1 - place], pair[place]
 
