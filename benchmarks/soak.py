@@ -59,13 +59,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     unknown = sorted(set(options.what) - set(CASES))
     if unknown:
         parser.error(f"there is no '{unknown[0]}'; choose from {', '.join(CASES)}")
-    plan = _plan(options.what or list(CASES), options.seed, options.cases, options.minutes)
+    plan = plan_series(options.what or list(CASES), options.seed, options.cases, options.minutes)
     tally = soak(plan, options.keep)
     print(tally)
     sys.exit(tally.failed.total() > 0)
 
 
-def _plan(
+def plan_series(
     names: Sequence[str], first_seed: int, cases: int | None, minutes: float
 ) -> Iterator[tuple[str, int, int]]:
     """Series to run, as kind, seed and number of cases: so many, or until the time is over."""
