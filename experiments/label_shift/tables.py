@@ -14,6 +14,7 @@ from experiments.label_shift.worlds import WORLDS
 LEVEL = 0.05
 BUDGETS = (40, 100)  # labels
 _SHIFTED = {world.name for world in WORLDS if world.is_label_shift}
+_NOTHING = WORLDS[0].name
 
 
 def make_tables(
@@ -28,6 +29,7 @@ def make_tables(
         "level": _contradicted(shifted),
         "power": _contradicted(moved),
         "gains": _gains([*shifted, *drawn], lambda one: one.change),
+        "together": _gains([*(one for one in shifted if one.change != _NOTHING), *drawn], _where),
         "classifiers": _gains(drawn, lambda one: one.source),
         "people": _gains(people, lambda one: one.source),
         "asked": _answers(asked, lambda one: one.kind),
@@ -64,6 +66,10 @@ def _gains(found: Sequence[Found], by: Callable[[Found], str]) -> str:
         )
     header = ["", "sets", "on the word", "oracle", "share", "contradicted", "intervals cover"]
     return markdown_table(header, rows)
+
+
+def _where(one: Found) -> str:
+    return "simulated" if one.change in _SHIFTED else "real classifiers"
 
 
 def _answers(asked: Sequence[Asked], by: Callable[[Asked], str]) -> str:
