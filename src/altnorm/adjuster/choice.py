@@ -266,7 +266,7 @@ def choose(
     mildest = min((untouched, temperature), key=lambda c: c.log_loss(weight))
     trial = _main_trial(judge, competitors, mildest)
     for rival in _other_families(judge, competitors, mildest, trial):
-        if rival.accepted and (not trial.accepted or judge.proves(rival.against(trial))):
+        if rival.accepted and judge.proves(rival.against(trial)):
             trial = rival
     own = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
     if own is not None and own.accepted and (not trial.accepted or own.beats(trial)):
