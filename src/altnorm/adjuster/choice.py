@@ -10,7 +10,7 @@ the cross-fitted score of the purpose rises and there is evidence:
 - Rules that look at labels, and methods' own decisions, stand a paired test of the score itself.
 
 So what is tested is what is applied. Where the likeliest candidate is a poor decider, another may
-take its place, if it is proved to be better at both.
+take its place, if its score proves it.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ def choose(
 ) -> Choice:
     """Choose probabilities, then decisions.
 
-    Where no family describes the classifier well, the likeliest need not decide best: another whose
-    probabilities are proved to be better takes over if its decisions are proved to be better, too.
+    Where no family describes the classifier well, the likeliest need not decide best. Another takes
+    over if its score is proved to be better than that of the predictions and of the likeliest.
     Alternating normalization was made for decisions, so its own compete as well.
 
     Where the decisions are not adopted, the probabilities fall back to the temperature: it changes
@@ -266,7 +266,9 @@ def choose(
     mildest = min((untouched, temperature), key=lambda c: c.log_loss(weight))
     trial = _main_trial(judge, competitors, mildest)
     for rival in _other_families(judge, competitors, mildest, trial):
-        if rival.accepted and judge.proves(rival.against(trial)):
+        # A likelier candidate decides otherwise, so that here likelihood is not evidence enough.
+        proved = judge.proves(rival.test) and judge.proves(rival.against(trial))
+        if rival.accepted and proved:
             trial = rival
     own = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
     if own is not None and own.accepted and (not trial.accepted or own.beats(trial)):
