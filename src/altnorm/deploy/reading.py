@@ -103,7 +103,7 @@ def _read_rule(fitted: FittedNormalizer, kind: LabelKind) -> Rule:
     return Rule("weights", None)
 
 
-def _read_model(model: Any, kind: LabelKind) -> Model:
+def _read_model(model: object, kind: LabelKind) -> Model:
     """Return the constants of a fitted estimator; None if it changes nothing."""
     try:
         check_is_fitted(model, "classes_")
@@ -126,7 +126,7 @@ def _read_model(model: Any, kind: LabelKind) -> Model:
     raise _not_supported(model)
 
 
-def _not_supported(model: Any) -> InputError:
+def _not_supported(model: object) -> InputError:
     return InputError(
         "The model must be a fitted Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, "
         "Identity, or a peer that fits a temperature, a matrix or thresholds",

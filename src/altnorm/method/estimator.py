@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -34,6 +34,8 @@ from altnorm.method.explanation import Explanation
 from altnorm.method.kinds import kind_of
 
 _DTYPES = [np.float64, np.float32]
+
+Normalizer = TypeVar("Normalizer", bound=FittedNormalizer)
 
 
 def _is_doubt(value: Any, _: Any) -> bool:
@@ -292,12 +294,12 @@ def require_labels(
         )
 
 
-def chosen_model(fitted: Any) -> Any:
+def chosen_model(fitted: FittedNormalizer) -> Any:
     """Return the estimator that adjusts: what a search chose, or the model itself."""
     return getattr(fitted, "model_", getattr(fitted, "best_normalizer_", fitted))
 
 
-def unnamed(estimator: Any) -> Any:
+def unnamed(estimator: Normalizer) -> Normalizer:
     """Return a copy that takes plain arrays without a warning: names are matched elsewhere."""
     twin = copy(estimator)
     vars(twin).pop("feature_names_in_", None)

@@ -321,7 +321,7 @@ def kind_of_labels(multilabel: bool) -> LabelKind:
     return resolve_kind("labelwise" if multilabel else None)
 
 
-def kind_of(estimator: Any) -> LabelKind:
+def kind_of(estimator: object) -> LabelKind:
     """Return the kind of labels that an estimator is for."""
     return resolve_kind(getattr(estimator, "multilabel", None))
 
