@@ -26,7 +26,6 @@ from altnorm.method.scaling import (
     Anchor,
     LogReference,
     Rows,
-    normalized_exp,
     step_rows,
 )
 from altnorm.method.two_classes import step_logits
@@ -87,13 +86,13 @@ class AlternatingRows(NamedTuple):
     def adjusted(self, p: Array, backend: Backend) -> Array:
         """Every row adjusted; one with only classes of prior zero as it was."""
         if self.kept is None:
-            return normalized_exp(self.iterated(p, backend))
+            return softmax(self.iterated(p, backend))
         xp = array_namespace(p)
         b = xp.take(p, self.kept, axis=1)
         # Rows with nothing left would divide 0 by 0; ones take their place until the end.
         alive = xp.max(b, axis=1, keepdims=True) > 0
         log_b = self.iterated(xp.where(alive, b, xp.ones_like(b)), backend)
-        return xp.where(alive, normalized_exp(log_b) @ self.spread, p)
+        return xp.where(alive, softmax(log_b) @ self.spread, p)
 
     def iterated(self, b: Array, backend: Backend) -> Array:
         """Logs of all rows after the last iteration."""

@@ -58,6 +58,13 @@ from altnorm.method.two_classes import (
 
 _TOLERANCE = 2e-13  # of a tabulated function
 _DEGREE = 13
+_TO_POWERS = np.stack(  # of the argument, from Chebyshev polynomials
+    [
+        np.pad(chebyshev.cheb2poly(unit), (0, _DEGREE - k))
+        for k, unit in enumerate(np.eye(_DEGREE + 1))
+    ],
+    axis=1,
+)
 _PIECES = 8  # at the start
 _MAX_PIECES = 4096
 _LARGEST_LOGIT = 745.0  # of the smallest positive double
@@ -280,18 +287,8 @@ def _fit_pieces(
     points = center + half * np.concatenate([nodes, between])[:, None]
     values = function(points.reshape(-1)).reshape(points.shape)
     series = chebyshev_series(values[: nodes.size])
-    to_powers = np.stack([_powers(k) for k in range(_DEGREE + 1)], axis=1)
-    coefficients = to_powers @ series
+    coefficients = _TO_POWERS @ series
     found = np.vander(between, _DEGREE + 1, increasing=True) @ coefficients
     truth = values[nodes.size :]
     error = np.abs(found - truth) / np.maximum(1.0, np.abs(truth))
     return coefficients, (error <= tolerance).all(axis=0)
-
-
-def _powers(k: int) -> np.ndarray:
-    """Chebyshev polynomial k in powers of its argument."""
-    unit = np.zeros(_DEGREE + 1)
-    unit[k] = 1.0
-    powers = np.zeros(_DEGREE + 1)
-    powers[: k + 1] = chebyshev.cheb2poly(unit)[: k + 1]
-    return powers

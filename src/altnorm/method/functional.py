@@ -15,6 +15,7 @@ from altnorm._base.arrays import (
     may_keep,
     quiet,
     scatter,
+    softmax,
 )
 from altnorm._base.errors import InputWarning, warn
 from altnorm._base.validation import (
@@ -34,7 +35,6 @@ from altnorm.method.scaling import (
     iterate,
     iterate_stacked,
     keep_anchors,
-    normalized_exp,
     step_in_kernel,
     step_once,
 )
@@ -330,7 +330,7 @@ def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     log_p, depth = array_namespace(problem.p).log(problem.p), problem.depth
 
     def finish(blocks: list[Array]) -> Array:
-        return concat_blocks((normalized_exp(block) for block in blocks), problem.p)
+        return concat_blocks((softmax(block) for block in blocks), problem.p)
 
     if n == 0:
         return _steps_without_reference(problem), lambda rows: rows

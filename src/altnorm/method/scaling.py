@@ -186,13 +186,6 @@ def _is_low(log_s: Array, like: Array) -> Array:
     return (log_s > _NEG_INF) & (log_s < 0.5 * math.log(smallest_safe(like)))
 
 
-def normalized_exp(log_b: Array) -> Array:
-    """Probabilities from logs, rows summing to 1 to rounding."""
-    xp = array_namespace(log_b)
-    b = xp.exp(log_b - xp.max(log_b, axis=1, keepdims=True))
-    return b / xp.sum(b, axis=1, keepdims=True)
-
-
 class Stage(NamedTuple):
     """One iteration of the reference on its own."""
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
+from scipy.fft import dct
 from scipy.special import expit, logit
 
 from altnorm._base.arrays import Array, array_namespace, as_array, block_slices, quiet, to_numpy
@@ -294,11 +295,9 @@ def chebyshev_nodes(degree: int) -> np.ndarray:
 
 def chebyshev_series(values: np.ndarray) -> np.ndarray:
     """Chebyshev coefficients from values at the extrema cos(pi k / N), k = 0 .. N."""
-    degree = values.shape[0] - 1
-    k = np.arange(degree + 1)
-    ends = np.where((k == 0) | (k == degree), 0.5, 1.0)
-    transform = np.cos(np.pi * np.outer(k, k) / degree) * ends[None, :] * ends[:, None]
-    return (2.0 / degree) * (transform @ values)
+    coefficients = dct(values, type=1, axis=0) / (values.shape[0] - 1)
+    coefficients[[0, -1]] /= 2
+    return np.asarray(coefficients)
 
 
 def _on_unit(x: Array, low: Array | float, high: Array | float) -> Array:
