@@ -571,7 +571,7 @@ def test_a_notebook_shows_what_was_found(mode):
     [
         ({"families": ()}, "must name at least one of 'alternating', 'bias' and 'matrix'"),
         ({"families": "bias"}, "`families` must name at least one .* it is 'bias'"),
-        ({"families": ("forest",)}, "`families` must name .* it is .*'forest'"),
+        ({"families": ("forest",)}, "`families` must name .* 'forest' is not one"),
         ({"significance": 2}, "`significance` must be a number between 0 and 1; it is 2"),
         ({"multilabel": "many"}, "`multilabel` must be .* it is 'many'"),
         ({"scoring": "f2"}, "`scoring` must be a score for single-label predictions; it is 'f2'"),

@@ -25,7 +25,10 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run
         ("tune val.parquet -o m", "Labels are needed"),
         ("tune val.parquet --label z -o m", "no column 'z'"),
         ("tune val.parquet --label y -o no/m", "folder"),
-        ("tune val.parquet --label y --families a,b -o m", "Pass for example --families bias."),
+        (
+            "tune val.parquet --label y --families a,b -o m",
+            "and 'matrix'; 'a' is not one of them. Pass for example --families bias.",
+        ),
         ("tune val.parquet --label y --costs val.parquet -o m", "must be a table of costs"),
         ("tune val.parquet --label y --cv two -o m", "--cv"),
         ("tune val.parquet --label y --prior odd -o m", "--prior must be one of"),

@@ -359,10 +359,14 @@ class Adjuster(Adaptable):
         kind_of(self)
         check_level(self.significance, "significance")
         named = [] if isinstance(self.families, str) else list(self.families)
-        if not named or not set(named) <= set(FAMILIES):
+        unknown = [family for family in named if family not in FAMILIES]
+        if not named or unknown:
+            offender = (
+                f"{unknown[0]!r} is not one of them" if unknown else f"it is {self.families!r}"
+            )
             raise InputError(
                 "`families` must name at least one of 'alternating', 'bias' and 'matrix'",
-                f"it is {shown(repr(self.families))}",
+                shown(offender),
                 "Pass for example families=('bias',).",
                 value=self.families,
                 code="parameter",
