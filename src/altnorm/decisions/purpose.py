@@ -21,6 +21,8 @@ from altnorm.method.kinds import LabelKind
 HALF = 0.5
 """The threshold of a label where errors of both kinds count alike."""
 
+_LARGEST = 1e15  # cost beside which a cost of 1 is not lost in rounding
+
 
 @dataclass(frozen=True)
 class Purpose:
@@ -191,10 +193,11 @@ def read_costs(costs: Any, classes: np.ndarray) -> np.ndarray:
             code="costs",
         )
     table = table.astype(np.float64)
-    if not np.isfinite(table).all():
-        row, column = np.argwhere(~np.isfinite(table))[0]
+    wrong = np.argwhere(~(np.abs(table) <= _LARGEST))
+    if wrong.size:
+        row, column = wrong[0]
         raise InputError(
-            "`costs` must be finite",
+            f"`costs` must be finite, and at most {_LARGEST:.0e} in size",
             f"row {row}, column {column} is {table[row, column]}",
             "Pass a large number for a decision that must not be taken.",
             value=float(table[row, column]),
