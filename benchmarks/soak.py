@@ -96,9 +96,9 @@ def run_series(
 ) -> int | None:
     """Run cases in a process of their own; return the number of the one that failed, if any."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-W", "error", "-m", "tests.fuzzing", what, str(seed), str(first)]
+        command = [sys.executable, "-W", "error", "-m", "tests.fuzzing", what]
         ran = subprocess.run(
-            [*command, str(size - first), folder],
+            [*command, str(seed), str(first), str(size - first), folder],
             capture_output=True,
             text=True,
             check=False,
