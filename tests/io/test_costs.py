@@ -70,5 +70,5 @@ def test_files_that_are_no_tables(tmp_path):
 )
 def test_a_cost_must_not_be_there_twice(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match="deciding 'dog' for 'cat' twice|not such a JSON file"):
+    with pytest.raises(InputError, match=r"deciding 'dog' for 'cat' twice|not such a JSON file"):
         read_cost_file(tmp_path / name, CLASSES)
