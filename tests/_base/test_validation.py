@@ -321,6 +321,17 @@ def test_missing_labels_are_told_where_all_are_needed(labels, call):
         call(labels)
 
 
+@pytest.mark.parametrize("odd", [slice(2, 3), slice(0, 1)])
+@pytest.mark.parametrize(
+    "estimator", [Adjuster(("bias",)), AlternatingNormalizer(), BiasCorrectedTemperature()]
+)
+def test_labels_of_several_kinds_are_refused(estimator, odd):
+    labels = LABELS.astype(object)
+    labels[odd] = "x"
+    with pytest.raises(InputError, match="labels of one kind; it holds int, str"):
+        estimator.fit(PROBLEM, labels)
+
+
 def fitted_adjuster():
     return Adjuster(("bias",)).fit(PROBLEM, LABELS)
 

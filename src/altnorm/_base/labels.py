@@ -74,8 +74,15 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
         labels = np.array(labels.tolist())
     try:
         present = np.unique(labels)
-    except TypeError:  # kinds that cannot be compared, which it knows how to refuse
-        present = labels
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise InputError(
+            "`y` must hold labels of one kind",
+            f"it holds {', '.join(kinds)}",
+            "Pass all of them as text, for example.",
+            value=kinds,
+            code="one_kind",
+        ) from error
     check_classification_targets(np.repeat(present, 2))
     return labels
 
