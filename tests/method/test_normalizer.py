@@ -340,6 +340,6 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
 )
 def test_what_is_no_class_label(labels):
     with pytest.raises(
-        ValueError, match="Unknown label type|labels of one kind; it holds int, str"
+        ValueError, match=r"Unknown label type|labels of one kind; it holds int, str"
     ):
         AlternatingNormalizer().fit(draw(60, 3)[0], labels)
