@@ -35,7 +35,7 @@ REMEDIES = {
 }
 """What to do about an error, by its code."""
 
-_OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior"
+_OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior|dtype"
 
 _WORDS = {
     "pass groups that say which rows belong together": "say with --group which belong together",
@@ -47,6 +47,8 @@ _WORDS = {
     rf"\b({_OPTIONS})=([\d.]+)": r"--\1 \2",
     r"(?<=--scoring accuracy), 'f1_macro' or '(\w+)'": r", f1_macro or \1",
     rf"`({_OPTIONS})`": r"--\1",
+    "--multilabel must be None or": "--multilabel must be",
+    "multilabel=None": "--multilabel labelwise",
 }
 
 

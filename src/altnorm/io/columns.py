@@ -89,7 +89,6 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     found = _candidates(schema, layout)
     if classes is None:
         if len(found) < 2:
-            _check_has_rows(schema)
             raise InputError(
                 "The table must have one column per class and at least 2",
                 f"{len(found)} were found among {listed(schema.names)}",
@@ -104,19 +103,6 @@ def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]
     if layout.prefix:
         check_same_names(wanted, found)
     return wanted
-
-
-def _check_has_rows(schema: Any) -> None:
-    """Raise if no column has a type: text without a single row, which says nothing about it."""
-    import pyarrow as pa
-
-    if all(pa.types.is_null(kind) for kind in schema.types):
-        raise InputError(
-            "The table must have at least one row",
-            "it has none",
-            "Write predictions below the header.",
-            code="columns",
-        )
 
 
 def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.ndarray:

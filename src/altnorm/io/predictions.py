@@ -274,6 +274,7 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     text = [name for name in (layout.label, layout.group) if name]
     expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
     table = read_table(source.path, text=text, numbers=expected, **layout.reading)
+    _check_rows(table.num_rows)
     said = said_by_file(table.schema)
     layout = _with_said_label(layout, said)
     columns = class_columns(table.schema, layout, classes)
@@ -326,10 +327,14 @@ def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
             raise with_spare_hint(error, spare) from error
 
 
+def _check_rows(n: int) -> None:
+    if not n:
+        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
+
+
 def _check_values(predictions: Predictions) -> Predictions:
     """Raise unless there are rows, names that can be written, and finite numbers."""
-    if not len(predictions.proba):
-        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
+    _check_rows(len(predictions.proba))
     check_text(names_of(predictions.classes))
     wrong = ~np.isfinite(predictions.proba)
     if wrong.any():
