@@ -146,6 +146,21 @@ def test_certainty_decides_without_any_bet():
     assert first_crossing(draws.mirrored(), -1, 1e-9) is None
 
 
+@pytest.mark.parametrize("fixed", [0.9, 0.75, 0.4])
+def test_the_expected_number_of_labels_is_near_what_it_takes(fixed):
+    rng, n = np.random.default_rng(3), 400
+    pool = np.repeat([1, -1], [round(n * fixed), n - round(n * fixed)])
+    expected, needed = [], []
+    for _ in range(60):
+        x = rng.permutation(pool)
+        whole = DrawnUnits(x, np.ones(n, dtype=int), n, n)
+        found = [first_crossing(whole, 0, 0.05), first_crossing(whole.mirrored(), -1, 0.05)]
+        needed.append(min(t for t in found if t is not None))
+        start = DrawnUnits(x[:4], np.ones(4, dtype=int), n, n)
+        expected.append(4 + expected_labels(start, 0.05))
+    assert 1 / 3 < np.median(expected) / np.median(needed) < 3
+
+
 def test_no_more_labels_are_expected_than_rows_are_left():
     draws = DrawnUnits(np.array([1, -1, 0]), np.ones(3, dtype=int), 10, 10)
     assert 1 <= expected_labels(draws, 0.05) <= 7

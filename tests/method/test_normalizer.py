@@ -153,9 +153,6 @@ def test_a_class_missing_from_validation_gets_nothing_if_in_doubt():
     assert (shrunk.transform(validation)[:, 3] > 0).all()
 
 
-# AlternatingNormalizer as an estimator: labels, data frames, scikit-learn's habits, errors.
-
-
 # Class labels and data frames.
 
 
@@ -212,7 +209,7 @@ def test_other_column_names_leave_sorted_labels():
     assert AlternatingNormalizer().fit(proba).classes_.tolist() == [0, 1, 2]
 
 
-# scikit-learn's habits.
+# What is remembered.
 
 
 def test_fitted_attributes():
