@@ -56,7 +56,7 @@ STUDIES = (
     Study("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),
     Study("provenance", 0.1, "predictions"),
     Study("simulation", 5),
-    Study("ufet", 5),
+    Study("ufet", 10),
     Study("language", 2, "predictions", uses=("suite",)),
     Study("asking", 5, "predictions", uses=("suite",)),
     Study("label_shift", 7, "predictions", uses=("suite",)),
