@@ -75,7 +75,8 @@ def write_quoted(path, **lines):
 def test_a_missing_quote_that_makes_one_row_of_two_is_refused(tmp_path):
     """The row would have the identifier of one and the probabilities of the other."""
     path = write_quoted(tmp_path / "a.csv", _4='2,"n 2,0.25,0.75')
-    with pytest.raises(InputError, match=r"that in line 5 of 'a\.csv' is followed by text, .* in line 4"):
+    message = r"that in line 5 of 'a\.csv' is followed by text, .* in line 4"
+    with pytest.raises(InputError, match=message):
         read_table(path)
 
 
