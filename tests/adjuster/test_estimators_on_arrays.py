@@ -94,14 +94,14 @@ def test_explain_and_drift(library):
     assert len(normalizer.explain(given)) == len(normalizer.explain(proba)) > 0
 
 
-def test_a_method_for_numpy_alone_gives_back_the_same_kind(library):
-    """What is computed in host memory returns to where it came from."""
+def test_a_peer_gives_back_the_same_kind(library):
     proba, y, weight = draw(300)
     plain = BiasCorrectedTemperature().fit(proba, y, weight)
     there = BiasCorrectedTemperature().fit(*map(library.make, (proba, y, weight)))
     found = there.transform(library.make(proba))
     assert library.same_place(found, library.make(proba))
-    assert_allclose(to_numpy(found), plain.transform(proba), rtol=0, atol=1e-12)
+    # A fit ends where one more step comes to little, and each library takes its own steps.
+    assert_allclose(to_numpy(found), plain.transform(proba), rtol=0, atol=1e-8)
 
 
 def biased(n=400, m=4, seed=0):

@@ -141,8 +141,8 @@ def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Itera
 
     Linear for as long as no sum is so small that it may have lost terms to underflow, then in logs.
     """
-    xp, alpha, mass = array_namespace(a), setting.alpha, setting.smoothing * float(weight.sum())
-    tiny = smallest_safe(weight)
+    xp, alpha = array_namespace(a), setting.alpha
+    mass, tiny = setting.smoothing * float(xp.sum(weight)), smallest_safe(weight)
     while True:
         s = _column_sums(a, weight, alpha) + mass * q
         if _is_lost(s < tiny, a, weight):
