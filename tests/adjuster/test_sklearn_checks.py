@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
@@ -29,7 +30,7 @@ class ThresholdsOfChecks(LabelThresholds):
     """Makes a matrix of labels from the vector that the checks draw, one column per feature."""
 
     def fit(self, proba, y=None, sample_weight=None):
-        shape = np.shape(np.asarray(proba))
+        shape = () if issparse(proba) else np.shape(np.asarray(proba))
         if y is not None and len(shape) == 2 and np.asarray(y).ndim == 1:
             codes = np.unique(np.asarray(y), return_inverse=True)[1]
             y = (codes[:, None] + np.arange(shape[1])) % 2

@@ -172,7 +172,13 @@ def _topk(x: Value, k: int, *, dim: int) -> SimpleNamespace:
     return SimpleNamespace(values=x.graph("TopK", x, np.array([k]), axis=dim, n_outputs=2))
 
 
-namespace = SimpleNamespace(
+class _Namespace(SimpleNamespace):
+    """Functions of the array API; array-api-compat remembers what it has found out about one."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+namespace = _Namespace(
     __name__="altnorm.deploy.onnx",
     int64=np.int64,
     exp=_operator("Exp"),
