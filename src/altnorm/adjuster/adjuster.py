@@ -26,7 +26,7 @@ from altnorm._base.specs import (
 from altnorm._base.validation import check_level
 from altnorm.adjuster.adaptation import Adaptable
 from altnorm.adjuster.applied import apply_model, fitted_words, score_of
-from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
+from altnorm.adjuster.candidates import FAMILIES, Candidate, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
     Choice,
     Judge,
@@ -266,7 +266,9 @@ class Adjuster(Adaptable):
             choice = choose(judge, fitter, competitors, calibrate=self.calibrate)
             cautions, refused = self._examine(judge, fitter, choice)
             self._conclude(judge, competitors, choice, cautions, refused)
-            self._remember(data, competitors)
+            likeliest = competitors.likeliest_linear(data.weight)
+            del judge, choice, competitors  # some hold rows as large as the data
+            self._remember(data, likeliest)
         return self
 
     def transform(self, proba: Any) -> Any:
@@ -428,12 +430,11 @@ class Adjuster(Adaptable):
         self.families_ = family_verdicts(judge, competitors, choice.mildest)
         self.cv_results_ = candidates_table(competitors.all(), judge.data.weight)
 
-    def _remember(self, data: Validation, competitors: Competitors) -> None:
+    def _remember(self, data: Validation, likeliest: Candidate) -> None:
         """Keep what `drift` and `adapt` need to know of the validation data."""
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.work)
         self.seen_rows_ = sketch_rows(data.proba)
-        linear = competitors.likeliest_linear(data.weight)
-        self._remember_rows(data.work, data.labels, data.weight, *linear)
+        self._remember_rows(data.work, data.labels, data.weight, *likeliest.fit())
 
     def _transform(self, proba: Array) -> Array:
         xp = array_namespace(proba)

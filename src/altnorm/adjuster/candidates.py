@@ -112,10 +112,10 @@ class Competitors(NamedTuple):
         """Every candidate, the mildest first."""
         return [self.untouched, self.temperature, *self.others]
 
-    def likeliest_linear(self, weight: np.ndarray) -> tuple[Any, float]:
-        """Fit the candidate of least log loss whose scores are linear: the model, a temperature."""
+    def likeliest_linear(self, weight: np.ndarray) -> Candidate:
+        """Return the candidate of least log loss whose scores are linear."""
         linear = [one for one in self.all() if one.family in ("temperature", "bias", "matrix")]
-        return min(linear, key=lambda one: one.log_loss(weight)).fit()
+        return min(linear, key=lambda one: one.log_loss(weight))
 
 
 class CrossFitter:
