@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import altnorm
 from altnorm.asking.judgement import Pool, weigh_labels
-from altnorm.asking.sampling import find_changes
-from altnorm.asking.values import Outcomes, common_step
+from altnorm.asking.sampling import Outcomes, common_step, find_changes
 from altnorm.decisions import Decision
 from altnorm.peers import Identity, LabelThresholds
 from tests.problems import MODES, planted, planted_labels

@@ -11,9 +11,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
+from altnorm._base.errors import InputError, shape_error
+from altnorm._base.labels import class_codes, is_missing
 from altnorm._base.normalizer import FittedNormalizer
-from altnorm._base.validation import check_level
+from altnorm._base.validation import check_level, check_unmasked
+from altnorm._base.words import p_words
 from altnorm.asking.betting import (
     DrawnUnits,
     expected_labels,
@@ -22,12 +26,17 @@ from altnorm.asking.betting import (
     possible,
     total_limits,
 )
-from altnorm.asking.given_labels import find_positions, read_truth
-from altnorm.asking.sampling import find_changes
-from altnorm.asking.values import Outcomes, common_step, decision_of, value_changes
+from altnorm.asking.sampling import (
+    Outcomes,
+    common_step,
+    decision_of,
+    find_changes,
+    value_changes,
+)
 from altnorm.method.kinds import kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
+_IN_ORDER = "Pass the labels in the order of `asked`."
 
 
 @dataclass(frozen=True)
@@ -123,10 +132,9 @@ class Judgement:
             start = f"cost saved per row {gain:{(change := '+.3g')}}"
         else:
             start = f"gain over the pool {gain:{change}} points"
-        p_value = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.2g}"
         return (
             f"{start} ({1 - self.significance:.0%} CI {low:{change}} to {high:{change}}, "
-            f"valid at any time), {p_value}"
+            f"valid at any time), {p_words(self.p_value)}"
         )
 
     def _rest(self) -> str:
@@ -221,9 +229,12 @@ def judge(
     """
     changes = find_changes(adjuster, proba, against)
     decision = decision_of(adjuster, changes.multilabel)
-    position = find_positions(changes.rows, asked)
+    position = _find_positions(changes.rows, asked)
     before, after = changes.before[position], changes.after[position]
-    truth = read_truth(y, adjuster.classes_, before != after, multilabel=changes.multilabel)
+    check_unmasked(y, "y")
+    truth = (_label_truth if changes.multilabel else _class_truth)(
+        y, before != after, np.asarray(adjuster.classes_)
+    )
     labelled = ~np.isnan(truth).any(axis=1)
     # Up to the first row without a label: skipping rows would let who labels choose them.
     n = int(np.append(labelled, False).argmin())
@@ -240,24 +251,7 @@ def judge(
 def weigh_labels(
     pool: Pool, outcomes: Outcomes, *, significance: float = 0.05, n_waiting: int = 0
 ) -> Judgement:
-    """Weigh the labels of changed rows, one after the other.
-
-    Parameters
-    ----------
-    pool : Pool
-        Where the rows come from.
-    outcomes : Outcomes
-        What the changes of the labelled rows are worth, in the order in which they were drawn.
-    significance : float, default=0.05
-        Largest probability of a wrong answer.
-    n_waiting : int, default=0
-        Labels that do not count yet.
-
-    Returns
-    -------
-    Judgement
-        The answer.
-    """
+    """Weigh the labels of changed rows, one after the other, in the order they were drawn in."""
     check_level(significance, "significance")
     step = common_step(pool.worth)
     draws = DrawnUnits(outcomes.x, outcomes.size, pool.total, pool.n_changed, step)
@@ -313,3 +307,64 @@ def _p_value(draws: DrawnUnits) -> float:
     if possible(draws)[0][-1] > draws.rounding:
         return 0.0
     return min(1.0, float(np.exp(-log_capital(draws, 0).max())))
+
+
+# Labels as a person gives them: in order, with gaps.
+
+
+def _find_positions(changed: np.ndarray, asked: Any) -> np.ndarray:
+    """Where among the changed rows, in ascending order, the asked ones are."""
+    check_unmasked(asked, "asked")
+    rows = np.asarray(asked)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise _asked_error("row numbers", f"it has shape {rows.shape} and dtype {rows.dtype}")
+    unchanged = rows[~np.isin(rows, changed)]
+    if unchanged.size:
+        first = f"{unchanged.size} of {rows.size} do not, the first is row {unchanged[0]}"
+        raise _asked_error("rows whose decision changes", first, int(unchanged[0]))
+    values, times = np.unique(rows, return_counts=True)
+    if (times > 1).any():
+        twice = int(values[times.argmax()])
+        raise _asked_error("each row once", f"row {twice} is there {times.max()} times", twice)
+    return np.searchsorted(changed, rows).astype(int)
+
+
+def _asked_error(what: str, offender: str, value: int | None = None) -> InputError:
+    remedy = "Pass what `ask` returned for these models and this pool."
+    return InputError(f"`asked` must hold {what}", offender, remedy, value=value, code="asked_rows")
+
+
+def _class_truth(y: Any, changed: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Class code of each label, NaN where it is missing, in one column."""
+    labels = np.asarray(y, dtype=object)
+    if labels.ndim != 1 or labels.size > len(changed):
+        rule = f"`y` must hold one class label for each of the {len(changed)} asked rows"
+        raise shape_error(f"{rule}, or for the first of them", labels, _IN_ORDER)
+    given = np.array([not (is_missing(label) or label == "") for label in labels], dtype=bool)
+    truth = np.full((labels.size, 1), np.nan)
+    if given.any():
+        truth[given, 0] = class_codes(np.asarray(labels[given].tolist()), classes)
+    return truth
+
+
+def _label_truth(y: Any, changed: np.ndarray, _: np.ndarray) -> np.ndarray:
+    """The 0/1 matrix with NaN where a changed label is missing, and 0 where nothing changed."""
+    labels = np.asarray(y.toarray() if issparse(y) else y, dtype=np.float64)
+    if labels.size == 0:
+        return np.empty((0, changed.shape[1]))
+    if labels.ndim != 2 or labels.shape[1] != changed.shape[1] or len(labels) > len(changed):
+        rule = f"`y` must be a 0/1 matrix with {changed.shape[1]} columns and a row for each of the"
+        raise shape_error(
+            f"{rule} {len(changed)} asked rows, or for the first of them", labels, _IN_ORDER
+        )
+    truth = np.where(changed[: len(labels)], labels, 0)
+    wrong = truth[~np.isin(truth, (0, 1)) & ~np.isnan(truth)]
+    if wrong.size:
+        raise InputError(
+            "`y` must hold only 0 and 1, and NaN where a label is missing",
+            f"{wrong.size} entries do not, the first is {wrong[0]:g}",
+            "Write 1 where the label applies.",
+            value=float(wrong[0]),
+            code="asked_rows",
+        )
+    return truth

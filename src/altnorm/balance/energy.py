@@ -21,18 +21,10 @@ _FEWEST = 1.0  # new rows of a class below which its share is not re-estimated
 
 
 class Rows(NamedTuple):
-    """Predictions for some rows.
+    """Predictions for some rows, (n, m)."""
 
-    Attributes
-    ----------
-    proba : ndarray of shape (n, m)
-        As they came: distances are taken between their logarithms.
-    calibrated : ndarray of shape (n, m)
-        Calibrated: they say how probable each class makes a row.
-    """
-
-    proba: np.ndarray
-    calibrated: np.ndarray
+    proba: np.ndarray  # as they came: distances are taken between their logarithms
+    calibrated: np.ndarray  # they say how probable each class makes a row
 
     def take(self, rows: np.ndarray) -> Rows:
         """Return some of the rows."""
@@ -40,19 +32,10 @@ class Rows(NamedTuple):
 
 
 class EnergyTest(NamedTuple):
-    """What `energy_test` found.
+    """What `energy_test` found."""
 
-    Attributes
-    ----------
-    energy : float
-        Energy distance between weighted validation rows and new rows, less what chance gives:
-        about 0 under label shift.
-    p_value : float
-        Probability of at least this distance under label shift.
-    """
-
-    energy: float
-    p_value: float
+    energy: float  # distance of the two samples less what chance gives: about 0 under label shift
+    p_value: float  # probability of at least this distance under label shift
 
 
 def energy_test(
@@ -79,24 +62,10 @@ def energy_test(
     class (or of the new rows) is multiplied by a random number, and the balance fitted to the
     result in the same way.
 
-    Parameters
-    ----------
-    known : Rows
-        Validation rows. Of both samples at most `MOST_ROWS` are used, at equal steps; of the
-        validation rows half in the new balance and half evenly from all classes.
-    codes : ndarray of shape (k,)
-        Classes of the validation rows.
-    new : Rows
-        New rows.
-    before, after : ndarray of shape (m,)
-        The old balance, as `estimate_balance` was given it, and its estimate of the new one.
-    random_state : int, default=0
-        Seed of the multipliers.
-
-    Returns
-    -------
-    EnergyTest
-        Distance and p-value. With fewer than two rows on either side the p-value is 1.
+    `codes` are the classes of the validation rows, `before` and `after` what `estimate_balance`
+    was given and what it found. Of both samples at most `MOST_ROWS` are used, at equal steps; of
+    the validation rows half in the new balance and half evenly from all classes. With fewer than
+    two rows on either side the p-value is 1.
 
     References
     ----------

@@ -20,22 +20,12 @@ _QUANTILE = 1.96  # of the normal distribution, for 95 %
 
 
 class Balance(NamedTuple):
-    """A class balance, estimated.
+    """A class balance, estimated."""
 
-    Attributes
-    ----------
-    shares : ndarray of shape (m,)
-        The share of each class; they sum to 1 and are positive.
-    low, high : ndarray of shape (m,)
-        95 % interval of each share.
-    n_rows : int
-        New rows it was estimated from.
-    """
-
-    shares: np.ndarray
-    low: np.ndarray
+    shares: np.ndarray  # (m,) positive, of sum 1
+    low: np.ndarray  # (m,) 95 % interval of each share
     high: np.ndarray
-    n_rows: int
+    n_rows: int  # it was estimated from
 
 
 def estimate_balance(
@@ -54,22 +44,8 @@ def estimate_balance(
 
     .. math:: \pi_j \leftarrow \frac{m s_j + \sum_i \pi_j f_{ij} / (f_i \cdot \pi)}{m + n} .
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n, m)
-        Calibrated probabilities of new rows.
-    shares : ndarray of shape (m,)
-        The old balance: the mean calibrated probabilities of the validation rows.
-    known : ndarray of shape (k, m), optional
-        Calibrated probabilities of validation rows. With them, the intervals include that
-        the classes are known from finitely many rows.
-    codes : ndarray of shape (k,), optional
-        Their classes.
-
-    Returns
-    -------
-    Balance
-        The shares, with an interval each.
+    With the calibrated probabilities `known` of validation rows and their classes `codes`, the
+    intervals include that the classes are known from finitely many rows.
 
     References
     ----------

@@ -13,8 +13,8 @@ from altnorm._base.words import html_card, p_words
 from altnorm.balance.energy import Rows, energy_test
 from altnorm.balance.estimate import estimate_balance
 
-SIGNIFICANCE = 0.05
-"""Level of the energy test."""
+SIGNIFICANCE = 0.05  # of the energy test
+SMALLEST_CHANGE = 0.0005  # of a share, that is told
 
 
 def _are_shares(value: Any, scope: Scope) -> bool:
@@ -22,10 +22,6 @@ def _are_shares(value: Any, scope: Scope) -> bool:
 
 
 _SHARES = Spec("one share per class", _are_shares)
-
-
-SMALLEST_CHANGE = 0.0005
-"""Of a share, that is told."""
 
 
 @storable
@@ -115,21 +111,8 @@ class Shift:
 def look_for_shift(known: Rows, codes: np.ndarray, new: Rows, before: np.ndarray) -> Shift:
     """Estimate the balance of new rows, and test whether it can be all that changed.
 
-    Parameters
-    ----------
-    known : Rows
-        Validation rows.
-    codes : ndarray of shape (k,)
-        Their classes.
-    new : Rows
-        New rows.
-    before : ndarray of shape (m,)
-        Mean calibrated probabilities of all validation rows.
-
-    Returns
-    -------
-    Shift
-        The record; no model was adapted, and no decision compared.
+    `before` is the mean of the calibrated probabilities of all validation rows, of which `known`
+    are some. No model is adapted here, and no decision compared.
     """
     found = estimate_balance(new.calibrated, before, known=known.calibrated, codes=codes)
     test = energy_test(known, codes, new, before, found.shares)

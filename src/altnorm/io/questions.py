@@ -27,8 +27,7 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input, replacing
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
-from altnorm.asking.sampling import Changes
-from altnorm.asking.values import OTHER, decision_of, value_changes
+from altnorm.asking.sampling import OTHER, Changes, decision_of, value_changes
 from altnorm.io.columns import listed, names_of
 from altnorm.io.text_tables import neutralise_formula
 
