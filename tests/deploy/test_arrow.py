@@ -298,7 +298,7 @@ def test_a_batch_that_does_not_fit_is_refused(normalizer, batch, options, messag
             pa.record_batch({"scores": [*draw(2).tolist(), [0.5, 0.5]]}),
             r"1 in this batch do not, .* row 22 \(length 2\)",
         ),
-        (changed(2, 1, np.nan), r"1 in this batch .* row 22, class 'bee' \(nan\)"),
+        (changed(2, 1, np.nan), r"1 of 12 entries are not, the first is row 22, class 'bee' \(nan\)"),
         (changed(1, 1, 9.0), r"starts at row 20: .* 1 of 3 rows .* row 21 \(sum 9\."),
         (changed(1, 2, -0.1), r"row 21, class 'cat' \(-0\.1\)"),
         (

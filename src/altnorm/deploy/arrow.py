@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from altnorm._base.errors import InputError, InputTypeError, Place
 from altnorm._base.frames import check_once, check_same_names
 from altnorm._base.normalizer import FittedNormalizer
+from altnorm.asking.sampling import decision_codes
 from altnorm.io.columns import check_adjusted, names_of
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
 from altnorm.method.kinds import kind_of
@@ -101,92 +102,92 @@ def apply_batches(
     >>> adjusted["dog"].to_numpy().round(2), adjusted["prediction"].to_pylist()
     (array([0.02, 0.36]), ['cat', 'cat'])
     """
-    options: dict[str, Any] = {
-        "columns": columns,
-        "prefix": prefix,
-        "output": output,
-        "prediction": prediction,
-    }
+    options = columns, prefix, output, prediction
 
     def tasks() -> Iterator[Callable[[], pa.RecordBatch]]:
         plan, start = None, 0
         for batch in batches:
-            plan = _plan(adjuster, batch.schema, **options) if plan is None else plan
+            plan = _make_plan(adjuster, batch.schema, *options) if plan is None else plan
             yield partial(_adjust, plan, batch, start)
             start += batch.num_rows
 
     return _in_order(tasks(), effective_n_jobs(n_jobs))
 
 
-def output_schema(
-    adjuster: FittedNormalizer,
-    schema: pa.Schema,
-    *,
-    columns: str | Sequence[str] | None = None,
-    prefix: str = "",
-    output: str | None = None,
-    prediction: str | None = "prediction",
-) -> pa.Schema:
+def output_schema(adjuster: FittedNormalizer, schema: pa.Schema, **options: Any) -> pa.Schema:
     """Schema of what :func:`apply_batches` yields; engines want it before the first batch."""
-    plan = _plan(
-        adjuster, schema, columns=columns, prefix=prefix, output=output, prediction=prediction
-    )
-    return plan.result
+    return _make_plan(adjuster, schema, **options).result
 
 
-class _BatchPlan(NamedTuple):
+class _Plan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
     normalizer: FittedNormalizer
     schema: pa.Schema
     result: pa.Schema
-    layout: _Layout
+    fields: list[
+        pa.Field
+    ]  # of the probabilities: one per class in their order, or the one of lists
+    lists: pa.DataType | None  # type of the lists, under an extension type if there is one
     replace: bool
-    labels: pa.DataType | None  # type of the column of predictions
+    classes: pa.Array | None  # what predictions are made of, if they are wanted
 
 
-def _plan(
+def _make_plan(
     normalizer: FittedNormalizer,
     schema: pa.Schema,
-    *,
-    columns: Any,
-    prefix: Any,
-    output: Any,
-    prediction: Any,
-) -> _BatchPlan:
+    columns: str | Sequence[str] | None = None,
+    prefix: str = "",
+    output: str | None = None,
+    prediction: str | None = "prediction",
+) -> _Plan:
     check_is_fitted(normalizer)
     normalizer = unnamed(normalizer)
     names = names_of(normalizer.classes_)
-    layout = _find_layout(schema, names, columns, prefix)
-    added, labels = [], None
+    fields = _find_fields(schema, names, columns, prefix)
+    lists = _list_type(fields[0], len(names)) if isinstance(columns, str) else None
+    for field in fields:
+        _check_floating(field, field.type if lists is None else lists.value_type)
+    added, classes = [], None
     if output is not None:
-        targets = [output] if layout.lists else [output + name for name in names]
-        added = [pa.field(t, f.type) for t, f in zip(targets, layout.fields, strict=True)]
+        targets = [output + name for name in names] if lists is None else [output]
+        added = [pa.field(t, f.type) for t, f in zip(targets, fields, strict=True)]
     if prediction is not None:
-        labels = _label_type(normalizer)
-        added.append(pa.field(prediction, labels))
-    result = _append(schema, added)
-    return _BatchPlan(normalizer, schema, result, layout, output is None, labels)
+        classes = _class_values(normalizer)
+        type_ = classes.type
+        type_ = pa.list_(type_) if kind_of(normalizer).is_multilabel else type_
+        added.append(pa.field(prediction, type_))
+    result = pa.schema([*schema, *added], schema.metadata)
+    _check_new(added, result.names)
+    return _Plan(normalizer, schema, result, fields, lists, output is None, classes)
 
 
-def _label_type(normalizer: FittedNormalizer) -> pa.DataType:
-    """Type of one prediction: a class, or a list of them if predictions are a 0/1 matrix."""
-    type_ = _class_values(normalizer).type
-    return pa.list_(type_) if kind_of(normalizer).is_multilabel else type_
+def _find_fields(
+    schema: pa.Schema, names: list[str], columns: str | Sequence[str] | None, prefix: str
+) -> list[pa.Field]:
+    """Columns of the classes `names`, or the column of lists if `columns` is its name.
+
+    Every class has a column, and every column that claims to be a class is one.
+    """
+    wanted = [columns] if isinstance(columns, str) else [prefix + name for name in names]
+    if not isinstance(columns, str):
+        claim = [name for name in schema.names if name.startswith(prefix)]
+        explicit = columns is not None or prefix != ""
+        check_same_names(wanted, claim if columns is None else list(columns), extra=explicit)
+    check_once(wanted, schema.names)
+    return [schema.field(name) for name in wanted]
 
 
 def _class_values(normalizer: FittedNormalizer) -> pa.Array:
-    labels = np.asarray(normalizer.classes_).tolist()
     try:
-        return pa.array(labels)
+        return pa.array(np.asarray(normalizer.classes_).tolist())
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # several types at once
         return pa.array(names_of(normalizer.classes_))
 
 
-def _append(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
-    present = set(schema.names)
+def _check_new(added: list[pa.Field], names: list[str]) -> None:
     for field in added:
-        if field.name in present:
+        if names.count(field.name) > 1:
             raise InputError(
                 "An appended column must have a new name",
                 f"there is a column {field.name!r} already",
@@ -194,8 +195,6 @@ def _append(schema: pa.Schema, added: list[pa.Field]) -> pa.Schema:
                 value=field.name,
                 code="columns",
             )
-        present.add(field.name)
-    return pa.schema([*schema, *added], schema.metadata)
 
 
 def _in_order(
@@ -215,7 +214,7 @@ def _in_order(
             yield under_way.popleft().result()
 
 
-def _adjust(plan: _BatchPlan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
+def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Adjust one batch, whose first row is row `start` of the stream."""
     if not batch.schema.equals(plan.schema):
         raise InputError(
@@ -225,20 +224,20 @@ def _adjust(plan: _BatchPlan, batch: pa.RecordBatch, start: int) -> pa.RecordBat
             "Cast the batches to one schema.",
             code="columns",
         )
-    stored = _read_matrix(plan.layout, batch, start)
+    stored = _read_matrix(plan, batch, start)
     values = _widen(plan.normalizer, stored)
-    adjusted = _transform(plan, values, start) if batch.num_rows else values
+    adjusted = _transform(plan.normalizer, values, start) if batch.num_rows else values
     # What half precision rounded and nobody adjusted stays as it was.
     exact = adjusted if values is stored else np.where(adjusted == values, stored, adjusted)
-    written = _write_matrix(plan.layout, exact)
+    written = _write_matrix(plan, exact)
     arrays = batch.columns
     if plan.replace:
-        for i, array in zip(plan.layout.positions, written, strict=True):
-            arrays[i] = array
+        for field, array in zip(plan.fields, written, strict=True):
+            arrays[plan.schema.get_field_index(field.name)] = array
     else:
         arrays += written
-    if plan.labels is not None:
-        arrays.append(_labels(plan, values, adjusted))
+    if plan.classes is not None:
+        arrays.append(_predictions(_decide(plan.normalizer, values, adjusted), plan.classes))
     return pa.RecordBatch.from_arrays(arrays, schema=plan.result)
 
 
@@ -258,28 +257,16 @@ def _widen(normalizer: FittedNormalizer, stored: np.ndarray) -> np.ndarray:
     return kind_of(normalizer).unrounded(wide, "float16") if is_proba else wide
 
 
-def _transform(plan: _BatchPlan, values: np.ndarray, start: int) -> np.ndarray:
+def _transform(normalizer: FittedNormalizer, values: np.ndarray, start: int) -> np.ndarray:
     try:
-        adjusted = np.asarray(plan.normalizer.transform(values))
+        adjusted = np.asarray(normalizer.transform(values))
     except ValueError as error:
-        names = names_of(plan.normalizer.classes_)
-        raise _located(error, values, start, names) from None
+        raise _located(error, start, names_of(normalizer.classes_)) from None
     return check_adjusted(adjusted, start)
 
 
-def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]) -> InputError:
+def _located(error: ValueError, start: int, names: list[str]) -> InputError:
     """Say the same with rows counted over the stream and columns by the name of their class."""
-    wrong = np.argwhere(~np.isfinite(values))
-    if wrong.size:
-        i, j = wrong[0]
-        return InputError(
-            "Probabilities must be finite",
-            f"{len(wrong)} in this batch are not",
-            "Drop or repair those rows.",
-            value=float(values[i, j]),
-            code="not_finite",
-            place=f"row {start + i}, class {names[j]!r} ({values[i, j]})",
-        )
     located = error if isinstance(error, InputError) else InputError(str(error))
     if isinstance(located.place, Place):
         row, column, note = located.place
@@ -290,10 +277,20 @@ def _located(error: ValueError, values: np.ndarray, start: int, names: list[str]
     )
 
 
-def _labels(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> pa.Array:
+def _decide(normalizer: FittedNormalizer, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+    """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
+    decision = getattr(normalizer, "decision_", None)
+    usual = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
+    # Rows need not be adjusted once more where their probabilities are all that decides.
+    if not len(values) or (usual and decision is None):
+        return kind_of(normalizer).decide(adjusted)
+    if decision is not None and adjusted.dtype == np.float64:
+        return np.asarray(decision.codes(adjusted))
+    return decision_codes(normalizer, values)
+
+
+def _predictions(decided: np.ndarray, classes: pa.Array) -> pa.Array:
     """Predicted class of each row, null if it is left to a person; or its list of labels."""
-    decided = _decide(plan.normalizer, values, adjusted)
-    classes = _class_values(plan.normalizer)
     if decided.ndim == 1:
         return classes.take(pa.array(decided, mask=decided == len(classes)))
     ends = np.cumsum(np.count_nonzero(decided, axis=1))
@@ -301,86 +298,54 @@ def _labels(plan: _BatchPlan, values: np.ndarray, adjusted: np.ndarray) -> pa.Ar
     return pa.ListArray.from_arrays(np.append(0, ends).astype(np.int32), labels)
 
 
-def _decide(normalizer: FittedNormalizer, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
-    """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
-    kind, decision = kind_of(normalizer), getattr(normalizer, "decision_", None)
-    usual = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
-    # Rows need not be adjusted once more where their probabilities are all that decides.
-    if not len(values) or (usual and decision is None):
-        return kind.decide(adjusted)
-    if decision is not None and adjusted.dtype == np.float64:
-        return np.asarray(decision.codes(adjusted))
-    predicted = np.asarray(normalizer.predict(values))
-    if kind.is_multilabel:
-        return predicted
-    columns = {label: j for j, label in enumerate(normalizer.classes_.tolist())}
-    return np.array([columns.get(label, len(columns)) for label in predicted.tolist()])
+# Columns of numbers, or of lists, as a matrix and back.
 
 
-class _Layout(NamedTuple):
-    """Where the probabilities of the classes are, in the order of the classes."""
-
-    fields: list[pa.Field]  # one per class, or the one of lists
-    positions: list[int]
-    lists: bool
-    n_classes: int
-
-
-def _find_layout(
-    schema: pa.Schema, names: list[str], columns: str | Sequence[str] | None, prefix: str
-) -> _Layout:
-    """Find the columns of the classes `names`, or the column of lists if `columns` is a string."""
-    lists = isinstance(columns, str)
-    wanted = [columns] if isinstance(columns, str) else [prefix + name for name in names]
-    if not lists:
-        _check_names(schema, wanted, columns, prefix)
-    check_once(wanted, schema.names)
-    positions = [schema.get_field_index(name) for name in wanted]
-    fields = [schema.field(i) for i in positions]
-    for field in fields:
-        _check_type(field, _list_storage(field, len(names)).value_type if lists else field.type)
-    return _Layout(fields, positions, lists, len(names))
-
-
-def _read_matrix(layout: _Layout, batch: pa.RecordBatch, start: int) -> np.ndarray:
+def _read_matrix(plan: _Plan, batch: pa.RecordBatch, start: int) -> np.ndarray:
     """Probabilities of a batch whose first row is row `start` of the stream, (n, m) in C order.
 
-    A view of the entries for lists; columns are copied one by one.
+    A view of the entries for lists; columns are copied.
     """
-    arrays = [batch.column(i) for i in layout.positions]
-    for field, array in zip(layout.fields, arrays, strict=True):
+    arrays = [batch.column(field.name) for field in plan.fields]
+    for field, array in zip(plan.fields, arrays, strict=True):
         _check_nulls(array, 1, field.name, start)
-    if layout.lists:
-        return _read_lists(layout, arrays[0], start)
-    columns = [array.to_numpy() for array in arrays]
-    values = np.empty((batch.num_rows, len(columns)), np.result_type(*columns))
-    for j, column in enumerate(columns):
-        values[:, j] = column
-    return values
+    if plan.lists is None:
+        return np.column_stack([array.to_numpy() for array in arrays])
+    (field,), (array,), m = plan.fields, arrays, len(plan.normalizer.classes_)
+    lists = array.storage if isinstance(array, pa.ExtensionArray) else array
+    if not pa.types.is_fixed_size_list(lists.type):
+        _check_lengths(np.diff(lists.offsets.to_numpy()), m, field.name, start)
+    # Not `.values`, which ignores where a sliced array begins and ends.
+    entries = lists.flatten()
+    _check_nulls(entries, m, field.name, start)
+    return entries.to_numpy().reshape(len(array), m)
 
 
-def _write_matrix(layout: _Layout, values: np.ndarray) -> list[pa.Array]:
+def _write_matrix(plan: _Plan, values: np.ndarray) -> list[pa.Array]:
     """Arrays of the types that the probabilities came in."""
-    if layout.lists:
-        return [_write_lists(layout, values)]
-    return [_entries(values[:, j], field.type) for j, field in enumerate(layout.fields)]
-
-
-def _check_names(
-    schema: pa.Schema, wanted: list[str], columns: Sequence[str] | None, prefix: str
-) -> None:
-    """Every class has a column, and every column that claims to be a class is one."""
-    if columns is not None:
-        check_same_names(wanted, list(columns))
-    elif prefix:
-        check_same_names(wanted, [name for name in schema.names if name.startswith(prefix)])
+    if plan.lists is None:
+        return [_entries(values[:, j], field.type) for j, field in enumerate(plan.fields)]
+    type_ = plan.fields[0].type
+    entries = _entries(values.reshape(-1), plan.lists.value_type)
+    if pa.types.is_fixed_size_list(plan.lists):
+        array = pa.FixedSizeListArray.from_arrays(entries, type=plan.lists)
     else:
-        check_same_names(wanted, schema.names, extra=False)
+        # Large lists count in 64 bits: more than 2**31 entries fit into one array.
+        large = pa.types.is_large_list(plan.lists)
+        dtype, kind = (np.int64, pa.LargeListArray) if large else (np.int32, pa.ListArray)
+        offsets = np.arange(0, values.size + 1, values.shape[1], dtype=dtype)
+        array = kind.from_arrays(offsets, entries, plan.lists)
+    return [array if plan.lists is type_ else pa.ExtensionArray.from_storage(type_, array)]
 
 
-def _list_storage(field: pa.Field, n_classes: int) -> pa.DataType:
+def _entries(values: np.ndarray, type_: pa.DataType) -> pa.Array:
+    return pa.array(np.ascontiguousarray(values, dtype=type_.to_pandas_dtype()))
+
+
+def _list_type(field: pa.Field, n_classes: int) -> pa.DataType:
     """The list type of a column, under its extension type if it has one."""
-    type_ = _storage_type(field.type)
+    type_ = field.type
+    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
     fixed = pa.types.is_fixed_size_list(type_)
     if not (fixed or pa.types.is_list(type_) or pa.types.is_large_list(type_)):
         raise InputTypeError(
@@ -391,17 +356,11 @@ def _list_storage(field: pa.Field, n_classes: int) -> pa.DataType:
             code="columns",
         )
     if fixed and type_.list_size != n_classes:
-        raise InputError(
-            f"Lists in column {field.name!r} must have one entry per class, {n_classes}",
-            f"their type says {type_.list_size}",
-            "Pass probabilities of all classes, in the order of `classes_`.",
-            value=type_.list_size,
-            code="columns",
-        )
+        raise _length_error(field.name, n_classes, f"their type says {type_.list_size}")
     return type_
 
 
-def _check_type(field: pa.Field, type_: pa.DataType) -> None:
+def _check_floating(field: pa.Field, type_: pa.DataType) -> None:
     if not pa.types.is_floating(type_):
         raise InputTypeError(
             f"Column {field.name!r} must hold floating-point numbers",
@@ -410,21 +369,6 @@ def _check_type(field: pa.Field, type_: pa.DataType) -> None:
             value=field.type,
             code="columns",
         )
-
-
-def _storage_type(type_: pa.DataType) -> pa.DataType:
-    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-
-
-def _read_lists(layout: _Layout, array: pa.Array, start: int) -> np.ndarray:
-    name = layout.fields[0].name
-    lists = array.storage if isinstance(array, pa.ExtensionArray) else array
-    if not pa.types.is_fixed_size_list(lists.type):
-        _check_lengths(np.diff(lists.offsets.to_numpy()), layout.n_classes, name, start)
-    # Not `.values`, which ignores where a sliced array begins and ends.
-    entries = lists.flatten()
-    _check_nulls(entries, layout.n_classes, name, start)
-    return entries.to_numpy().reshape(len(array), layout.n_classes)
 
 
 def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> None:
@@ -442,29 +386,14 @@ def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> 
 def _check_lengths(lengths: np.ndarray, n_classes: int, name: str, start: int) -> None:
     wrong = np.flatnonzero(lengths != n_classes)
     if wrong.size:
-        raise InputError(
-            f"Lists in column {name!r} must have one entry per class, {n_classes}",
-            f"{wrong.size} in this batch do not, the first is row {start + wrong[0]} (length "
-            f"{lengths[wrong[0]]})",
-            "Pass probabilities of all classes, in the order of `classes_`.",
-            code="columns",
-        )
+        first = f"the first is row {start + wrong[0]} (length {lengths[wrong[0]]})"
+        raise _length_error(name, n_classes, f"{wrong.size} in this batch do not, {first}")
 
 
-def _write_lists(layout: _Layout, values: np.ndarray) -> pa.Array:
-    type_ = layout.fields[0].type
-    storage = _storage_type(type_)
-    entries = _entries(values.reshape(-1), storage.value_type)
-    if pa.types.is_fixed_size_list(storage):
-        array = pa.FixedSizeListArray.from_arrays(entries, type=storage)
-    else:
-        # Large lists count in 64 bits: more than 2**31 entries fit into one array.
-        large = pa.types.is_large_list(storage)
-        offsets = np.arange(values.shape[0] + 1, dtype=np.int64 if large else np.int32)
-        kind = pa.LargeListArray if large else pa.ListArray
-        array = kind.from_arrays(offsets * offsets.dtype.type(layout.n_classes), entries, storage)
-    return array if storage is type_ else pa.ExtensionArray.from_storage(type_, array)
-
-
-def _entries(values: np.ndarray, type_: pa.DataType) -> pa.Array:
-    return pa.array(np.ascontiguousarray(values, dtype=type_.to_pandas_dtype()))
+def _length_error(name: str, n_classes: int, offender: str) -> InputError:
+    return InputError(
+        f"Lists in column {name!r} must have one entry per class, {n_classes}",
+        offender,
+        "Pass probabilities of all classes, in the order of `classes_`.",
+        code="columns",
+    )

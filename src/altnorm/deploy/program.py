@@ -22,13 +22,10 @@ from altnorm.families.labelwise import Labelwise
 from altnorm.families.matrix import Affine
 from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import binary_ambiguity, top_entropy
-from altnorm.method.scaling import (
-    Anchor,
-    LogReference,
-    Rows,
-    step_rows,
-)
+from altnorm.method.scaling import Anchor, LogReference, Rows, smallest_safe, step_rows
 from altnorm.method.two_classes import step_logits
+
+TINY = smallest_safe(np.empty(0))  # a product below, in double precision, may have lost terms
 
 
 class Backend(NamedTuple):
@@ -131,7 +128,8 @@ class Curve(NamedTuple):
 
     def __call__(self, z: Array) -> Array:
         """Values of the functions, one per column: a binary search, then a polynomial."""
-        xp, reach = array_namespace(z), xp_full(z, self.reach)
+        xp = array_namespace(z)
+        reach = xp.zeros_like(z) + self.reach
         z = xp.maximum(xp.minimum(z, reach), -reach)
         at = self.first
         for step in reversed(range(self.n_halvings)):
@@ -261,8 +259,3 @@ def normalized_log(p: Array) -> Array:
 def log_odds(p: Array) -> Array:
     """Log-odds of yes."""
     return masked_log(p) - masked_log(1 - p)
-
-
-def xp_full(like: Array, value: Any) -> Array:
-    """An array that broadcasts with `like` and holds one number."""
-    return array_namespace(like).zeros_like(like) + value

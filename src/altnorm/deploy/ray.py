@@ -60,12 +60,9 @@ def transform(
     >>> from altnorm.deploy.ray import transform
     >>> transform(ds, adjuster).write_parquet("adjusted")  # doctest: +SKIP
     """
-    options: dict[str, Any] = {
-        "columns": columns,
-        "prefix": prefix,
-        "output": output,
-        "prediction": prediction,
-    }
+    options: dict[str, Any] = dict(
+        columns=columns, prefix=prefix, output=output, prediction=prediction
+    )
     shared = ray.put(adjuster)
 
     def adjust(table: pa.Table) -> pa.Table:

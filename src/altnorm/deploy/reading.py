@@ -73,18 +73,10 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 
 def read_program(fitted: FittedNormalizer) -> Program:
-    """Say what a fitted model does to a row.
+    """Say what a fitted model does to a row, constants in double precision.
 
-    Parameters
-    ----------
-    fitted : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or a peer
-        Of the peers Identity, those that fit a temperature, a matrix or a line, and
-        LabelThresholds.
-
-    Returns
-    -------
-    Program
-        Constants in double precision.
+    Of the peers it knows Identity, those that fit a temperature, a matrix or a line, and
+    LabelThresholds.
     """
     model, kind = chosen_model(fitted), kind_of(fitted)
     temperature = float(getattr(fitted, "temperature_", 1.0)) if model is not fitted else 1.0

@@ -75,12 +75,9 @@ def transform(
     >>> from altnorm.deploy.spark import transform
     >>> transform(df, adjuster).write.parquet("adjusted.parquet")  # doctest: +SKIP
     """
-    options: dict[str, Any] = {
-        "columns": columns,
-        "prefix": prefix,
-        "output": output,
-        "prediction": prediction,
-    }
+    options: dict[str, Any] = dict(
+        columns=columns, prefix=prefix, output=output, prediction=prediction
+    )
     schema = _result_type(df.schema, adjuster, options)
     if isinstance(columns, str) and isinstance(df.schema[columns].dataType, VectorUDT):
         return _transform_vectors(df, adjuster, columns, output or columns, prediction)

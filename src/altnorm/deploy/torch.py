@@ -25,13 +25,12 @@ from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace
 from altnorm._base.normalizer import FittedNormalizer
-from altnorm.deploy.program import Backend, Program, convert
+from altnorm.deploy.program import TINY, Backend, Program, convert
 from altnorm.deploy.reading import read_program
 from altnorm.method import scaling
 
 __all__ = ["from_normalizer"]
 
-_TINY = float(np.finfo(np.float64).smallest_normal) ** 0.9  # a product below may have lost terms
 _BLOCK = 2**24  # entries of the largest temporary
 
 
@@ -159,7 +158,7 @@ def _gradient(
     """Gradient for `left`: ``sum_r grad[t, r] * exp(left[t, k] + log_right[r, k] - out[t, r])``."""
     shift = left.amax(dim=1, keepdim=True)
     product = torch.exp(out - shift)
-    held = product >= _TINY
+    held = product >= TINY
     ratio = torch.where(held, grad, 0.0) / torch.where(held, product, 1.0)
     result = torch.exp(left - shift) * (ratio @ right)
     size = max(1, _BLOCK // left.shape[1])

@@ -34,16 +34,15 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import replacing
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_choice, check_integer
-from altnorm.deploy.onnx._append import (
+from altnorm.deploy.onnx._classifiers import (
     OLDEST_OPSET,
     check_graph,
     find_output,
     free_prefix,
     prepare_classifier,
+    register_converter,
 )
-from altnorm.deploy.onnx._graph import Graph, Value
-from altnorm.deploy.onnx._program import adjusted, label_values
-from altnorm.deploy.onnx._sklearn import register_converter
+from altnorm.deploy.onnx._graph import Graph, Value, adjusted, label_values
 from altnorm.deploy.program import Program
 from altnorm.deploy.reading import read_program
 from altnorm.method.estimator import chosen_model
@@ -212,16 +211,12 @@ def _metadata(adjuster: FittedNormalizer) -> dict[str, str]:
     settings = {"method": type(chosen).__name__, **chosen.get_params(), "input": adjuster.input}
     if chosen is not adjuster and hasattr(adjuster, "temperature_"):
         settings["temperature"] = adjuster.temperature_
-    settings = {name: _plain(value) for name, value in settings.items()}
     return {
-        "altnorm.classes": json.dumps(np.asarray(adjuster.classes_).tolist(), default=str),
-        "altnorm.settings": json.dumps(settings, default=str),
+        "altnorm.classes": json.dumps(adjuster.classes_, default=_plain),
+        "altnorm.settings": json.dumps(settings, default=_plain),
         "altnorm.version": version("altnorm"),
     }
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: arrays as lists, infinity as text."""
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,17 +1,27 @@
-"""A classifier's ONNX model, made ready for a model at its end."""
+"""Classifiers with an adjustment at their end: ONNX models made ready for it, and skl2onnx."""
 
 from __future__ import annotations
 
 from os import PathLike
 from typing import Any
 
+import numpy as np
 import onnx
+from sklearn.frozen import FrozenEstimator
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_input
+from altnorm.adjuster.classifier import AdjustedClassifier
+from altnorm.deploy.onnx._graph import Graph, Value, adjusted, label_values
+from altnorm.deploy.reading import read_program
 
 OLDEST_OPSET = 13
 _LABELS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.STRING)
+_OPTIONS = {
+    "zipmap": [True, False, "columns"],
+    "nocl": [True, False],
+    "output_class_labels": [True, False],
+}
 
 
 def prepare_classifier(source: Any, taken: list[str]) -> Any:
@@ -22,7 +32,8 @@ def prepare_classifier(source: Any, taken: list[str]) -> Any:
     """
     model = onnx.ModelProto()
     model.CopyFrom(source if isinstance(source, onnx.ModelProto) else _load(source))
-    _check_opset(model)
+    remedy = "Convert the classifier with a later target opset."
+    check_opset(_read_opset(model), "The classifier's operator set", remedy)
     for output in list(model.graph.output):
         tensor = output.type.tensor_type
         is_label = tensor.elem_type in _LABELS and len(tensor.shape.dim) <= 1
@@ -111,18 +122,23 @@ def _load(path: str | PathLike[str]) -> Any:
     return model
 
 
-def _check_opset(model: Any) -> None:
-    """Raise unless the standard operators are new enough; name them once."""
+def _read_opset(model: Any) -> int:
+    """Version of the standard operators, which skl2onnx names twice; now they are named once."""
     standard = [s.version for s in model.opset_import if s.domain in ("", "ai.onnx")]
-    opset = max(standard, default=OLDEST_OPSET)
     others = [s for s in model.opset_import if s.domain not in ("", "ai.onnx")]
-    del model.opset_import[:]  # skl2onnx names the standard operators twice
+    opset = max(standard, default=OLDEST_OPSET)
+    del model.opset_import[:]
     model.opset_import.extend([onnx.helper.make_opsetid("", opset), *others])
+    return opset
+
+
+def check_opset(opset: int, what: str, remedy: str) -> None:
+    """Raise unless a set of standard operators is new enough."""
     if opset < OLDEST_OPSET:
         raise InputError(
-            f"The classifier's operator set must be {OLDEST_OPSET} or later",
+            f"{what} must be {OLDEST_OPSET} or later",
             f"it is {opset}",
-            "Convert the classifier with a later target opset.",
+            remedy,
             value=opset,
             code="onnx_opset",
         )
@@ -149,3 +165,92 @@ def _rename(graph: Any, old: str, new: str) -> None:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
                 _rename(inner, old, new)
+
+
+# How skl2onnx converts a classifier that adjusts its own predictions.
+
+
+def register_converter() -> None:
+    """Teach skl2onnx to convert :class:`altnorm.AdjustedClassifier`.
+
+    From then on ``skl2onnx.to_onnx`` takes such a classifier, also inside a pipeline, if it can
+    convert the classifier within. The graph's `label` and `probabilities` are those after the
+    adjustment. Needs skl2onnx.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from altnorm import AdjustedClassifier
+    >>> from altnorm.deploy.onnx import register_converter
+    >>> X, y = make_classification(500, 10, n_informative=4, n_classes=3, random_state=0)
+    >>> model = AdjustedClassifier(GaussianNB()).fit(X, y)
+    >>> register_converter()
+    >>> from skl2onnx import to_onnx
+    >>> graph = to_onnx(model, X[:1], options={"zipmap": False}).graph
+    >>> [output.name for output in graph.output]
+    ['label', 'probabilities']
+    """
+    try:
+        from skl2onnx import update_registered_converter
+        from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+    except ImportError as error:
+        raise ImportError(
+            "register_converter needs skl2onnx; install it with pip install skl2onnx"
+        ) from error
+    update_registered_converter(
+        AdjustedClassifier,
+        "AltnormAdjustedClassifier",
+        calculate_linear_classifier_output_shapes,
+        _convert,
+        options=_OPTIONS,
+    )
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the inner classifier and then the adjustment to a graph of skl2onnx."""
+    model, (label, proba) = operator.raw_operator, operator.outputs
+    opset = container.target_opset_any_domain("")
+    check_opset(opset, "`target_opset`", "Leave it out.")
+    # Two of these in one pipeline must not share the names of their values.
+    g = Graph(opset, scope.get_unique_variable_name("altnorm") + "/")
+    before = Value(g, _inner_proba(scope, operator), _dtype(proba))
+    program = read_program(model.adjuster_)
+    after, decided = adjusted(before, program)
+    # With `nocl` (no class labels) skl2onnx promises indices in the place of names.
+    names = label_values(model.classes_, program)
+    if names is not None and not scope.get_options(model, {"nocl": False})["nocl"]:
+        decided = g.constant(names)[decided]
+    g.finish({label.full_name: decided, proba.full_name: after})
+    container.initializers.extend(g.initializers)
+    # skl2onnx takes nodes in parts, each with the version of its operator.
+    for node in g.nodes:
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        attributes |= {"op_version": opset, "name": scope.get_unique_operator_name("altnorm")}
+        container.add_node(node.op_type, list(node.input), list(node.output), **attributes)
+
+
+def _inner_proba(scope: Any, operator: Any) -> str:
+    """Declare the inner classifier; return the name of its probabilities."""
+    from skl2onnx import get_model_alias
+    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+
+    estimator = operator.raw_operator.estimator_
+    # skl2onnx knows no frozen estimators, and the one inside predicts the same.
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    inner = scope.declare_local_operator(get_model_alias(type(estimator)), estimator)
+    inner.inputs = operator.inputs
+    is_text = np.asarray(estimator.classes_).dtype.kind in "UO"
+    label_type = StringTensorType() if is_text else Int64TensorType()
+    inner.outputs.append(scope.declare_local_variable("label_before", label_type))
+    proba_type = type(operator.outputs[1].type)([None, len(estimator.classes_)])
+    proba = scope.declare_local_variable("proba_before", proba_type)
+    inner.outputs.append(proba)
+    return str(proba.onnx_name)
+
+
+def _dtype(variable: Any) -> np.dtype:
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    return np.dtype(np.float64 if isinstance(variable.type, DoubleTensorType) else np.float32)
