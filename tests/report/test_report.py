@@ -296,7 +296,7 @@ class TestNumbers:
         return assign_folds(codes, 5, None)
 
     def test_large_matrices_are_not_fitted_again(self, monkeypatch):
-        monkeypatch.setattr("altnorm.report._case.MOST_WORK", 1.0)
+        monkeypatch.setattr("altnorm.report.evaluation.MOST_WORK", 1.0)
         page = Page(render_report(adjusted("matrix"), confused(seed=1), seen=True))
         assert page.data["purposes"] is None
         assert "confusions" not in page.bars

@@ -138,7 +138,7 @@ def render_report(
         raise ImportError(
             "The report needs the extra `report`: pip install 'altnorm[report]'"
         ) from error
-    from altnorm.report._case import read_case
+    from altnorm.report.evaluation import read_case
 
     n_rows = predictions.proba.shape[0]
     if texts is not None and len(texts) != n_rows:

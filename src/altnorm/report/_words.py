@@ -14,7 +14,7 @@ from altnorm.decisions.purpose import HALF
 from altnorm.evidence.sentences import remarks, rise_words, score_figures
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
-from altnorm.report._case import Case, is_alternating
+from altnorm.report.evaluation import Case
 
 N_NAMED = 4  # classes that a sentence names
 CLEARLY_WORSE = 0.01  # by which a calibration error must grow to be mentioned
@@ -213,7 +213,7 @@ def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
 
 def _why_proba(case: Case) -> Iterator[str]:
     model, temperature = case.model, float(getattr(case.normalizer, "temperature_", 1.0))
-    if is_alternating(case):
+    if case.is_alternating:
         in_doubt = case.kind.in_doubt(case.applied.before, model.threshold, k_max=model.k_max)
         yield (
             f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "

@@ -15,7 +15,7 @@ from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import score_name
 from altnorm.decisions.weights import class_shares
 from altnorm.method.kinds import kind_of
-from altnorm.report.evaluation import Judged, apply
+from altnorm.report.evaluation import Applied, apply
 from altnorm.report.measures import (
     ClassChanges,
     Purposes,
@@ -37,6 +37,39 @@ class Display:
     Where it was drawn is in `ax_` afterwards.
     """
 
+    @classmethod
+    def from_estimator(
+        cls, normalizer: FittedNormalizer, proba: Any, y: Any, **options: Any
+    ) -> Self:
+        """Compute the figure for a fitted transformer on labelled rows.
+
+        Parameters
+        ----------
+        normalizer : Adjuster or another fitted transformer of altnorm
+            What to apply.
+        proba : array-like of shape (n_samples, n_classes)
+            What its `transform` takes, of rows that it was not fitted on.
+        y : array-like
+            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        object
+            The display, not yet drawn.
+        """
+        kind, applied = kind_of(normalizer), apply(normalizer, proba)
+        labels = kind.check_labels(y, applied.before.shape)
+        truth = kind.encode(labels, normalizer.classes_)
+        return cls._from_applied(truth, applied, normalizer.classes_, **options)
+
+    @classmethod
+    def _from_applied(
+        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
+    ) -> Self:
+        raise NotImplementedError
+
     def plot(self, ax: Any = None) -> Self:
         """Draw the figure.
 
@@ -50,7 +83,14 @@ class Display:
         self : object
             The display, with `ax_`.
         """
-        self.ax_ = _find_axes(ax)
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(
+                "Displays need the extra `display`: pip install 'altnorm[display]'"
+            ) from error
+        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
+        self.ax_.spines[["top", "right"]].set_visible(False)
         self._draw(self.ax_)
         return self
 
@@ -88,9 +128,7 @@ class FixedBrokenDisplay(Display):
         self.classes = classes
 
     @classmethod
-    def from_predictions(
-        cls, y_true: Any, before: Any, after: Any, *, classes: Any
-    ) -> FixedBrokenDisplay:
+    def from_predictions(cls, y_true: Any, before: Any, after: Any, *, classes: Any) -> Self:
         """Count the rows.
 
         Parameters
@@ -110,25 +148,10 @@ class FixedBrokenDisplay(Display):
         return cls(class_changes(old, new, names.size, truth), names)
 
     @classmethod
-    def from_estimator(cls, normalizer: FittedNormalizer, proba: Any, y: Any) -> FixedBrokenDisplay:
-        """Count the rows that a fitted transformer fixes and breaks.
-
-        Parameters
-        ----------
-        normalizer : Adjuster or another fitted transformer of altnorm
-            What to apply; its `predict` decides.
-        proba : array-like of shape (n_samples, n_classes)
-            What the normalizer's `transform` takes.
-        y : array-like
-            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
-
-        Returns
-        -------
-        FixedBrokenDisplay
-            Not yet drawn.
-        """
-        truth, (_, _, old, new) = _apply_labelled(normalizer, proba, y)
-        return cls.from_predictions(truth, old, new, classes=normalizer.classes_)
+    def _from_applied(
+        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
+    ) -> Self:
+        return cls.from_predictions(truth, applied.old, applied.new, classes=classes, **options)
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
         """Draw the classes where there is most to see.
@@ -193,7 +216,7 @@ class PurposeDisplay(Display):
         self.purposes = purposes
 
     @classmethod
-    def from_predictions(cls, y_true: Any, proba: Any, *, shares: Any = None) -> PurposeDisplay:
+    def from_predictions(cls, y_true: Any, proba: Any, *, shares: Any = None) -> Self:
         """Compute both scores at each position.
 
         Parameters
@@ -225,29 +248,10 @@ class PurposeDisplay(Display):
         return cls(purposes(p, truth, q, p.argmax(axis=1)))
 
     @classmethod
-    def from_estimator(
-        cls, normalizer: FittedNormalizer, proba: Any, y: Any, *, shares: Any = None
-    ) -> PurposeDisplay:
-        """Compute both scores for the probabilities of a fitted transformer.
-
-        Parameters
-        ----------
-        normalizer : Adjuster or another fitted transformer of altnorm
-            What makes the probabilities.
-        proba : array-like of shape (n_samples, n_classes)
-            What its `transform` takes, of rows that it was not fitted on.
-        y : array-like
-            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
-        shares : array-like of shape (n_classes,), optional
-            As for `from_predictions`.
-
-        Returns
-        -------
-        PurposeDisplay
-            Not yet drawn.
-        """
-        truth, applied = _apply_labelled(normalizer, proba, y)
-        return cls.from_predictions(truth, applied.after, shares=shares)
+    def _from_applied(
+        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
+    ) -> Self:
+        return cls.from_predictions(truth, applied.after, **options)
 
     def _draw(self, ax: Any) -> None:
         found = self.purposes
@@ -288,7 +292,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_predictions(
         cls, y_true: Any, before: Any, after: Any = None, *, n_bins: int = 12
-    ) -> ReliabilityDisplay:
+    ) -> Self:
         """Compute bins of equally many predictions.
 
         Parameters
@@ -312,29 +316,10 @@ class ReliabilityDisplay(Display):
         return cls(first, reliability(np.asarray(after), truth, n_bins=n_bins))
 
     @classmethod
-    def from_estimator(
-        cls, normalizer: FittedNormalizer, proba: Any, y: Any, *, n_bins: int = 12
-    ) -> ReliabilityDisplay:
-        """Compute both sides of a fitted transformer.
-
-        Parameters
-        ----------
-        normalizer : Adjuster or another fitted transformer of altnorm
-            What to apply.
-        proba : array-like of shape (n_samples, n_classes)
-            What the normalizer's `transform` takes.
-        y : array-like
-            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
-        n_bins : int, default=12
-            Number of bins.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Not yet drawn.
-        """
-        truth, applied = _apply_labelled(normalizer, proba, y)
-        return cls.from_predictions(truth, applied.before, applied.after, n_bins=n_bins)
+    def _from_applied(
+        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
+    ) -> Self:
+        return cls.from_predictions(truth, applied.before, applied.after, **options)
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)
@@ -346,24 +331,3 @@ class ReliabilityDisplay(Display):
             xlabel="confidence", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1), aspect=1
         )
         ax.legend(frameon=False)
-
-
-def _find_axes(ax: Any) -> Any:
-    """Return the axes given, or new ones, without the frame's top and right."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Displays need the extra `display`: pip install 'altnorm[display]'"
-        ) from error
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
-def _apply_labelled(normalizer: FittedNormalizer, proba: Any, y: Any) -> Judged:
-    """Apply a fitted transformer to labelled rows."""
-    kind, applied = kind_of(normalizer), apply(normalizer, proba)
-    labels = kind.check_labels(y, applied.before.shape)
-    return Judged(kind.encode(labels, normalizer.classes_), applied)

@@ -1,29 +1,40 @@
-"""Before and after on labelled rows: scores, the verdict, and which rows were fixed and broken."""
+"""What a fitted transformer does to predictions: before and after, scores and verdict by labels.
+
+`evaluate` judges it on labelled rows; a `Case` holds all that a report tells.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import percent
+from altnorm.adjuster.applied import apply_model
 from altnorm.asking.sampling import decision_codes
 from altnorm.decisions import Purpose, resolve_purpose
-from altnorm.decisions.weights import balancing_weights
+from altnorm.decisions.weights import balancing_weights, class_shares
 from altnorm.evidence.cautions import Labelled, hurt_classes
+from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.evidence.seen_rows import share_seen
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
+from altnorm.families import Identity
 from altnorm.io.predictions import Predictions
-from altnorm.method.estimator import read_before
+from altnorm.method.drift import Drift
+from altnorm.method.estimator import ProbabilityTransformer, chosen_model, read_before
 from altnorm.method.explanation import ChangedRow, Explanation
-from altnorm.method.kinds import kind_of
-from altnorm.report.measures import reliability
+from altnorm.method.kinds import LabelKind, kind_of
+from altnorm.method.normalizer import AlternatingNormalizer
+from altnorm.report.measures import Purposes, label_thresholds, purposes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
+MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
 
 SCORES = {
     False: ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss"),
@@ -65,33 +76,22 @@ class Judged(NamedTuple):
 class Evaluation:
     """What a fitted transformer does to labelled predictions.
 
-    Attributes
-    ----------
-    verdict : Verdict
-        The comparison by the score that was asked for.
-    scores : list of Verdict
-        The same by other common scores, log loss among them.
-    calibration_error : tuple of float
-        Expected calibration error before and after.
-    fixed, broken : ndarray of int
-        Rows that went from wrong to right, and from right to wrong (multi-label: rows with fewer,
-        and with more, wrong label decisions). A row that is left to a person is neither.
-    left : ndarray of int
-        Rows that are left to a person.
-    explanation : Explanation
-        Why each changed row changed.
-    applied : Applied
-        Probabilities and decisions.
+    A row with several labels is fixed if fewer of its label decisions are wrong than before, and
+    broken if more are. One that is left to a person is neither.
     """
 
-    verdict: Verdict
-    scores: list[Verdict]
-    calibration_error: tuple[float, float]
-    fixed: np.ndarray
+    verdict: Verdict  # by the score that was asked for
+    scores: list[Verdict]  # by other common scores, log loss among them
+    calibration_error: tuple[float, float]  # expected, before and after
+    fixed: np.ndarray  # row numbers
     broken: np.ndarray
-    left: np.ndarray
-    explanation: Explanation
+    explanation: Explanation  # why each changed row changed
     applied: Applied
+
+    @property
+    def left(self) -> np.ndarray:
+        """Rows that are left to a person."""
+        return self.applied.left
 
     def changed(self, rows: np.ndarray) -> list[ChangedRow]:
         """Return the explanations of some rows, in the order of the file."""
@@ -117,23 +117,9 @@ def evaluate(
 ) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
 
-    Parameters
-    ----------
-    normalizer : Adjuster or any fitted transformer of altnorm
-        What to apply: decisions by its `predict`, probabilities by its `transform`.
-    predictions : Predictions
-        Columns in the order of ``normalizer.classes_``, every row with a label. Where it says
-        which rows belong together, the evidence counts groups.
-    scoring : str, callable or Score, optional
-        See :func:`altnorm.evidence.metrics.resolve_scoring`. None is the purpose of the normalizer,
-        or else accuracy (micro-F1 for multi-label problems).
-    significance : float, default=0.05
-        As for :func:`altnorm.evidence.verdict.compare_predictions`.
-
-    Returns
-    -------
-    Evaluation
-        Verdict, scores, rows.
+    Every row has a label, and columns are in the order of ``normalizer.classes_``. Where the
+    predictions say which rows belong together, the evidence counts groups. Without `scoring` the
+    purpose of the normalizer judges, or else accuracy (micro-F1 with several labels).
 
     Examples
     --------
@@ -169,7 +155,6 @@ def evaluate(
         (errors[0], errors[1]),
         np.flatnonzero(fewer > 0),
         np.flatnonzero(fewer < 0),
-        applied.left,
         applied.explain(normalizer, classes),
         applied,
     )
@@ -259,3 +244,146 @@ def check_kind(predictions: Predictions, normalizer: FittedNormalizer) -> None:
             value=predictions.input,
             code="input_kind",
         )
+
+
+# What a report is about.
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A fitted transformer, predictions, and what the one does to the other."""
+
+    normalizer: FittedNormalizer
+    classes: np.ndarray  # names
+    applied: Applied
+    explanation: Explanation
+    evaluation: Evaluation | None  # where there are labels that the model has not seen
+    judged: Judged | None  # rows whose labels may be looked at: tested, or cross-fitted
+    drift: Drift | None  # None if the model cannot say
+    seen: bool  # whether the model was fitted on these predictions
+    shares: np.ndarray | None  # of the classes among the validation labels, if they are known
+
+    @property
+    def model(self) -> Any:
+        """What makes the probabilities: the normalizer itself unless it was tuned."""
+        return chosen_model(self.normalizer)
+
+    @property
+    def kind(self) -> LabelKind:
+        """Of labels: one class per row, or several."""
+        return kind_of(self.normalizer)
+
+    @property
+    def is_alternating(self) -> bool:
+        """Whether alternating normalization makes the probabilities."""
+        return isinstance(self.model, AlternatingNormalizer)
+
+    @property
+    def tuned(self) -> Verdict | None:
+        """What tuning found, on validation data."""
+        verdict: Verdict | None = getattr(self.normalizer, "verdict_", None)
+        return verdict
+
+    @property
+    def tested(self) -> Verdict | None:
+        """What the labels of these predictions say."""
+        return None if self.evaluation is None else self.evaluation.verdict
+
+    @property
+    def truth(self) -> np.ndarray | None:
+        """Labels of the rows of the report, where the model has not seen them."""
+        return None if self.evaluation is None or self.judged is None else self.judged.truth
+
+    @property
+    def names(self) -> list[str]:
+        """What decisions are called: the classes, and a person at the end."""
+        return [*map(str, self.classes.tolist()), "left to a person"]
+
+    @property
+    def purpose(self) -> str:
+        """Name of the score that decisions are for."""
+        return purpose_of(self.normalizer).score.name
+
+    @cached_property
+    def purposes(self) -> Purposes | None:
+        """What other decisions from the same probabilities would give; None if all are alike."""
+        if self.judged is None:
+            return None
+        truth, (_, after, old, _) = self.judged
+        if self.kind.is_multilabel:
+            return label_thresholds(after, truth, old)
+        found = purposes(after, truth, self._shares(), old)
+        return found if found.spread.any() else None
+
+    def _shares(self) -> np.ndarray:
+        decision = getattr(self.normalizer, "decision_", None)
+        if decision is not None and self.purpose == "balanced_accuracy" and not decision.is_argmax:
+            return np.asarray(decision.values.min() / decision.values)
+        if self.shares is not None:
+            return self.shares
+        # What calibrated probabilities say of the balance, without a look at these labels.
+        assert self.judged is not None
+        mean = self.judged.applied.after.mean(axis=0, dtype=np.float64)
+        return np.maximum(mean, 0.5 / len(self.judged.truth))
+
+
+def read_case(
+    normalizer: FittedNormalizer,
+    predictions: Predictions,
+    *,
+    validation: Predictions | None = None,
+    scoring: Any = None,
+    seen: bool = False,
+) -> Case:
+    """Apply the transformer; evaluate it where there are labels that it has not seen."""
+    check_kind(predictions, normalizer)
+    classes = class_names(normalizer, predictions)
+    if predictions.labels is not None and not seen:
+        evaluation = evaluate(normalizer, predictions, scoring=scoring)
+        applied, explanation = evaluation.applied, evaluation.explanation
+        judged: Judged | None = Judged(predictions.codes, applied)
+    else:
+        # Labels that tuning has used would show the model better than it is.
+        evaluation, applied = None, apply(normalizer, predictions.proba)
+        explanation = applied.explain(normalizer, classes)
+        judged = _cross_fitted(normalizer, predictions) if seen else None
+    drift = None
+    if isinstance(normalizer, ProbabilityTransformer):
+        drift = normalizer.drift(predictions.proba)
+    # A copy that was adapted serves another balance than that of the validation rows.
+    known = None if hasattr(normalizer, "shift_") else predictions if seen else validation
+    shares = None if kind_of(normalizer).is_multilabel else _label_shares(known)
+    return Case(normalizer, classes, applied, explanation, evaluation, judged, drift, seen, shares)
+
+
+def _label_shares(known: Predictions | None) -> np.ndarray | None:
+    if known is None or known.labels is None:
+        return None
+    known = known.labelled()
+    return class_shares(known.codes, np.ones(len(known.proba)), known.proba.shape[1])
+
+
+def _cross_fitted(normalizer: Any, predictions: Predictions) -> Judged | None:
+    """Validation rows as the model sees them when it is fitted without their fold.
+
+    None where there is nothing to fit again, or where that would take long.
+    """
+    model = getattr(normalizer, "model_", None)
+    known = predictions.labelled()
+    if model is None or known.labels is None:
+        return None
+    before, truth, kind = read_before(normalizer, known.proba), known.codes, kind_of(normalizer)
+    n, m = before.shape
+    if hasattr(model, "matrix_") and n * m**2 > MOST_WORK:
+        return None
+    after = np.empty(before.shape)
+    # With several labels per row there is no class to deal rows by.
+    folds = assign_folds(np.zeros(n, int) if kind.is_multilabel else truth, 5, known.groups)
+    for k in range(folds.max() + 1):
+        inside, fitted = folds == k, model
+        if not isinstance(model, Identity):
+            fitted = clone(model).set_params(input="proba").fit(before[~inside], truth[~inside])
+            fitted.multilabel = getattr(model, "multilabel", None)
+        after[inside] = apply_model(fitted, normalizer.temperature_, kind, before[inside])
+    new = normalizer.decision_.codes(after)
+    return Judged(truth, Applied(before, after, kind.decide(before), new))
