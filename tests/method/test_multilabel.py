@@ -9,10 +9,7 @@ from scipy.special import expit, logit
 from altnorm import AlternatingNormalizer, InputError, alternating_normalization, ambiguity
 from altnorm.method.ambiguity import binary_ambiguity
 from altnorm.method.reference import shrink_frequencies
-from altnorm.method.two_classes import (
-    BinaryReference,
-    adjust_binary,
-)
+from altnorm.method.two_classes import BinaryReference, odds_function
 from tests.oracle import oracle
 
 EXACT = 1e-12
@@ -170,18 +167,30 @@ def draw_reference(rng):
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
 def test_what_is_tabulated_once_is_exact_for_every_doubt(alpha, smoothing):
     """Against the defining equations: also for sure rows, which shift a small reference far."""
-    rng, n_tables = np.random.default_rng(int(10 * alpha)), 0
+    rng = np.random.default_rng(int(10 * alpha))
     p = np.array([1e-9, 0.01, 0.3, 0.5, 0.62, 0.97, 1 - 1e-9])
-    for depth in (2, 3, 5):
-        for _ in range(4):
-            reference, weight, prior = draw_reference(rng)
-            settings = {"alpha": alpha, "depth": depth, "smoothing": smoothing}
-            kept = BinaryReference.of(logit(reference), weight, prior, **settings).kept()
-            n_tables += sum(stage.table is not None for stage in kept.stages)
+    for depth in (1, 2, 3, 5):
+        settings = {"alpha": alpha, "depth": depth, "smoothing": smoothing}
+        drawn = [draw_reference(rng) for _ in range(4)]
+        references = [BinaryReference.of(logit(a), w, q, **settings) for a, w, q in drawn]
+        found = expit(odds_function(references, threshold=0.0)(logit(p)[:, None]))
+        atol = EXACT * max(1.0, alpha ** (depth - 1))
+        for j, (reference, weight, prior) in enumerate(drawn):
             expected = exactly(p, reference, prior, reference_weight=weight, **settings)
-            atol = EXACT * max(1.0, alpha ** (depth - 1))
-            np.testing.assert_allclose(adjust_binary(p, kept), expected, rtol=0, atol=atol)
-    assert n_tables >= 12
+            np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("alpha", [0.7, 1.5, 9.0])
+def test_two_classes_one_by_one_are_exact(alpha):
+    """Tabulated where that is exact enough, and iterated where it is not."""
+    rng = np.random.default_rng(3)
+    validation, p = rng.beta(0.4, 0.8, 300), np.linspace(0.2, 0.8, 7)
+    settings = {"alpha": alpha, "depth": 4, "smoothing": 0.1}
+    fitted = AlternatingNormalizer(**settings, threshold=0.5, reference="all", prior=[0.3, 0.7])
+    fitted.fit(two_classes(validation))
+    found = np.concatenate([fitted.transform(row[None]) for row in two_classes(p)])
+    atol = EXACT * max(1.0, alpha**3)
+    np.testing.assert_allclose(found[:, 0], exactly(p, validation, 0.3, **settings), atol=atol)
 
 
 def test_priors():

@@ -23,7 +23,7 @@ from altnorm.families.matrix import Affine
 from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import binary_ambiguity, top_entropy
 from altnorm.method.scaling import Anchor, LogReference, Rows, smallest_safe, step_rows
-from altnorm.method.two_classes import step_logits
+from altnorm.method.two_classes import Curve, OneStep
 
 TINY = smallest_safe(np.empty(0))  # a product below, in double precision, may have lost terms
 
@@ -109,49 +109,6 @@ class AlternatingRows(NamedTuple):
         sums = backend.log_product(masked, before.anchor.log_a, before.a, self.every)
         weight = after.anchor.log_r - self.reference.alpha * sums
         return backend.log_product(weight, after.anchor.log_a.T, after.a.T, self.supported)
-
-
-class Curve(NamedTuple):
-    """Functions of one number as polynomials on pieces, those of function j after those of j - 1.
-
-    On a piece, the polynomial's argument is ``(z - center) * slope``, between -1 and 1.
-    """
-
-    reach: float  # z lies between -reach and reach
-    n_halvings: int  # that find a piece
-    first: Array  # (f,) index of each function's first piece
-    last: Array  # (f,) and of its last
-    left: Array  # (pieces,) where the piece begins
-    center: Array  # (pieces,)
-    slope: Array  # (pieces,)
-    coefficients: tuple[Array, ...]  # (pieces,) each, constant term first
-
-    def __call__(self, z: Array) -> Array:
-        """Values of the functions, one per column: a binary search, then a polynomial."""
-        xp = array_namespace(z)
-        reach = xp.zeros_like(z) + self.reach
-        z = xp.maximum(xp.minimum(z, reach), -reach)
-        at = self.first
-        for step in reversed(range(self.n_halvings)):
-            ahead = xp.minimum(at + 2**step, self.last)
-            at = xp.where(self.left[ahead] > z, at, ahead)
-        s = (z - self.center[at]) * self.slope[at]
-        *lower, result = (c[at] for c in self.coefficients)
-        for coefficient in reversed(lower):
-            result = result * s + coefficient
-        return result
-
-
-class OneStep(NamedTuple):
-    """One iteration of log-odds against given column sums."""
-
-    log_s: tuple[Array, ...]  # (f,) of yes and no
-    log_q: tuple[Array, ...]  # (f,)
-    alpha: float
-
-    def __call__(self, z: Array) -> Array:
-        """Adjusted log-odds."""
-        return step_logits(z, self.log_s, self.log_q, self.alpha)[0]
 
 
 class AlternatingOdds(NamedTuple):

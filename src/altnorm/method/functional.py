@@ -29,6 +29,7 @@ from altnorm._base.validation import (
     sum_tolerance,
 )
 from altnorm.method.scaling import (
+    AnchorPath,
     LogReference,
     anchor_path,
     column_log_sums,
@@ -185,7 +186,9 @@ class Problem(NamedTuple):
     alpha: float
     depth: int
     whole: bool = True  # no class was left out, so rows sum to 1
-    path: Any = None  # the reference's own iterations, where `follow_reference` has kept them
+    path: AnchorPath | None = (
+        None  # the reference's own iterations, where `follow_reference` has kept them
+    )
 
     def logs(self) -> LogReference:
         """Reference and prior as the kernels take them."""
@@ -291,12 +294,9 @@ def follow_reference(problem: Problem) -> Problem | None:
     reduced, left_out = reduce_problem(problem._replace(p=problem.p[:0, :]))
     n, m = reduced.reference.shape
     too_large = not may_keep(3 * problem.depth * n * m)
-    if left_out is not None or n == 0 or _is_stacked(reduced) or too_large:
+    if left_out is not None or n == 0 or m == 2 or _is_stacked(reduced) or too_large:
         return None
     with quiet(array_namespace(problem.p)):
-        if reduced.q.shape[0] == 2:
-            met = binary_reference(reduced)
-            return reduced._replace(path=met._replace(stages=tuple(met.follow())))
         return reduced._replace(path=keep_anchors(anchor_path(reduced.logs()), problem.depth))
 
 
@@ -337,8 +337,8 @@ def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     if _is_stacked(problem):
         return iterate_stacked(log_p, problem.logs(), depth=depth), finish
     if m == 2 and problem.whole:
-        met = problem.path or binary_reference(problem)
-        return iterate_logits(log_p[:, 0] - log_p[:, 1], met), _both_classes
+        logits = log_p[:, 0] - log_p[:, 1]
+        return iterate_logits(logits, binary_reference(problem)), _both_classes
     return iterate(log_p, problem.path or anchor_path(problem.logs()), depth=depth), finish
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from altnorm._base.arrays import (
     Array,
@@ -34,19 +35,30 @@ from altnorm._base.validation import (
 from altnorm.method.estimator import ProbabilityTransformer, read_weight
 from altnorm.method.functional import (
     Problem,
+    binary_reference,
     follow_reference,
     problem,
+    reduce_problem,
     reference_log_sums,
     solve,
 )
 from altnorm.method.kinds import kind_of
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
 from altnorm.method.scaling import step_once
-from altnorm.method.two_classes import BinaryReference, LabelReferences, adjust_binary
+from altnorm.method.two_classes import (
+    BinaryReference,
+    Curve,
+    OneStep,
+    adjust_logits,
+    odds_function,
+)
 
 _REFERENCES, _PATHS = KeptResults(), KeptResults()
 
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
+_LOG_STEEP = math.log(
+    100
+)  # of alpha^(depth - 1): beyond, the iterations are more exact than a table
 
 
 def _is_prior(value: Any, scope: Scope) -> Any:
@@ -235,10 +247,15 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Rows in doubt after the last iteration."""
         # In double precision whatever came in: large exponents magnify rounding.
         rows = array_namespace(rows).astype(rows, widest_float(rows), copy=False)
-        if self.depth > 1 or not self.prior_.all():
+        if self.depth == 1 and self.prior_.all():
+            log_s, q = self._kept(("sums",), self._column_sums), as_array(self.prior_, rows)
+            return step_once(rows, as_array(log_s, rows), q, alpha=self.alpha)
+        function = self._odds_function(rows.shape[0])[1] if rows.shape[1] == 2 else None
+        if function is None:
             return solve(self._followed(rows))
-        log_s, q = as_array(self._kept(("sums",), self._column_sums), rows), self.prior_
-        return step_once(rows, log_s, as_array(q, rows), alpha=self.alpha)
+        log_p = np.log(to_numpy(rows))
+        z = function(log_p[:, :1] - log_p[:, 1:])
+        return as_array(expit(np.concatenate([z, -z], axis=1)), rows)
 
     def _column_sums(self) -> np.ndarray:
         """Column sums of the reference: all that one iteration needs of it."""
@@ -249,14 +266,28 @@ class AlternatingNormalizer(ProbabilityTransformer):
         arrays = self.reference_, self.reference_weight_, self.prior_
         return _PATHS.get(self, arrays, [self.alpha, self.depth, self.smoothing, *key], make)
 
+    def _odds_function(self, n_rows: int) -> tuple[np.ndarray, OneStep | Curve | None]:
+        """Which labels, or two classes, have a reference, and what becomes of their log-odds.
+
+        Tabulated once for rows that come one by one; None where that is not worth it.
+        """
+        keeps = n_rows <= _FEW_ROWS and may_keep(self.depth * self.reference_.size)
+        if not keeps or (self.depth - 1) * math.log(self.alpha) > _LOG_STEEP:
+            return np.zeros(1, bool), None
+
+        def make() -> tuple[np.ndarray, OneStep | Curve | None]:
+            with quiet(np):
+                references = list(odds_references(self))
+                active = np.array([one is not None for one in references])
+                return active, odds_function(references, self.threshold) if active.any() else None
+
+        return self._kept((self.threshold,), make)
+
     def _followed(self, rows: Array) -> Problem:
         """Problem, with the reference's own iterations if they are worth keeping."""
         followed = None
         if rows.shape[0] <= _FEW_ROWS:
-            followed = self._kept(
-                place_of(rows),
-                lambda: follow_reference(self._problem(rows)),
-            )
+            followed = self._kept(place_of(rows), lambda: follow_reference(self._problem(rows)))
         return self._problem(rows) if followed is None else followed._replace(p=rows)
 
     def _keep_entries(
@@ -284,14 +315,17 @@ class AlternatingNormalizer(ProbabilityTransformer):
             return out
         if not kind.is_multilabel:
             return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
-        if proba.shape[0] <= _FEW_ROWS and may_keep(self.depth * self.reference_.size):
-            labels = self._kept((), lambda: LabelReferences.of(label_references(self)))
-            return labels.adjust(proba, doubt)
+        active, function = self._odds_function(proba.shape[0])
+        if function is not None:
+            with quiet(np):
+                new = expit(function(logit(proba.astype(np.float64, copy=False))))
+            return np.where(doubt & active, new, proba).astype(proba.dtype, copy=False)
         parts = kind.parts(out.shape[1])
-        for j, reference in enumerate(label_references(self)):
-            at = doubt[parts[j]]
-            values = proba[parts[j]][at].astype(np.float64, copy=False)
-            out[parts[j]][at] = adjust_binary(values, reference)
+        with quiet(np):
+            for at, reference in zip(parts, odds_references(self), strict=True):
+                if reference is not None and doubt[at].any():
+                    z = logit(proba[at][doubt[at]].astype(np.float64, copy=False))
+                    out[at][doubt[at]] = expit(adjust_logits(reference, z))
         return out
 
 
@@ -308,11 +342,16 @@ def fitted_problem(normalizer: AlternatingNormalizer, p: Array, reference: Array
     )
 
 
-def label_references(normalizer: AlternatingNormalizer) -> Iterator[BinaryReference | None]:
-    """Yield the reference of each label, or the one of all; None where it says nothing."""
+def odds_references(normalizer: AlternatingNormalizer) -> Iterator[BinaryReference | None]:
+    """Yield the reference of two classes, of each label or of all; None where it says nothing."""
+    if not kind_of(normalizer).is_multilabel:
+        rows = normalizer.reference_.astype(np.float64, copy=False)
+        reduced, left_out = reduce_problem(fitted_problem(normalizer, rows[:0], rows))
+        is_binary = left_out is None and reduced.q.size == 2 and len(reduced.reference)
+        yield binary_reference(reduced) if is_binary else None
+        return
     weight = normalizer.reference_weight_
-    with quiet(np):
-        logits = logit(normalizer.reference_.astype(np.float64, copy=False))
+    logits = logit(normalizer.reference_.astype(np.float64, copy=False))
     for j, (start, stop) in enumerate(pairwise(normalizer.offsets_.tolist())):
         span = slice(start, stop)
         yield BinaryReference.of(

@@ -10,6 +10,10 @@ sums are smooth functions of `d`:
 They are evaluated at a few Chebyshev nodes and interpolated at the shifts of all rows in doubt, so
 the cost does not grow with the number of rows in doubt.
 
+The whole of it, whatever its depth and however large the reference, is then a function from one
+number to another. For rows that come one by one, and for other engines, `odds_function` tabulates
+it to rounding accuracy.
+
 Several labels per row are such problems, yes or no: "pairs" (the paper) pools all n * m
 probabilities, with one prior and one reference for all labels; "labelwise" gives each label its
 own.
@@ -18,22 +22,39 @@ own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.fft import dct
-from scipy.special import expit, logit
+from scipy.optimize import brentq
+from scipy.special import expit
 
-from altnorm._base.arrays import Array, array_namespace, as_array, block_slices, quiet, to_numpy
+from altnorm._base.arrays import Array, array_namespace, as_array, block_slices, to_numpy
+from altnorm.method.ambiguity import binary_ambiguity
 from altnorm.method.scaling import log_add, weigh
 
 Sums = Callable[[Array], tuple[Array, Array]]  # both column sums at some shifts
+Function = Callable[[np.ndarray], np.ndarray]  # of log-odds
 
 _NEG_INF = -math.inf
 _DEGREES = (4, 8, 16, 32, 64)  # each set of nodes contains the one before
-_SHORT = 17  # terms; labels with few share their operations, and would wait for one with many
+
+# Of functions that are tabulated.
+_TOLERANCE = 2e-13
+_DEGREE = 13
+_TO_POWERS = np.stack(  # of the argument, from Chebyshev polynomials
+    [
+        np.pad(chebyshev.cheb2poly(unit), (0, _DEGREE - k))
+        for k, unit in enumerate(np.eye(_DEGREE + 1))
+    ],
+    axis=1,
+)
+_PIECES = 8  # at the start
+_MAX_PIECES = 4096
+_LARGEST_LOGIT = 745.0  # of the smallest positive double
 
 
 def log_sigmoids(z: Array) -> tuple[Array, Array]:
@@ -44,34 +65,12 @@ def log_sigmoids(z: Array) -> tuple[Array, Array]:
     return xp.minimum(z, zero) - bend, xp.minimum(-z, zero) - bend
 
 
-class SumsTable(NamedTuple):
-    """The two column sums as polynomials on an interval, for NumPy arrays."""
-
-    coefficients: np.ndarray  # (degree + 1, 2, 1) of Chebyshev series
-    low: np.ndarray  # (1,)
-    high: np.ndarray  # (1,)
-
-    def at(self, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return both at shifts inside the interval."""
-        t = _on_unit(shift, self.low, self.high)
-        first, second = chebyshev.chebval(t, self.coefficients, tensor=False)
-        return first, second
-
-
 class LogitStage(NamedTuple):
     """One iteration of the reference on its own, which no row in doubt changes."""
 
-    column_sums: Sums | None  # without smoothing
+    column_sums: Sums  # without smoothing
     sums: list[Array]  # the two column sums at shift 0, with smoothing; (1,) each
     step: Array  # (1,) what is added to all logits
-    table: SumsTable | None = None  # of `column_sums`, for every shift that a row can cause
-
-    def sums_at(self, shift: Array) -> tuple[Array, Array]:
-        """Column sums at the shifts of many rows, without smoothing."""
-        if self.table is not None:
-            return self.table.at(shift)
-        assert self.column_sums is not None
-        return interpolate(self.column_sums, shift)
 
 
 class BinaryReference(NamedTuple):
@@ -79,11 +78,10 @@ class BinaryReference(NamedTuple):
 
     logit: Array  # (n,)
     weight: Array | None  # (n,)
-    log_q: tuple[Any, Any]  # of both classes, finite
+    log_q: tuple[float, float]  # of both classes, finite
     alpha: float
     depth: int
-    log_mass: Any  # log of the smoothing's total weight
-    stages: tuple[LogitStage, ...] = ()  # its own iterations, where they are kept
+    log_mass: float | None  # log of the smoothing's total weight
 
     @classmethod
     def of(
@@ -108,9 +106,8 @@ class BinaryReference(NamedTuple):
 
     def follow(self) -> Iterator[LogitStage]:
         """Yield its own iterations, which no row in doubt changes."""
-        yield from self.stages
         z = self.logit
-        for _ in range(0 if self.stages else self.depth):
+        for _ in range(self.depth):
             column_sums = _column_sums(z, self.weight, self.alpha)
             sums = self.smoothed(column_sums(array_namespace(z).zeros_like(z[:1])))
             step = prior_over_sums(self.log_q, sums)
@@ -125,37 +122,6 @@ class BinaryReference(NamedTuple):
         pairs = zip(log_sums, self.log_q, strict=True)
         return [log_add(s, xp.zeros_like(s) + (self.log_mass + q)) for s, q in pairs]
 
-    def kept(self) -> BinaryReference:
-        """Work the iterations out once, so that rows that come one by one do without the logits."""
-        with quiet(np):
-            return self._replace(stages=tuple(self._tabulated()))
-
-    def _tabulated(self) -> Iterator[LogitStage]:
-        """Tabulate the column sums for all shifts that a row can cause.
-
-        One row among many hardly moves the reference: its own share of a column sum is between 0
-        and 1, which bounds the shifts. On so short an interval few terms are exact.
-        """
-        low = high = 0.0
-        for stage in self.follow():
-            assert stage.column_sums is not None
-            stage = stage._replace(table=_table(stage.column_sums, low, high))
-            yield stage
-            ends = stage.sums
-            if low < high:
-                ends = self.smoothed(stage.sums_at(np.array([low, high])))
-            with_row = [np.logaddexp(end, 0.0) for end in ends]
-            # The first sum grows with the shift and the second falls.
-            least = prior_over_sums(self.log_q, [with_row[0][-1:], ends[1][-1:]]) - stage.step
-            most = prior_over_sums(self.log_q, [ends[0][:1], with_row[1][:1]]) - stage.step
-            low = self.alpha * low + float(least[0])
-            high = self.alpha * high + float(most[0])
-
-    def has_short_tables(self) -> bool:
-        """Whether few terms per iteration stand for the reference, which is kept."""
-        tables = [stage.table for stage in self.stages[1:]]
-        return all(table is not None and len(table.coefficients) <= _SHORT for table in tables)
-
 
 def iterate_logits(logit_b: Array, reference: BinaryReference) -> Iterator[Array]:
     """Yield the logits (t,) of all rows in doubt after each iteration."""
@@ -166,7 +132,7 @@ def iterate_logits(logit_b: Array, reference: BinaryReference) -> Iterator[Array
             shift = xp.zeros_like(logit_b)
             others = [s + shift for s in stage.sums]
         else:
-            others = reference.smoothed(stage.sums_at(shift))
+            others = reference.smoothed(interpolate(stage.column_sums, shift))
         logit_b, sums = step_logits(logit_b, others, log_q, alpha)
         shift = alpha * shift + (prior_over_sums(log_q, sums) - stage.step)
         shift = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
@@ -189,16 +155,6 @@ def prior_over_sums(log_q: Sequence[Any], log_s: Sequence[Array]) -> Array:
     return xp.where(xp.isfinite(step), step, xp.zeros_like(step))
 
 
-def _table(function: Sums, low: float, high: float) -> SumsTable | None:
-    """Column sums as polynomials; None where they are not resolved, or nothing shifts."""
-    if not low < high:
-        return None
-    coefficients = _chebyshev(function, np.linspace(low, high, _DEGREES[-1] + 2))
-    if coefficients is None:
-        return None
-    return SumsTable(coefficients[:, :, None], np.array([low]), np.array([high]))
-
-
 def interpolate(function: Sums, x: Array) -> tuple[Array, Array]:
     """Values of two smooth functions at many points, from a few evaluations.
 
@@ -217,7 +173,8 @@ def interpolate(function: Sums, x: Array) -> tuple[Array, Array]:
             continue
         coefficients = _chebyshev(function, part)
         if coefficients is not None:
-            done.append(_clenshaw(coefficients, _on_unit(part, part[0], part[-1])))
+            low, high = part[0], part[-1]
+            done.append(_clenshaw(coefficients, (2 * part - (low + high)) / (high - low)))
         elif part.shape[0] <= _DEGREES[-1] + 1:
             done.append(function(part))
         else:
@@ -300,11 +257,6 @@ def chebyshev_series(values: np.ndarray) -> np.ndarray:
     return np.asarray(coefficients)
 
 
-def _on_unit(x: Array, low: Array | float, high: Array | float) -> Array:
-    """Points of an interval as points between -1 and 1."""
-    return (2 * x - (low + high)) / (high - low)
-
-
 def _clenshaw(coefficients: np.ndarray, t: Array) -> tuple[Array, Array]:
     """Evaluate both Chebyshev series."""
     xp = array_namespace(t)
@@ -317,82 +269,142 @@ def _clenshaw(coefficients: np.ndarray, t: Array) -> tuple[Array, Array]:
     return values[0], values[1]
 
 
-def adjust_binary(p: np.ndarray, reference: BinaryReference | None) -> np.ndarray:
-    """Alternating normalization of yes-probabilities against yes-probabilities.
-
-    Where the reference says nothing, `p` comes back as it was.
-    """
-    if reference is None or not p.size:
-        return p.copy()
-    with quiet(np):
-        return np.asarray(expit(adjust_logits(logit(p), reference)))
-
-
-def adjust_logits(z: np.ndarray, reference: BinaryReference) -> np.ndarray:
-    """As `adjust_binary`, from log-odds to log-odds."""
+def adjust_logits(reference: BinaryReference, z: np.ndarray) -> np.ndarray:
+    """Log-odds after the last iteration against a reference."""
     *_, last = iterate_logits(z, reference)
     return last
 
 
-class LabelReferences(NamedTuple):
-    """The references of all labels, worked out once for a few doubts about each."""
+class OneStep(NamedTuple):
+    """One iteration of log-odds against given column sums."""
 
-    n_labels: int
-    stacked: BinaryReference | None  # of labels with short tables, side by side
-    which: list[int]  # these labels
-    others: list[tuple[int, BinaryReference]]  # of which each is a problem of its own
+    log_s: tuple[Array, ...]  # (f,) of yes and no
+    log_q: tuple[Array, ...]  # (f,)
+    alpha: float
 
-    @classmethod
-    def of(cls, references: Iterable[BinaryReference | None]) -> LabelReferences:
-        """Follow all of them. A label whose reference says nothing is left out."""
-        kept = [None if one is None else one.kept() for one in references]
-        known = [(label, one) for label, one in enumerate(kept) if one is not None]
-        short = [(label, one) for label, one in known if one.has_short_tables()]
-        others = [(label, one) for label, one in known if not one.has_short_tables()]
-        stacked = _stack([one for _, one in short]) if short else None
-        return cls(len(kept), stacked, [label for label, _ in short], others)
-
-    def adjust(self, proba: np.ndarray, doubt: np.ndarray) -> np.ndarray:
-        """Return `proba` with its doubts resolved."""
-        p = np.where(doubt, proba, 0.5).astype(np.float64, copy=False).T
-        by_label = p.reshape(self.n_labels, -1)
-        if self.stacked is not None:
-            by_label[self.which] = adjust_binary(by_label[self.which], self.stacked)
-        for label, reference in self.others:
-            by_label[label] = adjust_binary(by_label[label], reference)
-        found = by_label.reshape(p.shape).T
-        return np.where(doubt, found, proba).astype(proba.dtype, copy=False)
+    def __call__(self, z: Array) -> Array:
+        """Adjusted log-odds."""
+        return step_logits(z, self.log_s, self.log_q, self.alpha)[0]
 
 
-def _stack(references: Sequence[BinaryReference]) -> BinaryReference:
-    """Make one reference of several that are kept, along an axis in front."""
-    first = references[0]
-    yes, no = np.array([one.log_q for one in references]).T[:, :, None]
-    log_mass = None
-    if first.log_mass is not None:
-        log_mass = np.array([one.log_mass for one in references])[:, None]
-    stages = zip(*(one.stages for one in references), strict=True)
-    return first._replace(
-        log_q=(yes, no), log_mass=log_mass, stages=tuple(map(_stack_stages, stages))
+class Curve(NamedTuple):
+    """Functions of one number as polynomials on pieces, those of function j after those of j - 1.
+
+    On a piece, the polynomial's argument is ``(z - center) * slope``, between -1 and 1.
+    """
+
+    reach: float  # z lies between -reach and reach
+    n_halvings: int  # that find a piece
+    first: Array  # (f,) index of each function's first piece
+    last: Array  # (f,) and of its last
+    left: Array  # (pieces,) where the piece begins
+    center: Array  # (pieces,)
+    slope: Array  # (pieces,)
+    coefficients: tuple[Array, ...]  # (pieces,) each, constant term first
+
+    def __call__(self, z: Array) -> Array:
+        """Values of the functions, one per column: a binary search, then a polynomial."""
+        xp = array_namespace(z)
+        reach = xp.zeros_like(z) + self.reach
+        z = xp.maximum(xp.minimum(z, reach), -reach)
+        at = self.first
+        for step in reversed(range(self.n_halvings)):
+            ahead = xp.minimum(at + 2**step, self.last)
+            at = xp.where(self.left[ahead] > z, at, ahead)
+        s = (z - self.center[at]) * self.slope[at]
+        *lower, result = (c[at] for c in self.coefficients)
+        for coefficient in reversed(lower):
+            result = result * s + coefficient
+        return result
+
+
+def odds_function(
+    references: Sequence[BinaryReference | None], threshold: float
+) -> OneStep | Curve:
+    """Return the functions of log-odds: closed for one iteration, else tabulated.
+
+    They hold for doubts: log-odds whose ambiguity is above `threshold`.
+    """
+    some = next((one for one in references if one is not None), None)
+    if some is None or some.depth == 1:
+        log_s, log_q = np.zeros((2, 2, len(references)))  # any number where nothing is adjusted
+        for j, one in enumerate(references):
+            if one is not None:
+                first = next(one.follow())
+                log_s[:, j], log_q[:, j] = np.concatenate(first.sums), one.log_q
+        return OneStep(tuple(log_s), tuple(log_q), 1.0 if some is None else float(some.alpha))
+    # Rounding leaves no more of the function than this.
+    tolerance = _TOLERANCE * max(1.0, some.alpha ** (some.depth - 1))
+    functions = [np.copy if one is None else partial(adjust_logits, one) for one in references]
+    return _tabulate(functions, _largest_logit(threshold), tolerance)
+
+
+def _largest_logit(threshold: float) -> float:
+    """Log-odds at which the entropy of two probabilities, in bits, falls to `threshold`."""
+    if threshold >= 1:
+        return 1e-3  # nothing is in doubt
+
+    def excess(z: float) -> float:
+        return float(binary_ambiguity(expit(np.array(-z)))) - threshold
+
+    if excess(_LARGEST_LOGIT) >= 0:
+        return _LARGEST_LOGIT
+    return min(_LARGEST_LOGIT, 1e-3 + brentq(excess, 0.0, _LARGEST_LOGIT))
+
+
+def _tabulate(functions: Sequence[Function], reach: float, tolerance: float) -> Curve:
+    """Tabulate functions on [-reach, reach]; an error is relative where values exceed 1."""
+    pieces = [_pieces(function, reach, tolerance) for function in functions]
+    count = np.array([len(center) for center, _, _ in pieces])
+    last = np.cumsum(count) - 1
+    center, half, coefficients = (
+        np.concatenate(part, axis=-1) for part in zip(*pieces, strict=True)
     )
+    first = last + 1 - count
+    n_halvings = int(np.max(last - first)).bit_length()
+    where = reach, n_halvings, first, last, center - half
+    return Curve(*where, center, 1 / half, tuple(coefficients))
 
 
-def _stack_stages(stages: Sequence[LogitStage]) -> LogitStage:
-    """Make one stage of those of several problems, along an axis in front."""
-    tables = [stage.table for stage in stages if stage.table is not None]
-    return LogitStage(
-        None,
-        [np.stack([stage.sums[i] for stage in stages]) for i in (0, 1)],
-        np.stack([stage.step for stage in stages]),
-        _stack_tables(tables) if tables else None,
+def _pieces(
+    function: Function, reach: float, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Polynomials on pieces, each cut in four until it is as exact as the function itself.
+
+    The function costs about the same at ten points and at ten thousand, so all pieces of one
+    size are tried at once.
+    """
+    half = np.full(_PIECES, reach / _PIECES)
+    center = reach * (2 * np.arange(_PIECES) + 1 - _PIECES) / _PIECES
+    done: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    n_pieces = 0
+    while center.size:
+        coefficients, good = _fit_pieces(function, center, half, tolerance)
+        too_many = n_pieces + 4 * center.size > _MAX_PIECES
+        good |= too_many | (half < 1e-12 * np.maximum(1.0, np.abs(center)))
+        done.append((center[good], half[good], coefficients[:, good]))
+        n_pieces += int(good.sum())
+        quarter = half[~good] / 4
+        center = (center[~good] + quarter * np.array([[-3.0], [-1.0], [1.0], [3.0]])).reshape(-1)
+        half = np.tile(quarter, 4)
+    centers, halves, coefficients = (
+        np.concatenate(part, axis=-1) for part in zip(*done, strict=True)
     )
+    order = np.argsort(centers)
+    return centers[order], halves[order], coefficients[:, order]
 
 
-def _stack_tables(tables: Sequence[SumsTable]) -> SumsTable:
-    """Make one table of several; the shorter series end in zeros."""
-    length = max(len(table.coefficients) for table in tables)
-    padded = np.zeros((length, 2, len(tables), 1))
-    for i, table in enumerate(tables):
-        padded[: len(table.coefficients), :, i, :] = table.coefficients
-    low, high = (np.stack([table[i] for table in tables]) for i in (1, 2))
-    return SumsTable(padded, low, high)
+def _fit_pieces(
+    function: Function, center: np.ndarray, half: np.ndarray, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Interpolate on each piece; say where the result holds between the nodes, too."""
+    nodes = chebyshev_nodes(_DEGREE)
+    between = 0.5 * (nodes[1:] + nodes[:-1])
+    points = center + half * np.concatenate([nodes, between])[:, None]
+    values = function(points.reshape(-1)).reshape(points.shape)
+    series = chebyshev_series(values[: nodes.size])
+    coefficients = _TO_POWERS @ series
+    found = np.vander(between, _DEGREE + 1, increasing=True) @ coefficients
+    truth = values[nodes.size :]
+    error = np.abs(found - truth) / np.maximum(1.0, np.abs(truth))
+    return coefficients, (error <= tolerance).all(axis=0)
