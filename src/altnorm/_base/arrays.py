@@ -53,7 +53,7 @@ _cached_name = cache(str)
 def array_namespace(*arrays: Array) -> Any:
     """Return the one library of some arrays, in the form of the array API standard."""
     kind = type(arrays[0])
-    if any(type(array) is not kind for array in arrays):
+    if len(arrays) > 1 and any(type(array) is not kind for array in arrays):
         return _array_namespace(*arrays)
     # It is asked for dozens of times for a single row, and looking it up takes a while.
     if kind not in _NAMESPACES:

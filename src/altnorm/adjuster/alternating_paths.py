@@ -152,11 +152,11 @@ def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Itera
         yield log_s
         one = xp.ones_like(s)
         new = _power(a, alpha) * xp.where(s > 0, q / xp.where(s > 0, s, one), one)
-        total = xp.sum(new, axis=1, keepdims=True)
+        total = new @ one  # NumPy is slow to reduce over a short last axis
         if bool(xp.any(total < tiny)):
             yield from islice(_log_sums(a, weight, q, alpha, mass), 1, None)
-        a = new / total
-        del new  # as large as the reference
+        new /= total[:, None]
+        a = new
 
 
 def _power(a: Array, alpha: float) -> Array:

@@ -209,13 +209,13 @@ class CrossFitter:
 
     def _best_setting(self) -> Setting | None:
         paths, best, least = make_paths(self.data, self.folds), None, np.inf
-        some = self._some_rows()
+        some, slope = self._some_rows(), 1.0
         # Where rows are so many, further iterations would take longer than all else.
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
             for setting, proba in paths.path(start._replace(depth=depth)):
                 self.own_decisions[setting] = self.data.kind.decide(proba)
-                loss = self._loss_after_temperature(take_rows(proba, some), some)
+                loss, slope = self._loss_after_temperature(take_rows(proba, some), some, slope)
                 if loss < least:
                     best, least = setting, loss
                 del proba  # as large as the data, and the next one comes
@@ -225,16 +225,19 @@ class CrossFitter:
         n = len(self.data.proba)
         return np.arange(0, n, max(1, n // _RANKING_ROWS))
 
-    def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
+    def _loss_after_temperature(
+        self, proba: Array, rows: np.ndarray, slope: float
+    ) -> tuple[float, float]:
+        """Log loss, and the slope that gives it; searched from the one of a setting like it."""
         scores, labels = to_scores(self.data, proba), self.data.labels[rows]
         weight = self.data.weight[rows]
         if self.calibrate:
             is_multilabel = self.data.kind.is_multilabel
             (fit,) = temperature_path(
-                scores, labels, weight, (0.0,), is_multilabel=is_multilabel, rough=True
+                scores, labels, weight, (0.0,), is_multilabel=is_multilabel, rough=True, start=slope
             )
-            scores = fit.scores(scores)
-        return -float(weight @ self._label_log_p(scores, labels))
+            scores, slope = fit.scores(scores), fit.slope
+        return -float(weight @ self._label_log_p(scores, labels)), slope
 
     def at_setting(self, setting: Setting) -> Candidate:
         """Return one setting of alternating normalization, and a temperature."""
@@ -363,6 +366,7 @@ def temperature_path(
     *,
     is_multilabel: bool,
     rough: bool = False,
+    start: float = 1.0,
 ) -> Generator[Tempered, None, None]:
     """Yield the one fit of a temperature; it has no penalty to choose."""
     if is_multilabel:  # every label of a row is a row of two classes
@@ -370,4 +374,5 @@ def temperature_path(
         rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
     loss = Likelihood.build(rows, labels, weight, rough=rough)
     for _ in strengths:
-        yield Tempered(fit_slope(loss, shrink=SHARPENING_SHRINKAGE), is_multilabel)
+        slope = fit_slope(loss, shrink=SHARPENING_SHRINKAGE, start=start, rough=rough)
+        yield Tempered(slope, is_multilabel)

@@ -315,7 +315,8 @@ def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
     distinct = np.unique(some, axis=0).shape[0]
     # One start and few rounds: any clusters of near rows will do.
     means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=10, random_state=0)
-    return np.asarray(means.fit(some).predict(rows))
+    means.fit(some)
+    return np.asarray(means.labels_ if len(some) == len(rows) else means.predict(rows))
 
 
 def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:

@@ -44,7 +44,7 @@ class History:
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         """Remember a step, unless the function does not curve upwards along it."""
         bend = float(step @ change)
-        if bend > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+        if bend > 0 and bend**2 > 1e-20 * float(step @ step) * float(change @ change):
             self._pairs.append(_Pair(step, change, bend))
 
     def stiffen(self, curvature: np.ndarray) -> None:

@@ -31,8 +31,9 @@ SLOPES = (1e-3, 1e3)
 MAX_BIAS = 30.0
 """Largest bias, so that a class without rows and without a penalty still gets a finite one."""
 
-# Newton's method converges quadratically: after a step this small, its square is what is left.
-_LAST_STEP = 1e-4
+# Newton's method converges quadratically: after a step this small, its square is what is left. The
+# loss is flat at its optimum, so that it takes the larger one for what it is to many digits.
+_LAST_STEP, _LAST_ROUGH_STEP = 1e-4, 1e-2
 _MOST_STEPS = 20
 
 # Stands in for log 0: even at the smallest slope and the largest bias its exponential is exactly 0.
@@ -81,6 +82,11 @@ class Likelihood:
     def _weight(self) -> Array:
         return as_array(self.weight, self.log_p)
 
+    @cached_property
+    def _blocks(self) -> list[slice]:
+        n, m = self.log_p.shape
+        return list(block_slices(n, 24 * m, self.log_p, cached=True))
+
     def value_and_grad(self, slope: float, bias: np.ndarray) -> tuple[float, float, np.ndarray]:
         """Return the loss and its derivatives by slope and by bias."""
         tilt = as_array(np.exp(bias), self.log_p)
@@ -128,8 +134,7 @@ class Likelihood:
         An optimiser asks for them again and again. In blocks they never leave the cache, and arrays
         as large as the data are neither allocated nor filled.
         """
-        n, m = self.log_p.shape
-        for rows in block_slices(n, 24 * m, self.log_p, cached=True):
+        for rows in self._blocks:
             log_p = self.log_p[rows, :]
             yield log_p, self._weight[rows], exp_in_place(log_p * slope)
 
@@ -155,14 +160,17 @@ def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray
     return out
 
 
-def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
+def fit_slope(
+    loss: Likelihood, *, shrink: float = 0.0, start: float = 1.0, rough: bool = False
+) -> float:
     """Return the slope of least loss without biases: the root of a rising derivative.
 
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2`` for slopes above 1: where every
-    label is the most probable class, the slope would be infinite without it.
+    label is the most probable class, the slope would be infinite without it. With `rough`, as
+    exactly as the loss at the optimum needs it.
     """
     known = loss, shrink
-    found = _newton_slope(*known)
+    found = _newton_slope(*known, start, _LAST_ROUGH_STEP if rough else _LAST_STEP)
     if found is not None:
         return found
     low, high = np.log(SLOPES)
@@ -176,17 +184,17 @@ def fit_slope(loss: Likelihood, *, shrink: float = 0.0) -> float:
     return float(np.exp(at))
 
 
-def _newton_slope(loss: Likelihood, shrink: float) -> float | None:
+def _newton_slope(loss: Likelihood, shrink: float, start: float, enough: float) -> float | None:
     """Newton's method for the logarithm of the slope; None where it leaves the range."""
-    at, (low, high) = 0.0, np.log(SLOPES)
+    at, (low, high) = math.log(start), np.log(SLOPES)
     for _ in range(_MOST_STEPS):
         rise, bend = _slope_derivatives(at, loss, shrink)
         # By no more than a factor of e: far from the optimum the curvature says little.
-        step = float(np.clip(rise / bend, -1, 1)) if bend > 0 else float(np.sign(rise))
+        step = min(max(rise / bend, -1.0), 1.0) if bend > 0 else math.copysign(1.0, rise)
         at -= step
         if not low < at < high:
             return None
-        if abs(step) < _LAST_STEP:
+        if abs(step) < enough:
             return float(np.exp(at))
     return None
 

@@ -231,7 +231,7 @@ class _Descent:
         m, total = loss.n_classes, float(loss.weight.sum())
         rows = loss.x[:, :m] * loss.x.dtype.type(loss.scale) + loss.center.astype(loss.x.dtype)
         plain = Likelihood.build(rows, loss.codes, loss.weight, rough=True)
-        slope = fit_slope(plain)
+        slope = fit_slope(plain, rough=True)
         by_slope, by_bias = plain.curvature(slope, np.zeros(m))
         weighted = loss.x * (loss.weight / total).astype(loss.x.dtype)[:, None]
         held = np.eye(m + 1)

@@ -344,7 +344,7 @@ def bias_path(
     With `rough`, in single precision and as exactly as cross-fitting needs it.
     """
     loss = Likelihood.build(log_p, codes, weight, rough=rough)
-    state = fit_slope(loss), np.zeros(log_p.shape[1])
+    state = fit_slope(loss, rough=rough), np.zeros(log_p.shape[1])
     for strength in strengths:
         state = fit_bias(loss, strength, state, rough=rough)
         # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.

@@ -145,22 +145,24 @@ def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
     s = xp.where(unused, xp.full_like(log_s, tiny), xp.exp(log_s))
     some_unused, is_linear = bool(xp.any(unused)), not bool(xp.any(_is_low(log_s, p)))
 
+    ones = xp.ones_like(s)  # NumPy is slow to sum over a short last axis, and not to multiply
+
     def step(b: Array) -> Array:
-        """Not yet divided by the sums over classes."""
         if is_linear:
             power = b if alpha == 1 else b**alpha
             if some_unused:  # a class no reference row has goes to the row as a whole
                 power = xp.where(unused, xp.astype(b > 0, b.dtype), power)
             new = q * power / (s + power)
-            if bool(xp.all(xp.max(new, axis=1) > tiny)):
-                return new
+            total = new @ ones
+            if bool(xp.all(total > new.shape[1] * tiny)):  # so that the largest is above it
+                return new / total[:, None]
         scores, _ = weigh(alpha * xp.log(b), log_s, xp.log(q))
-        return xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+        new = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
+        return new / xp.sum(new, axis=1, keepdims=True)
 
     blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
-    steps = (step(p[rows, :]) for rows in blocks)
     with quiet(xp):
-        return concat_blocks((new / xp.sum(new, axis=1, keepdims=True) for new in steps), p)
+        return concat_blocks((step(p[rows, :]) for rows in blocks), p)
 
 
 def step_in_kernel(
