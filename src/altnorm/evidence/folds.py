@@ -2,10 +2,13 @@
 
 Rows of a file often depend on their neighbours: utterances of one speaker, heartbeats of one
 patient. Shuffled folds hide that, and blocks of a file that is sorted by class lack whole classes.
-So fold k gets the k-th fifth of the file or, where that is sorted by class, the k-th fifth of every
+So fold k gets the k-th fifth of the file or, where that is sorted by class, the k-th part of every
 class. Neighbours stay together, rows in random order lose nothing, and no random number is drawn:
-the same data give the same verdict. (Why not always by class: folds that share the class balance
-which the sample has by chance make a fit to that balance look like a gain.)
+the same data give the same verdict.
+
+Why not always by class, and why not exactly a fifth of each: folds that share the class balance
+which the sample has by chance make a fit to that balance look like a gain. So parts of classes are
+as uneven as those of rows in random order would be.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial import KDTree
+from scipy.stats import norm
 from sklearn.cluster import KMeans
 from sklearn.model_selection import check_cv
 
@@ -59,8 +63,8 @@ _CROWDED = 1.5  # times as close as rows that are spread evenly; real files reac
 def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     """Number the part of each row: part k gets the k-th share of the file.
 
-    Where the file is sorted by class, part k gets the k-th share of every class instead. So does a
-    class with fewer rows than parts.
+    Where the file is sorted by class, part k gets the k-th part of every class instead. So do rows
+    of a class with fewer rows than parts.
 
     Parameters
     ----------
@@ -80,8 +84,8 @@ def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     >>> from altnorm.evidence.folds import deal_in_order
     >>> deal_in_order(np.array([0, 1, 0, 1, 0, 1, 0, 1]), 2)
     array([0, 0, 0, 0, 1, 1, 1, 1])
-    >>> deal_in_order(np.repeat([0, 1], 20), 2)[:20]
-    array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+    >>> np.bincount(deal_in_order(np.repeat([0, 1], 20), 2)[:20])
+    array([ 8, 12])
     """
     parts = np.arange(len(classes)) * n_parts // len(classes)
     _, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
@@ -118,9 +122,11 @@ def is_sorted(codes: np.ndarray, counts: np.ndarray) -> bool:
 
 
 def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
-    """Number the part of each row: part k gets the k-th share of every class, in order.
+    """Number the part of each row: part k gets the k-th part of every class, in order.
 
-    Rows of a class with fewer rows than parts are in different parts.
+    The sizes of a class's parts are spread as those of rows in random order are: by the quantiles
+    of a normal distribution with the standard deviation of a binomial one, each class beginning
+    with another quantile. Rows of a class with fewer rows than parts are in different parts.
     """
     _, first, inverse, counts = np.unique(
         classes, return_index=True, return_inverse=True, return_counts=True
@@ -132,9 +138,14 @@ def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
     rank = np.empty(len(classes))
     rank[order] = np.arange(len(classes)) - np.repeat(start, counts)
     # An offset for each class, so that rounding favours no part.
-    offset = (number * _GOLDEN) % 1.0
-    parts = (rank + offset[inverse]) * n_parts / counts[inverse]
-    return np.minimum(parts.astype(int), n_parts - 1)
+    place = (rank + (number * _GOLDEN % 1.0)[inverse]) / counts[inverse]
+    parts = np.arange(n_parts)
+    quantiles = norm.ppf((parts + 0.5) / n_parts)
+    spread = (quantiles / quantiles.std())[(parts + number[:, None]) % n_parts]
+    error = np.sqrt((n_parts - 1) / counts) * (counts >= n_parts) / n_parts
+    shares = np.maximum(1 / n_parts + spread * error[:, None], 0)
+    ends = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
+    return np.asarray((place[:, None] >= ends[inverse, :-1]).sum(axis=1))
 
 
 def deal_groups(groups: np.ndarray, classes: np.ndarray, n_parts: int) -> np.ndarray:
