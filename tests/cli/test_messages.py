@@ -48,7 +48,7 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run
         ("check test.parquet --model model -o m", "--output is given, too"),
         ("apply model test.parquet -o out.npz", "cannot become '.npz'"),
         ("apply model test.parquet -o out.txt", "cannot become '.txt'"),
-        ("apply model model -o out.npz", "must be in one of"),
+        ("apply model model -o out.npz", "must end in one of"),
         ("apply model test.parquet -o test.parquet", "exists already"),
         ("check val.parquet test.parquet", "Labels are needed"),
         ("export model -o m.onnx --dtype int8", "int8"),

@@ -42,7 +42,7 @@ def test_a_class_may_be_called_person(tmp_path):
         ("true,decision,cost\ncow,dog,1\n", "unknown class 'cow'"),
         ("true,cat,dog\ncat,0,\ndog,1,0\n", "deciding 'dog' where 'cat' is true is ''"),
         ("true,cat,dog\ncat,0,inf\ndog,1,0\n", "must be finite"),
-        ("true,cat,dog,cat\ncat,0,1,0\ndog,1,0,1\n", "deciding .cat. for .cat. twice"),
+        ("true,cat,dog,cat\ncat,0,1,0\ndog,1,0,1\n", "deciding 'cat' where 'cat' is true has two"),
         ("true,cat,dog\ncat,0\n", "of different lengths"),
     ],
 )
@@ -70,5 +70,6 @@ def test_files_that_are_no_tables(tmp_path):
 )
 def test_a_cost_must_not_be_there_twice(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=r"deciding 'dog' for 'cat' twice|not such a JSON file"):
+    message = "each cost once; deciding 'dog' where 'cat' is true has two|not such a JSON file"
+    with pytest.raises(InputError, match=message):
         read_cost_file(tmp_path / name, CLASSES)

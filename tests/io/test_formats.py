@@ -251,7 +251,10 @@ def test_bad_sample_logs_are_told(tmp_path, line, message):
         ('{"scores": {"a": 0.5, "b": 0.5}}\n{"x": 1}\n', "line 2 has null"),
         ('{"scores": {"a": "x"}}\n', "a number for each label"),
         ('{"scores": {"a": 0.9, "b": 0.1}, "a": 1}\n', "'a' is both a class and another key"),
-        ('{"scores": {"a": 0.5, "b": 0.5}}\n\n{"scores": {"a": 0.9, "b": 0.8}}\n', "Line 3: "),
+        (
+            '{"scores": {"a": 0.5, "b": 0.5}}\n\n{"scores": {"a": 0.9, "b": 0.8}}\n',
+            "at most 1; line 3 has sum 1.7",
+        ),
         ("[" * 100_000, "Line 1 is not JSON"),
         ("", "at least one row; it has none"),
     ],
@@ -274,10 +277,10 @@ def test_damaged_compression_is_told(tmp_path):
 def test_format_insists(tmp_path):
     write_predictions(EXPECTED, tmp_path / "a.csv", Layout("y"))
     (tmp_path / "a.csv").rename(tmp_path / "a.dat")
-    with pytest.raises(InputError, match="or pass --format"):
+    with pytest.raises(InputError, match="or say with --format"):
         read_predictions(tmp_path / "a.dat", Layout("y"))
     check_same(read_predictions(tmp_path / "a.dat", Layout("y", format="csv")), EXPECTED)
-    with pytest.raises(InputError, match="A format is one of"):
+    with pytest.raises(InputError, match="--format must be one of"):
         read_predictions(tmp_path / "a.dat", Layout(format="xls"))
     path = write_lines(tmp_path / "a.jsonl", [sample(0, LIKELIHOODS[0], "1")])
     with pytest.raises(InputError, match="at least 2"):

@@ -14,6 +14,7 @@ from altnorm import InputError
 from altnorm._base.frames import check_same_names
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
+from altnorm.io.tables import open_table
 
 CLASSES = np.array(["cat", "dog", "eel"])
 PROBA = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5], [0.2, 0.3, 0.5]])
@@ -209,10 +210,54 @@ def test_bad_arrays_are_told(tmp_path):
     refused("one entry per row", proba=PROBA, labels=[0, 1])
     refused("row 0 has 'x'", proba=PROBA, labels=["x"] * 4)
     (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match=r"'a\.txt' has another ending"):
+    with pytest.raises(InputError, match=r"'a\.txt' does not"):
         read_predictions(tmp_path / "a.txt")
     with pytest.raises(InputError, match=r"'b\.txt' is not"):
         write_predictions(Predictions(PROBA, CLASSES), tmp_path / "b.txt")
+
+
+def test_a_class_column_with_text_is_named_and_not_its_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("ant,bee,cow,y\n0.2,0.3,0.5,ant\noops,0.3,0.5,bee\n0.2,0.2,0.6,cow\n")
+    with pytest.raises(
+        InputError, match="numbers with a decimal point; 'ant' holds 'oops' in row 1"
+    ):
+        read_predictions(path, Layout("y"))
+    with pytest.raises(InputError, match="'ant' is one, and --other says that it is not a class"):
+        read_predictions(path, Layout("y", other=["ant"]))
+    with (
+        pytest.raises(InputError, match="must hold numbers; 'ant' holds 'oops' in row 1"),
+        open_table(path, numbers=["ant", "bee", "cow"]) as opened,
+    ):
+        list(opened.batches)
+
+
+def test_a_prefix_that_no_column_has(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("ant,bee,y\n0.5,0.5,ant\n")
+    with pytest.raises(InputError, match=r"0 were found .* With --prefix 'p_' only columns whose"):
+        read_predictions(path, Layout("y", prefix="p_"))
+
+
+@pytest.mark.parametrize(("sep", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_other_separators_are_named(tmp_path, sep, name):
+    path = tmp_path / "a.csv"
+    path.write_text("ant,bee,y\n0.5,0.5,ant\n".replace(",", sep))
+    message = rf"'a\.csv' must be separated by commas; its first line has {name}"
+    with pytest.raises(InputError, match=message):
+        read_predictions(path, Layout("y"))
+
+
+def test_text_in_another_encoding_is_told(tmp_path):
+    (tmp_path / "a.csv").write_bytes("ant,bee,y\n0.5,0.5,é\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"a\.csv' must be text in UTF-8; some of its bytes"):
+        read_predictions(tmp_path / "a.csv", Layout("y"))
+
+
+def test_labels_as_objects_are_named_with_the_way_out(tmp_path):
+    np.savez(tmp_path / "a.npz", proba=PROBA, labels=np.array(["ant"] * len(PROBA), dtype=object))
+    with pytest.raises(InputError, match=r"`labels` in .* labels=np\.asarray\(labels, str\)"):
+        read_predictions(tmp_path / "a.npz")
 
 
 def test_pickles_are_never_loaded(tmp_path):

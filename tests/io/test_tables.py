@@ -164,7 +164,7 @@ def test_errors_are_one_sentence(tmp_path):
     with pytest.raises(InputError, match="2 columns 'a'"):
         read_table(tmp_path / "twice.csv")
     (tmp_path / "t.xls").touch()
-    with pytest.raises(InputError, match="must be in one of"):
+    with pytest.raises(InputError, match="must end in one of"):
         read_table(tmp_path / "t.xls")
     with (
         pytest.raises(InputError, match="nested column 'list'"),

@@ -295,7 +295,7 @@ def test_odd_sample_logs_are_refused(tmp_path, changes, message):
 def test_json_has_no_nan(tmp_path, constant):
     path = tmp_path / "a.jsonl"
     path.write_text('{"a": 0.5, "b": 0.5}\n{"a": 0.5, "b": 0.5, "x": ' + constant + "}\n")
-    with pytest.raises(InputError, match=f"Line 2 is not JSON; {constant} is no JSON value"):
+    with pytest.raises(InputError, match=f"Line 2 is not JSON; {constant} is not a JSON value"):
         read_table(path)
 
 
@@ -303,7 +303,7 @@ def test_a_key_must_not_be_there_twice(tmp_path):
     """Python takes the last value, and the others would be lost."""
     path = tmp_path / "a.jsonl"
     path.write_text('{"a": 0.5, "b": 0.5}\n{"a": 0.9, "b": 0.5, "a": 0.5}\n')
-    with pytest.raises(InputError, match="Line 2 is not JSON; 'a' is there more than once"):
+    with pytest.raises(InputError, match="Line 2 is not JSON; the key 'a' is there more than once"):
         read_table(path)
 
 

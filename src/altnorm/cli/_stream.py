@@ -8,17 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import plural
-from altnorm.io.columns import (
-    Layout,
-    check_no_spare,
-    class_columns,
-    names_of,
-    spare_columns,
-    with_spare_hint,
-)
+from altnorm.io.columns import Layout, class_columns, names_of, spare_columns, spare_hint
 from altnorm.io.tables import TableSource, open_table
 from altnorm.method.kinds import kind_of
 
@@ -33,15 +25,11 @@ def open_classes(
     """Open a table whose class columns, which come with it, are those that a model expects."""
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
     with open_table(source, numbers=columns, **layout.reading) as table:
-        class_columns(table.schema, layout, normalizer.classes_)
         # Neither logits nor labels have a sum that would give away a class too many.
-        if layout.logits or kind_of(normalizer).is_multilabel:
-            check_no_spare(table.schema, layout, columns)
-        try:
+        sums = not (layout.logits or kind_of(normalizer).is_multilabel)
+        class_columns(table.schema, layout, normalizer.classes_, sums=sums)
+        with spare_hint(spare_columns(table.schema, layout, columns)):
             yield table, columns
-        except InputError as error:
-            spare = spare_columns(table.schema, layout, columns)
-            raise with_spare_hint(error, spare) from error
 
 
 class RowSample:

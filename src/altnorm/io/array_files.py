@@ -18,7 +18,14 @@ import numpy as np
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
-from altnorm.io.columns import Layout, check_zero_one, listed, names_of, read_labels
+from altnorm.io.columns import (
+    Layout,
+    check_rows,
+    check_zero_one,
+    listed,
+    names_of,
+    read_labels,
+)
 from altnorm.io.formats import Source
 from altnorm.method.topk import from_topk
 
@@ -36,22 +43,7 @@ class Arrays(NamedTuple):
 
 
 def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
-    """Read predictions from a file of arrays.
-
-    Parameters
-    ----------
-    source : Source
-        An .npz or .npy file.
-    layout : Layout
-        Name of the array of labels, and whether to read logits.
-    wanted : array-like or None
-        The classes expected, if they are known.
-
-    Returns
-    -------
-    Arrays
-        Values, class names, labels.
-    """
+    """Read predictions from an .npz or .npy file; `wanted` are the classes, if they are known."""
     path = source.path
     with _open_arrays(source) as file:
         name = "" if source.format == "npy" else _matrix_name(file.names, layout, path)
@@ -124,8 +116,7 @@ def _full_shape(file: _ArrayFile, name: str, key: str, path: Path) -> tuple[int,
 def _check_size(shape: tuple[int, ...], source: Path, *, is_truncated: bool) -> None:
     """Raise before anything is made that is larger than the file by orders of magnitude."""
     rows, classes = shape
-    if not rows:
-        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
+    check_rows(rows)
     if classes > _MOST_CLASSES or (rows * classes > _MOST_VALUES and is_truncated):
         raise file_error(
             f"Predictions may have at most {_MOST_CLASSES:,} classes and, where `indices` leave "
@@ -142,7 +133,10 @@ def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...], path: 
     if name not in file.names:
         if layout.label:
             raise file_error(
-                f"'{path}' has no `{name}`", f"it has {listed(file.names)}", value=name
+                f"'{path}' has no array `{name}`",
+                f"it has {listed(file.names)}",
+                "Name the array of labels with --label.",
+                value=name,
             )
         return None
     found = file.header(name).shape
@@ -151,6 +145,7 @@ def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...], path: 
             f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
             f"shape {shape}",
             f"it has shape {found}",
+            "Save the label of every row.",
             value=found,
         )
     return name
@@ -164,6 +159,7 @@ def _check_classes(found: Any, expected: Any, source: Path) -> None:
         raise file_error(
             f"`classes` in '{source}' must name each of the {n} columns once",
             f"it has {what}",
+            "Save the class names in the order of the columns.",
             value=found,
         )
 
@@ -190,11 +186,12 @@ class _ArrayFile:
 
     def __init__(self, source: Source, stack: ExitStack) -> None:
         self._path = source.path
-        self._zip: zipfile.ZipFile | None = None
+        self._stored: dict[str, zipfile.ZipInfo] = {}
         self.names = [""]
         if source.format == "npz":
             self._zip = stack.enter_context(zipfile.ZipFile(source.path))
-            self.names = [name.removesuffix(".npy") for name in self._zip.namelist()]
+            self._stored = {one.filename.removesuffix(".npy"): one for one in self._zip.infolist()}
+            self.names = list(self._stored)
 
     def header(self, name: str) -> _Header:
         """Shape and type of an array, checked against the size that the file has."""
@@ -204,7 +201,11 @@ class _ArrayFile:
             shape, _, dtype = read(file)
             needed = file.tell() + math.prod(shape) * dtype.itemsize
         if dtype.hasobject:
-            raise ValueError("pickled objects are never loaded")
+            raise file_error(
+                "Arrays must hold numbers or text, and pickled objects are never loaded",
+                (f"`{name}` in " if name else "") + f"'{self._path}' holds such objects",
+                "Save a plain type, for example labels=np.asarray(labels, str).",
+            )
         # Fewer would be rows that nobody reads.
         if min(shape, default=0) < 0 or needed != size:
             raise ValueError(f"{needed:,} bytes are announced and {size:,} are there")
@@ -224,14 +225,10 @@ class _ArrayFile:
 
     @contextmanager
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
-        if self._zip is None:
-            with self._path.open("rb") as file:
-                yield file, self._path.stat().st_size
-            return
-        stored = name if name in self._zip.namelist() else f"{name}.npy"
-        info = self._zip.getinfo(stored)
-        with self._zip.open(info) as file:
-            yield file, info.file_size
+        info = self._stored.get(name)
+        opened: Any = self._path.open("rb") if info is None else self._zip.open(info)
+        with opened as file:
+            yield file, self._path.stat().st_size if info is None else info.file_size
 
 
 @contextmanager
@@ -246,6 +243,6 @@ def _open_arrays(source: Source) -> Iterator[_ArrayFile]:
     except Exception as error:
         reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
         raise file_error(
-            f"'{source.path}' cannot be read as .{source.format}, it may be cut off, damaged or "
-            f"hold pickled objects: {shown(reason, 300)}."
+            f"'{source.path}' cannot be read as .{source.format}, it may be cut off or damaged: "
+            f"{shown(reason, 300)}."
         ) from error

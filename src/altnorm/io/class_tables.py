@@ -28,33 +28,17 @@ _COSTS = (
     "a table of costs in UTF-8: the classes as header and first column, or the columns true, "
     "decision, cost"
 )
+_JSON_COSTS = (
+    'a table of costs like {"ill": {"healthy": 20}}, or a list of objects with true, decision and '
+    "cost"
+)
 
 
 def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarray:
-    r"""Read one number per class from a CSV file of two columns: class, number.
+    """Read one number per class, in the order of `names`, from a CSV file of class and number.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file. Its first line is a header unless its second field is a number.
-    names : sequence of str
-        The classes; each must be there once, in any order.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        The numbers, in the order of `names`; they need not sum to 1.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from altnorm.io.class_tables import read_balance
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "balance.csv"
-    ...     _ = file.write_text("class,share\ncat,0.3\ndog,0.7\n")
-    ...     read_balance(file, ["dog", "cat"])
-    array([0.7, 0.3])
+    Its first line is a header unless its second field is a number. Each class must be there once,
+    in any order; the numbers need not sum to 1.
     """
     source = check_input(path)
     lines = _read_lines(source, "a CSV file of classes and numbers, in UTF-8", "labels")
@@ -68,13 +52,7 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
                 "Write for example 'cat,0.3'.",
                 code="labels",
             )
-    _check_names(source, [line[0] for line in lines], names)
-    values = {line[0]: float(line[1]) for line in lines}
-    return np.array([values[name] for name in names])
-
-
-def _check_names(source: Path, found: Sequence[str], names: Sequence[str]) -> None:
-    """Raise unless the file names each class once, and nothing else."""
+    found = [line[0] for line in lines]
     wrong = {
         "missing": [name for name in names if name not in found],
         "unknown": [name for name in found if name not in names],
@@ -89,6 +67,8 @@ def _check_names(source: Path, found: Sequence[str], names: Sequence[str]) -> No
                 value=offenders[0],
                 code="labels",
             )
+    values = {name: float(number) for name, number in lines}
+    return np.array([values[name] for name in names])
 
 
 def _is_number(text: str) -> bool:
@@ -99,23 +79,13 @@ def _is_number(text: str) -> bool:
 
 
 def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
-    r"""Read a table of costs: rows are true classes, columns decisions.
+    r"""Read a table of costs as :class:`altnorm.Adjuster` takes it: rows are true classes.
 
-    Parameters
-    ----------
-    path : str or path-like
-        .csv or .tsv: a table with the classes as header and as first column, in any order, in
-        which every class must occur; one column more, called "person" or "abstain", is the cost of
-        leaving a row to a person. Or a table with the columns true, decision and cost: costs that
-        it does not give are 0 if right and 1 if wrong. .json: ``{true: {decision: cost}}``, or a
-        list of such lines, ``[{"true": ..., "decision": ..., "cost": ...}]``; both as the latter.
-    classes : array-like of shape (m,)
-        The classes.
-
-    Returns
-    -------
-    ndarray of shape (m, m) or (m, m + 1)
-        Costs in the order of `classes`, as :class:`altnorm.Adjuster` takes them.
+    .csv or .tsv: a table with the classes as header and as first column, in any order, in which
+    every class must occur; one column more, called "person" or "abstain", is the cost of leaving a
+    row to a person. Or a table with the columns true, decision and cost: costs that it does not
+    give are 0 if right and 1 if wrong. .json: ``{true: {decision: cost}}``, or a list of such
+    lines, ``[{"true": ..., "decision": ..., "cost": ...}]``; both as the latter.
 
     Examples
     --------
@@ -141,8 +111,12 @@ def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
             raise _unknown(source, "decision", decision, names)
         key = true, None if is_person else decision
         if key in costs:
-            what = f"it gives the cost of deciding '{shown(decision)}' for '{shown(true)}' twice"
-            raise _form_error(source, what)
+            raise InputError(
+                f"'{source.name}' must give each cost once",
+                f"deciding '{shown(decision)}' where '{shown(true)}' is true has two",
+                "Remove one of them.",
+                code="costs",
+            )
         costs[key] = _number(source, true, decision, cost)
     return read_costs(costs, np.asarray(classes))
 
@@ -155,7 +129,7 @@ def _read_json(source: Path) -> list[tuple[str, str, Any]]:
             return [(str(one["true"]), str(one["decision"] or ""), one["cost"]) for one in found]
         return [(true, name, cost) for true, row in found.items() for name, cost in row.items()]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _form_error(source, "it is not such a JSON file") from error
+        raise _form_error(source, "it is not such a JSON file", _JSON_COSTS) from error
 
 
 def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:

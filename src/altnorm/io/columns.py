@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.errors import InputError, shown
+from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
 from altnorm._base.words import plural
 from altnorm.io.jsonl import CLASSES_KEY
@@ -64,64 +66,76 @@ class Layout:
         return {"format": self.format, "usual": self.usual_options}
 
 
-def class_columns(schema: Any, layout: Layout, classes: Any = None) -> list[str]:
-    """Say which columns of a table hold the classes.
+def column_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
+    """Return an error about columns: their names, and what they hold."""
+    return InputError(rule, offender, remedy, code="columns", **fields)
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        The table's columns.
-    layout : Layout
-        Prefixes and exceptions.
-    classes : array-like of shape (n_classes,), optional
-        The classes expected.
 
-    Returns
-    -------
-    list of str
-        Column names, in the order of `classes`, or of the file where these are unknown.
+def class_columns(
+    schema: Any, layout: Layout, classes: Any = None, *, sums: bool = True
+) -> list[str]:
+    """Names of the columns that hold the classes, in the order of `classes`, or else of the file.
+
+    Where no `sums` of rows would give away a class too many, every spare column must be excused.
     """
-    present = set(schema.names)
     named = [layout.label, layout.group, *layout.other]
-    unknown = [name for name in named if name is not None and name not in present]
+    unknown = [name for name in named if name is not None and name not in schema.names]
     if unknown:
         raise no_such_column(unknown[0], schema.names)
     found = _candidates(schema, layout)
     if classes is None:
         if len(found) < 2:
-            raise InputError(
-                "The table must have one column per class and at least 2",
-                f"{len(found)} were found among {listed(schema.names)}",
-                "Class columns hold numbers with a decimal point; for whole numbers, start "
-                "their names alike and pass --prefix.",
-                code="columns",
-            )
+            raise _too_few(found, schema.names, layout.prefix)
         return found
     wanted = [layout.prefix + name for name in names_of(classes)]
     # Without a prefix a table may carry other columns; with one, a spare column is a class.
     check_same_names(wanted, schema.names, extra=False)
     if layout.prefix:
         check_same_names(wanted, found)
+    spare = [] if sums else spare_columns(schema, layout, wanted)
+    if spare:
+        name = shown(spare[0])
+        raise column_error(
+            f"The floating-point column '{name}' is not a class of the model",
+            remedy=f"If it is something else, pass --other '{name}'.",
+        )
     return wanted
 
 
-def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.ndarray:
-    """Return columns of a table or record batch as one (n, m) floating-point array.
+def _too_few(found: Sequence[str], names: Sequence[str], prefix: str) -> InputError:
+    remedy = (
+        "Class columns hold numbers with a decimal point; for whole numbers, start their names "
+        "alike and pass --prefix."
+    )
+    if prefix:
+        remedy = f"With --prefix '{prefix}' only columns whose names start with it are classes."
+    return column_error(
+        "The table must have one column per class and at least 2",
+        f"{len(found)} were found among {listed(names)}",
+        remedy,
+    )
 
-    Parameters
-    ----------
-    table : pyarrow.Table or pyarrow.RecordBatch
-        The rows.
-    names : sequence of str
-        The columns.
-    first_row : int, default=0
-        Number of the first row, for error messages.
 
-    Returns
-    -------
-    ndarray of shape (n, m)
-        float32 if no column needs more, else float64.
-    """
+def spare_columns(schema: Any, layout: Layout, columns: Sequence[str]) -> list[str]:
+    """Return the columns that look like classes and are none of `columns`."""
+    known = set(columns)
+    return [name for name in _candidates(schema, layout) if name not in known]
+
+
+@contextmanager
+def spare_hint(spare: Sequence[str]) -> Iterator[None]:
+    """Add to an error about sums that spare columns may be classes the model does not know."""
+    try:
+        yield
+    except InputError as error:
+        if not spare or error.code != "row_sum":
+            raise
+        hint = f"The model does not know the class column {listed(spare)}."
+        raise error.replace(remedy=hint, code="unknown_class") from error
+
+
+def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
+    """Columns of a table or record batch as one (n, m) array, in single precision if all are."""
     import pyarrow as pa
 
     columns = [table.column(name) for name in names]
@@ -129,35 +143,70 @@ def column_matrix(table: Any, names: Sequence[str], first_row: int = 0) -> np.nd
     single = all(column.type in (pa.float16(), pa.float32()) for column in columns)
     out = np.empty((table.num_rows, len(names)), np.float32 if single else np.float64)
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
-        kind = column.type
-        if not (_is_fraction(kind) or pa.types.is_integer(kind)):
-            raise InputError(
-                "Class columns must hold numbers",
-                f"'{shown(name)}' holds {shown(kind)}",
-                "Convert it.",
-                code="columns",
-            )
+        if not (_is_fraction(column.type) or pa.types.is_integer(column.type)):
+            raise _not_numbers(name, column)
         if column.null_count:
-            row = first_row + column.is_null().to_pylist().index(True)
-            raise InputError(
+            row, n = column.is_null().to_pylist().index(True), column.null_count - 1
+            also = f" and in {plural(n, 'other row')}" if n else ""
+            raise column_error(
                 "Class columns must have no gaps",
-                f"'{shown(name)}' is empty in row {row}" + _in_all(column.null_count),
+                f"'{shown(name)}' is empty in row {row}{also}",
                 "Drop or repair those rows.",
-                code="columns",
             )
         # NumPy would make objects of decimals.
-        if pa.types.is_decimal(kind):
-            column = column.cast(pa.float64())
-        out[:, j] = column.to_numpy()
+        out[:, j] = (
+            column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
+        ).to_numpy()
     return out
 
 
-def _in_all(n: int) -> str:
-    return f" and in {plural(n - 1, 'other row')}" if n > 1 else ""
+def _not_numbers(name: str, column: Any) -> InputError:
+    """Say what a class column holds instead of numbers, and where."""
+    rule, remedy = "Class columns must hold numbers with a decimal point", "Correct it."
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return column_error(
+                rule, f"'{shown(name)}' holds '{shown(value)}' in row {row}", remedy
+            )
+    return column_error(rule, f"'{shown(name)}' holds {shown(column.type)}", "Convert it.")
 
 
-def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool = False) -> Any:
-    """Return labels, given as class names or as column indices, as classes.
+def read_labels(
+    values: Sequence[Any], classes: np.ndarray, layout: Layout, *, reordered: bool = False
+) -> Any:
+    """Return labels, given as class names or as column indices, as classes; None where missing.
+
+    Missing are empty cells, NaN, and -1 where that is not a class.
+    """
+    names = set(names_of(classes))
+    missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
+    if missing.any() and (not layout.gaps or missing.all()):
+        row = int(missing.argmax())
+        holds = "is empty" if values[row] in (None, "") else f"holds {shown(values[row])}"
+        raise column_error(
+            "Each row must have a label" if not layout.gaps else "Some rows must have a label",
+            f"'{shown(layout.label or 'labels')}' {holds} in row {row}",
+            "Drop the rows without one."
+            if not layout.gaps
+            else "Without any labels, `altnorm tune --no-labels` makes a model.",
+        )
+    rows = np.flatnonzero(~missing)
+    known = _resolve_labels(
+        np.asarray([values[i] for i in rows.tolist()]), classes, rows, reordered
+    )
+    if not missing.any():
+        return known
+    labels = np.full(missing.size, None, dtype=object)
+    labels[rows] = known
+    return labels
+
+
+def _resolve_labels(
+    values: np.ndarray, classes: np.ndarray, rows: np.ndarray, reordered: bool
+) -> np.ndarray:
+    """The classes that labels of some rows mean, by name or by index.
 
     Names win; 3, 3.0 and "3.0" are one name, and so are 1 and True. Indices are understood only
     where no class name is a number and where the columns are not `reordered` (in another order than
@@ -176,18 +225,18 @@ def resolve_labels(values: np.ndarray, classes: np.ndarray, *, reordered: bool =
     numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
     if numbers and not numeric_names and max(map(int, labels)) < len(names):
         if reordered:
-            raise InputError(
+            raise column_error(
                 "Labels that are column indices are ambiguous where the order of classes varies",
                 remedy="Use class names as labels.",
-                code="columns",
             )
         return classes[[int(label) for label in labels]]
-    row, label = next((i, label) for i, label in enumerate(labels) if label not in codes)
-    raise InputError(
+    row, label = next(
+        (i, label) for i, label in zip(rows, labels, strict=True) if label not in codes
+    )
+    raise column_error(
         f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
         f"row {row} has '{shown(label)}'",
         f"The classes are {listed(names)}.",
-        code="columns",
     )
 
 
@@ -196,6 +245,23 @@ def _as_integer(text: str) -> str:
     if text.lower() in ("true", "false"):
         return str(int(text.lower() == "true"))
     return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
+
+
+def check_label_columns(
+    table: Any, layout: Layout, columns: Sequence[str], labels: Sequence[Any]
+) -> None:
+    """Raise if a label is the name of a column that was not taken for a class."""
+    others = set(table.schema.names) - {*columns, layout.label}
+    found = sorted({str(label) for label in labels} & others)
+    if found and found[0] in layout.other:
+        name = shown(found[0])
+        raise column_error(
+            "A label must be a class",
+            f"'{name}' is one, and --other says that it is not a class",
+            f"Leave out --other '{name}'.",
+        )
+    if found:
+        raise _not_numbers(found[0], table.column(found[0]))
 
 
 def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
@@ -207,12 +273,11 @@ def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
     unused = np.flatnonzero(np.bincount(codes, minlength=len(columns)) == 0)
     if unused.size:
         name = shown(columns[unused[0]])
-        raise InputError(
+        raise column_error(
             "Every column of logits must be a class",
             f"{unused.size} of {len(columns)} are never a label, the first is '{name}'",
             f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
             "class columns alike and pass --prefix.",
-            code="columns",
         )
 
 
@@ -230,52 +295,31 @@ def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> N
         # A class that no row comes near is written as 0 throughout, which a CSV reader takes for
         # an integer column, and so for no class.
         if ends["min"] == ends["max"] == 0:
-            raise InputError(
+            raise column_error(
                 f"Column '{shown(field.name)}' holds only 0 and may be a class",
                 remedy="If it is, write 0.0, or start the names of all class columns alike and "
                 f"pass --prefix; if it is not, pass --other '{shown(field.name)}'.",
                 value=field.name,
-                code="columns",
             )
-
-
-def spare_columns(schema: Any, layout: Layout, columns: Sequence[str]) -> list[str]:
-    """Return the columns that look like classes and are none of `columns`."""
-    known = set(columns)
-    return [name for name in _candidates(schema, layout) if name not in known]
-
-
-def check_no_spare(schema: Any, layout: Layout, columns: Sequence[str]) -> None:
-    """Raise if a floating-point column is no class, where sums cannot tell an extra class."""
-    spare = spare_columns(schema, layout, columns)
-    if spare:
-        name = shown(spare[0])
-        raise InputError(
-            f"The floating-point column '{name}' is not a class of the model",
-            remedy=f"If it is something else, pass --other '{name}'.",
-            code="columns",
-        )
 
 
 def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Return a 0/1 matrix as unsigned integers."""
-    if values.dtype.kind not in "biuf":
-        raise InputError(
-            "Label columns must hold the numbers 0 and 1",
-            f"they hold {values.dtype}",
-            "Write 1 where the label applies.",
-            code="columns",
-        )
-    wrong = (values != 0) & (values != 1)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise InputError(
-            "Label columns must hold 0 and 1",
-            f"'{shown(names[column])}' holds {values[row, column]:g} in row {row}",
-            "Write 1 where the label applies.",
-            code="columns",
-        )
+    holds = "" if values.dtype.kind in "biuf" else f"they hold {values.dtype}"
+    wrong = np.argwhere((values != 0) & (values != 1))
+    if not holds and wrong.size:
+        row, column = wrong[0]
+        holds = f"'{shown(names[column])}' holds {values[row, column]:g} in row {row}"
+    if holds:
+        rule = "Label columns must hold the numbers 0 and 1"
+        raise column_error(rule, holds, "Write 1 where the label applies.")
     return values.astype(np.uint8)
+
+
+def check_rows(n: int) -> None:
+    """Raise if a file has no rows."""
+    if not n:
+        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
 
 
 def check_text(names: Sequence[str]) -> None:
@@ -283,12 +327,11 @@ def check_text(names: Sequence[str]) -> None:
     for name in names:
         # Half of a surrogate pair: Python holds it, UTF-8 cannot.
         if any("\ud800" <= char <= "\udfff" for char in name):
-            raise InputError(
+            raise column_error(
                 "Class names must be valid text",
                 f"{shown(repr(name))} is not",
                 "Rename the class.",
                 value=name,
-                code="columns",
             )
 
 
@@ -297,10 +340,9 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
     # One pass without a temporary: the sum is finite only if every entry is.
     if not np.isfinite(values.sum()):
         row = first_row + int(np.argmax(~np.isfinite(values).all(axis=1)))
-        raise InputError(
+        raise column_error(
             f"The model gives probabilities that are not finite, first in row {row}",
             remedy="It is damaged or does not fit these predictions: tune it again.",
-            code="columns",
         )
     return values
 
@@ -333,54 +375,18 @@ def _is_fraction(kind: Any) -> bool:
     return pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def read_labels(
-    values: Sequence[Any], classes: np.ndarray, layout: Layout, *, reordered: bool = False
-) -> Any:
-    """Return labels as classes, as `resolve_labels` does; None where a label is missing.
-
-    Missing are empty cells, NaN, and -1 where that is not a class.
-    """
-    names = set(names_of(classes))
-    missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
-    if not missing.any():
-        return resolve_labels(np.asarray(values), classes, reordered=reordered)
-    row = int(missing.argmax())
-    if not layout.gaps or missing.all():
-        raise InputError(
-            "Each row must have a label" if not layout.gaps else "Some rows must have a label",
-            f"'{shown(layout.label or 'labels')}' "
-            + ("is empty" if values[row] in (None, "") else f"holds {shown(values[row])}")
-            + f" in row {row}",
-            "Drop the rows without one.",
-            code="columns",
-        )
-    labels = np.full(missing.size, None, dtype=object)
-    known = np.asarray([v for v, gap in zip(values, missing, strict=True) if not gap])
-    labels[~missing] = resolve_labels(known, classes, reordered=reordered)
-    return labels
-
-
 def read_groups(table: Any, name: str) -> np.ndarray:
     """Return the group of each row, as text."""
     values = table.column(name).to_pylist()
     groups = np.array(["" if value is None else str(value) for value in values])
     empty = np.flatnonzero(groups == "")
     if empty.size:
-        raise InputError(
+        raise column_error(
             "Each row must have a group",
             f"'{shown(name)}' is empty in row {empty[0]}, and {empty.size} times in all",
             "Give a row that is on its own a group of its own.",
-            code="columns",
         )
     return groups
-
-
-def with_spare_hint(error: InputError, spare: Sequence[str]) -> InputError:
-    """Add to an error about sums that some columns may be classes the model does not know."""
-    if spare and error.code == "row_sum":
-        hint = f"The model does not know the class column {listed(spare)}."
-        return error.replace(remedy=hint, code="unknown_class")
-    return error
 
 
 def names_of(values: Any) -> list[str]:
@@ -393,11 +399,10 @@ def no_such_column(name: str, names: Sequence[str]) -> InputError:
     by_case = {other.lower(): other for other in names}
     near = [by_case[name.lower()]] if name.lower() in by_case else get_close_matches(name, names, 1)
     meant = f"Did you mean '{shown(near[0])}'? " if near else ""
-    return InputError(
+    return column_error(
         f"The table has no column '{shown(name)}'",
         remedy=f"{meant}Its columns are {listed(names)}.",
         value=name,
-        code="columns",
     )
 
 

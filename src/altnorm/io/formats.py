@@ -62,31 +62,24 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
 def find_source(path: str | os.PathLike[str], format: str | None = None) -> Source:
     """Say where to read from: a file that exists, or a copy of the standard input for `-`.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A file, or "-".
-    format : str, optional
-        One of `FORMATS`; None goes by the name of the file.
-
-    Returns
-    -------
-    Source
-        A file and its format.
+    `format` is one of `FORMATS`; None goes by the name of the file.
     """
     if format is not None and format not in FORMATS:
-        raise file_error(f"A format is one of {', '.join(FORMATS)}", f"this is '{format}'")
+        raise file_error(f"--format must be one of {', '.join(FORMATS)}", f"it is '{format}'")
     if os.fspath(path) == "-":
         if format is None:
-            raise file_error("Standard input has no name", remedy="Pass --format, such as csv.")
+            raise file_error(
+                "Standard input has no name that would tell its format",
+                remedy="Pass --format, for example --format csv.",
+            )
         return Source(_copy_stdin(), format)
     source = check_input(path)
     found = format or format_of(source)
     if found is None:
         raise file_error(
-            f"Predictions must be in one of {', '.join(SUFFIXES)}",
-            f"'{source.name}' has another ending",
-            "Rename it, or pass --format.",
+            f"A file of predictions must end in one of {', '.join(SUFFIXES)}",
+            f"'{source.name}' does not",
+            "Rename it, or say with --format what it holds.",
             value=source.name,
         )
     return Source(source, found)

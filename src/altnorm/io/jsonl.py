@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
-from altnorm._base.errors import InputError, shown
+from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.formats import open_plain
 from altnorm.method.topk import from_topk
@@ -64,13 +67,8 @@ class ScoreLines(Lines):
     """Lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
 
     Scores are probabilities if none is negative, else all are log-probabilities; a label that a
-    line lacks is filled in by :func:`altnorm.from_topk`.
-
-    Parameters
-    ----------
-    labels : collection of str
-        Labels that are known from elsewhere: lines that name the top few may lack some of them
-        altogether.
+    line lacks is filled in by :func:`altnorm.from_topk`. Lines that name the top few may lack some
+    of the `labels` that are known from elsewhere altogether.
     """
 
     def __init__(self, labels: Collection[str] = ()) -> None:
@@ -125,7 +123,173 @@ class ScoreLines(Lines):
         except InputError as error:
             if error.place is None:
                 raise
-            raise file_error(f"Line {lines[error.place.row][0]}: {error}") from error
+            offender = f"line {lines[error.place.row][0]} has {error.place.note}"
+            raise file_error(error.rule, offender, "Correct the scores.") from error
+
+
+SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}
+
+
+class SampleLog(Lines):
+    """Sample logs of lm-evaluation-harness: answers of a language model to multiple-choice tasks.
+
+    One line per question (``samples_TASK_DATE.jsonl``). ``filtered_resps`` holds one pair for each
+    option, its log-likelihood and whether it is the greedy answer, as numbers or as text;
+    ``target`` is the index of the right option, or its text; ``arguments`` the prompts and the
+    options' texts. The options are the classes, named by text or by number. `usual` keeps only the
+    questions with the usual number of options.
+    """
+
+    label = "target"
+
+    def __init__(self, *, usual: bool = False) -> None:
+        self._usual = usual
+        self._sizes: Counter[int] = Counter()
+        self._texts: set[tuple[str, ...]] = set()
+        self._filters: dict[str, None] = {}  # in the order of the file
+        self._size = 0
+        self._named = False  # whether the options are the same in every line
+
+    def learn(self, line: Line) -> None:
+        number, record = line
+        if not record.keys() >= SAMPLE_KEYS:
+            raise file_error(
+                f"Each line of a sample log has {', '.join(sorted(SAMPLE_KEYS))}",
+                f"line {number} has {shown(', '.join(sorted(record)))}",
+                "For other JSON lines, pass --format jsonl.",
+            )
+        # Each filter repeats all questions: lines of one filter only are one set of predictions.
+        self._filters.setdefault(str(record.get("filter")))
+        if self._is_first_filter(record):
+            question = _Question.of(line)
+            self._sizes[len(question.scores)] += 1
+            self._texts.add(question.texts)
+
+    def classes(self) -> list[str]:
+        """Text of the options where they are the same in every line, else their numbers."""
+        if not self._sizes:
+            raise file_error("A sample log must have lines", "it has none")
+        self._size, n_usual = self._sizes.most_common(1)[0]
+        n_other = self._sizes.total() - n_usual
+        if n_other and not self._usual:
+            raise file_error(
+                "All questions must have the same number of options",
+                f"{n_usual} have {self._size} and {n_other} have another number",
+                "Pass --usual-options to keep those with the usual number.",
+            )
+        if len(self._filters) > 1:
+            first, *others = self._filters
+            message = (
+                f"The log has several filters; the lines of '{shown(first)}' are read, those of "
+                f"{shown(', '.join(others))} are not."
+            )
+            warn(InputWarning(message, "several_filters"))
+        texts = [known for known in self._texts if len(known) == self._size]
+        self._named = len(texts) == 1
+        return list(texts[0]) if self._named else [str(j) for j in range(self._size)]
+
+    def keeps(self, line: Line) -> bool:
+        is_first = self._is_first_filter(line[1])
+        return is_first and len(_Question.of(line).scores) == self._size
+
+    def others(self, line: Line) -> dict[str, Any]:
+        """The question and the right option, by its name among the classes."""
+        _, record = line
+        if not self._is_first_filter(record):
+            return {}
+        question = _Question.of(line)
+        is_named = self._named and question.texts
+        target = question.texts[question.target] if is_named else str(question.target)
+        return {**{k: record[k] for k in ("doc_id", "doc") if k in record}, "target": target}
+
+    def proba(self, lines: list[Line]) -> np.ndarray:
+        """Probabilities of the options: their likelihoods, restricted to them."""
+        return softmax(np.array([_Question.of(line).scores for line in lines]), axis=1)
+
+    def _is_first_filter(self, record: dict[str, Any]) -> bool:
+        return str(record.get("filter")) == next(iter(self._filters))
+
+
+class _Question(NamedTuple):
+    """What a line of a sample log says."""
+
+    scores: list[float]  # log-likelihood of each option
+    texts: tuple[str, ...]  # their texts; none where these cannot serve as names
+    target: int  # the right one
+
+    @classmethod
+    def of(cls, line: Line) -> _Question:
+        asked = _arguments(line)
+        scores = _log_likelihoods(line, asked)
+        written = [text for _, text in asked[: len(scores)]]
+        if len(written) == len(scores) and len(set(written)) == 1:
+            raise file_error(
+                "The options must be what follows the prompt",
+                f"in line {line[0]} they are in the prompt, and `target` does not say which is "
+                "right",
+                "Write the scores as JSON lines yourself.",
+            )
+        # Options that read alike cannot serve as names of classes.
+        options = tuple(text.strip() for text in written)
+        texts = options if len(set(options)) == len(scores) else ()
+        given = str(line[1]["target"]).strip()
+        # Nine digits always fit an index; a longer text may be too long to convert.
+        if given.isdecimal() and len(given) < 10 and int(given) < len(scores):
+            return cls(scores, texts, int(given))
+        if given not in texts:
+            raise _line_error(
+                line,
+                "`target` must be the index or the text of the right option",
+                f"'{shown(given)}'",
+                "Only tasks with one right option can be read.",
+            )
+        return cls(scores, texts, texts.index(given))
+
+
+def _log_likelihoods(line: Line, asked: list[tuple[str, str]]) -> list[float]:
+    """One number for each option; without those that mutual information asks for in addition."""
+    answers = line[1]["filtered_resps"]
+    try:
+        values = [float(answer[0]) for answer in answers if len(answer) == 2]
+    except (TypeError, ValueError, KeyError):
+        values = []
+    if len(values) < 2 or len(values) != len(answers) or not np.isfinite(values).all():
+        raise _line_error(
+            line,
+            "`filtered_resps` must hold a log-likelihood and a truth value for each option",
+            shown(answers),
+            "Only logs of multiple-choice tasks can be read.",
+        )
+    # For mutual information the harness asks for each option once more, without the prompt.
+    half = len(asked) // 2
+    is_mutual = half and all(prompt == "" for prompt, _ in asked[half:]) and asked[0][0] != ""
+    return values[:half] if is_mutual else values
+
+
+def _arguments(line: Line) -> list[tuple[str, str]]:
+    """Prompt and continuation of each request, where the log has them."""
+    given = line[1].get("arguments")
+    if given is None:
+        return []
+    # Newer logs name the arguments; older ones list them.
+    is_named = isinstance(given, dict)
+    requests, kind = (list(given.values()), dict) if is_named else (given, list)
+    if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
+        raise _line_error(
+            line,
+            "`arguments` must hold a prompt and an option for each request",
+            shown(given),
+            "Leave `arguments` out: options are then named by their numbers.",
+        )
+    if is_named:
+        requests = [[each.get("arg_0"), each.get("arg_1")] for each in requests]
+    return [(str(each[0]), str(each[1])) for each in requests if len(each) >= 2]
+
+
+def _line_error(line: Line, rule: str, found: str, remedy: str) -> InputError:
+    number, record = line
+    offender = f"line {number} (doc_id {shown(record['doc_id'])}) has {found}"
+    return file_error(rule, offender, remedy)
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -138,20 +302,28 @@ def read_lines(path: Path) -> Iterator[Line]:
                 text = line.decode(json.detect_encoding(line), "surrogatepass")
                 record = read_json(text)
             except (ValueError, RecursionError) as error:
-                reason = str(error)
-                if "int_max_str_digits" in reason:  # Python's advice is for its programmers
-                    reason = "a whole number has more digits than can be read"
-                raise file_error(f"Line {number} is not JSON", shown(reason)) from error
+                raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
             if not isinstance(record, dict):
                 raise file_error(
                     "Each line must be a JSON object",
                     f"line {number} is {line.strip()[:40].decode(errors='replace')}",
+                    'Write for example {"cat": 0.9, "dog": 0.1, "y": "cat"}.',
                 )
             yield number, record
 
 
+def _reason(error: Exception) -> tuple[str, str]:
+    """Why a text is not JSON, and what to do; Python's own words are for its programmers."""
+    if isinstance(error, json.JSONDecodeError):
+        what = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        return what, "Write one object per line."
+    if "int_max_str_digits" in str(error):
+        return "a whole number has more digits than can be read", "Write it as text."
+    return shown(error), ""
+
+
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value, write null where a value is missing")
+    raise ValueError(f"{name} is not a JSON value, write null where a value is missing")
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,7 +331,7 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(record) < len(pairs):  # all but the last value would be lost
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"'{shown(twice)}' is there more than once")
+        raise ValueError(f"the key '{shown(twice)}' is there more than once")
     return record
 
 
@@ -172,11 +344,18 @@ def read_json(text: str) -> Any:
 
 
 def open_lines(
-    path: Path, shape: Lines, numbers: Collection[str] = ()
+    path: Path, numbers: Collection[str], format: str | None, usual: bool
 ) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches; columns named in `numbers` are read as floating-point."""
+    """Schema and record batches; columns named in `numbers` are read as floating-point.
+
+    What the lines hold is told by the first, unless `format` insists.
+    """
     import pyarrow as pa
 
+    first = next(read_lines(path), (0, {}))[1]
+    shape: Lines = ScoreLines(numbers) if isinstance(first.get("scores"), dict) else Lines()
+    if format == "lm-eval" or (format is None and first.keys() >= SAMPLE_KEYS):
+        shape = SampleLog(usual=usual)
     kinds: dict[str, set[str]] = {}
     for line in read_lines(path):
         shape.learn(line)
@@ -202,25 +381,15 @@ def open_lines(
 def _batches(path: Path, shape: Lines, types: dict[str, Any], schema: Any) -> Iterator[Any]:
     import pyarrow as pa
 
-    lines: list[Line] = []
-
-    def batch() -> Any:
+    kept = (line for line in read_lines(path) if shape.keeps(line))
+    while lines := list(islice(kept, _ROWS)):
         rows = [shape.others(line) for line in lines]
         columns = [
             pa.array([_plain(row.get(name), kind) for row in rows], kind)
             for name, kind in types.items()
         ]
         columns += [pa.array(column) for column in shape.proba(lines).T.copy()]
-        lines.clear()
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    for line in read_lines(path):
-        if shape.keeps(line):
-            lines.append(line)
-        if len(lines) == _ROWS:
-            yield batch()
-    if lines:
-        yield batch()
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _is_number(value: Any) -> bool:
@@ -253,19 +422,6 @@ def _plain(value: Any, kind: Any) -> Any:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _without_nan(value: Any) -> Any:
-    """A value with None for NaN, which JSON lacks; infinity, which it lacks too, is refused."""
-    if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(one) for one in value]
-    if isinstance(value, float) and math.isinf(value):
-        raise file_error(
-            "JSON lines hold finite numbers", f"there is {value}", "Write a .parquet file."
-        )
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 def jsonl_writer(file: IO[bytes]) -> Callable[[Any], None]:
     """Write each row as an object."""
 
@@ -278,3 +434,16 @@ def jsonl_writer(file: IO[bytes]) -> Callable[[Any], None]:
             file.write(line.encode() + b"\n")
 
     return write
+
+
+def _without_nan(value: Any) -> Any:
+    """A value with None for NaN, which JSON lacks; infinity, which it lacks too, is refused."""
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    if isinstance(value, float) and math.isinf(value):
+        raise file_error(
+            "JSON lines hold finite numbers", f"there is {value}", "Write a .parquet file."
+        )
+    return None if isinstance(value, float) and math.isnan(value) else value

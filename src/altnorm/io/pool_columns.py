@@ -37,29 +37,12 @@ def pool_columns(
     hidden: Collection[str] = (),
     text: Sequence[str] = (),
 ) -> dict[str, list[str]]:
-    """Read the columns of a pool that a person may see; none of a file of arrays.
+    """Read the columns of a pool that a person may see, as text; none of a file of arrays.
 
     Columns of questions and of probabilities are left out, and so are right answers: `hidden`, the
     label that a sample log has, columns of nothing but classes, and fields of nested columns that
-    are such or are named like answers.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    layout : Layout
-        Its format, and which questions of a sample log are kept.
-    classes : array-like of shape (n_classes,)
-        The classes.
-    hidden : collection of str
-        Columns that hold the truth.
-    text : sequence of str
-        Columns to show instead of all; with dots, fields of nested ones, such as "doc.question".
-
-    Returns
-    -------
-    dict of str to list of str
-        The columns, one text per row.
+    are such or are named like answers. `text` names columns to show instead of all; with dots,
+    fields of nested ones, such as "doc.question".
     """
     if not find_source(path, layout.format).is_table:
         return {}

@@ -20,8 +20,9 @@ from altnorm._base.validation import check_proba
 from altnorm.io.array_files import read_arrays
 from altnorm.io.columns import (
     Layout,
+    check_label_columns,
     check_labelled,
-    check_no_spare,
+    check_rows,
     check_text,
     check_whole_columns,
     check_zero_one,
@@ -33,7 +34,7 @@ from altnorm.io.columns import (
     read_labels,
     said_by_file,
     spare_columns,
-    with_spare_hint,
+    spare_hint,
 )
 from altnorm.io.formats import SUFFIXES, Source, find_source, format_of
 from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
@@ -179,12 +180,6 @@ def read_predictions(
     source = find_source(path, layout.format)
     if source.is_table:
         return _check_values(_read_columns(source, layout, classes))
-    _check_no_groups(source, layout)
-    predictions = _check_values(Predictions(*read_arrays(source, layout, classes)))
-    return predictions if classes is None else predictions.select(classes)
-
-
-def _check_no_groups(source: Source, layout: Layout) -> None:
     if layout.group is not None:
         raise InputError(
             "--group names a column of a table",
@@ -192,25 +187,12 @@ def _check_no_groups(source: Source, layout: Layout) -> None:
             "Write the predictions as a table, such as .csv or .parquet.",
             code="option",
         )
+    predictions = _check_values(Predictions(*read_arrays(source, layout, classes)))
+    return predictions if classes is None else predictions.select(classes)
 
 
 def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = None) -> list[str]:
-    """Read one column of a table as text.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file of columns, as for `read_predictions`.
-    name : str
-        The column.
-    layout : Layout, optional
-        Its format, and which questions of a sample log are kept, as for `read_predictions`.
-
-    Returns
-    -------
-    list of str
-        One text per row; empty where the table has a gap.
-    """
+    """Read one column of a table, as `read_predictions` reads it, as text; gaps are empty."""
     layout = Layout() if layout is None else layout
     table = read_table(path, text=[name], **layout.reading)
     if name not in table.schema.names:
@@ -274,29 +256,32 @@ def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     text = [name for name in (layout.label, layout.group) if name]
     expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
     table = read_table(source.path, text=text, numbers=expected, **layout.reading)
-    _check_rows(table.num_rows)
+    check_rows(table.num_rows)
     said = said_by_file(table.schema)
     layout = _with_said_label(layout, said)
-    columns = class_columns(table.schema, layout, classes)
+    sums = not layout.logits and layout.label_prefix is None
+    columns = class_columns(table.schema, layout, classes, sums=sums)
     # Nobody has said which columns are classes: types decide, so more is checked below.
     guessed = classes is None and not layout.prefix and not said
     if guessed and source.is_text:
         check_whole_columns(table, layout, columns)
-    if classes is not None and (layout.logits or layout.label_prefix):
-        check_no_spare(table.schema, layout, columns)
     found = np.array([name[len(layout.prefix) :] for name in columns])
     names, labels = found if classes is None else np.asarray(classes), None
     if layout.label_prefix is not None:
         labels = _read_label_columns(table, layout.label_prefix, found)
     elif layout.label is not None:
         values = table.column(layout.label).to_pylist()
+        if guessed:
+            check_label_columns(table, layout, columns, values)
         # An index as label means a column of the file, not of the model.
         places = [table.schema.get_field_index(name) for name in columns]
         reordered = places != sorted(places) or not said.get("ordered", True)
         labels = read_labels(values, names, layout, reordered=reordered)
     proba = column_matrix(table, columns)
-    if classes is not None and not layout.logits and layout.label_prefix is None:
-        _check_sums(proba, spare_columns(table.schema, layout, columns))
+    spare = [] if classes is None or not sums else spare_columns(table.schema, layout, columns)
+    if spare:
+        with spare_hint(spare):
+            check_proba(proba)
     groups = None if layout.group is None else read_groups(table, layout.group)
     held = "logits" if layout.logits else "proba"
     predictions = Predictions(proba, names, labels, held, groups)
@@ -318,23 +303,8 @@ def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarra
     return check_zero_one(column_matrix(table, wanted), wanted)
 
 
-def _check_sums(proba: np.ndarray, spare: list[str]) -> None:
-    """Raise if sums other than 1 say that a spare column is a class."""
-    if spare:
-        try:
-            check_proba(proba)
-        except InputError as error:
-            raise with_spare_hint(error, spare) from error
-
-
-def _check_rows(n: int) -> None:
-    if not n:
-        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
-
-
 def _check_values(predictions: Predictions) -> Predictions:
-    """Raise unless there are rows, names that can be written, and finite numbers."""
-    _check_rows(len(predictions.proba))
+    """Raise unless names can be written, and numbers are finite."""
     check_text(names_of(predictions.classes))
     wrong = ~np.isfinite(predictions.proba)
     if wrong.any():

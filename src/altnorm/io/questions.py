@@ -37,6 +37,14 @@ CANDIDATES = ("candidate_1", "candidate_2")
 OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
 _YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 _DIGITS = 12
+# How two files differ, by the first field that does.
+_DIFFERENCES = {
+    "model": "model",
+    "against": "model to compare with",
+    "seed": "seed",
+    "n_rows": "pool",
+    "changes": "pool",
+}
 
 
 class Origin(NamedTuple):
@@ -120,17 +128,7 @@ class Questions:
         return len({line[NUMBER] for line in self.lines})
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the file, complete or not at all.
-
-        A file that was read before is replaced only if nobody has changed it since.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The CSV file.
-        force : bool, default=False
-            Whether an existing file may be replaced.
-        """
+        """Write the file; one that was read before only if nobody has changed it since."""
         replaces = force or self.content is not None
         with (
             replacing(path, force=replaces, expected=self.content) as temporary,
@@ -143,22 +141,13 @@ class Questions:
             writer.writerows(self.lines)
 
     def extended(self, longer: Questions) -> Questions:
-        """Return these questions, with their answers, and those of `longer` that are not here.
-
-        Parameters
-        ----------
-        longer : Questions
-            Questions about the same pool.
-
-        Returns
-        -------
-        Questions
-            These first.
-        """
+        """Return these questions, with their answers, then those of `longer` that are not here."""
         if self.source != longer.source:
+            own, other = self.source._asdict(), longer.source._asdict()
+            what = next(what for k, what in _DIFFERENCES.items() if own[k] != other[k])
             raise _file_error(
                 "Questions can be added only to a file of the same models, pool and seed",
-                f"the file says '{self.source}', and now it is '{longer.source}'",
+                f"the file is about another {what}",
                 "Name another file, or replace this one with --force.",
             )
         # The order is the seed's, so the same number is the same row in both.
@@ -167,13 +156,7 @@ class Questions:
         return replace(self, lines=[*self.lines, *more])
 
     def check_model(self, digest: str) -> None:
-        """Raise if the questions were asked about another model.
-
-        Parameters
-        ----------
-        digest : str
-            The digest of the model file.
-        """
+        """Raise if the questions were asked about a model with another digest."""
         if short_digest(digest) != self.source.model:
             raise _file_error(
                 "The questions must be those of this model",
@@ -182,20 +165,7 @@ class Questions:
             )
 
     def judge(self, model: FittedNormalizer, *, significance: float = 0.05) -> Judgement:
-        """Weigh the answers given so far; the first row without an answer ends them.
-
-        Parameters
-        ----------
-        model : fitted Adjuster or any other fitted model
-            The model that the questions are about.
-        significance : float, default=0.05
-            Largest probability of a wrong answer.
-
-        Returns
-        -------
-        Judgement
-            As :func:`altnorm.judge` gives it.
-        """
+        """Weigh the answers as :func:`altnorm.judge` does; a row without one ends them."""
         names, decision = names_of(model.classes_), decision_of(model, self.multilabel)
         answers = self._answers(names)
         # The test is valid for rows in the order of the seed; labels out of turn wait for theirs.
@@ -206,12 +176,8 @@ class Questions:
         _check_named(outcomes.x)
         pool = Pool(*self.source[:3], decision.table(person=True), decision.kind == "costs")
         _check_total(pool, outcomes.size)
-        return weigh_labels(
-            pool,
-            outcomes,
-            significance=significance,
-            n_waiting=len(answers) - len(rows),
-        )
+        n_waiting = len(answers) - len(rows)
+        return weigh_labels(pool, outcomes, significance=significance, n_waiting=n_waiting)
 
     def _answers(self, names: list[str]) -> dict[int, np.ndarray]:
         """Old decision, new one and truth of each row that is labelled, by its question's number.
@@ -250,25 +216,9 @@ def make_questions(
     n: int | None = None,
     others: Mapping[str, Sequence[str]] | None = None,
 ) -> Questions:
-    """Put changed rows of a pool into questions, in the random order of the seed.
+    """Put changed rows of a pool into questions, the first `n` in the random order of the seed.
 
-    Parameters
-    ----------
-    changes : Changes
-        The changed rows.
-    classes : array-like of shape (n_classes,)
-        The classes of the model.
-    source : Origin
-        What the file has to say about the pool.
-    n : int, optional
-        Number of rows; by default all that change.
-    others : mapping of str to sequence of str, optional
-        Other columns of the pool, to show with each row: one text for each row of the pool.
-
-    Returns
-    -------
-    Questions
-        One for each changed decision.
+    `others` are columns of the pool to show with each row, one text for each row of the pool.
     """
     visible = {neutralise_formula(k): v for k, v in (others or {}).items()}
     names = [neutralise_formula(name) for name in [*names_of(classes), PERSON]]
@@ -304,17 +254,9 @@ def place_of_new(seed: int, row: int, about: str) -> int:
 
 
 def read_questions(path: str | os.PathLike[str]) -> Questions:
-    """Read a file of questions, with the answers that it has.
+    """Read a CSV file of questions, as it was written or as a spreadsheet program saved it.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The CSV file, as it was written or saved by a spreadsheet program (in UTF-8).
-
-    Returns
-    -------
-    Questions
-        Its lines, of which all but labels and further columns are as they were written.
+    All columns but labels and those that people add must be as they were written.
     """
     target = check_input(path)
     content = target.read_bytes()

@@ -6,20 +6,26 @@ Only a few batches are held at a time, whatever the size of the file.
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import ARRAYS, SUFFIXES, Source, find_source, format_of
-from altnorm.io.jsonl import Lines, ScoreLines, jsonl_writer, open_lines, read_lines
-from altnorm.io.sample_logs import SampleLog, is_sample
-from altnorm.io.text_tables import DELIMITERS, open_text, read_text, text_writer, writable
+from altnorm.io.jsonl import jsonl_writer, open_lines
+from altnorm.io.text_tables import (
+    DELIMITERS,
+    header_names,
+    open_text,
+    read_text,
+    text_writer,
+    writable,
+)
 
 NAMES = {
     "csv": "CSV",
@@ -29,32 +35,22 @@ NAMES = {
     "parquet": "Parquet",
     "arrow": "Arrow",
 }
+_WRONG_NUMBER = re.compile(
+    r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
+)
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # what an Arrow stream ends with
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
 
 
-@dataclass(frozen=True)
-class TableSource:
-    """An open file of columns.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Names and types of the columns.
-    batches : iterator of pyarrow.RecordBatch
-        The rows, in order; to be read once.
-    n_rows : int or None
-        Number of rows, where the file says so.
-    codec : str
-        Compression of the values, where the file says so.
-    """
+class TableSource(NamedTuple):
+    """An open file of columns."""
 
     schema: Any
-    batches: Iterator[Any]
-    n_rows: int | None = None
-    codec: str = "snappy"
+    batches: Iterator[Any]  # the rows, in order; to be read once
+    n_rows: int | None = None  # where the file says so
+    codec: str = "snappy"  # compression of the values, where the file says so
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -72,22 +68,9 @@ def open_table(
 ) -> Iterator[TableSource]:
     """Open a file of columns to read it batch by batch.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A .csv, .tsv, .jsonl, .parquet, .arrow or .feather file; "-" for the standard input.
-    numbers : collection of str
-        Columns of text to read as numbers, the others stay what they are; labels that scores by
-        label may lack.
-    format : str, optional
-        Format, where the name does not say it.
-    usual : bool, default=False
-        Of a sample log, keep only the questions with the usual number of options.
-
-    Yields
-    ------
-    TableSource
-        Schema and batches.
+    `numbers` are columns of text to read as numbers, the others stay what they are; also labels
+    that scores by label may lack. `format` is for names that do not say it, and `usual` keeps only
+    the questions of a sample log that have the usual number of options.
     """
     source = _table_source(path, format)
     with ExitStack() as stack:
@@ -96,15 +79,14 @@ def open_table(
                 delimiter = DELIMITERS[source.format]
                 table = TableSource(*open_text(source.path, delimiter, set(numbers), stack))
             elif source.format in ("jsonl", "lm-eval"):
-                table = TableSource(*_open_lines(source, numbers, format, usual))
+                table = TableSource(*open_lines(source.path, numbers, format, usual))
             elif source.format == "parquet":
                 table = _open_parquet(source.path, stack)
             else:
                 table = _open_arrow(source.path, stack)
             _check_names(table.schema.names, source.path)
         # A damaged file may fail at any batch, long after it was opened.
-        batches = _guarded(table.batches, source)
-        yield TableSource(table.schema, batches, table.n_rows, table.codec)
+        yield table._replace(batches=_guarded(table.batches, source))
 
 
 def read_table(
@@ -115,21 +97,9 @@ def read_table(
     format: str | None = None,
     usual: bool = False,
 ) -> Any:
-    """Read a whole file of columns.
+    """Read all rows of a file, which is told of as for `open_table`, as a PyArrow table.
 
-    Parameters
-    ----------
-    path : str or path-like
-        As for `open_table`.
-    text : collection of str
-        Columns of a CSV file to read as text whatever they look like.
-    numbers, format, usual
-        As for `open_table`.
-
-    Returns
-    -------
-    pyarrow.Table
-        All rows.
+    Types of a CSV file are those that values look like, but for the columns of `text`.
     """
     import pyarrow as pa
 
@@ -141,17 +111,6 @@ def read_table(
         return table
     with open_table(path, numbers=numbers, format=format, usual=usual) as opened:
         return pa.Table.from_batches(opened.batches, opened.schema)
-
-
-def _open_lines(
-    source: Source, numbers: Collection[str], format: str | None, usual: bool
-) -> tuple[Any, Iterator[Any]]:
-    """Open JSON lines; what they hold is told by the first, unless `format` insists."""
-    first = next(read_lines(source.path), (0, {}))[1]
-    shape: Any = ScoreLines(numbers) if isinstance(first.get("scores"), dict) else Lines()
-    if format == "lm-eval" or (format is None and is_sample(first)):
-        shape = SampleLog(usual=usual)
-    return open_lines(source.path, shape, numbers)
 
 
 @contextmanager
@@ -166,26 +125,9 @@ def write_table(
 ) -> Iterator[Callable[[Any], None]]:
     """Write a file of columns batch by batch; it is there, complete, after the block.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A .csv, .tsv, .jsonl (these also with .gz), .parquet, .arrow or .feather file.
-    schema : pyarrow.Schema
-        Names and types of the columns.
-    numbers : collection of str
-        Columns of numbers that hardly repeat, for which Parquet should build no dictionary.
-    codec : str
-        Compression, for Parquet.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-    spreadsheet_safe : bool, default=False
-        Whether text that a spreadsheet would run as a formula is written with a single quote
-        before it (`altnorm.io.text_tables.neutralise_formula`), for CSV and TSV.
-
-    Yields
-    ------
-    callable
-        Takes the next record batch.
+    Gives a function that takes the next batch. `numbers` are columns that hardly repeat, for which
+    Parquet should build no dictionary, and `codec` is its compression. `spreadsheet_safe` puts a
+    single quote before text that a spreadsheet would run as a formula, in CSV and TSV.
     """
     format = _table_format(Path(path), format_of(path))
     check_spreadsheet(path, spreadsheet_safe)
@@ -256,10 +198,25 @@ def _reading(source: Source) -> Iterator[None]:
         if not source.path.stat().st_size:
             raise file_error(f"'{source.path}' is empty.") from error
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
-        raise file_error(
-            f"'{source.path}' cannot be read as {NAMES[source.format]}, it may be cut off or "
-            f"damaged: {shown(reason, 300)}."
-        ) from error
+        raise _unreadable(source, reason) from error
+
+
+def _unreadable(source: Source, reason: str) -> InputError:
+    """The error for what PyArrow cannot read; in our words where these help."""
+    wrong = _WRONG_NUMBER.search(reason)
+    if wrong:
+        column, row, value = wrong.groups()
+        name = header_names(source.path, DELIMITERS[source.format])[int(column)]
+        where = "" if row is None else f" in row {int(row) - 2}"  # counted with the header, from 1
+        offender = f"'{shown(name)}' holds '{shown(value)}'{where}"
+        return file_error("Class columns must hold numbers", offender, "Correct it.")
+    if source.is_text and "UTF8" in reason:
+        rule = f"'{source.path}' must be text in UTF-8"
+        return file_error(rule, "some of its bytes are not", "Save it in that encoding.")
+    return file_error(
+        f"'{source.path}' cannot be read as {NAMES[source.format]}, it may be cut off or "
+        f"damaged: {shown(reason, 300)}."
+    )
 
 
 def _guarded(batches: Iterator[Any], source: Source) -> Iterator[Any]:

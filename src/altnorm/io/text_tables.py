@@ -18,6 +18,7 @@ from altnorm._base.files import file_error
 from altnorm.io.formats import is_compressed, open_plain
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+_SEPARATORS = {"commas": ",", "tabs": "\t", "semicolons": ";"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
 _LINE_END = re.compile(r"\r\n?|\n")
 _FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet may take for the start of a formula
@@ -29,22 +30,6 @@ def neutralise_formula(text: str) -> str:
 
     A formula is what begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not
     a plain number.
-
-    Parameters
-    ----------
-    text : str
-        A cell.
-
-    Returns
-    -------
-    str
-        The cell, as it was unless it may be a formula.
-
-    Examples
-    --------
-    >>> from altnorm.io.text_tables import neutralise_formula
-    >>> neutralise_formula("=HYPERLINK(A1)"), neutralise_formula("-1.5"), neutralise_formula("a=b")
-    ("'=HYPERLINK(A1)", '-1.5', 'a=b')
     """
     is_formula = re.search(_FORMULA, text) and not re.fullmatch(_NUMBER, text)
     return f"'{text}" if is_formula else text
@@ -55,29 +40,45 @@ def open_text(
 ) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches; columns that are not `numbers` stay the text they are."""
     import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, open_csv
+    from pyarrow.csv import open_csv
 
-    names = _header(source, delimiter)
-    check_quotes(source, delimiter, len(names))
+    names = _check_form(source, delimiter)
     types = {name: pa.float64() if name in numbers else pa.string() for name in names}
-    how = {"convert_options": ConvertOptions(column_types=types), **_options(delimiter)}
-    reader = open_csv(_input(source, stack), **how)
+    reader = open_csv(_input(source, stack), **_options(delimiter, types))
     return reader.schema, iter(reader)
 
 
 def read_text(source: Path, delimiter: str, text: Collection[str]) -> Any:
     """Read all rows; types are those that the values look like, but for the columns of `text`."""
     import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, read_csv
+    from pyarrow.csv import read_csv
 
-    check_quotes(source, delimiter, len(_header(source, delimiter)))
+    _check_form(source, delimiter)
     types = {name: pa.string() for name in text}
-    how = {"convert_options": ConvertOptions(column_types=types), **_options(delimiter)}
     with ExitStack() as stack:
-        return read_csv(_input(source, stack), **how)
+        return read_csv(_input(source, stack), **_options(delimiter, types))
 
 
-def _header(source: Path, delimiter: str) -> list[str]:
+def _check_form(source: Path, delimiter: str) -> list[str]:
+    """Names of the columns, once these and the quotes are known to be what they should."""
+    with open_plain(source) as file:
+        header = file.readline(_BLOCK).decode("utf-8-sig", "replace")
+    others = {name: header.count(char) for name, char in _SEPARATORS.items()}
+    most = max(others, key=others.__getitem__)
+    if others[most] and delimiter not in header:
+        own = next(name for name, char in _SEPARATORS.items() if char == delimiter)
+        raise file_error(
+            f"The columns of '{source.name}' must be separated by {own}",
+            f"its first line has {most}",
+            "Save it with commas as .csv, or with tabs as .tsv.",
+        )
+    names = header_names(source, delimiter)
+    check_quotes(source, delimiter, len(names))
+    return names
+
+
+def header_names(source: Path, delimiter: str) -> list[str]:
+    """Names of the columns."""
     from pyarrow.csv import open_csv
 
     with ExitStack() as stack, open_csv(_input(source, stack), **_options(delimiter)) as peek:
@@ -89,15 +90,6 @@ def check_quotes(source: Path, delimiter: str, n_columns: int) -> None:
 
     A stray quote at the start of a field makes text of all rows up to the next one, and no parser
     minds.
-
-    Parameters
-    ----------
-    source : Path
-        A file of text.
-    delimiter : str
-        What separates columns.
-    n_columns : int
-        How many there are.
     """
     with open_plain(source) as file:
         if not any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b"")):
@@ -203,10 +195,11 @@ def _input(source: Path, stack: ExitStack) -> Any:
     return stack.enter_context(pa.input_stream(os.fspath(source), compression=compression))
 
 
-def _options(delimiter: str) -> dict[str, Any]:
-    from pyarrow.csv import ParseOptions, ReadOptions
+def _options(delimiter: str, types: dict[str, Any] | None = None) -> dict[str, Any]:
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
 
     return {
+        "convert_options": ConvertOptions(column_types=types),
         "read_options": ReadOptions(block_size=_BLOCK),
         "parse_options": ParseOptions(delimiter=delimiter, newlines_in_values=True),
     }
