@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, load
-from altnorm.cli._stream import RowSample
+from altnorm.cli.apply import RowSample
 from altnorm.io.predictions import Predictions, write_predictions
 from tests.commands import CLASSES, out, refused, run, table
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
-from altnorm.cli._app import app
+from altnorm.cli._run import app
 from tests.commands import CLASSES, QUICK, draw, out, refused, run
 
 
@@ -52,6 +52,13 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run
         ("apply model test.parquet -o test.parquet", "exists already"),
         ("check val.parquet test.parquet", "Labels are needed"),
         ("export model -o m.onnx --dtype int8", "int8"),
+        (
+            "export model -o m.pt",
+            "is an ONNX model, and its name must end in .onnx; 'm.pt' does not. Pass for example "
+            "-o m.onnx.",
+        ),
+        ("export model -o m", "'m' does not. Pass for example -o m.onnx."),
+        ("ask model test.parquet -o a.parquet", "must end in .csv; 'a.parquet' does not"),
         ("export model -o m.onnx --append-to val.parquet", "must be an ONNX model"),
         ("export model -o m.onnx --append-to model", "must be an ONNX model"),
         ("apply model test.parquet -o x.parquet -j 0", "--jobs must be a number of threads"),
@@ -128,7 +135,10 @@ def test_help(capsys):
     assert "altnorm demo" in out(capsys)
     for name in COMMANDS:
         assert run([name, "--help"]) == 0
-        assert f"Example: altnorm {name}" in out(capsys)
+        printed = out(capsys)
+        assert f"Example: altnorm {name}" in printed
+        # Signs of Typer's own, which are no words.
+        assert not re.search(r"\{\w+\}|<bool>|\[\d*<?=?x", printed)
 
 
 def shell(command, **options):

@@ -32,6 +32,18 @@ def _check_jobs(jobs: int) -> int:
     return jobs
 
 
+def check_suffix(path: Path, suffix: str, what: str) -> None:
+    """Raise if the name of an output says that it is something else."""
+    if path.suffix.lower() != suffix:
+        raise InputError(
+            f"The output is {what}, and its name must end in {suffix}",
+            f"'{path.name}' does not",
+            f"Pass for example -o {path.with_suffix(suffix).name}.",
+            value=path.name,
+            code="option",
+        )
+
+
 def flag(name: str, help: str) -> Any:
     """An option that is given or not."""
     return typer.Option(name, metavar="", help=help)

@@ -1,9 +1,10 @@
-"""Run a command; translate known errors into one sentence and an exit status."""
+"""The commands, put together; run one, and tell known errors in one sentence."""
 
 from __future__ import annotations
 
 import io
 import os
+import platform
 import signal
 import sys
 import threading
@@ -11,20 +12,132 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from joblib import cpu_count
+from rich.table import Table
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+from typer.core import TyperCommand, TyperGroup
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import recording
-from altnorm.cli._app import app
-from altnorm.cli._screen import REMEDIES, errors, in_options
+from altnorm._base.persistence import FORMAT_VERSION, versions
+from altnorm.cli._options import flag
+from altnorm.cli._screen import REMEDIES, errors, in_options, out
+from altnorm.cli.adapt import adapt
+from altnorm.cli.apply import apply
+from altnorm.cli.ask import ask, judge
+from altnorm.cli.check import check, demo
+from altnorm.cli.model import export, info
+from altnorm.cli.tune import tune
 
 DONE, SAYS_NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+OPTIONAL = ("pyarrow", "onnx", "torch", "pyspark", "ray", "matplotlib", "jinja2")
+
+EXAMPLES: dict[Callable[..., Any], str] = {
+    demo: "altnorm demo",
+    check: "altnorm check val.parquet test.parquet --label intent",
+    tune: "altnorm tune val.parquet --label intent -o model.safetensors",
+    apply: "altnorm apply model.safetensors new.parquet -o adjusted.parquet",
+    adapt: "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors",
+    ask: "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv",
+    judge: "altnorm judge model.safetensors ask.csv",
+    export: "altnorm export model.safetensors -o model.onnx",
+    info: "altnorm info model.safetensors",
+}
+
+
+class _PlainHelp:
+    """Help without the signs of later versions of Typer: VAL for {VAL}, and no type of a flag."""
+
+    def collect_usage_pieces(self, context: Any) -> list[str]:
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(context)]  # type: ignore[misc]
+
+    def get_help_option(self, context: Any) -> Any:
+        option = super().get_help_option(context)  # type: ignore[misc]
+        option.metavar = ""
+        return option
+
+
+class _Command(_PlainHelp, TyperCommand):
+    """A command."""
+
+
+class _Group(_PlainHelp, TyperGroup):
+    """The program itself."""
+
+
+app = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: altnorm demo",
+)
+for _command, _example in EXAMPLES.items():
+    app.command(cls=_Command, epilog=f"Example: {_example}", no_args_is_help=False)(_command)
+
+
+@app.callback(invoke_without_command=True)
+def altnorm(
+    context: typer.Context,
+    version: Annotated[bool, flag("--version", "Print the version.")] = False,
+    verbose: Annotated[
+        bool, flag("--verbose", "With --version: libraries, threads and devices too.")
+    ] = False,
+) -> None:
+    """Better decisions and probabilities from a classifier's predictions, only on evidence."""
+    if not version:
+        if context.invoked_subcommand is None:
+            print(context.get_help())
+        return
+    if not verbose:
+        print(f"altnorm {versions()['altnorm']}")
+    else:
+        grid = Table.grid(padding=(0, 2))
+        for name, value in _version_lines():
+            grid.add_row(name, value)
+        out.print(grid)
+    raise typer.Exit
+
+
+def _version_lines() -> list[tuple[str, str]]:
+    """What a report of a problem should say about the machine."""
+    import sklearn  # noqa: F401  loads the libraries whose threads are told
+
+    lines = list(versions().items())
+    for name in OPTIONAL:
+        try:
+            lines.append((name, metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            lines.append((name, "not installed"))
+    for pool in threadpool_info():
+        kind = pool["internal_api"]
+        lines.append((kind, f"{pool.get('version') or '?'}, {pool['num_threads']} threads"))
+    lines.append(("cores", f"{cpu_count()} of {os.cpu_count()}"))
+    lines.append(("devices", _devices()))
+    lines.append(("platform", platform.platform()))
+    lines.append(("model format", str(FORMAT_VERSION)))
+    return lines
+
+
+def _devices() -> str:
+    """Accelerators that PyTorch sees, if it is installed."""
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return ", ".join(["cpu", *names])
+
 
 # Typer's usage errors derive from Click's, which it has made its own in later versions.
 ClickException: type[Any] = next(

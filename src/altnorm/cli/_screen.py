@@ -8,15 +8,18 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from altnorm._base.errors import InputError, Place
 from altnorm._base.words import Figures
 from altnorm.evidence.sentences import outcome, score_figures
 from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.io.columns import listed, names_of
 from altnorm.method.explanation import ChangedRow
 
 # What could move the cursor, end a line or turn the direction of writing.
@@ -35,7 +38,7 @@ REMEDIES = {
 }
 """What to do about an error, by its code."""
 
-_OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior|dtype"
+_OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior|dtype|number|seed"
 
 _WORDS = {
     "pass groups that say which rows belong together": "say with --group which belong together",
@@ -76,6 +79,23 @@ def in_options(text: str) -> str:
     return text
 
 
+@contextmanager
+def by_class(classes: np.ndarray) -> Iterator[None]:
+    """Tell errors about columns by their classes, and that a column may be none."""
+    try:
+        yield
+    except InputError as error:
+        if error.code == "row_sum":
+            # A column that is no class is the likeliest reason.
+            hint = f"The classes are {listed(names_of(classes))}; name a column that is not a class"
+            remedy = f"{REMEDIES['row_sum']} {hint} with --other."
+            raise error.replace(remedy=remedy, code="class_columns") from error
+        if not isinstance(error.place, Place) or error.place.column is None:
+            raise
+        row, column, note = error.place
+        raise error.replace(place=f"row {row}, class '{classes[column]}' ({note})") from error
+
+
 class _TextConsole(Console):
     """A console to which strings are text: names of classes and files may look like anything.
 
@@ -109,6 +129,12 @@ def print_json(record: dict[str, Any]) -> None:
 
 
 _STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}
+
+
+def head(text: str) -> None:
+    """Print a heading."""
+    out.print()
+    out.print(Text(text, style="bold"))
 
 
 def show_verdict(verdict: Verdict) -> None:

@@ -17,14 +17,12 @@ from altnorm.adjuster import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.cli._stream import RowSample, open_classes
+from altnorm.cli.apply import RowSample, open_classes
 from altnorm.io.columns import Layout, column_matrix, names_of
 from altnorm.io.formats import find_source
 from altnorm.io.predictions import read_predictions
 from altnorm.method.estimator import unnamed
 from altnorm.report.evaluation import check_kind
-
-EXAMPLE = "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors"
 
 _N_SHOWN = 5
 

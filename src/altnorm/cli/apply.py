@@ -5,27 +5,37 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from altnorm._base.errors import InputError
+from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.cli import _options as options
-from altnorm.cli._screen import errors, in_options, out, print_json, progress
-from altnorm.cli._stream import MOST_NUMBERS, ChangeCount, RowSample, open_classes
-from altnorm.io.columns import Layout, check_adjusted, column_matrix
+from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
+from altnorm.io.columns import (
+    Layout,
+    check_adjusted,
+    class_columns,
+    column_matrix,
+    names_of,
+    spare_columns,
+    spare_hint,
+)
 from altnorm.io.formats import find_source
 from altnorm.io.predictions import read_predictions, write_predictions
-from altnorm.io.tables import is_table, write_table
+from altnorm.io.tables import TableSource, is_table, open_table, write_table
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
+from altnorm.method.kinds import kind_of
 from altnorm.report.evaluation import check_kind
 
-EXAMPLE = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
-
+_MOST_NUMBERS = 2**22  # that are kept of a stream
 _MOST_ROWS = 4096  # looked at for drift: enough, and a small share of the work
 
 
@@ -55,46 +65,160 @@ def apply(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write what the model makes of the probabilities; all other columns stay as they are.
+    """Apply a model to a file of predictions; all other columns stay as they are.
 
     Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
     """
     start = time.perf_counter()
     normalizer = load(model)
     layout = columns.layout(logits=normalizer.input == "logits")
-    writing = {"force": force, "spreadsheet_safe": spreadsheet_safe}
-    seen = RowSample(min(MOST_NUMBERS, _MOST_ROWS * len(normalizer.classes_)))
-    changes = ChangeCount(normalizer)
-    job = _Job(normalizer, source, output, layout, prediction, writing, seen, changes)
+    changes = Changes(normalizer)
+    how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
     if find_source(source, layout.format).is_table:
-        _stream(job, jobs)
+        _stream(changes, source, layout, output, prediction, jobs, how)
+    elif prediction is None:
+        _whole(changes, source, layout, output, how)
     else:
-        _whole(job)
-    _tell(job, time.perf_counter() - start, json=json)
+        raise InputError(
+            "--prediction adds a column to a table", remedy="Name a table as input.", code="option"
+        )
+    _tell(changes, output, time.perf_counter() - start, json=json)
 
 
-class _Job(NamedTuple):
-    """What to read and to write, and what is counted on the way."""
+class RowSample:
+    """Keeps every row, then every second, every fourth, ... as more come; `most` numbers."""
 
-    normalizer: ProbabilityTransformer
-    source: Path
-    output: Path
-    layout: Layout
-    prediction: str | None
-    writing: dict[str, Any]  # how `write_table` is to write
-    seen: RowSample
-    changes: ChangeCount
+    def __init__(self, most: int = _MOST_NUMBERS) -> None:
+        self.most = most
+        self.step = 1
+        self.n_seen = 0
+        self._kept: list[np.ndarray] = []
+
+    def add(self, values: np.ndarray) -> None:
+        """Take in the next rows."""
+        first = -self.n_seen % self.step
+        self._kept.append(np.array(values[first :: self.step]))
+        self.n_seen += len(values)
+        while sum(part.size for part in self._kept) > self.most:
+            self._kept = [np.concatenate(self._kept)[::2]]
+            self.step *= 2
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """The rows kept; None if there were none."""
+        return np.concatenate(self._kept) if self.n_seen else None
 
 
-def _tell(job: _Job, seconds: float, *, json: bool) -> None:
+class Changes:
+    """Adds up how many rows, and how many decisions, a model changes."""
+
+    def __init__(self, fitted: ProbabilityTransformer) -> None:
+        self.fitted = fitted
+        self.seen = RowSample(min(_MOST_NUMBERS, _MOST_ROWS * len(fitted.classes_)))
+        self.n_rows = self.n_decisions = self.n_left = 0
+
+    def add(self, values: np.ndarray, after: np.ndarray) -> None:
+        """Count predictions as the file held them, and as they became."""
+        self.seen.add(values)
+        if not len(values):
+            return
+        kind, decision = kind_of(self.fitted), getattr(self.fitted, "decision_", None)
+        before = kind.from_logits(values) if self.fitted.input == "logits" else values
+        # As written: in single precision that may tip a tie, and a count can bear it.
+        decided = kind.decide(after) if decision is None else decision.codes(after)
+        self.n_rows += int((before != after).any(axis=1).sum())
+        self.n_decisions += int(np.count_nonzero(kind.decide(before) != decided))
+        if decision is not None and decision.leaves_rows:
+            self.n_left += int(np.count_nonzero(decided == after.shape[1]))
+
+    def __str__(self) -> str:
+        if not self.n_rows and not self.n_decisions:
+            return "nothing changed"
+        noun = kind_of(self.fitted).words.decision
+        text = f"{plural(self.n_rows, 'row')} and {plural(self.n_decisions, noun)} changed"
+        return f"{text}, {plural(self.n_left, 'row')} left to a person" if self.n_left else text
+
+
+@contextmanager
+def open_classes(
+    source: Path, layout: Layout, normalizer: FittedNormalizer
+) -> Iterator[tuple[TableSource, list[str]]]:
+    """Open a table whose class columns, which come with it, are those that a model expects."""
+    columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
+    with open_table(source, numbers=columns, **layout.reading) as table:
+        # Neither logits nor labels have a sum that would give away a class too many.
+        sums = not (layout.logits or kind_of(normalizer).is_multilabel)
+        class_columns(table.schema, layout, normalizer.classes_, sums=sums)
+        with spare_hint(spare_columns(table.schema, layout, columns)):
+            yield table, columns
+
+
+def _stream(
+    changes: Changes,
+    source: Path,
+    layout: Layout,
+    output: Path,
+    prediction: str | None,
+    n_jobs: int,
+    how: dict[str, Any],
+) -> None:
+    """Adjust a table batch by batch."""
+    from altnorm.deploy.arrow import apply_batches, output_schema
+
+    if not is_table(output):
+        raise InputError(
+            f"A table cannot become '{output.suffix}' without losing columns",
+            remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
+            code="option",
+        )
+    model = changes.fitted
+    names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
+    with open_classes(source, layout, model) as (table, columns):
+        # Threads work ahead of the writer, so what was read waits here for its result.
+        waiting: deque[Any] = deque()
+        batches = apply_batches(model, _kept(table.batches, waiting), n_jobs=n_jobs, **names)
+        schema = output_schema(model, table.schema, **names)
+        with (
+            write_table(output, schema, numbers=columns, codec=table.codec, **how) as write,
+            progress("Adjusting", table.n_rows) as advance,
+        ):
+            for batch in batches:
+                write(batch)
+                # Only now is the batch known to be sound, and may count.
+                before = column_matrix(waiting.popleft(), columns)
+                changes.add(before, column_matrix(batch, columns))
+                advance(batch.num_rows)
+
+
+def _kept(batches: Iterator[Any], waiting: deque[Any]) -> Iterator[Any]:
+    """Pass the batches on, and keep each until somebody takes it from those that wait."""
+    for batch in batches:
+        waiting.append(batch)
+        yield batch
+
+
+def _whole(
+    changes: Changes, source: Path, layout: Layout, output: Path, how: dict[str, Any]
+) -> None:
+    """Adjust a file of arrays."""
+    model = changes.fitted
+    predictions = read_predictions(source, layout, classes=model.classes_)
+    check_kind(predictions, model)
+    with by_class(predictions.classes):
+        proba = check_adjusted(model.transform(predictions.proba))
+    changes.add(predictions.proba, proba)
+    write_predictions(replace(predictions, proba=proba, input="proba"), output, layout, **how)
+
+
+def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> None:
     """Print what was done, and a warning where predictions no longer look like those at fit."""
-    rows, n_rows, changes = job.seen.rows, job.seen.n_seen, job.changes
-    drift = None if rows is None else unnamed(job.normalizer).drift(rows)
+    rows, n_rows = changes.seen.rows, changes.seen.n_seen
+    drift = None if rows is None else unnamed(changes.fitted).drift(rows)
     if drift is not None and drift.advice != "nothing":
         errors.print(f"Warning: {in_options(str(drift))}", soft_wrap=True)
     if json:
         record = {
-            "output": str(job.output),
+            "output": str(output),
             "n_rows": n_rows,
             "n_rows_changed": changes.n_rows,
             "n_decisions_changed": changes.n_decisions,
@@ -106,57 +230,4 @@ def _tell(job: _Job, seconds: float, *, json: bool) -> None:
     else:
         rate = f"{n_rows / seconds:,.0f} rows a second"
         summary = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
-        out.print(f"{summary}: {job.output}", soft_wrap=True)
-
-
-def _stream(job: _Job, n_jobs: int) -> None:
-    """Adjust a table batch by batch."""
-    from altnorm.deploy.arrow import apply_batches, output_schema
-
-    if not is_table(job.output):
-        raise InputError(
-            f"A table cannot become '{job.output.suffix}' without losing columns",
-            remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
-            code="option",
-        )
-    model = job.normalizer
-    names: dict[str, Any] = {"prefix": job.layout.prefix, "prediction": job.prediction}
-    with open_classes(job.source, job.layout, model) as (table, columns):
-        # Threads work ahead of the writer, so what was read waits here for its result.
-        waiting: deque[Any] = deque()
-        batches = apply_batches(model, _kept(table.batches, waiting), n_jobs=n_jobs, **names)
-        schema = output_schema(model, table.schema, **names)
-        how = {"numbers": columns, "codec": table.codec, **job.writing}
-        with (
-            write_table(job.output, schema, **how) as write,
-            progress("Adjusting", table.n_rows) as advance,
-        ):
-            for batch in batches:
-                write(batch)
-                # Only now is the batch known to be sound, and may count.
-                before = column_matrix(waiting.popleft(), columns)
-                job.seen.add(before)
-                job.changes.add(before, column_matrix(batch, columns))
-                advance(batch.num_rows)
-
-
-def _kept(batches: Iterator[Any], waiting: deque[Any]) -> Iterator[Any]:
-    """Pass the batches on, and keep each until somebody takes it from those that wait."""
-    for batch in batches:
-        waiting.append(batch)
-        yield batch
-
-
-def _whole(job: _Job) -> None:
-    """Adjust a file of arrays."""
-    if job.prediction is not None:
-        raise InputError(
-            "--prediction adds a column to a table", remedy="Name a table as input.", code="option"
-        )
-    predictions = read_predictions(job.source, job.layout, classes=job.normalizer.classes_)
-    check_kind(predictions, job.normalizer)
-    proba = check_adjusted(job.normalizer.transform(predictions.proba))
-    job.seen.add(predictions.proba)
-    job.changes.add(predictions.proba, proba)
-    adjusted = replace(predictions, proba=proba, input="proba")
-    write_predictions(adjusted, job.output, job.layout, **job.writing)
+        out.print(f"{summary}: {output}", soft_wrap=True)

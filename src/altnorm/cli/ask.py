@@ -1,4 +1,4 @@
-"""``altnorm ask``: a file of the rows to label, to learn whether a model helps."""
+"""``altnorm ask`` and ``altnorm judge``: rows to label, and what their labels say of a model."""
 
 from __future__ import annotations
 
@@ -7,21 +7,31 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
+from altnorm._base.validation import check_integer
 from altnorm._base.words import plural
 from altnorm.adjuster import load
+from altnorm.asking.judgement import GO_ON, Judgement
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.io.columns import Layout, names_of
 from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import NEITHER, Origin, Questions, make_questions, read_questions
+from altnorm.io.questions import (
+    NEITHER,
+    NO_MODEL,
+    Origin,
+    Questions,
+    make_questions,
+    read_questions,
+)
 from altnorm.report.evaluation import check_kind
 
-EXAMPLE = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"
+_STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}
 
 
 @options.grouped
@@ -31,9 +41,7 @@ def ask(
         Path, typer.Argument(metavar="POOL", help="Predictions without labels, of many rows.")
     ],
     output: options.Output,
-    number: Annotated[
-        int, typer.Option("--number", "-n", metavar="N", min=1, help="Rows to label.")
-    ] = 40,
+    number: Annotated[int, typer.Option("--number", "-n", metavar="N", help="Rows to label.")] = 40,
     against: Annotated[
         Path | None,
         typer.Option(
@@ -52,9 +60,7 @@ def ask(
     *,
     labels: options.LabelColumns,
     columns: options.ClassColumns,
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Same seed, same result.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same result.")] = 0,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -63,9 +69,10 @@ def ask(
     They come in a random order. Fill in the column `label` from the top and run `altnorm judge`
     whenever you like. A file that is there already gets N further rows and keeps its labels.
     """
-    asked = None
-    if Path(output).exists() and not force:
-        asked = read_questions(output)
+    check_integer(number, "number", low=1)
+    check_integer(seed, "seed", low=0, high=2**32 - 1)
+    options.check_suffix(output, ".csv", "a CSV file to fill in")
+    asked = read_questions(output) if output.exists() and not force else None
     check_output(output, force=force or asked is not None)
     n_before = 0 if asked is None else asked.n_rows
     layout = columns.layout(labels)
@@ -128,3 +135,48 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
         f"{output}",
         soft_wrap=True,
     )
+
+
+def judge(
+    model: options.Model,
+    asked: Annotated[
+        Path, typer.Argument(metavar="ASKED", help="File that `ask` wrote, with some labels.")
+    ],
+    *,
+    significance: options.Significance = 0.05,
+    strict: options.Strict = False,
+    json: options.Json = False,
+) -> int:
+    """Adopt, do not adopt, or go on: from the labels so far, as often as you like.
+
+    The file may be half filled. Looking after every label does not spoil the answer.
+    """
+    questions = read_questions(asked)
+    questions.check_model(model_metadata(model)["digest"])
+    judgement = questions.judge(load(model), significance=significance)
+    step = _next_step(judgement, questions, model, asked)
+    if json:
+        print_json({**judgement.to_dict(), "n_asked": questions.n_rows, "next": step})
+    else:
+        line = Text(str(judgement))
+        line.stylize(_STYLES[judgement.decision], 0, len(judgement.decision))
+        out.print(line)
+        out.print(step, soft_wrap=True)
+    return int(strict and not judgement.adopted)
+
+
+def _next_step(judgement: Judgement, questions: Questions, model: Path, asked: Path) -> str:
+    """What to do now, in one sentence."""
+    has_other = questions.source.against != NO_MODEL
+    if judgement.adopted:
+        return f"Next: altnorm apply {model} IN -o OUT"
+    if judgement.decision != GO_ON:
+        if has_other:
+            return "Next: keep the model that it was compared with."
+        return "Next: leave the predictions as they are."
+    if questions.n_rows > judgement.n_labelled:
+        return f"Next: go on with question {judgement.n_labelled + 1} in {asked}."
+    more = judgement.n_expected
+    other = " --against MODEL0" if has_other else ""
+    command = f"altnorm ask {model} POOL{other} -n {more} -o {asked}"
+    return f"Next: {command} appends {more:,} further rows."

@@ -1,23 +1,27 @@
-"""``altnorm check``: the whole way from predictions to an answer."""
+"""``altnorm check``, the whole way from predictions to an answer, and ``altnorm demo`` of it."""
 
 from __future__ import annotations
 
 import webbrowser
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import typer
+from rich.padding import Padding
+from rich.text import Text
 
 from altnorm import Adjuster, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
-from altnorm.cli._journey import Journey, travel
+from altnorm.cli._journey import Journey, show_files, show_journey, travel
 from altnorm.cli._screen import (
+    by_class,
     changed_table,
+    head,
     in_options,
     out,
     print_json,
@@ -25,15 +29,15 @@ from altnorm.cli._screen import (
     show_cautions,
     show_verdict,
 )
-from altnorm.cli._story import show_files, show_journey
 from altnorm.evidence.sentences import outcome
 from altnorm.io.columns import Layout
+from altnorm.io.datasets import Demo, load_demo
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
 from altnorm.method.estimator import ProbabilityTransformer
+from altnorm.method.explanation import ChangedRow
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
-EXAMPLE = "altnorm check val.parquet test.parquet --label intent"
 MODEL = Path("altnorm-model.safetensors")
 N_SHOWN = 5
 """Fixed and broken rows that are shown, each."""
@@ -96,101 +100,90 @@ def check(
     # Tuning takes a while: what would be refused at its end is refused now.
     check_page(report)
     check_output(report, force=force)
-    asked = _Asked(tuning, labels, columns, group, text, logits, explain, force, json)
     if model is None:
-        helps = asked.fit(validation, test, output, report)
+        check_output(output, force=force)
+        layout = columns.layout(labels, logits=logits, group=group, gaps=True)
+        journey = _fit(tuning, layout, validation, test, text, output, report, force)
+        helps = _show(journey, json=json, explain=explain)
     else:
-        asked.check_nothing_fitted({"TEST": test is not None, "--output": output != MODEL})
-        helps = asked.judge(load(model), validation, report)
+        given = {"TEST": test is not None, "--output": output != MODEL, "--logits": logits}
+        _check_nothing_fitted(tuning, given | {"--explain": explain})
+        fitted = load(model)
+        layout = columns.layout(labels, logits=fitted.input == "logits", group=group)
+        new = read_predictions(validation, layout, classes=fitted.classes_)
+        if new.labels is None:
+            helps = _watch(fitted, new, json=json)
+        else:
+            with by_class(new.classes):
+                result = evaluate(fitted, new, scoring=tuning.scoring)
+            texts, scoring = _texts(text, validation, layout), tuning.scoring
+            write_report(fitted, new, report, texts=texts, scoring=scoring, force=force)
+            helps = _show_judged(fitted, new, result, report, json=json)
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not helps)
 
 
-class _Asked(NamedTuple):
-    """The options that say how."""
+def _fit(
+    tuning: options.Tuning,
+    layout: Layout,
+    validation: Path,
+    test: Path | None,
+    text: str | None,
+    model: Path,
+    report: Path,
+    force: bool,
+) -> Journey:
+    """Read the files, and go the whole way."""
+    val, tested = read_predictions(validation, layout), None
+    if test is not None:
+        layout = replace(layout, logits=val.input == "logits", gaps=False)
+        tested = read_predictions(test, layout, classes=val.classes)
+    return travel(
+        Adjuster(**tuning.settings(val)),
+        val,
+        tested,
+        model=model,
+        report=report,
+        texts=_texts(text, test or validation, layout),
+        force=force,
+    )
 
-    tuning: options.Tuning
-    labels: options.LabelColumns
-    columns: options.ClassColumns
-    group: str | None
-    text: str | None
-    logits: bool
-    explain: bool
-    force: bool
-    json: bool
 
-    def fit(self, validation: Path, test: Path | None, model: Path, report: Path) -> bool:
-        """Go the whole way; return whether the verdict is yes, and no test rows contradict it."""
-        check_output(model, force=self.force)
-        layout = self.columns.layout(self.labels, logits=self.logits, group=self.group, gaps=True)
-        val = read_predictions(validation, layout)
-        tested = None
-        if test is not None:
-            layout = replace(layout, logits=val.input == "logits", gaps=False)
-            tested = read_predictions(test, layout, classes=val.classes)
-        journey = travel(
-            Adjuster(**self.tuning.settings(val)),
-            val,
-            tested,
-            model=model,
-            report=report,
-            texts=self._texts(test or validation, layout),
-            force=self.force,
+def _texts(name: str | None, path: Path, layout: Layout) -> list[str] | None:
+    return None if name is None else read_texts(path, name, layout)
+
+
+def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> None:
+    """Raise if there is something that only a fit could use."""
+    given = {
+        **given,
+        "--costs": tuning.costs is not None,
+        "--insist": tuning.insist,
+        "--multilabel": tuning.multilabel is not None,
+    }
+    useless = [name for name, is_given in given.items() if is_given]
+    if useless:
+        raise InputError(
+            "With --model nothing is fitted: it takes one file of new predictions",
+            f"{useless[0]} is given, too",
+            f"Leave out {useless[0]}, or --model.",
+            value=useless[0],
+            code="option",
         )
-        if self.json:
-            print_json(journey.to_dict())
-        else:
-            _show(journey, explain=self.explain)
-        worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
-        return journey.tuned.verdict_.adopted and not worse
-
-    def check_nothing_fitted(self, given: dict[str, bool]) -> None:
-        """Raise if there is something that only a fit could use."""
-        given = {
-            **given,
-            "--logits": self.logits,
-            "--costs": self.tuning.costs is not None,
-            "--insist": self.tuning.insist,
-            "--multilabel": self.tuning.multilabel is not None,
-            "--explain": self.explain,
-        }
-        useless = [name for name, is_given in given.items() if is_given]
-        if useless:
-            raise InputError(
-                "With --model nothing is fitted: it takes one file of new predictions",
-                f"{useless[0]} is given, too",
-                f"Leave out {useless[0]}, or --model.",
-                value=useless[0],
-                code="option",
-            )
-
-    def judge(self, fitted: ProbabilityTransformer, new: Path, report: Path) -> bool:
-        """Judge an existing model; return whether it helps or, without labels, still suits."""
-        is_logits = fitted.input == "logits"
-        layout = self.columns.layout(self.labels, logits=is_logits, group=self.group)
-        predictions = read_predictions(new, layout, classes=fitted.classes_)
-        if predictions.labels is None:
-            return _watch(fitted, predictions, json=self.json)
-        scoring, texts = self.tuning.scoring, self._texts(new, layout)
-        result = evaluate(fitted, predictions, scoring=scoring)
-        write_report(fitted, predictions, report, texts=texts, scoring=scoring, force=self.force)
-        if self.json:
-            print_json({**result.to_dict(), "report": str(report)})
-        else:
-            _show_judged(fitted, predictions, result)
-            out.print(f"Report: {report.absolute()}", soft_wrap=True)
-        return result.verdict.adopted
-
-    def _texts(self, path: Path, layout: Layout) -> list[str] | None:
-        return None if self.text is None else read_texts(path, self.text, layout)
 
 
-def _show(journey: Journey, *, explain: bool) -> None:
-    show_journey(journey, explain=explain)
-    show_files(journey)
-    if does(journey.tuned) != "changes nothing":
-        out.print(f"Next:   altnorm apply {journey.model} NEW -o OUT", soft_wrap=True)
+def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
+    """Tell the journey; return whether the verdict is yes, and no test rows contradict it."""
+    if json:
+        print_json(journey.to_dict())
+    else:
+        show_journey(journey, explain=explain)
+        show_files(journey)
+        if does(journey.tuned) != "changes nothing":
+            out.print(f"Next:   altnorm apply {journey.model} NEW -o OUT", soft_wrap=True)
+    worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
+    return journey.tuned.verdict_.adopted and not worse
 
 
 def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bool) -> bool:
@@ -206,8 +199,17 @@ def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bo
 
 
 def _show_judged(
-    fitted: ProbabilityTransformer, predictions: Predictions, result: Evaluation
-) -> None:
+    fitted: ProbabilityTransformer,
+    predictions: Predictions,
+    result: Evaluation,
+    report: Path,
+    *,
+    json: bool,
+) -> bool:
+    """Tell what a model does to labelled rows; return whether it helps."""
+    if json:
+        print_json({**result.to_dict(), "report": str(report)})
+        return result.verdict.adopted
     show_verdict(result.verdict)
     out.print(score_table([result.verdict, *result.scores]))
     for rows, what in ((result.fixed, "fixed"), (result.broken, "broken")):
@@ -218,9 +220,75 @@ def _show_judged(
             out.print(changed_table(lines, f"{rows.size:,} rows {what}{shown}"))
     tuned = getattr(fitted, "verdict_", None)
     show_cautions(() if tuned is None else tuned.cautions, " from tuning")
+    out.print(f"Report: {report.absolute()}", soft_wrap=True)
+    return result.verdict.adopted
 
 
 def _truth(predictions: Predictions, row: int) -> str:
     """The label of a row, or its labels."""
     label = np.asarray(predictions.labels)[row]
     return ", ".join(map(str, predictions.kind.named(label, predictions.classes)))
+
+
+def demo(
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Report to write; the model goes beside it."
+        ),
+    ] = Path("altnorm-demo.html"),
+    open_page: options.OpenPage = False,
+    jobs: options.Jobs = -1,
+    json: options.Json = False,
+) -> None:
+    """What `check` does, on 7,500 real queries to an assistant. Needs no network."""
+    check_page(output)
+    data = load_demo()
+    journey = travel(
+        Adjuster(n_jobs=jobs),
+        data.validation,
+        data.test,
+        model=output.with_suffix(".safetensors"),
+        report=output,
+        texts=data.queries,
+        title="Demo: intents of queries to an assistant",
+        force=True,
+    )
+    if json:
+        print_json(journey.to_dict())
+    else:
+        head("The classifier")
+        classes = data.validation.proba.shape[1]
+        out.print(
+            f"Naive Bayes on word counts says which of {classes} intents a query to an assistant "
+            "has. It was trained on imbalanced data (CLINC150, Larson et al. 2019, CC BY 3.0)."
+        )
+        show_journey(journey, explain=True)
+        if journey.result is not None:
+            _show_rows(data, journey.result)
+        show_files(journey)
+        out.print("Next:   altnorm check val.parquet test.parquet --label NAME")
+    if open_page:
+        webbrowser.open(output.absolute().as_uri())
+
+
+def _show_rows(data: Demo, result: Evaluation) -> None:
+    head("Why? Three rows that were fixed and one that was broken")
+    fixed = _telling(result.changed(result.fixed), 3)
+    broken = _telling(result.changed(result.broken), 1)
+    for row, mark, style in (
+        *((row, "fixed", "green") for row in fixed),
+        *((row, "broken", "red") for row in broken),
+    ):
+        out.print(Text(f"{mark:>6}", style=style), Text(f"“{data.queries[row.row]}”"))
+        out.print(Padding(Text(str(row), style="dim"), (0, 0, 0, 7)))
+
+
+def _telling(rows: list[ChangedRow], n: int) -> list[ChangedRow]:
+    """The clearest changes, no class twice."""
+    chosen: list[ChangedRow] = []
+    for row in sorted(rows, key=lambda row: -row.proba_after):
+        seen = {name for one in chosen for name in (one.before, one.after)}
+        if not seen & {row.before, row.after}:
+            chosen.append(row)
+    return chosen[:n]

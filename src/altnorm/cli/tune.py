@@ -12,16 +12,14 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.cli import _options as options
-from altnorm.cli._journey import fit_named, save_model, tuned_record
+from altnorm.cli._journey import applied_words, fit_named, save_model, tuned_record
 from altnorm.cli._screen import out, print_json, show_verdict
-from altnorm.cli._story import applied_words
 from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.kinds import resolve_kind
 from altnorm.method.reference import PRIORS
 
-EXAMPLE = "altnorm tune val.parquet --label intent -o model.safetensors"
 FAMILIES = "alternating,bias,matrix"
 
 

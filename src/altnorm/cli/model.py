@@ -1,12 +1,13 @@
-"""``altnorm info``: what a model file holds."""
+"""``altnorm info`` and ``altnorm export``: what a model file holds, and the same as ONNX."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.table import Column, Table
 
 from altnorm._base.normalizer import FittedNormalizer
@@ -15,13 +16,12 @@ from altnorm._base.words import plural, score_name, setting_words
 from altnorm.adjuster import load
 from altnorm.adjuster.summary import does
 from altnorm.cli import _options as options
+from altnorm.cli._journey import RULES
 from altnorm.cli._screen import name_cell, out, print_json, show_verdict
-from altnorm.cli._story import RULES
 from altnorm.decisions import Decision
 from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import kind_of
 
-EXAMPLE = "altnorm info model.safetensors"
 _SHOWN = 10  # classes that are named
 
 
@@ -67,12 +67,9 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
     if decision.kind != "costs":
         return f"{RULES[decision.kind]}: {_by_name(names, decision.values)}"
     outcomes = [*names, "a person"][: decision.n_outcomes]
-    lines = [f"{name} as {_by_name(outcomes, costs)}" for name, costs in _first(names, decision)]
+    rows = zip(names[:_SHOWN], decision.values[:_SHOWN], strict=True)
+    lines = [f"{name} as {_by_name(outcomes, costs)}" for name, costs in rows]
     return "\n".join([RULES["costs"], *lines])
-
-
-def _first(names: list[str], decision: Decision) -> Iterator[tuple[str, Any]]:
-    return zip(names[:_SHOWN], decision.values[:_SHOWN], strict=True)
 
 
 def _by_name(names: list[str], values: Any) -> str:
@@ -103,3 +100,41 @@ def _does(fitted: FittedNormalizer) -> str:
         return setting_words(inner.get_params())
     summary = str(inspect.getdoc(type(inner))).splitlines()[0]
     return summary[0].lower() + summary[1:].rstrip(".")
+
+
+def export(
+    model: options.Model,
+    output: options.Output,
+    dtype: Annotated[
+        str, typer.Option(metavar="TYPE", help="Type of input and output, float32 or float64.")
+    ] = "float32",
+    append_to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="ONNX classifier to append the adjustment to."),
+    ] = None,
+    label_output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also write the decided class by its name, as an output of this name.",
+        ),
+    ] = None,
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Write the model as an ONNX graph on standard operators, or append it to a classifier's."""
+    options.check_suffix(output, ".onnx", "an ONNX model")
+    from altnorm.deploy.onnx import export as export_onnx
+
+    export_onnx(
+        load(model),
+        output,
+        dtype=dtype,
+        append_to=append_to,
+        label_output=label_output,
+        force=force,
+    )
+    if json:
+        print_json({"output": str(output)})
+    else:
+        out.print(f"ONNX model: {output}", soft_wrap=True)
