@@ -100,7 +100,8 @@ class TestSameKindSameValues:
             result = alternating_normalization(empty, reference, depth=depth)
             assert library.same_place(result, empty)
             assert tuple(result.shape) == (0, 3)
-        assert tuple(ambiguity(empty).shape) == (0,)
+            assert tuple(trajectory(empty, reference, depth=depth).shape) == (depth + 1, 0, 3)
+        assert tuple(ambiguity(empty).shape) == tuple(topk_entropy(empty, 2).shape) == (0,)
 
 
 @pytest.mark.heavy

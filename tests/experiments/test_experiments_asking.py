@@ -11,30 +11,26 @@ from experiments.asking import __main__ as asking
 from experiments.asking import study
 from experiments.asking.tables import make_tables
 from experiments.suite.files import Classifier
-from tests.pages import check_figures, read_page, read_table
+from tests.pages import (
+    check_figures,
+    draw_logits,
+    draw_tags,
+    read_page,
+    read_table,
+    write_classifier,
+)
 
-N_CLASSES = 4
-
-
-def single_label(n, seed):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(N_CLASSES, size=n)
-    return 2 * np.eye(N_CLASSES)[y] + 1.5 * rng.normal(size=(n, N_CLASSES)) + [2, 0, 0, -1], y
-
-
-def multilabel(n, seed):
-    rng = np.random.default_rng(seed)
-    y = (rng.random((n, N_CLASSES)) < 0.4).astype(int)
-    return 2 * y - 2 + rng.normal(size=y.shape), y
+CLASSES = [draw_logits(n, seed, [2, 0, 0, -1]) for n, seed in ((300, 0), (200, 1))]
+TAGS = [draw_tags(n, seed) for n, seed in ((300, 0), (200, 1))]
 
 
-def classifier_of(part, to_proba):
-    (val, val_y), (test, test_y) = part(300, 0), part(200, 1)
+def classifier_of(parts, to_proba):
+    (val, val_y), (test, test_y) = parts
     return Classifier("tiny", to_proba(val), val_y, to_proba(test), test_y)
 
 
-SINGLE_LABEL = classifier_of(single_label, lambda z: softmax(z, axis=1))
-MULTILABEL = classifier_of(multilabel, expit)
+SINGLE_LABEL = classifier_of(CLASSES, lambda z: softmax(z, axis=1))
+MULTILABEL = classifier_of(TAGS, expit)
 CASES = [
     (SINGLE_LABEL, study.UNLABELLED),
     (SINGLE_LABEL, study.BCTS),
@@ -63,11 +59,8 @@ def test_a_run_stops_at_the_first_answer(classifier, adjustment):
 
 def test_the_page_says_what_was_measured(tmp_path):
     data, output = tmp_path / "data", tmp_path / "out"
-    data.mkdir()
-    for name, part in (("cifar10_tiny", single_label), ("dialogre_tiny", multilabel)):
-        (val, val_y), (test, test_y) = part(300, 0), part(200, 1)
-        arrays = {"val_logits": val, "val_labels": val_y}
-        np.savez(data / f"{name}.npz", test_logits=test, test_labels=test_y, **arrays)
+    for name, parts in (("cifar10_tiny", CLASSES), ("dialogre_tiny", TAGS)):
+        write_classifier(data / f"{name}.npz", *parts)
     asking.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
     rows = read_table(output, "asking")
     assert [row["classifier"] for row in rows] == ["cifar10_tiny"] * 2 + ["dialogre_tiny"]

@@ -9,7 +9,7 @@ from experiments.label_shift import __main__ as label_shift
 from experiments.label_shift.asking import KINDS, ask_once
 from experiments.label_shift.study import SHIFTS, new_balance, resample
 from experiments.label_shift.worlds import WORLDS, Source
-from tests.pages import read_page, read_table
+from tests.pages import draw_logits, read_page, read_table, write_classifier
 
 RNG = np.random.default_rng(0)
 Y = RNG.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1])
@@ -41,14 +41,9 @@ def test_where_inputs_move_the_classifier_stays_right():
 
 def test_the_quick_run_writes_everything(tmp_path):
     data, results = tmp_path / "data", tmp_path / "results"
-    data.mkdir()
-    arrays = {}
-    for part, n in (("val", 500), ("test", 400)):
-        y = RNG.choice(3, n)
-        logits = RNG.normal(size=(n, 3)) + 2 * np.eye(3)[y]
-        arrays |= {f"{part}_logits": np.log(softmax(logits, axis=1)), f"{part}_labels": y}
+    parts = [draw_logits(n, n, np.zeros(3), noise=1.0) for n in (500, 400)]
     for name in ("cifar10_a", "uavhuman_cifar10_b"):
-        np.savez(data / f"{name}.npz", **arrays)
+        write_classifier(data / f"{name}.npz", *parts)
     label_shift.main(["--data", str(data), "--output", str(results), "--quick"])
     page = read_page(results)
     assert page.startswith("*The tables are from another run than the words.*")

@@ -10,17 +10,14 @@ from experiments.language import __main__ as language
 from experiments.language import study
 from experiments.language.methods import DIVIDED, LearntBatchCalibration, fit_method
 from experiments.language.tables import duels_table
-from tests.pages import check_figures, read_page, read_table
+from tests.pages import check_figures, draw_logits, read_page, read_table, write_classifier
 
 N_CLASSES = 3
 NAME = "llm_mmlu16_llama13b"
 
 
 def answers(n, seed):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(N_CLASSES, size=n)
-    favour = [1.5, 0.0, -0.5]
-    return 1.6 * np.eye(N_CLASSES)[y] + rng.normal(size=(n, N_CLASSES)) + favour, y
+    return draw_logits(n, seed, [1.5, 0.0, -0.5], signal=1.6, noise=1.0)
 
 
 def test_the_interval_covers_the_mean_of_draws_and_rows():
@@ -80,10 +77,8 @@ def test_only_clear_wins_and_losses_count():
 def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(language, "QUICK_DRAWS", 2)
     data, output = tmp_path / "data", tmp_path / "out"
-    data.mkdir()
-    (val, val_y), (test, test_y) = answers(90, 0), answers(200, 1)
-    arrays = {"val_logits": val, "val_labels": val_y}
-    np.savez(data / f"{NAME}.npz", test_logits=test, test_labels=test_y, **arrays)
+    (val, _), (test, test_y) = parts = answers(90, 0), answers(200, 1)
+    write_classifier(data / f"{NAME}.npz", *parts)
     language.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
     rows = read_table(output, "language")
     assert {(row["labels"], row["draws"]) for row in rows} == {

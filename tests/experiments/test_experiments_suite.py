@@ -14,32 +14,24 @@ from experiments.suite.gains import p_value, passes_holm, source_interval
 from experiments.suite.measure import DIVIDED, Task, measure, top_label_error
 from experiments.suite.names import source_of
 from experiments.suite.unguarded import UnguardedAdjuster, steps_of
-from tests.pages import check_figures, read_page, read_table
+from tests.pages import (
+    check_figures,
+    draw_logits,
+    draw_tags,
+    read_page,
+    read_table,
+    write_classifier,
+)
 
-N_CLASSES = 4
-
-
-def tiny_part(n, seed):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(N_CLASSES, size=n)
-    bias = np.linspace(-1.5, 1.5, N_CLASSES)
-    return 2 * np.eye(N_CLASSES)[labels] + 1.5 * rng.normal(size=(n, N_CLASSES)) + bias, labels
-
-
-def tiny_tags(n, seed):
-    rng = np.random.default_rng(seed)
-    labels = (rng.random((n, N_CLASSES)) < 0.3).astype(int)
-    return 3 * labels - 2.5 + rng.normal(size=labels.shape), labels
+BIAS = np.linspace(-1.5, 1.5, 4)
 
 
 @pytest.fixture
 def folder(tmp_path):
     path = tmp_path / "data"
-    path.mkdir()
-    for name, part in (("cifar10_tiny", tiny_part), ("dialogre_tiny", tiny_tags)):
-        (val, val_y), (test, test_y) = part(240, 0), part(160, 1)
-        arrays = {"val_logits": val, "val_labels": val_y}
-        np.savez(path / f"{name}.npz", test_logits=test, test_labels=test_y, **arrays)
+    classes = draw_logits(240, 0, BIAS), draw_logits(160, 1, BIAS)
+    write_classifier(path / "cifar10_tiny.npz", *classes)
+    write_classifier(path / "dialogre_tiny.npz", draw_tags(240, 0), draw_tags(160, 1))
     return path
 
 
@@ -49,7 +41,7 @@ def test_the_tables_hold_what_was_measured(folder, tmp_path):
     single, several, few, few_several, orders = (
         read_table(output, name) for name in ("suite", "labels", "few", "few_labels", "orders")
     )
-    (logits, y), (tags, tag_y) = tiny_part(160, 1), tiny_tags(160, 1)
+    (logits, y), (tags, tag_y) = draw_logits(160, 1, BIAS), draw_tags(160, 1)
     untouched = single[0]
     right = 100 * np.mean(logits.argmax(axis=1) == y)
     assert float(untouched["accuracy"]) == pytest.approx(right, rel=1e-4)
@@ -137,8 +129,8 @@ def test_another_order_has_the_same_rows(folder):
 
 
 def test_without_a_guard_the_best_candidate_is_applied():
-    logits, y = tiny_part(240, 0)
-    confused = logits @ (np.eye(N_CLASSES) + 0.6 * np.eye(N_CLASSES)[[1, 0, 2, 3]])
+    logits, y = draw_logits(240, 0, BIAS)
+    confused = logits @ (np.eye(4) + 0.6 * np.eye(4)[[1, 0, 2, 3]])
     proba = softmax(confused, axis=1)
     free, guarded = UnguardedAdjuster().fit(proba, y), Adjuster().fit(proba, y)
     assert free.family_ == guarded.family_ == "matrix"
@@ -151,7 +143,7 @@ def test_without_a_guard_the_best_candidate_is_applied():
 
 @pytest.mark.parametrize("family", ["none", "temperature", "alternating", "bias", "matrix"])
 def test_every_candidate_can_be_applied(family):
-    logits, y = tiny_part(240, 0)
+    logits, y = draw_logits(240, 0, BIAS)
     proba = softmax(logits, axis=1)
     setting = {"alpha": 1.0, "depth": 2.0, "threshold": 0.25, "smoothing": 0.1, "reference": "all"}
     chosen = {"family": family, "strength": 4.0, "penalty": "ridge"} | setting

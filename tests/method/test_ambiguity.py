@@ -52,14 +52,8 @@ def test_any_row(counts):
     row = np.array(counts, dtype=float)[None, :] / sum(counts)
     result = ambiguity(row)
     assert 0 <= result[0] <= 1
+    assert (result[0] == 0) == (np.count_nonzero(counts) == 1)
     assert_allclose(result, slow_ambiguity(row[0]), rtol=0, atol=ATOL)
-
-
-@pytest.mark.parametrize("m", [2, 7, 30])
-def test_extremes(m):
-    assert_array_equal(ambiguity(np.eye(m)), 0)
-    assert_allclose(ambiguity(np.full((3, m), 1 / m)), 1, rtol=0, atol=ATOL)
-    assert (ambiguity(np.full((3, m), 1 / m)) <= 1).all()
 
 
 @pytest.mark.parametrize("megabytes", [1e-6, 0.01])
@@ -68,18 +62,6 @@ def test_blocks(megabytes):
     whole = ambiguity(proba)
     with config_context(working_memory=megabytes):
         assert_array_equal(ambiguity(proba), whole)
-
-
-def test_no_rows():
-    assert ambiguity(np.empty((0, 4))).shape == (0,)
-    assert topk_entropy(np.empty((0, 4)), 3).shape == (0,)
-
-
-def test_float32():
-    proba = draw_rows(np.random.default_rng(2), 100, 20).astype(np.float32)
-    single = ambiguity(proba)
-    assert single.dtype == np.float32
-    assert_allclose(single, [slow_ambiguity(row) for row in proba], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,162 +129,90 @@ class TestAgainstOracle:
         assert worst <= ATOL_FLOAT32
 
 
-class TestPaper:
-    def test_teaser(self):
-        """Column sums [0.5, 1.5]: the tie goes to the class the reference did not take."""
-        result = alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))
-        assert_array_equal(result, [[0.75, 0.25]])
-
-    @pytest.mark.parametrize(("p", "taken", "limit"), [(0.5, 1, [1, 0]), (0.9, 0, [0, 1])])
-    def test_two_by_two_converges_to_a_unit_vector(self, p, taken, limit):
-        """Alpha 1, uniform prior: the sure reference row leaves the other class to the row."""
-        steps = trajectory(np.array([[p, 1 - p]]), np.eye(2)[[taken]], depth=1000)[:, 0]
-        distance = np.abs(steps - limit).sum(axis=1)
-        assert (np.diff(distance) < 0).all()
-        assert distance[-1] < 3e-3
-
-    @pytest.mark.parametrize(("p", "p_reference"), [(0.5, 0.2), (0.5, 0.8), (0.4, 0.3)])
-    def test_two_by_two_with_no_zero_converges_inside(self, p, p_reference):
-        """Alpha 1, uniform prior is Sinkhorn's iteration, which preserves the cross ratio."""
-        cross = p * (1 - p_reference) / ((1 - p) * p_reference)
-        inside = cross**0.5 / (1 + cross**0.5)
-        proba, reference = np.array([[p, 1 - p]]), np.array([[p_reference, 1 - p_reference]])
-        last = trajectory(proba, reference, depth=60)[-1, 0]
-        assert_allclose(last, [inside, 1 - inside], rtol=0, atol=ATOL_SAME)
-
-    @pytest.mark.parametrize(("p", "p_reference"), [(0.5, 0.2), (0.5, 0.8), (0.4, 0.39)])
-    def test_two_by_two_with_alpha_above_one_converges_to_a_unit_vector(self, p, p_reference):
-        proba, reference = np.array([[p, 1 - p]]), np.array([[p_reference, 1 - p_reference]])
-        last = trajectory(proba, reference, alpha=2.0, depth=15)[-1, 0]
-        assert_allclose(last, [1, 0] if p > p_reference else [0, 1], rtol=0, atol=ATOL_SAME)
+def test_the_papers_teaser():
+    """Column sums [0.5, 1.5]: the tie goes to the class the reference did not take."""
+    result = alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))
+    assert_array_equal(result, [[0.75, 0.25]])
 
 
 SETTINGS = [(1.0, 1), (5.0, 1), (1.0, 5), (0.6, 3), (4.0, 4), (35.0, 2)]
 
 
-@pytest.fixture(params=[2, 6], ids=["two classes", "six classes"])
-def problem(request):
-    """Rows, reference, and a prior, of moderate size."""
-    m = request.param
-    rng = np.random.default_rng(m)
-    reference = np.concatenate([draw_rows(rng, 20, m), rng.dirichlet(np.ones(m), 20)])
-    proba = np.concatenate([draw_rows(rng, 10, m), rng.dirichlet(np.ones(m), 10)])
-    return proba, reference, rng.dirichlet(np.ones(m))
-
-
 @pytest.mark.parametrize(("alpha", "depth"), SETTINGS)
+@pytest.mark.parametrize("m", [2, 6], ids=["two classes", "six classes"])
 class TestInvariances:
-    def check(self, actual, expected):
-        assert_allclose(actual, expected, rtol=0, atol=ATOL_SAME)
+    @pytest.fixture(autouse=True)
+    def problem(self, m, alpha, depth):
+        """Rows, reference and prior of moderate size, and what the iterations make of them."""
+        rng = self.rng = np.random.default_rng(m)
+        draw = [
+            np.concatenate([draw_rows(rng, n, m), rng.dirichlet(np.ones(m), n)]) for n in (20, 10)
+        ]
+        (self.reference, self.proba), self.prior = draw, rng.dirichlet(np.ones(m))
+        self.run = partial(trajectory, alpha=alpha, depth=depth)
+        self.steps = self.run(self.proba, self.reference, prior=self.prior)
 
-    def test_permuting_classes(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        order = np.random.default_rng(1).permutation(proba.shape[1])
-        before = trajectory(proba, reference, prior=prior, alpha=alpha, depth=depth)
-        after = trajectory(
-            proba[:, order], reference[:, order], prior=prior[order], alpha=alpha, depth=depth
+    def check(self, actual, expected, atol=ATOL_SAME):
+        assert_allclose(actual, expected, rtol=0, atol=atol)
+
+    def test_permuting_classes(self):
+        order = self.rng.permutation(self.prior.size)
+        moved = self.run(self.proba[:, order], self.reference[:, order], prior=self.prior[order])
+        self.check(moved, self.steps[:, :, order])
+
+    def test_permuting_reference_rows(self):
+        order, weight = self.rng.permutation(40), self.rng.random(40)
+        before, after = (
+            self.run(self.proba, self.reference[i], prior=self.prior, reference_weight=weight[i])
+            for i in (slice(None), order)
         )
-        self.check(after, before[:, :, order])
-
-    def test_permuting_reference_rows(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        rng = np.random.default_rng(2)
-        order, weight = rng.permutation(len(reference)), rng.random(len(reference))
-        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
-        before = trajectory(proba, reference, reference_weight=weight, **keywords)
-        after = trajectory(proba, reference[order], reference_weight=weight[order], **keywords)
         self.check(after, before)
 
-    def test_rows_do_not_see_each_other(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
-        whole = trajectory(proba, reference, **keywords)
+    def test_rows_do_not_see_each_other(self):
         for cut in (slice(0, 7), slice(7, None), slice(3, 4)):
-            self.check(trajectory(proba[cut], reference, **keywords), whole[:, cut])
+            part = self.run(self.proba[cut], self.reference, prior=self.prior)
+            self.check(part, self.steps[:, cut])
 
-    def test_weight_zero_is_row_removed(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
-        weight = np.ones(len(reference))
-        weight[5:] = 0
+    def test_weight_zero_is_row_removed(self):
+        weight = (np.arange(40) < 5).astype(float)
         self.check(
-            trajectory(proba, reference, reference_weight=weight, **keywords),
-            trajectory(proba, reference[:5], **keywords),
+            self.run(self.proba, self.reference, prior=self.prior, reference_weight=weight),
+            self.run(self.proba, self.reference[:5], prior=self.prior),
         )
 
-    def test_smoothing_is_one_hot_rows_weighted_by_the_prior(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        n, m = reference.shape
-        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
-        padded = np.concatenate([reference, np.eye(m)])
-        weight = np.concatenate([np.ones(n), 0.5 * n * prior])
-        assert_allclose(
-            trajectory(proba, reference, smoothing=0.5, **keywords),
-            trajectory(proba, padded, reference_weight=weight, **keywords),
-            rtol=0,
-            atol=ATOL,
-        )
+    def test_smoothing_is_one_hot_rows_weighted_by_the_prior(self, m):
+        padded = np.concatenate([self.reference, np.eye(m)])
+        weight = np.concatenate([np.ones(40), 0.5 * 40 * self.prior])
+        smooth = self.run(self.proba, self.reference, prior=self.prior, smoothing=0.5)
+        with_rows = self.run(self.proba, padded, prior=self.prior, reference_weight=weight)
+        self.check(smooth, with_rows, ATOL)
 
-    def test_scale_of_prior_and_of_weights(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        keywords = {"alpha": alpha, "depth": depth, "smoothing": 0.1}
-        self.check(
-            trajectory(proba, reference, prior=1000 * prior, **keywords),
-            trajectory(proba, reference, prior=prior, **keywords),
-        )
-        uniform = np.full(proba.shape[1], 7)
-        self.check(
-            trajectory(proba, reference, prior=uniform, **keywords),
-            trajectory(proba, reference, **keywords),
-        )
+    def test_scale_of_the_prior(self, m):
+        run = partial(self.run, self.proba, self.reference, smoothing=0.1)
+        self.check(run(prior=1000 * self.prior), run(prior=self.prior))
+        self.check(run(prior=np.full(m, 7)), run())
 
-    def test_zero_stays_zero(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        steps = trajectory(proba, reference, prior=prior, alpha=alpha, depth=depth)
-        assert (proba == 0).any()
-        assert (steps[:, proba == 0] == 0).all()
+    def test_zero_stays_zero_and_the_start_is_kept(self, depth):
+        assert self.steps.shape == (depth + 1, *self.proba.shape)
+        assert_array_equal(self.steps[0], self.proba)
+        assert (self.proba == 0).any()
+        assert (self.steps[:, self.proba == 0] == 0).all()
 
-    def test_prior_zero_class_is_left_out(self, problem, alpha, depth):
+    def test_prior_zero_class_is_left_out(self, m):
         """As if the class had never been there, apart from the share it held."""
-        proba, reference, prior = problem
-        proba, reference = 0.9 * proba + 0.1 / proba.shape[1], 0.9 * reference
-        reference += 0.1 / reference.shape[1]
-        widen = [
-            np.concatenate([0.8 * x, np.full((len(x), 1), 0.2)], axis=1) for x in (proba, reference)
-        ]
-        keywords = {"alpha": alpha, "depth": depth}
-        narrow = alternating_normalization(proba, reference, prior=prior, **keywords)
-        wide = alternating_normalization(*widen, prior=[*prior, 0.0], **keywords)
+        inside = [0.9 * x + 0.1 / m for x in (self.proba, self.reference)]
+        widen = [np.column_stack([0.8 * x, np.full(len(x), 0.2)]) for x in inside]
+        wide = self.run(*widen, prior=[*self.prior, 0.0])[-1]
         assert (wide[:, -1] == 0).all()
-        self.check(wide[:, :-1], narrow)
+        self.check(wide[:, :-1], self.run(*inside, prior=self.prior)[-1])
 
     @pytest.mark.parametrize("megabytes", [1e-6, 1e-3])
-    def test_working_memory(self, problem, alpha, depth, megabytes):
-        proba, reference, prior = problem
-        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
-        whole = trajectory(proba, reference, **keywords)
+    def test_working_memory(self, alpha, depth, megabytes):
+        given = {"prior": self.prior, "alpha": alpha, "depth": depth}
         with config_context(working_memory=megabytes):
-            self.check(trajectory(proba, reference, **keywords), whole)
-            self.check(alternating_normalization(proba, reference, **keywords), whole[-1])
-
-    def test_trajectory_starts_at_proba_and_ends_at_the_result(self, problem, alpha, depth):
-        proba, reference, prior = problem
-        keywords = {"prior": prior, "alpha": alpha, "depth": depth}
-        steps = trajectory(proba, reference, **keywords)
-        assert steps.shape == (depth + 1, *proba.shape)
-        assert_array_equal(steps[0], proba)
-        self.check(steps[-1], alternating_normalization(proba, reference, **keywords))
-
-
-@pytest.mark.parametrize("m", [2, 5])
-@pytest.mark.parametrize(("alpha", "depth"), [(1.0, 1), (1.0, 4), (30.0, 5)])
-def test_no_rows(m, alpha, depth):
-    reference = np.random.default_rng(0).dirichlet(np.ones(m), 5)
-    empty = np.empty((0, m))
-    result = alternating_normalization(empty, reference, alpha=alpha, depth=depth)
-    assert result.shape == (0, m)
-    assert result.dtype == np.float64
-    assert trajectory(empty, reference, alpha=alpha, depth=depth).shape == (depth + 1, 0, m)
+            self.check(trajectory(self.proba, self.reference, **given), self.steps)
+            final = alternating_normalization(self.proba, self.reference, **given)
+        self.check(final, self.steps[-1])
 
 
 @pytest.mark.parametrize("depth", [1, 3])

@@ -1,7 +1,6 @@
 """Several labels per row: "pairs" and "labelwise" are nothing but two-class problems."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit, logit
@@ -47,40 +46,23 @@ setting = pytest.mark.parametrize("settings", SETTINGS, ids=str)
 
 
 @setting
+@both
 @pytest.mark.parametrize("reference", ["confident", "all"])
-def test_pairs_equals_flattening(settings, reference):
+def test_each_label_or_all_of_them_are_a_problem_of_two_classes(mode, settings, reference):
     validation, y = draw()
     proba, _ = draw(seed=1)
     normalizer = AlternatingNormalizer(
-        threshold=0.6, reference=reference, multilabel="pairs", **settings
-    ).fit(validation, y)
-    flat, rows = validation.ravel(), proba.ravel()
-    serves = (ambiguity(two_classes(flat)) <= 0.6) | (reference == "all")
-    expected = rows.copy()
-    doubt = ambiguity(two_classes(rows)) > 0.6
-    expected[doubt] = adjust(rows[doubt], flat[serves], y.mean(), **settings)
-    np.testing.assert_allclose(normalizer.prior_, [y.mean(), 1 - y.mean()])
-    np.testing.assert_allclose(
-        normalizer.transform(proba).ravel(), expected, rtol=1e-10, atol=EXACT
-    )
-    np.testing.assert_array_equal(normalizer.transform(proba).ravel()[~doubt], rows[~doubt])
-
-
-@setting
-@pytest.mark.parametrize("reference", ["confident", "all"])
-def test_labelwise_equals_a_loop_over_labels(settings, reference):
-    validation, y = draw()
-    proba, _ = draw(seed=1)
-    normalizer = AlternatingNormalizer(
-        threshold=0.6, reference=reference, multilabel="labelwise", **settings
-    ).fit(validation, y)
-    np.testing.assert_allclose(normalizer.prior_, y.mean(axis=0))
-    expected = proba.copy()
-    for j, (column, p) in enumerate(zip(validation.T, proba.T, strict=True)):
-        serves = (ambiguity(two_classes(column)) <= 0.6) | (reference == "all")
+        threshold=0.6, reference=reference, multilabel=mode, **settings
+    ).fit(validation, csr_array(y))
+    problems = [v.reshape(-1, 1) if mode == "pairs" else v for v in (validation, y, proba)]
+    expected = problems[2].copy()
+    for j, (known, labels, p) in enumerate(zip(*(v.T for v in problems), strict=True)):
+        serves = (ambiguity(two_classes(known)) <= 0.6) | (reference == "all")
         doubt = ambiguity(two_classes(p)) > 0.6
-        expected[doubt, j] = adjust(p[doubt], column[serves], y[:, j].mean(), **settings)
-    np.testing.assert_allclose(normalizer.transform(proba), expected, rtol=1e-10, atol=EXACT)
+        expected[doubt, j] = adjust(p[doubt], known[serves], labels.mean(), **settings)
+    found, expected = normalizer.transform(proba), expected.reshape(proba.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=EXACT)
+    np.testing.assert_array_equal(normalizer.predict(proba), (found > 0.5).astype(int))
 
 
 @both
@@ -97,57 +79,19 @@ def test_confident_entries_come_back_bit_for_bit(mode, dtype):
     assert (adjusted[~sure] != proba[~sure]).mean() > 0.9
 
 
-@both
-def test_logits(mode):
-    validation, y = draw()
-    proba = draw(seed=1)[0]
-    plain = AlternatingNormalizer(multilabel=mode).fit(validation, y)
-    fitted = AlternatingNormalizer(multilabel=mode, input="logits").fit(logit(validation), y)
-    np.testing.assert_allclose(
-        fitted.transform(logit(proba)), plain.transform(proba), rtol=1e-9, atol=EXACT
-    )
-
-
-@both
-@pytest.mark.parametrize("depth", [1, 2])
-def test_weight_two_is_a_repeated_row(mode, depth):
-    validation, y = draw()
-    proba = draw(seed=1)[0]
-    weight = np.random.default_rng(0).integers(0, 4, 80)
-    for prior in (None, "shrunk"):
-        weighted = AlternatingNormalizer(
-            0.7, depth, prior=prior, smoothing=0.2, multilabel=mode
-        ).fit(validation, y, sample_weight=weight)
-        repeated = AlternatingNormalizer(**weighted.get_params())
-        repeated.fit(validation.repeat(weight, axis=0), y.repeat(weight, axis=0))
-        np.testing.assert_allclose(weighted.prior_, repeated.prior_, rtol=EXACT)
-        np.testing.assert_allclose(
-            weighted.transform(proba), repeated.transform(proba), rtol=1e-10, atol=EXACT
-        )
-
-
-def test_labels_about_which_nothing_is_known_are_left():
-    validation, y = draw(m=6)
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_labels_about_which_nothing_is_known_are_left(smoothing):
+    validation, y = draw(m=7)
     validation[:, 0] = 0.5  # no confident entry
     y[:, 1] = 0  # prior 0
     y[:, 2] = 1  # prior 1
-    proba = draw(m=6, seed=1)[0]
-    fitted = AlternatingNormalizer(multilabel="labelwise").fit(validation, y)
-    adjusted = fitted.transform(proba)
-    np.testing.assert_array_equal(adjusted[:, :3], proba[:, :3])
-    assert (adjusted[:, 3:] != proba[:, 3:]).any(axis=0).all()
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.5])
-def test_a_label_whose_reference_has_no_weight_is_left(smoothing):
-    validation, y = draw()
-    validation[10:, 0] = 0.5
-    weight = np.ones(80)
-    weight[:10] = 0
+    validation[10:, 3] = 0.5  # confident entries have no weight
+    weight = np.r_[np.zeros(10), np.ones(70)]
+    proba = draw(m=7, seed=1)[0]
     fitted = AlternatingNormalizer(multilabel="labelwise", smoothing=smoothing)
-    fitted.fit(validation, y, sample_weight=weight)
-    proba = draw(seed=1)[0]
-    np.testing.assert_array_equal(fitted.transform(proba)[:, 0], proba[:, 0])
+    adjusted = fitted.fit(validation, y, sample_weight=weight).transform(proba)
+    np.testing.assert_array_equal(adjusted[:, :4], proba[:, :4])
+    assert (adjusted[:, 4:] != proba[:, 4:]).any(axis=0).all()
 
 
 def exactly(p, reference, q, **settings):
@@ -217,26 +161,6 @@ def test_priors():
     np.testing.assert_allclose(shrunk, y.mean(axis=0), atol=1 / 80)
 
 
-@both
-def test_sparse_labels_and_frames(mode):
-    validation, y = draw()
-    names = list("edcba")
-    frame = pd.DataFrame(validation, columns=names)
-    plain = AlternatingNormalizer(multilabel=mode).fit(validation, y)
-    fitted = AlternatingNormalizer(multilabel=mode).fit(frame, csr_array(y))
-    np.testing.assert_array_equal(fitted.classes_, names)
-    np.testing.assert_array_equal(fitted.transform(frame), plain.transform(validation))
-
-
-@both
-def test_predict_is_the_0_1_matrix(mode):
-    validation, y = draw()
-    fitted = AlternatingNormalizer(multilabel=mode).fit(validation, y)
-    decided = fitted.predict(validation)
-    assert decided.dtype.kind == "i"
-    np.testing.assert_array_equal(decided, fitted.transform(validation) > 0.5)
-
-
 @pytest.mark.parametrize(
     ("settings", "wrong", "message"),
     [
@@ -257,28 +181,21 @@ def test_errors(mode, settings, wrong, message):
         AlternatingNormalizer(multilabel=mode, **settings).fit(**given)
 
 
-@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.1, 0.2, 0.3, 0.4, 1.5], [-0.1, 0, 0, 0, 0]])
-def test_a_prior_that_is_not_one_probability_a_label(prior):
-    with pytest.raises(InputError, match="one probability of yes per label, 5 numbers from 0 to 1"):
-        AlternatingNormalizer(multilabel="labelwise", prior=prior).fit(draw()[0])
+LABELWISE = "one probability of yes per label, 5 numbers from 0 to 1"
 
 
-def test_a_prior_that_is_not_yes_and_no():
-    with pytest.raises(InputError, match=r"`prior` must have one entry per class, shape \(2,\)"):
-        AlternatingNormalizer(multilabel="pairs", prior=[0.2, 0.3, 0.5]).fit(draw()[0])
-
-
-@both
-def test_many_labels(mode):
-    rng = np.random.default_rng(0)
-    n, m = 300, 2000
-    proba = rng.random((n, m), dtype=np.float32) ** 30
-    labels = rng.random((n, m), dtype=np.float32) < 0.001
-    normalizer = AlternatingNormalizer(16.0, multilabel=mode, threshold=0.25, prior="shrunk")
-    adjusted = normalizer.fit(proba, labels).transform(proba)
-    assert adjusted.dtype == np.float32
-    assert (adjusted != proba).any()
-    assert np.isfinite(adjusted).all()
+@pytest.mark.parametrize(
+    ("mode", "prior", "message"),
+    [
+        ("labelwise", [0.5, 0.5], LABELWISE),
+        ("labelwise", [0.1, 0.2, 0.3, 0.4, 1.5], LABELWISE),
+        ("labelwise", [-0.1, 0, 0, 0, 0], LABELWISE),
+        ("pairs", [0.2, 0.3, 0.5], r"`prior` must have one entry per class, shape \(2,\)"),
+    ],
+)
+def test_a_prior_that_does_not_fit(mode, prior, message):
+    with pytest.raises(InputError, match=message):
+        AlternatingNormalizer(multilabel=mode, prior=prior).fit(draw()[0])
 
 
 # Rows that come one by one.

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
-from sklearn.base import clone
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
 from tests.problems import draw
@@ -102,21 +101,6 @@ def test_thresholds_zero_and_one():
     assert (everything.transform(proba) != proba).any(axis=1).tolist() == [False] + 59 * [True]
 
 
-@pytest.mark.parametrize("depth", [1, 2])
-def test_weight_two_is_a_repeated_row(depth):
-    validation, y = draw()
-    proba = draw(seed=1)[0]
-    weight = np.random.default_rng(0).integers(0, 4, 60)
-    for prior in (None, "shrunk"):
-        weighted = AlternatingNormalizer(0.7, depth, prior=prior, smoothing=0.2)
-        repeated = clone(weighted).fit(validation.repeat(weight, axis=0), y.repeat(weight))
-        weighted.fit(validation, y, sample_weight=weight)
-        np.testing.assert_allclose(weighted.prior_, repeated.prior_, rtol=EXACT)
-        np.testing.assert_allclose(
-            weighted.transform(proba), repeated.transform(proba), rtol=EXACT, atol=EXACT
-        )
-
-
 def test_single_precision_agrees_with_double():
     validation, y = draw()
     proba = draw(seed=1)[0].astype(np.float32)
@@ -157,31 +141,27 @@ def test_a_class_missing_from_validation_gets_nothing_if_in_doubt():
 
 
 @pytest.mark.parametrize(
-    "classes",
+    ("classes", "dtype"),
     [
-        np.array(["ant", "bee", "cat"]),
-        np.array(["ant", "bee", "cat"], dtype=object),
-        np.array([10, 20, 30]),
-        np.array([-1.0, 0.0, 1.0]),
-        np.array([0, 1, 2], dtype=np.int8),
+        (np.array(["ant", "bee", "cat"], dtype=object), object),
+        (np.array([10, 20, 30]), int),
+        (np.array([10, 20, 30], dtype=object), int),
+        (np.array([-1.0, 0.0, 1.0]), float),
+        (np.array([0, 1, 2], dtype=np.int8), np.int8),
+        (np.array([False, True]), bool),
     ],
-    ids=["str", "object", "int", "float", "int8"],
 )
-def test_labels_of_any_type(classes):
-    proba, y = draw(60, 3)
+def test_labels_of_any_type(classes, dtype):
+    proba, y = draw(60, len(classes))
     normalizer = AlternatingNormalizer().fit(proba, classes[y])
+    decided = normalizer.predict(proba)
     np.testing.assert_array_equal(normalizer.classes_, classes)
-    assert normalizer.classes_.dtype == classes.dtype
-    np.testing.assert_array_equal(
-        normalizer.predict(proba), classes[normalizer.transform(proba).argmax(axis=1)]
-    )
+    assert decided.dtype == normalizer.classes_.dtype == dtype
+    np.testing.assert_array_equal(decided, classes[normalizer.transform(proba).argmax(axis=1)])
 
 
-def test_boolean_labels():
-    proba, y = draw(60, 2)
-    fitted = AlternatingNormalizer().fit(proba, y == 1)
-    assert fitted.predict(proba).dtype == bool
-    np.testing.assert_array_equal(fitted.predict(proba), fitted.transform(proba)[:, 1] > 0.5)
+def test_labels_of_one_kind_only():
+    proba, _ = draw(60, 2)
     only_true = AlternatingNormalizer(prior="uniform").fit(proba, np.ones(60, dtype=bool))
     np.testing.assert_array_equal(only_true.classes_, [False, True])
 
@@ -221,24 +201,14 @@ def test_fitted_attributes():
     assert fitted.n_features_in_ == 4
     weighted = AlternatingNormalizer().fit(proba, y, sample_weight=np.arange(60) + 1)
     np.testing.assert_array_equal(weighted.reference_weight_, (np.arange(60) + 1)[sure])
-
-
-def test_k_max_reaches_the_ambiguity():
-    proba, y = draw(60, 5)
-    proba[0] = [0.8, 0.05, 0.05, 0.05, 0.05]  # the tail adds up to a doubt
-    fitted = AlternatingNormalizer(k_max=2, threshold=0.4).fit(proba, y)
-    sure = ambiguity(proba, k_max=2) <= 0.4
-    assert sure.sum() > (ambiguity(proba) <= 0.4).sum()
-    np.testing.assert_array_equal(fitted.reference_, proba[sure])
+    proba[0] = [0.7, 0.1, 0.1, 0.1]  # the tail adds up to a doubt
+    surer = ambiguity(proba, k_max=2) <= 0.6
+    assert surer.sum() > (ambiguity(proba) <= 0.6).sum()
+    fitted = AlternatingNormalizer(k_max=2, threshold=0.6).fit(proba, y)
+    np.testing.assert_array_equal(fitted.reference_, proba[surer])
 
 
 # Errors, by their text.
-
-
-def sum_to_wrong():
-    proba, y = draw()
-    proba[17] *= 1.3
-    return proba, y
 
 
 @pytest.mark.parametrize(
@@ -266,16 +236,7 @@ def test_wrong_settings(settings, message):
         AlternatingNormalizer(**settings).fit(proba, y)
 
 
-def test_rows_that_do_not_sum_to_one():
-    proba, y = sum_to_wrong()
-    message = r"must sum to 1; 1 of 60 rows do not, the first is row 17 \(sum 1.3\).*input='logits'"
-    with pytest.raises(InputError, match=message):
-        AlternatingNormalizer().fit(proba, y)
-    with pytest.raises(InputError, match=message):
-        AlternatingNormalizer().fit(draw()[0]).transform(proba)
-    with pytest.raises(InputError, match=r"not be negative.*logits, pass input='logits'"):
-        AlternatingNormalizer().fit(np.log(draw()[0]))
-    AlternatingNormalizer(input="logits", reference="all").fit(proba, y)
+NAMED = pd.DataFrame(draw(60, 4)[0], columns=list("abcd"))
 
 
 @pytest.mark.parametrize(
@@ -286,26 +247,17 @@ def test_rows_that_do_not_sum_to_one():
             np.zeros((60, 4), dtype=int),
             r"one class label per row; it has shape \(60, 4\).*multilabel=",
         ),
-        (np.full(60, "a"), "must match the 4 columns of `proba`; there are 1 different labels"),
+        (np.full(60, "z"), "must match the 4 columns of `proba`; there are 1 different labels"),
         (np.arange(60) % 5, "must match the 4 columns of `proba`; there are 5 different labels"),
         (np.full(60, 4), "must match the 4 columns"),
+        (np.array(["a", "z"]).repeat(30), "must match the 4 columns"),
     ],
-    ids=["length", "matrix", "names", "too many", "beyond"],
+    ids=["length", "matrix", "names", "too many", "beyond", "no column of that name"],
 )
 def test_labels_that_do_not_match(labels, message):
-    with pytest.raises(InputError, match=message):
-        AlternatingNormalizer().fit(draw()[0], labels)
-
-
-def test_a_label_that_no_column_is_named_after():
-    data = pd.DataFrame(draw(60, 3)[0], columns=["a", "b", "c"])
-    with pytest.raises(InputError, match="must match the 3 columns"):
-        AlternatingNormalizer().fit(data, np.array(["a", "z"]).repeat(30))
-
-
-def test_one_column_is_not_enough():
-    with pytest.raises(InputError, match=r"at least 2 classes; it has shape .*1 feature.*p, p\]"):
-        AlternatingNormalizer().fit(np.ones((5, 1)))
+    for proba in (draw()[0], NAMED):
+        with pytest.raises(InputError, match=message):
+            AlternatingNormalizer().fit(proba, labels)
 
 
 def test_fitting_again_forgets_the_first_problem():
@@ -315,13 +267,6 @@ def test_fitting_again_forgets_the_first_problem():
     once = AlternatingNormalizer().fit(proba, y)
     assert vars(again).keys() == vars(once).keys()
     np.testing.assert_array_equal(again.transform(proba), once.transform(proba))
-
-
-def test_integers_in_an_object_array_are_class_labels():
-    proba, y = draw(60, 3)
-    fitted = AlternatingNormalizer().fit(proba, y.astype(object))
-    assert fitted.classes_.tolist() == [0, 1, 2]
-    assert fitted.predict(proba).dtype.kind == "i"
 
 
 @pytest.mark.parametrize("kind", [int, float, str, object])
