@@ -120,14 +120,6 @@ def test_double_threshold_on_single_data(threshold):
     np.testing.assert_array_equal(adjusted > 0.5, fitted.predict(proba))
 
 
-def test_permuting_labels_and_rows():
-    proba, y = draw()
-    rows, columns = np.random.default_rng(0).permutation(60), np.array([3, 0, 4, 1, 2])
-    fitted = LabelThresholds().fit(proba, y)
-    permuted = LabelThresholds().fit(proba[rows][:, columns], y[rows][:, columns])
-    np.testing.assert_allclose(permuted.thresholds_, fitted.thresholds_[columns], atol=1e-12)
-
-
 # LabelwiseScaling: its optimum, its limits, and labels that are hard to fit.
 
 
@@ -191,16 +183,6 @@ def test_an_endless_penalty_leaves_one_slope_and_one_intercept():
     fitted = LabelwiseScaling(1e12, input="logits").fit(logits, y)
     np.testing.assert_allclose(fitted.slope_, fitted.slope_[0], rtol=1e-9)
     np.testing.assert_allclose(fitted.bias_, fitted.bias_[0], rtol=1e-9)
-
-
-def test_permuting_labels_and_rows_permutes_the_answer():
-    logits, y = draw_odds()
-    labels, rows = np.array([2, 0, 3, 1]), np.random.default_rng(3).permutation(len(y))
-    plain = LabelwiseScaling(4.0, input="logits").fit(logits, y)
-    other = LabelwiseScaling(4.0, input="logits")
-    other.fit(logits[rows][:, labels], y[rows][:, labels])
-    np.testing.assert_allclose(other.slope_, plain.slope_[labels], rtol=1e-9)
-    np.testing.assert_allclose(other.bias_, plain.bias_[labels], rtol=1e-9)
 
 
 def test_probabilities_of_0_and_1_and_labels_never_or_always_there():

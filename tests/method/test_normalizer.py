@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,21 +163,6 @@ def test_labels_of_one_kind_only():
     proba, _ = draw(60, 2)
     only_true = AlternatingNormalizer(prior="uniform").fit(proba, np.ones(60, dtype=bool))
     np.testing.assert_array_equal(only_true.classes_, [False, True])
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-def test_columns_named_after_the_classes(frame):
-    proba, y = draw(60, 3)
-    names = ["dog", "ant", "cat"]  # not in alphabetical order, and "cat" does not occur
-    y[y == 2] = 0
-    data = frame(dict(zip(names, proba.T, strict=True)))
-    fitted = AlternatingNormalizer().fit(data, np.array(names)[y])
-    np.testing.assert_array_equal(fitted.classes_, names)
-    np.testing.assert_allclose(fitted.prior_, np.bincount(y, minlength=3) / 60)
-    plain = AlternatingNormalizer().fit(proba, y)
-    np.testing.assert_array_equal(fitted.predict(data), np.array(names)[plain.predict(proba)])
-    np.testing.assert_array_equal(fitted.transform(data), plain.transform(proba))
-    np.testing.assert_array_equal(fitted.get_feature_names_out(), names)
 
 
 def test_other_column_names_leave_sorted_labels():
