@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from altnorm import compare
 from altnorm._base.words import figures, model_words, plural, score_name, setting_words
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.method.drift import Drift
-from altnorm.peers import Identity
 
 RECORD = {
     "scoring": "accuracy",
@@ -121,11 +119,6 @@ def test_notebooks_show_the_same_words():
     assert "Caution: Mind the &lt;gap&gt;." in shown
     drift = Drift(0.1, 0.3, 0.2, True, 500)
     assert str(drift).partition(":")[2] in drift._repr_html_()
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=90)
-    proba = rng.dirichlet(np.ones(3), size=90)
-    methods = {"do nothing": Identity()}
-    assert "do nothing" in compare(proba, y, proba, y, methods=methods)._repr_html_()
 
 
 def test_accuracy_of_several_labels_is_called_exact_match():

@@ -51,18 +51,18 @@ class Biased(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-class Weighed(AlternatingNormalizer):
-    """Remembers the weights it was given."""
+class Recorder(AlternatingNormalizer):
+    """Remembers the predictions, labels, weights and groups it was given."""
 
-    def fit(self, proba, y=None, sample_weight=None):
-        self.given_ = proba, y, sample_weight
+    def fit(self, proba, y=None, sample_weight=None, groups=None):
+        self.given_ = proba, y, sample_weight, groups
         return super().fit(proba, y, sample_weight)
 
 
 def test_reference_predictions_come_from_rows_not_trained_on():
     X, y = draw()
     cv = StratifiedKFold(4)
-    model = AdjustedClassifier(GaussianNB(), Weighed(), cv=cv).fit(X, y)
+    model = AdjustedClassifier(GaussianNB(), Recorder(), cv=cv).fit(X, y)
     expected = cross_val_predict(GaussianNB(), X, y, cv=cv, method="predict_proba")
     np.testing.assert_array_equal(model.adjuster_.given_[0], expected)
     np.testing.assert_array_equal(model.adjuster_.given_[1], y)
@@ -120,15 +120,6 @@ def test_predict_is_the_most_probable_class(names):
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 
-def test_the_verdict_is_the_adjusters():
-    X, y = draw(400)
-    model = AdjustedClassifier(Biased(), Adjuster(("bias",))).fit(X, y)
-    assert model.verdict_ is model.adjuster_.verdict_
-    assert model.verdict_.adopted
-    with pytest.raises(AttributeError):
-        _ = AdjustedClassifier(Biased()).verdict_
-
-
 NAMES = np.array(["ant", "bee", "cat"])
 
 
@@ -136,6 +127,10 @@ def test_costs_by_class_name():
     X, y = draw(400)
     costs = {("ant", "cat"): 2, **{(name, None): 0.2 for name in NAMES}}
     model = AdjustedClassifier(Biased(), Adjuster(("bias",), costs=costs)).fit(X, NAMES[y])
+    assert model.verdict_ is model.adjuster_.verdict_
+    assert model.verdict_.adopted
+    with pytest.raises(AttributeError):
+        _ = AdjustedClassifier(Biased()).verdict_
     decided = model.predict(X)
     assert set(decided) == {"ant", "bee", "cat", None}
     table = np.array([[0, 1, 2, 0.2], [1, 0, 1, 0.2], [1, 1, 0, 0.2]])
@@ -168,39 +163,20 @@ def test_the_default_adjuster_is_tuned():
 # Metadata.
 
 
-@pytest.mark.parametrize("routing", [False, True])
-def test_weights_reach_both(routing):
+@pytest.mark.parametrize("asked", [None, True, False], ids=["plain", "both", "one"])
+def test_weights_reach_both_or_whom_routing_names(asked):
     X, y = draw(200)
     weight = np.random.default_rng(0).integers(1, 4, 200).astype(float)
-    with config_context(enable_metadata_routing=routing):
-        estimator, normalizer = Biased(), Weighed()
-        if routing:
-            estimator.set_fit_request(sample_weight=True)
+    with config_context(enable_metadata_routing=asked is not None):
+        estimator, normalizer = Biased(), Recorder()
+        if asked is not None:
+            estimator.set_fit_request(sample_weight=asked)
             normalizer.set_fit_request(sample_weight=True)
         model = AdjustedClassifier(estimator, normalizer)
         model.fit(X, y, sample_weight=weight)
-    np.testing.assert_array_equal(model.estimator_.sample_weight_, weight)
+    given = model.estimator_.sample_weight_
+    assert given is None if asked is False else np.array_equal(given, weight)
     np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
-
-
-def test_routing_sends_weights_only_where_they_are_asked_for():
-    X, y = draw(200)
-    weight = np.ones(200)
-    with config_context(enable_metadata_routing=True):
-        model = AdjustedClassifier(
-            Biased().set_fit_request(sample_weight=False),
-            Weighed().set_fit_request(sample_weight=True),
-        ).fit(X, y, sample_weight=weight)
-    assert model.estimator_.sample_weight_ is None
-    np.testing.assert_array_equal(model.adjuster_.given_[2], weight)
-
-
-class Grouped(AlternatingNormalizer):
-    """Remembers the predictions and groups it was given."""
-
-    def fit(self, proba, y=None, sample_weight=None, groups=None):
-        self.given_ = proba, y, groups
-        return super().fit(proba, y, sample_weight)
 
 
 class Neighbour(ClassifierMixin, BaseEstimator):
@@ -232,12 +208,12 @@ def copies():
 def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
     X, y, groups = copies()
     with config_context(enable_metadata_routing=routing):
-        normalizer = Grouped(reference="all")
+        normalizer = Recorder(reference="all")
         if routing:
             normalizer.set_fit_request(groups=True)
         model = AdjustedClassifier(Neighbour(), normalizer, cv=cv)
         model.fit(X, y, groups=groups)
-    proba, _, given = model.adjuster_.given_
+    proba, *_, given = model.adjuster_.given_
     np.testing.assert_array_equal(given, groups)
     np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
 

@@ -89,23 +89,6 @@ def test_the_decision_of_least_expected_cost(table, width, seed):
     assert decision.leaves_rows == (width == 4)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_rule_costs_less(seed):
-    proba, labels, counts = world(seed, n_cases=5)
-    costs = np.array([[0, 5, 9, 1], [2, 0, 1, 1], [3, 1, 0, 1]])
-    purpose = purpose_of(costs=costs)
-    decision = purpose.fit(proba, labels, np.ones(len(labels)))
-    best = min((t * costs).sum() / t.sum() for t in every_rule(counts, 4))
-    assert -purpose.score(labels, decision.codes(proba)) == pytest.approx(best)
-
-
-def test_rows_left_to_a_person_have_no_class():
-    decision = purpose_of(costs=[[0, 1, 1, 0.2]] * 3).fit(np.eye(3), np.arange(3), np.ones(3))
-    names = decision.names(np.array([0, 3, 2]), np.array(["a", "b", "c"]))
-    assert names.tolist() == ["a", None, "c"]
-    assert decision.n_outcomes == 4
-
-
 def test_a_mapping_is_a_table():
     classes = np.array(["ham", "spam"])
     kind = kind_of_labels(False)
@@ -199,16 +182,6 @@ def test_the_order_of_classes_does_not_matter(order):
         np.testing.assert_allclose(moved.values, plain.values[order], rtol=1e-9)
 
 
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro"])
-def test_weight_two_is_a_row_twice(scoring):
-    proba, labels, weight = draw(90)
-    times = weight.astype(int)
-    purpose = purpose_of(scoring)
-    one = purpose.fit(proba, labels, weight).values
-    other = purpose.fit(proba.repeat(times, axis=0), labels.repeat(times), np.ones(times.sum()))
-    np.testing.assert_allclose(one, other.values)
-
-
 # Several labels.
 
 
@@ -235,45 +208,32 @@ def test_labels_above_one_half_where_no_better_rule_is_known(scoring):
 # What decisions are worth.
 
 
-@pytest.mark.parametrize(
-    ("scoring", "costs"),
-    [*((name, None) for name in [*COUNTED, "accuracy"]), (None, [[0, 1, 3, 0.5]] * 3)],
-)
+PURPOSES = [
+    *((name, None, False) for name in [*COUNTED, "accuracy"]),
+    (None, [[0, 1, 3, 0.5]] * 3, False),
+    *((name, None, True) for name in MULTI),
+]
+
+
+@pytest.mark.parametrize(("scoring", "costs", "multilabel"), PURPOSES)
 @pytest.mark.parametrize("plain", [False, True])
-def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, plain):
+def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, multilabel, plain):
     """A rule that is not adopted leaves decisions as they are, and is judged by the purpose too."""
-    proba, labels, weight = draw(3000)
-    purpose = purpose_of(scoring, costs)
-    rule = (purpose.plain if plain else purpose.fit)(proba, labels, weight)
-    codes, total = rule.codes(proba), weight.sum()
-    before = purpose.score(labels, codes, weight)
-    for row in range(0, 3000, 150):
-        other = codes.copy()
-        other[row] = (other[row] + 1 + row % 2) % 3
-        change = purpose.score(labels, other, weight) - before
-        worth = rule.values_of(labels, other) - rule.values_of(labels, codes)
-        assert change == pytest.approx(weight @ worth / total, rel=0.05, abs=1e-9)
-    low, high = rule.value_range
-    assert low <= rule.values_of(labels, codes).min()
-    assert rule.values_of(labels, codes).max() <= high
-
-
-@pytest.mark.parametrize("scoring", MULTI)
-@pytest.mark.parametrize("plain", [False, True])
-def test_worth_with_several_labels(scoring, plain):
-    proba, labels, weight = draw_labels(2000)
-    purpose = purpose_of(scoring, m=4, multilabel=True)
+    proba, labels, weight = draw_labels(3000) if multilabel else draw(3000)
+    purpose = purpose_of(scoring, costs, proba.shape[1], multilabel=multilabel)
     rule = (purpose.plain if plain else purpose.fit)(proba, labels, weight)
     codes = rule.codes(proba)
-    before = purpose.score(labels, codes, weight)
-    for row in range(0, 2000, 100):
+    before, values = purpose.score(labels, codes, weight), rule.values_of(labels, codes)
+    for row in range(0, 3000, 150):
         other = codes.copy()
-        other[row, row // 100 % 4] ^= 1
+        if multilabel:
+            other[row, row // 150 % 4] ^= 1
+        else:
+            other[row] = (other[row] + 1 + row % 2) % 3
         change = purpose.score(labels, other, weight) - before
-        worth = rule.values_of(labels, other) - rule.values_of(labels, codes)
+        worth = rule.values_of(labels, other) - values
         assert change == pytest.approx(weight @ worth / weight.sum(), rel=0.05, abs=1e-9)
     low, high = rule.value_range
-    values = rule.values_of(labels, codes)
     assert low <= values.min() <= values.max() <= high
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib
 import io
-import sys
 import warnings
 
 import numpy as np
@@ -13,13 +12,11 @@ import pytest
 from scipy.special import softmax
 
 from altnorm import AlternatingNormalizer
-from altnorm.peers import TemperatureScaling
 from tests.oracle import draw_cases
 from tests.programs import (
     FORMS,
     LABEL_MODELS,
     answer,
-    draw_logits,
     fit_case,
     several,
     single,
@@ -102,13 +99,6 @@ def test_several_labels(model, given):
     assert_close(layer(torch.tensor(values)), want)
     np.testing.assert_array_equal(layer.decide(torch.tensor(values)), codes)
     assert finite_gradient(layer, values)
-
-
-def test_peers_take_logits_without_a_detour():
-    z, y = draw_logits(3)
-    z[0] = [0.0, -900.0, -1000.0]
-    peer = TemperatureScaling(input="logits").fit(z, y)
-    assert_close(from_normalizer(peer)(torch.tensor(z)), peer.transform(z))
 
 
 @pytest.mark.parametrize(("m", "alpha", "depth"), SETTINGS)
@@ -246,11 +236,3 @@ def test_device(device, m, alpha, depth):
     assert got.device.type == device
     torch.testing.assert_close(got.cpu(), want, atol=TOLERANCE, rtol=0)
     assert torch.equal(layer.decide(rows.to(device)).cpu(), decided)
-
-
-def test_missing_library_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for name in ("altnorm.torch", "altnorm.deploy.torch"):
-        monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ImportError, match=r"pip install 'altnorm\[torch\]'"):
-        importlib.import_module("altnorm.torch")
