@@ -25,14 +25,14 @@ def table(n, seed, **options):
     return pd.DataFrame({"id": np.arange(n), **columns, "y": CLASSES[codes], "note": "a, b"})
 
 
-def write_log(path, data, options=3):
+def write_log(path, data, options=3, doc=lambda i, target: {"text": f"t{i}"}):
     """A table as a sample log, in which every tenth question has another number of options."""
     lines = []
     for i, row in enumerate(np.log(data[CLASSES].to_numpy())):
         shown = row[:options] if i % 10 == 0 else row
         target = min(CLASSES.tolist().index(data["y"][i]), len(shown) - 1)
         answers = [[value, False] for value in shown]
-        line = {"doc_id": i, "doc": {"text": f"t{i}"}, "target": target, "filtered_resps": answers}
+        line = {"doc_id": i, "doc": doc(i, target), "target": target, "filtered_resps": answers}
         lines.append(json.dumps(line) + "\n")
     path.write_text("".join(lines))
 

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.special import expit, softmax
 
-from altnorm.io.predictions import Predictions
-
 MODES = ("pairs", "labelwise")
 # A grid for the search that is done in a moment.
 SMALL = {
@@ -55,23 +53,6 @@ def label_problem(seed=0, n=200, m=6):
     rng = np.random.default_rng(seed)
     after = rng.random((n, m))
     return (rng.random((n, m)) < after).astype(int), after * 0.8, after
-
-
-def predictions(n=600, m=4, seed=0, names=None, tilt=1.5):
-    """Predictions that favour the first class."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    scores = rng.normal(size=(n, m)) + 1.8 * np.eye(m)[y] + tilt * (np.arange(m) == 0)
-    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    classes = np.arange(m) if names is None else np.array(names)
-    return Predictions(proba, classes, classes[y])
-
-
-def multilabel(n=300, m=5, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.random((n, m)) < 0.25
-    proba = 1 / (1 + np.exp(-rng.normal(size=(n, m)) - 2.0 * (y - 0.3)))
-    return Predictions(proba, np.array([f"label {j}" for j in range(m)]), y.astype(int))
 
 
 def calibrated(n=400, seed=0, m=3):

@@ -2,7 +2,6 @@
 
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -358,17 +357,6 @@ def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     assert "same models, pool and seed" in refused(capsys, *ask)
 
 
-def write_samples(name, data, doc):
-    """A sample log with these documents."""
-    lines = []
-    for i, row in enumerate(np.log(data[CLASSES].to_numpy())):
-        target = CLASSES.tolist().index(data["y"][i])
-        answers = [[value, False] for value in row]
-        line = {"doc_id": i, "doc": doc(i, target), "target": target, "filtered_resps": answers}
-        lines.append(json.dumps(line) + "\n")
-    Path(name).write_text("".join(lines))
-
-
 CHOICES = {"text": ["of wood", "of stone", "of clay"]}
 
 
@@ -387,36 +375,29 @@ def document(i, target):
 
 
 def test_no_field_of_a_sample_log_gives_the_answer_away(folder, pool, capsys):
-    write_samples("samples.jsonl", pool, document)
+    write_log(folder / "samples.jsonl", pool, doc=document)
     fit("samples.jsonl")
     ask = ["ask", "model", "samples.jsonl", "-n", "6", "-o"]
     assert run([*ask, "ask.csv"]) == 0
-    assert run([*ask, "named.csv", "--text", "doc", "--text", "doc.about"]) == 0
     asked = read()
     for row, doc in zip(asked["row"], asked["doc"], strict=True):
         about, parts = {"idx": int(row)}, [{"stem": f"s{row}"}]
         shown = {"question": f"q{row}", "choices": CHOICES, "about": about, "parts": parts}
         assert json.loads(doc) == shown
+    texts = ("doc", "doc.about", "doc.question", "doc_id")
+    assert run([*ask, "named.csv", *(part for text in texts for part in ("--text", text))]) == 0
     named = read("named.csv")
+    own = ["candidate_1", "candidate_2", "label", "pool"]
+    assert named.columns.tolist() == ["ask", "row", *texts, *own]
     assert named["doc"].tolist() == asked["doc"].tolist()
-    assert [json.loads(cell) for cell in named["doc.about"]] == [
-        {"idx": int(row)} for row in asked["row"]
-    ]
-
-
-def test_fields_of_a_sample_log_may_be_named(folder, pool, capsys):
-    write_samples("samples.jsonl", pool, document)
-    fit("samples.jsonl")
-    ask = ["ask", "model", "samples.jsonl", "-n", "6", "-o", "ask.csv", "--text"]
+    assert named["doc.question"].tolist() == [f"q{row}" for row in named["row"]]
+    indices = [{"idx": int(row)} for row in asked["row"]]
+    assert [json.loads(cell) for cell in named["doc.about"]] == indices
+    ask += ["other.csv", "--text"]
     for name in ("doc.answerKey", "doc.cop", "target"):
         assert f"'{name}' holds the right answers" in refused(capsys, *ask, name)
     assert "The table has no column 'dog.question'" in refused(capsys, *ask, "dog.question")
     assert "The column 'doc' has no field 'text'" in refused(capsys, *ask, "doc.text")
-    assert run([*ask, "doc.question", "--text", "doc_id"]) == 0
-    asked = read()
-    own = ["candidate_1", "candidate_2", "label", "pool"]
-    assert asked.columns.tolist() == ["ask", "row", "doc.question", "doc_id", *own]
-    assert asked["doc.question"].tolist() == [f"q{row}" for row in asked["row"]]
 
 
 def test_a_column_of_classes_is_not_shown(folder, model, pool):

@@ -47,15 +47,21 @@ def test_apply_equals_transform_and_keeps_the_rest(folder, model):
     assert after["guess"].tolist() == normalizer.predict(before[CLASSES].to_numpy()).tolist()
 
 
-def test_apply_on_arrays(folder, model):
-    proba, _ = draw(50, 2)
+def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
+    proba = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
+    after = load(model).transform(proba)
     write_predictions(Predictions(proba[:, ::-1], CLASSES[::-1]), "in.npz")
-    assert run(["apply", model, "in.npz", "-o", "out.npz"]) == 0
-    read = read_predictions("out.npz")
-    assert read.classes.tolist() == CLASSES.tolist()
-    np.testing.assert_array_equal(read.proba, load(model).transform(proba))
-    assert run(["apply", model, "in.npz", "-o", "out.parquet"]) == 0
-    np.testing.assert_array_equal(read_predictions("out.parquet").proba, read.proba)
+    for source, output in (("in.npz", "o.npz"), ("in.npz", "o1.csv"), ("test.parquet", "o2.csv")):
+        out(capsys)
+        assert run(["apply", model, source, "-o", output, "--json"]) == 0
+        printed = json.loads(out(capsys))
+        assert printed["n_rows_changed"] == (proba != after).any(axis=1).sum()
+        moved = (proba.argmax(axis=1) != after.argmax(axis=1)).sum()
+        assert printed["n_decisions_changed"] == moved
+        read = read_predictions(output, Layout("y" if "2" in output else None), classes=CLASSES)
+        np.testing.assert_array_equal(read.proba, after)
+    assert run(["apply", model, "test.parquet", "-o", "o2.parquet"]) == 0
+    assert f"{moved} decisions changed" in out(capsys)
 
 
 def test_apply_warns_of_drift(folder, model, capsys):
@@ -236,15 +242,7 @@ def test_the_number_of_threads_is_not_part_of_the_model(folder, command):
     assert Path("m1").read_bytes() == Path("m2").read_bytes()
 
 
-def test_options_reach_the_estimator(folder, monkeypatch):
-    seen = {}
-    original = Adjuster.fit
-
-    def fit(self, *arguments, **more):
-        seen.update(self.get_params())
-        return original(self, *arguments, **more)
-
-    monkeypatch.setattr(Adjuster, "fit", fit)
+def test_options_reach_the_estimator(folder):
     options = "--scoring f1_macro --prior counted --cv 3 --significance 0.02 --insist "
     options += "--no-calibrate --families bias --jobs 1"
     assert run(["tune", "val.parquet", "--label", "y", "-o", "m", *options.split()]) == 0
@@ -256,9 +254,8 @@ def test_options_reach_the_estimator(folder, monkeypatch):
         "significance": 0.02,
         "insist": True,
         "calibrate": False,
-        "n_jobs": 1,
     }
-    assert {name: seen[name] for name in expected} == expected
+    assert load("m").get_params().items() >= expected.items()
 
 
 # ``altnorm info`` says what a model file holds.
@@ -409,19 +406,6 @@ def test_groups_that_test_rows_lack(folder, capsys):
     assert "at least 2 groups; all" in refused(capsys, *check)
 
 
-def test_apply_counts_what_changes(folder, model, capsys):
-    data = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
-    after = load(model).transform(data)
-    write_predictions(Predictions(data, CLASSES), "test.npz")
-    for name in ("test.parquet", "test.npz"):
-        assert run(["apply", model, name, "-o", f"o-{name}", "--json"]) == 0
-        printed = json.loads(out(capsys).splitlines()[-1])
-        assert printed["n_rows_changed"] == (data != after).any(axis=1).sum()
-        assert printed["n_decisions_changed"] == (data.argmax(axis=1) != after.argmax(axis=1)).sum()
-    assert run(["apply", model, "test.parquet", "-o", "o2.parquet"]) == 0
-    assert f"{printed['n_decisions_changed']} decisions changed" in out(capsys)
-
-
 def test_a_model_that_changes_nothing(folder, capsys):
     table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
     tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", "--no-calibrate", *QUICK]
@@ -430,24 +414,3 @@ def test_a_model_that_changes_nothing(folder, capsys):
     assert run(["apply", "m", "fair.parquet", "-o", "same.parquet"]) == 0
     assert "nothing changed" in out(capsys)
     assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("scoring", "message"),
-    [
-        ("f1", "is about one of two classes"),
-        ("r2", "must be a score for classification; 'r2' is not"),
-        ("adjusted_rand_score", "must be a score for classification"),
-    ],
-)
-def test_scores_that_do_not_suit(folder, capsys, scoring, message):
-    tune = ["tune", "val.parquet", "--label", "y", "-o", "m", "--scoring", scoring]
-    assert message in refused(capsys, *tune, *QUICK)
-
-
-def test_the_rows_of_tuning_are_recognised(folder, model, capsys):
-    check = ["check", "--model", model, "--label", "y", "--force"]
-    assert run([*check, "val.parquet"]) == 0
-    assert "that the model was tuned on" in words(capsys)
-    assert run([*check, "test.parquet"]) == 0
-    assert "tuned on" not in out(capsys)

@@ -13,7 +13,6 @@ from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
 from altnorm._base.words import FAMILY_NAMES
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
-from tests.problems import predictions
 from tests.report_pages import (
     HOSTILE,
     NAMES,
@@ -41,7 +40,7 @@ def headline(page):
 @pytest.fixture(scope="module")
 def hostile():
     model = BiasCorrectedTemperature(strength=1.0)
-    rows = [predictions(seed=seed, names=HOSTILE) for seed in (1, 2)]
+    rows = [rare(600, seed=seed, names=np.array([*HOSTILE, "eel"])) for seed in (1, 2)]
     return model.fit(rows[0].proba, rows[0].codes), rows[1]
 
 

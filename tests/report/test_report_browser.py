@@ -4,12 +4,12 @@ import json
 import shutil
 import time
 
+import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer, load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature
-from tests.problems import predictions
 from tests.report_pages import NAMES, adjusted, confused, labelled, rare
 
 pytest.importorskip("jinja2")
@@ -32,7 +32,7 @@ def write_pages(folder):
     demo = load_demo()
     alternating = AlternatingNormalizer(0.8, threshold=0.5)
     alternating.fit(demo.validation.proba, demo.validation.labels)
-    hostile = [predictions(seed=seed, names=HOSTILE) for seed in (1, 2)]
+    hostile = [rare(600, seed=seed, names=np.array([*HOSTILE, "e"])) for seed in (1, 2)]
     bias = BiasCorrectedTemperature(strength=1.0).fit(hostile[0].proba, hostile[0].codes)
     bare = Predictions(TEST.proba, TEST.classes)
     for name, (model, rows, options) in {
