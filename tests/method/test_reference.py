@@ -8,9 +8,10 @@ from hypothesis.extra.numpy import arrays
 
 from altnorm import AlternatingNormalizer, InputError
 from altnorm.method.reference import (
-    class_frequencies,
     class_prior,
+    label_prior,
     merge_rows,
+    post_stratify,
     shrink_frequencies,
 )
 
@@ -53,9 +54,21 @@ def test_shrinking_in_its_limits():
 
 def test_frequencies():
     codes = np.array([0, 2, 2, 0])
-    np.testing.assert_array_equal(class_frequencies(codes, 4), [0.5, 0, 0.5, 0])
-    weighted = class_frequencies(codes, 4, np.array([1.0, 2, 4, 1]))
+    np.testing.assert_array_equal(class_prior(codes, 4), [0.5, 0, 0.5, 0])
+    weighted = class_prior(codes, 4, sample_weight=np.array([1.0, 2, 4, 1]))
     np.testing.assert_array_equal(weighted, [0.25, 0, 0.75, 0])
+
+
+def test_a_label_that_no_row_has_is_not_impossible():
+    labels = np.array([[1, 0]] * 3, dtype=bool)
+    np.testing.assert_array_equal(label_prior(labels, 2, "shrunk"), [0.875, 0.125])
+
+
+def test_rows_weigh_what_the_prior_gives_their_class():
+    codes = np.array([0, 0, 0, 1])
+    strata = post_stratify(codes, 3, "uniform")
+    np.testing.assert_allclose(np.bincount(codes, strata.weight), [4 / 3, 4 / 3])
+    np.testing.assert_allclose(strata.absent, [0, 0, 4 / 3])
 
 
 rows_and_weights = st.integers(1, 12).flatmap(

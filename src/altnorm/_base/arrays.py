@@ -295,18 +295,8 @@ def scatter(array: Array, where: Any, values: Array) -> Array:
 def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) -> Iterator[slice]:
     """Cut `n_rows` into slices whose temporaries fit scikit-learn's ``working_memory``.
 
-    On a GPU the budget is a quarter of its free memory, where that is more.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows to cut.
-    bytes_per_row : int
-        Size of the temporaries that one row needs.
-    like : array
-        An array of the library and device the work runs on.
-    cached : bool
-        Whether the work is elementwise, so that blocks on the CPU should also fit its cache.
+    Blocks of `cached` work, which is elementwise, also fit the cache of a CPU. On a GPU the budget
+    is a quarter of its free memory, where that is more.
     """
     budget = get_config()["working_memory"] * 2**20
     if cached and is_numpy_namespace(array_namespace(like)):

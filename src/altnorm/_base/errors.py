@@ -24,14 +24,7 @@ class Place(NamedTuple):
 
 
 def shown(value: Any, limit: int = _SHOWN) -> str:
-    """Text of a value for a message; of a long one, how it begins and how long it is.
-
-    Examples
-    --------
-    >>> from altnorm._base.errors import shown
-    >>> shown("cat"), shown("a" * 5000, 5)
-    ('cat', 'aaaaa... (5,000 characters)')
-    """
+    """Text of a value for a message; of a long one, how it begins and how long it is."""
     text = str(value)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters)"
 

@@ -84,32 +84,7 @@ def replacing(
     Nothing incomplete ever stands under `path`, and what stood there before stays until the new
     file is complete and on disk. On an error or an interrupt the temporary file is removed.
     Of two writers without `force` the first to finish wins and the second fails; with `force` the
-    last one wins, whole.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The final name.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-    expected : bytes, optional
-        What the existing file must still hold when it is replaced.
-
-    Yields
-    ------
-    pathlib.Path
-        An empty file in the folder of `path`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from altnorm._base.files import replacing
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder) / "result.txt") as temporary:
-    ...         _ = temporary.write_text("complete")
-    ...     (Path(folder) / "result.txt").read_text()
-    'complete'
+    last one wins, whole. An existing file must still hold what is `expected`, if that is given.
     """
     target = check_output(path, force=force)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")

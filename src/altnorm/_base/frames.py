@@ -16,25 +16,7 @@ from altnorm._base.errors import InputError, shown
 
 
 def column_names(values: Any) -> list[Any] | None:
-    """Names of the columns, None if `values` is not a data frame.
-
-    Parameters
-    ----------
-    values : object
-        A frame of pandas, Polars (lazy or not), PyArrow or DuckDB, or anything else.
-
-    Returns
-    -------
-    list or None
-        The names, in the order of the columns.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from altnorm._base.frames import column_names
-    >>> column_names(pd.DataFrame({"cat": [0.2], "dog": [0.8]}))
-    ['cat', 'dog']
-    """
+    """Names of the columns of a frame (pandas, Polars, PyArrow, DuckDB); None of anything else."""
     if _is_lazy(values):
         return list(values.collect_schema().names())
     if hasattr(values, "column_names") and hasattr(values, "schema"):  # PyArrow
@@ -53,20 +35,8 @@ def collected(values: Any) -> Any:
 def named_columns(values: Any, wanted: Sequence[Any], *, by_position: bool) -> Any:
     """Return the wanted columns of a frame in their order; None if columns count by position.
 
-    Parameters
-    ----------
-    values : object
-        A frame, or anything else, which has no names.
-    wanted : sequence
-        Names of the columns, compared as text. Others are left out.
-    by_position : bool
-        Whether columns without any wanted name may be taken as they come. Only frames that
-        scikit-learn reads itself, and warns of, are.
-
-    Returns
-    -------
-    array, frame or None
-        What scikit-learn's ``check_array`` takes.
+    Names are compared as text, and other columns are left out. With `by_position`, a frame without
+    any wanted name counts by position, if scikit-learn reads it itself, which warns of it.
     """
     names = column_names(values)
     if names is None:

@@ -121,34 +121,11 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def has_label(
     y: Any, shape: tuple[int, int], names: np.ndarray | None = None
 ) -> tuple[np.ndarray, Any]:
-    """Say which rows have a label, and return the labels of these.
+    """Say which rows have a label, (n,) booleans, and return the labels of these.
 
     A label is missing where it is None or NaN, and where it is -1 among integers, as in
     scikit-learn's semi-supervised estimators; unless -1 is the name of a column, or, where columns
     have no names, is needed for there to be as many classes as columns.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,) or (n, m), or sparse matrix
-        Labels.
-    shape : tuple of int
-        Shape of the probabilities, (n, m).
-    names : ndarray of shape (m,), optional
-        Names of the columns.
-
-    Returns
-    -------
-    known : ndarray of bool of shape (n,)
-        Which rows have a label.
-    labels : array
-        Labels of these rows.
-
-    Examples
-    --------
-    >>> from altnorm._base.labels import has_label
-    >>> known, labels = has_label([2, -1, 0], (3, 4))
-    >>> known, labels
-    (array([ True, False,  True]), array([2, 0]))
     """
     check_unmasked(y, "y")
     if issparse(y):

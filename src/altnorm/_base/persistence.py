@@ -119,18 +119,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a model file says about itself.
-
-    Parameters
-    ----------
-    path : str or path-like
-        As for :func:`load`.
-
-    Returns
-    -------
-    dict
-        "kind", "settings", "classes" (a list), "versions", "format_version", "digest".
-    """
+    """Return what a model file says about itself; "classes" as a list."""
     content, tensors = read_content(path)
     with _understood(path):
         return {

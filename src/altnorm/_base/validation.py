@@ -6,6 +6,7 @@ Every message gives the rule, the offender, its value and the remedy, in one sen
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from altnorm._base.arrays import (
     as_array,
     dtype_name,
     is_array_api_obj,
+    on_host,
     quiet,
     to_numpy,
     widest_float,
@@ -78,11 +80,23 @@ def check_two_columns(array: Array, name: str = "proba") -> Array:
 def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Array:
     """Divide rows by their sums where rounding explains these; raise where it does not."""
     xp = array_namespace(array)
-    array = check_entries(array, name, logits)
-    sums = xp.sum(array, axis=1)
-    wrong, array = _undo_rounding(xp.abs(sums - 1) > tolerance, sums, array, name)
+    check_finite(array, name)
     refuse(
-        wrong,
+        array < -4 * float(xp.finfo(array.dtype).eps),  # what a difference may come out as
+        array,
+        f"`{name}` must not be negative",
+        "entries are",
+        f"If these are logits, {logits}.",
+        code="negative",
+    )
+    array = xp.where(array < 0, xp.zeros_like(array), array)
+    sums = xp.sum(array, axis=1)
+    off = xp.abs(sums - 1)
+    wrong = off > tolerance
+    rounding = find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
+    unexplained = wrong if rounding is None else wrong & (off > rounding.tolerance * (1 + 1e-6))
+    refuse(
+        unexplained,
         sums,
         f"Each row of `{name}` must sum to 1",
         "rows do not",
@@ -91,27 +105,16 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
         code="row_sum",
         note="sum {:.6g}",
     )
-    return array
-
-
-def _undo_rounding(wrong: Array, sums: Array, array: Array, name: str) -> tuple[Array, Array]:
-    """Divide rows by their sums where rounding explains these; return what it does not explain."""
-    xp = array_namespace(array)
-    rounding = find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
     if rounding is None:
-        return wrong, array
-    explained = wrong & (xp.abs(sums - 1) <= rounding.tolerance * (1 + 1e-6))
-    left = wrong & ~explained
-    if bool(xp.any(left)):
-        return left, array
-    off = to_numpy(sums)[to_numpy(explained)]
+        return array
+    found = to_numpy(sums)[to_numpy(wrong)]
     message = (
-        f"{off.size} of {array.shape[0]} rows of `{name}` sum to {off.min():.4f} .. "
-        f"{off.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
+        f"{found.size} of {array.shape[0]} rows of `{name}` sum to {found.min():.4f} .. "
+        f"{found.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
         "sums."
     )
     warn(InputWarning(message, "rounded_rows"))
-    return left, array / xp.where(explained, sums, xp.ones_like(sums))[:, None]
+    return array / xp.where(wrong, sums, xp.ones_like(sums))[:, None]
 
 
 class Rounding(NamedTuple):
@@ -122,29 +125,10 @@ class Rounding(NamedTuple):
 
 
 def find_rounding(values: np.ndarray) -> Rounding | None:
-    """Say how probabilities were rounded, from the values alone; None if they were not.
+    """Say how finite probabilities were rounded, from the values alone; None if they were not.
 
     With `d` decimals each of `m` numbers is off by at most half a unit of the last, and their sum
     by ``m / 2 * 10**-d``.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, m)
-        Finite numbers, float32 or float64.
-
-    Returns
-    -------
-    Rounding or None
-        To decimals, or to half precision.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm._base.validation import find_rounding
-    >>> find_rounding(np.array([[0.3333, 0.3333, 0.3333]])).how
-    '4 decimals'
-    >>> find_rounding(np.array([[1 / 3, 1 / 3, 1 / 3]])) is None
-    True
     """
     if values.max() > 2:  # no probability, however it was rounded
         return None
@@ -174,7 +158,9 @@ def check_matrix(values: Any, name: str) -> Array:
             f"Reshape your data: a single row is `{name}[None, :]`.",
         )
     xp = array_namespace(array)
-    if not _is_real_floating(xp, array.dtype):
+    # Half precision is a storage format, not one to compute in; array-api-strict knows none.
+    is_half = "float16" in dtype_name(array.dtype)
+    if not is_half and not xp.isdtype(array.dtype, "real floating"):
         raise InputTypeError(
             f"`{name}` must hold floating-point numbers",
             f"its dtype is {array.dtype}",
@@ -183,9 +169,7 @@ def check_matrix(values: Any, name: str) -> Array:
             value=array.dtype,
             code="dtype",
         )
-    if "16" in dtype_name(array.dtype):  # half precision is a storage format, not one to compute in
-        array = xp.astype(array, xp.float32)
-    return array
+    return xp.astype(array, xp.float32) if is_half else array
 
 
 def check_unmasked(values: Any, name: str) -> None:
@@ -240,29 +224,6 @@ def check_finite(array: Array, name: str) -> None:
     )
 
 
-def check_entries(array: Array, name: str, logits: str) -> Array:
-    """Return `array` with 0 for what rounding made negative; raise if other entries are.
-
-    Raises also if an entry is not finite.
-    """
-    xp = array_namespace(array)
-    check_finite(array, name)
-    refuse(
-        array < -_rounding_error(xp, array),
-        array,
-        f"`{name}` must not be negative",
-        "entries are",
-        f"If these are logits, {logits}.",
-        code="negative",
-    )
-    return xp.where(array < 0, xp.zeros_like(array), array)
-
-
-def _rounding_error(xp: Any, array: Array) -> float:
-    """How far below 0 a difference of probabilities may come out."""
-    return 4 * float(xp.finfo(array.dtype).eps)
-
-
 def check_same_classes(proba: Array, reference: Array) -> None:
     """Raise unless both arrays come from one library and have the same classes."""
     try:
@@ -293,14 +254,14 @@ def check_same_classes(proba: Array, reference: Array) -> None:
         )
 
 
-def check_prior(prior: Any, like: Array, name: str = "prior") -> Array:
+def check_prior(prior: Any, like: Array) -> Array:
     """Return class weights summing to 1, in the library and dtype of `like`; None is uniform."""
     n_classes = like.shape[1]
     if prior is None:
         return as_array(np.full(n_classes, 1.0 / n_classes), like)
-    host = _check_vector(prior, n_classes, name, "class")
     remedy = "Pass class frequencies, or None for a uniform prior."
-    return as_array(host / _positive_sum(host, name, "class", remedy), like)
+    host = _check_vector(prior, n_classes, "prior", "class", remedy)
+    return as_array(host / host.sum(), like)
 
 
 def check_weight(
@@ -309,32 +270,19 @@ def check_weight(
     """Return one non-negative weight per row, or None where every row counts once."""
     if weight is None:
         return None
-    host = _check_vector(weight, rows.shape[0], name, unit)
-    _positive_sum(host, name, "row", "Pass None to count every row once.")
-    _check_range(host, array_namespace(rows).finfo(rows.dtype), name)
-    return as_array(host, rows)
-
-
-def _positive_sum(weight: np.ndarray, name: str, what: str, remedy: str) -> float:
-    """Return the sum of weights; raise if all are 0."""
-    if weight.sum() <= 0:
-        rule = f"`{name}` must give some {what} a positive weight"
-        offender = f"all {weight.size} entries are zero"
-        raise InputError(rule, offender, remedy, value=0.0, code="no_weight")
-    return float(weight.sum())
-
-
-def _check_range(weight: np.ndarray, limits: Any, name: str) -> None:
-    """Raise if a weight would become 0 or infinite in the precision that it is used in."""
+    host = _check_vector(weight, rows.shape[0], name, unit, "Pass None to count every row once.")
+    # What would become 0 or infinite in the precision that it is used in.
+    limits = array_namespace(rows).finfo(rows.dtype)
     low, high = float(limits.smallest_normal), math.sqrt(float(limits.max))
     refuse(
-        (weight > high) | ((weight > 0) & (weight < low)),
-        weight,
+        (host > high) | ((host > 0) & (host < low)),
+        host,
         f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision",
         "entries are not",
         "Leave out rows that hardly count, or pass float64.",
         code="weight_range",
     )
+    return as_array(host, rows)
 
 
 def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
@@ -394,18 +342,6 @@ def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputErr
     )
 
 
-def _check_summable(weight: np.ndarray, name: str) -> None:
-    """Raise if a weight is so large that sums of weights, or their squares, overflow."""
-    refuse(
-        weight > _LARGEST_WEIGHT,
-        weight,
-        f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}",
-        "entries are larger",
-        "Divide all of them by the largest.",
-        code="weight_range",
-    )
-
-
 def check_scale(weight: np.ndarray, name: str) -> None:
     """Raise if rows count so much, or so little, that no fit could make sense of them."""
     low, high = _WEIGHT_SCALE
@@ -420,13 +356,17 @@ def check_scale(weight: np.ndarray, name: str) -> None:
         )
 
 
-def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
+def _check_vector(values: Any, length: int, name: str, unit: str, remedy: str) -> np.ndarray:
+    """Return non-negative numbers of which some are positive; `remedy` is for those that are 0."""
     check_unmasked(values, name)
-    host = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    host = np.asarray(on_host(values))
     if host.shape != (length,):
         rule = f"`{name}` must have one entry per {unit}, shape ({length},)"
         raise shape_error(rule, host, f"Pass {length} numbers.")
-    if host.dtype.kind not in "fiu":
+    if host.dtype.kind == "O":  # as a column of a data frame may be
+        with suppress(TypeError, ValueError):
+            host = host.astype(np.float64)
+    if host.dtype.kind not in "bfiu":
         raise InputTypeError(
             f"`{name}` must hold numbers",
             f"its dtype is {host.dtype}",
@@ -445,16 +385,19 @@ def _check_vector(values: Any, length: int, name: str, unit: str) -> np.ndarray:
             value=float(host[bad[0]]),
             code="weight",
         )
-    _check_summable(host, name)
+    refuse(
+        host > _LARGEST_WEIGHT,
+        host,
+        f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}",
+        "entries are larger",
+        "Divide all of them by the largest.",
+        code="weight_range",
+    )
+    if not host.any():
+        rule = f"`{name}` must give some {unit.split()[-1]} a positive weight"
+        offender = f"all {host.size} entries are zero"
+        raise InputError(rule, offender, remedy, value=0.0, code="no_weight")
     return host
-
-
-def _is_real_floating(xp: Any, dtype: Any) -> bool:
-    if "float16" in dtype_name(
-        dtype
-    ):  # array-api-strict knows no half precision, NumPy and PyTorch do
-        return True
-    return bool(xp.isdtype(dtype, "real floating"))
 
 
 def refuse(

@@ -49,39 +49,19 @@ _DOES = {
 
 @dataclass(frozen=True)
 class Figures:
-    """A comparison of two scores as text.
+    """A comparison of two scores as text: shares in per cent, differences with a sign."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the score.
-    before, after : str
-        The scores, shares in per cent.
-    change, low, high : str
-        Their difference and its interval, with a sign.
-    unit : str
-        "points" or "".
-    p_value : str
-        "p < 0.001" or "p = 0.03".
-    lower : bool
-        Whether lower is better.
-    better : {"better", "worse", "unclear"}
-        What the interval says.
-    numbers : tuple of float
-        Change, low and high as numbers, in `unit`.
-    """
-
-    name: str
+    name: str  # of the score
     before: str
     after: str
     change: str
-    low: str
+    low: str  # ends of the interval of the change
     high: str
-    unit: str
+    unit: str  # "points" or ""
     p_value: str
-    lower: bool
-    better: str
-    numbers: tuple[float, float, float]
+    lower: bool  # whether lower is better
+    better: str  # "better", "worse" or "unclear": what the interval says
+    numbers: tuple[float, float, float]  # change, low and high, in `unit`
 
     @property
     def change_and_unit(self) -> str:
@@ -107,34 +87,8 @@ def figures(
 ) -> Figures:
     """Turn scores, of which larger is better, into text.
 
-    Parameters
-    ----------
-    scoring : str
-        Name of the score; one that starts with "neg_" is the negative of a loss.
-    before, after : float
-        The scores.
-    interval : tuple of float
-        Interval of their difference.
-    p_value : float
-        Of the difference.
-    in_points : bool
-        Whether the score is a share.
-    multilabel : bool, default=False
-        Whether there are several labels per row.
-    beside : float, default=0.0
-        Largest difference in the same table, whose lines are rounded alike.
-
-    Returns
-    -------
-    Figures
-        The texts.
-
-    Examples
-    --------
-    >>> from altnorm._base.words import figures
-    >>> found = figures("neg_log_loss", -1.27, -1.0523, (0.2, 0.24), 1e-5, in_points=False)
-    >>> found.name, found.before, found.after, found.change, found.low
-    ('log loss', '1.270', '1.052', '-0.218', '-0.240')
+    A name that starts with "neg_" is that of a negative loss. `interval` is that of the difference,
+    and `beside` the largest difference in the same table, whose lines are rounded alike.
     """
     lower = scoring.startswith("neg_")
     scale = (-1.0 if lower else 1.0) * (100.0 if in_points else 1.0)
@@ -167,14 +121,7 @@ def _fixed(value: float, digits: int, *, sign: bool = False) -> str:
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """A count with its noun.
-
-    Examples
-    --------
-    >>> from altnorm._base.words import plural
-    >>> plural(1, "row"), plural(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """A count with its noun: "1 row", "1,200 rows"."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
@@ -194,25 +141,7 @@ def score_name(scoring: str, multilabel: bool = False) -> str:
 
 
 def setting_words(params: Mapping[str, Any]) -> str:
-    """Tell a setting of alternating normalization in words.
-
-    Parameters
-    ----------
-    params : mapping
-        As `get_params` of an AlternatingNormalizer gives them.
-
-    Returns
-    -------
-    str
-        What its parameters mean.
-
-    Examples
-    --------
-    >>> from altnorm._base.words import setting_words
-    >>> setting_words({"alpha": 2.0, "depth": 1, "threshold": 0.5, "reference": "all"})
-    'alternating normalization, exponent 2, 1 iteration, rows with an ambiguity above 0.5, all rows
-    as reference'
-    """
+    """Tell a setting of alternating normalization, given its parameters, in words."""
     words = [
         FAMILY_NAMES["alternating"],
         f"exponent {params['alpha']:g}",
@@ -226,21 +155,7 @@ def setting_words(params: Mapping[str, Any]) -> str:
 
 
 def model_words(family: str | None, *, calibrates: bool) -> str:
-    """Say in a few words what a tuned model does.
-
-    Parameters
-    ----------
-    family : str or None
-        As `family_` holds it.
-    calibrates : bool
-        Whether it calibrates probabilities.
-
-    Examples
-    --------
-    >>> from altnorm._base.words import model_words
-    >>> model_words(None, calibrates=True)
-    'changes no decision and calibrates probabilities'
-    """
+    """Say in a few words what a tuned model does; `family` as `family_` holds it."""
     if family is None and not calibrates:
         return "changes nothing"
     does = "changes no decision" if family is None else _DOES.get(family, family)

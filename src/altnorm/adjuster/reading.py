@@ -66,7 +66,8 @@ def _read_labels(estimator: Any, y: Any, proba: Array) -> tuple[np.ndarray, np.n
     known, y = has_label(on_host(y), tuple(proba.shape), names)
     kind = kind_of(estimator)
     labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
-    estimator.classes_ = resolve_classes(kind.class_labels(labels), proba.shape[1], names)
+    naming = None if kind.is_multilabel else labels  # a 0/1 matrix names no classes
+    estimator.classes_ = resolve_classes(naming, proba.shape[1], names)
     return known, kind.encode(labels, estimator.classes_)
 
 

@@ -19,8 +19,8 @@ from altnorm._base.arrays import (
     softmax,
     take_rows,
 )
-from altnorm._base.validation import check_choice, check_scale, check_weight
-from altnorm.method.estimator import ProbabilityTransformer, require_labels
+from altnorm._base.validation import check_choice
+from altnorm.method.estimator import ProbabilityTransformer, read_weight, require_labels
 
 
 class Peer(ProbabilityTransformer):
@@ -108,11 +108,8 @@ def _by_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
 
 def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Return one weight per row; each counts once where none are given."""
-    weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
-    if weight is None:
-        return np.ones(n_rows)
-    check_scale(weight, "sample_weight")
-    return weight
+    weight = read_weight(sample_weight, n_rows)
+    return np.ones(n_rows) if weight is None else weight
 
 
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

@@ -92,16 +92,6 @@ def measure_drift(before: Usage, now: Usage) -> Drift:
     """Compare the use of classes and the share of doubt of two batches.
 
     What chance would give is simulated: two samples of the same sizes from the pooled class use.
-
-    Parameters
-    ----------
-    before, now : Usage
-        What was seen at fit, and what comes in.
-
-    Returns
-    -------
-    Drift
-        The comparison; `str` gives it in one line.
     """
     then, current = (usage.n_doubtful / max(usage.n_total, 1) for usage in (before, now))
     pooled = (before.n_doubtful + now.n_doubtful) / max(before.n_total + now.n_total, 1)

@@ -9,12 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
@@ -28,6 +23,7 @@ from altnorm._base.validation import (
     check_matrix,
     check_scale,
     check_unmasked,
+    check_weight,
 )
 from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.method.explanation import Explanation
@@ -197,7 +193,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         # What `drift` compares with, whatever the method itself remembers.
         self.usage_counts_, *self.usage_doubt_ = count_usage(self, read)
         labels = None if y is None else kind.check_labels(y, checked.shape)
-        self.classes_ = resolve_classes(kind.class_labels(labels), checked.shape[1], names)
+        naming = None if kind.is_multilabel else labels  # a 0/1 matrix names no classes
+        self.classes_ = resolve_classes(naming, checked.shape[1], names)
         return checked, None if labels is None else kind.encode(labels, self.classes_)
 
     def _check_transform(self, proba: Any) -> Array:
@@ -273,13 +270,10 @@ def _read_foreign(estimator: ProbabilityTransformer, proba: Any, *, reset: bool)
 
 def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """Return one weight per row in host memory; None where none are given."""
-    if sample_weight is None:
-        return None
-    rows = np.empty((n_rows, 0))
-    check_unmasked(sample_weight, "sample_weight")
-    weight = _check_sample_weight(on_host(sample_weight), rows, ensure_non_negative=True)
-    check_scale(weight, "sample_weight")
-    return np.asarray(weight)
+    weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
+    if weight is not None:
+        check_scale(weight, "sample_weight")
+    return weight
 
 
 def require_labels(

@@ -7,6 +7,7 @@ each row has one class; what is found out about them comes as NumPy arrays.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -39,14 +40,40 @@ class KindWords(NamedTuple):
     still_wrong: str  # what to add about changed decisions that are wrong before and after
 
 
+class _Kind(ABC):
+    """What holds for more than one kind."""
+
+    prior_sums_to_one: ClassVar[bool] = True
+
+    def read(self, values: Array, input: str) -> Array:
+        """Return the probabilities that `values` are or, as logits, stand for."""
+        check_choice(input, "input", ("proba", "logits"))
+        return self.from_logits(values) if input == "logits" else self.check(values)
+
+    @abstractmethod
+    def from_logits(self, logits: Array) -> Array:
+        """Return the probabilities that logits stand for."""
+
+    @abstractmethod
+    def check(self, proba: Array) -> Array:
+        """Return probabilities that are sound, or raise."""
+
+    def prior_names(self, names: list[str]) -> list[str]:
+        """What the entries of a prior are for, given the names of the columns."""
+        return list(names)
+
+    def parts(self, n_columns: int) -> list[Any]:
+        """Index the entries that share a prior and a reference: all of them."""
+        return [...]
+
+
 @dataclass(frozen=True)
-class SingleLabel:
+class SingleLabel(_Kind):
     """One class per row: rows sum to 1, labels and decisions are one per row."""
 
     multilabel: ClassVar[None] = None  # how estimators spell the kind
     is_multilabel: ClassVar[bool] = False
     min_columns: ClassVar[int] = 2
-    prior_sums_to_one: ClassVar[bool] = True
     scores: ClassVar = ("accuracy", "f1_macro", "neg_log_loss", "neg_brier_score")  # natural first
     nouns: ClassVar = ("row", "class", "classes")  # what is decided, a column, and columns
     words: ClassVar = KindWords(
@@ -57,10 +84,6 @@ class SingleLabel:
         fixed="fixed",
         still_wrong=", {:,} still wrong",
     )
-
-    def read(self, values: Array, input: str) -> Array:
-        """Return the probabilities that `values` are or, as logits, stand for."""
-        return self.from_logits(values) if _are_logits(input) else self.check(values)
 
     def from_logits(self, logits: Array) -> Array:
         """Softmax."""
@@ -104,17 +127,9 @@ class SingleLabel:
         # The inverse of `order` takes an old column to its new place.
         return classes[np.argsort(order)[codes]]
 
-    def class_labels(self, labels: np.ndarray | None) -> np.ndarray | None:
-        """Return the labels, from which the classes may be learnt."""
-        return labels
-
     def named(self, label: Any, classes: np.ndarray) -> list[Any]:
         """Classes that the label of one row stands for: itself."""
         return [label]
-
-    def prior_names(self, names: list[str]) -> list[str]:
-        """What the entries of a prior are for, given the names of the columns."""
-        return list(names)
 
     def unrounded(self, proba: np.ndarray, dtype: str) -> np.ndarray:
         """Divide rows by their sums, where these are as near to 1 as rounding leaves them."""
@@ -145,16 +160,12 @@ class SingleLabel:
         """Give every class the share that the prior gives it."""
         return post_stratify(labels, n_columns, prior, sample_weight=weight)
 
-    def parts(self, n_columns: int) -> list[Any]:
-        """Index the entries that share a prior and a reference: all of them."""
-        return [...]
-
     def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How many rows without doubt are predicted to have each class."""
         return np.bincount(column_of_max(proba)[~doubt], minlength=proba.shape[1])
 
 
-class _SeveralLabels:
+class _SeveralLabels(_Kind):
     """Several labels per row: every probability is a yes/no question of its own."""
 
     is_multilabel: ClassVar[bool] = True
@@ -170,10 +181,6 @@ class _SeveralLabels:
         # A yes/no decision that changes was wrong before or is wrong now: none is still wrong.
         still_wrong="",
     )
-
-    def read(self, values: Array, input: str) -> Array:
-        """Return the probabilities that `values` are or, as logits, stand for."""
-        return self.from_logits(values) if _are_logits(input) else self.check(values)
 
     def from_logits(self, logits: Array) -> Array:
         """Logistic function."""
@@ -203,9 +210,6 @@ class _SeveralLabels:
     def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
         """Return the columns of the 0/1 matrix in their new order."""
         return codes[:, list(order)]
-
-    def class_labels(self, labels: np.ndarray | None) -> None:
-        """A 0/1 matrix names no classes."""
 
     def named(self, label: Any, classes: np.ndarray) -> list[Any]:
         """Labels that a row has."""
@@ -245,7 +249,6 @@ class Pairs(_SeveralLabels):
     """All n * m probabilities are one two-class problem, with one prior (the paper's way)."""
 
     multilabel: ClassVar[str] = "pairs"
-    prior_sums_to_one: ClassVar[bool] = True
 
     def prior_names(self, names: list[str]) -> list[str]:
         """One prior of yes and no for all labels."""
@@ -259,10 +262,6 @@ class Pairs(_SeveralLabels):
         each = None if weight is None else np.repeat(weight, n_columns)
         return class_prior(no, 2, prior, sample_weight=each)
 
-    def parts(self, n_columns: int) -> list[Any]:
-        """All entries share a reference."""
-        return [...]
-
 
 @dataclass(frozen=True)
 class Labelwise(_SeveralLabels):
@@ -270,10 +269,6 @@ class Labelwise(_SeveralLabels):
 
     multilabel: ClassVar[str] = "labelwise"
     prior_sums_to_one: ClassVar[bool] = False
-
-    def prior_names(self, names: list[str]) -> list[str]:
-        """The probability of yes for each label."""
-        return list(names)
 
     def count_prior(
         self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
@@ -297,18 +292,7 @@ _KINDS: dict[str | None, LabelKind] = {
 
 
 def resolve_kind(multilabel: str | None) -> LabelKind:
-    """Return the kind that the setting `multilabel` of an estimator stands for.
-
-    Parameters
-    ----------
-    multilabel : None, "pairs" or "labelwise"
-        As for :class:`~altnorm.AlternatingNormalizer`.
-
-    Returns
-    -------
-    SingleLabel, Pairs or Labelwise
-        The kind.
-    """
+    """Return the kind that the setting `multilabel` of an estimator stands for."""
     check_choice(multilabel, "multilabel", tuple(_KINDS))
     return _KINDS[multilabel]
 
@@ -324,8 +308,3 @@ def kind_of_labels(multilabel: bool) -> LabelKind:
 def kind_of(estimator: object) -> LabelKind:
     """Return the kind of labels that an estimator is for."""
     return resolve_kind(getattr(estimator, "multilabel", None))
-
-
-def _are_logits(input: str) -> bool:
-    check_choice(input, "input", ("proba", "logits"))
-    return input == "logits"

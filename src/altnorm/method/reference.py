@@ -16,22 +16,7 @@ _OTHER_DATA = 1e-3  # p-value below which a prior is taken to be one for other d
 
 
 def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> np.ndarray:
-    """Say which validation rows serve as reference.
-
-    Parameters
-    ----------
-    ambiguity : ndarray
-        Ambiguity of the validation rows (of the entries, for multi-label problems).
-    threshold : float
-        Rows with an ambiguity above it are in doubt.
-    reference : {"confident", "all"}
-        "confident" takes the rows that are not in doubt, as in the paper.
-
-    Returns
-    -------
-    ndarray of bool, shaped like `ambiguity`
-        True where the row serves.
-    """
+    """Say which validation rows, or entries, serve as reference; "confident" is the paper's way."""
     check_choice(reference, "reference", REFERENCES)
     if reference == "all":
         return np.ones(ambiguity.shape, dtype=bool)
@@ -51,30 +36,10 @@ def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> n
 def merge_rows(
     rows: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Merge identical rows into one that carries their total weight.
+    """Merge identical rows, (n,) or (n, m), into one that carries their total weight.
 
-    The adjustment does not change: weights multiply a row's share in every column sum.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n,) or (n, m)
-        Reference rows.
-    weight : ndarray of shape (n,), optional
-        Their weights; None counts each once.
-
-    Returns
-    -------
-    rows : ndarray
-        The distinct rows, sorted; the input itself where all are distinct.
-    weight : ndarray or None
-        Their total weights; None where every row still counts once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.method.reference import merge_rows
-    >>> merge_rows(np.array([0.2, 0.9, 0.2]))
-    (array([0.2, 0.9]), array([2., 1.]))
+    The adjustment does not change: weights multiply a row's share in every column sum. No weights
+    are returned where every row still counts once.
     """
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     if distinct.shape[0] == rows.shape[0]:
@@ -89,52 +54,22 @@ def class_prior(
     prior: Any = None,
     *,
     sample_weight: np.ndarray | None = None,
-    name: str = "prior",
 ) -> np.ndarray:
     """Return the class prior that a setting stands for: the one place that says what it means.
 
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,) or None
-        Class of each row, as a column number; None where there are no labels.
-    n_classes : int
-        Number of classes.
-    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default=None
-        "counted": the class frequencies of the labels, an error where there are none. "uniform":
-        every class alike. "shrunk": the class frequencies, shrunk towards uniform as far as
-        counting noise explains them (:func:`shrink_frequencies`); uniform without labels. None:
-        counted if there are labels, else uniform. An array is divided by its sum.
-    sample_weight : ndarray of shape (n,), optional
-        Weight of each row.
-    name : str, default="prior"
-        What the setting is called, for messages.
-
-    Returns
-    -------
-    ndarray of shape (n_classes,)
-        The prior; it sums to 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.method.reference import class_prior
-    >>> codes = np.repeat([0, 1], [600, 400])
-    >>> class_prior(codes, 2)
-    array([0.6, 0.4])
-    >>> class_prior(codes, 2, "shrunk").round(3)
-    array([0.598, 0.402])
-    >>> class_prior(None, 2)
-    array([0.5, 0.5])
+    "counted": the class frequencies of the labels, an error where there are none. "uniform": every
+    class alike. "shrunk": the class frequencies, shrunk towards uniform as far as counting noise
+    explains them; uniform without labels. None: counted if there are labels, else uniform. An array
+    is divided by its sum.
     """
-    kind = _prior_kind(codes, prior, name)
+    kind = _prior_kind(codes, prior)
     if kind == "given":
-        return check_prior(prior, np.empty((0, n_classes)), name)
+        return check_prior(prior, np.empty((0, n_classes)))
     if codes is None or kind == "uniform":
         return np.full(n_classes, 1.0 / n_classes)
-    frequencies = class_frequencies(codes, n_classes, sample_weight)
-    if kind == "counted":
-        return frequencies
-    return shrink_frequencies(frequencies, _total(codes, sample_weight))
+    counts = np.bincount(codes, weights=sample_weight, minlength=n_classes).astype(np.float64)
+    total = counts.sum()
+    return counts / total if kind == "counted" else shrink_frequencies(counts / total, total)
 
 
 def label_prior(
@@ -146,31 +81,10 @@ def label_prior(
 ) -> np.ndarray:
     """Return the prior probability of each of several labels, each on its own.
 
-    Parameters
-    ----------
-    labels : ndarray of bool of shape (n, n_labels) or None
-        Which labels each row has; None where that is not known.
-    n_labels : int
-        Number of labels.
-    prior : None, "counted", "uniform", "shrunk" or array of shape (n_labels,), default=None
-        As for :func:`class_prior`. "uniform" is 0.5; "shrunk" counts one more row, of the average
-        label, so that no label is impossible; an array holds probabilities.
-    sample_weight : ndarray of shape (n,), optional
-        Weight of each row.
-
-    Returns
-    -------
-    ndarray of shape (n_labels,)
-        The probability of each label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.method.reference import label_prior
-    >>> label_prior(np.array([[1, 0], [1, 0], [1, 0]], dtype=bool), 2, "shrunk")
-    array([0.875, 0.125])
+    As `class_prior`, but "uniform" is 0.5; "shrunk" counts one more row, of the average label, so
+    that no label is impossible; an array holds probabilities.
     """
-    kind = _prior_kind(labels, prior, "prior")
+    kind = _prior_kind(labels, prior)
     if kind == "given":
         return _check_label_prior(np.asarray(prior, dtype=np.float64), n_labels)
     if labels is None or kind == "uniform":
@@ -178,28 +92,24 @@ def label_prior(
     frequencies = np.average(labels, axis=0, weights=sample_weight)
     if kind == "counted":
         return frequencies
-    n_rows = _total(labels, sample_weight)
+    n_rows = len(labels) if sample_weight is None else sample_weight.sum()
     return (n_rows * frequencies + frequencies.mean()) / (n_rows + 1)
 
 
-def _prior_kind(labels: np.ndarray | None, prior: Any, name: str) -> str:
+def _prior_kind(labels: np.ndarray | None, prior: Any) -> str:
     """One of `PRIORS`, or "given" for numbers."""
     if prior is None:
         return "uniform" if labels is None else "counted"
     if not isinstance(prior, str):
         return "given"
-    check_choice(prior, name, (None, *PRIORS))
+    check_choice(prior, "prior", (None, *PRIORS))
     if prior == "counted" and labels is None:
         raise InputError(
-            f"{name}='counted' requires y to be passed, but the target y is None",
-            remedy=f"Call fit(proba, y), or pass {name}='uniform' or one number per class.",
+            "prior='counted' requires y to be passed, but the target y is None",
+            remedy="Call fit(proba, y), or pass prior='uniform' or one number per class.",
             code="no_labels",
         )
     return prior
-
-
-def _total(rows: np.ndarray, sample_weight: np.ndarray | None) -> float:
-    return float(rows.shape[0] if sample_weight is None else sample_weight.sum())
 
 
 def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
@@ -216,49 +126,16 @@ def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
     return given
 
 
-def class_frequencies(
-    codes: np.ndarray, n_classes: int, sample_weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Share of each class among `codes`, weighted."""
-    counts = np.bincount(codes, weights=sample_weight, minlength=n_classes).astype(np.float64)
-    return counts / counts.sum()
-
-
 def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
     r"""Shrink counted class frequencies towards uniform, as far as counting noise explains them.
 
-    The James-Stein estimator of [1]_: with frequencies :math:`f` counted from `n` rows and
-    :math:`u = 1/m`,
+    The James-Stein estimator of Hausser and Strimmer (Entropy inference and the James-Stein
+    estimator, JMLR 2009): with frequencies :math:`f` counted from `n` rows and :math:`u = 1/m`,
 
     .. math:: \hat f = \lambda u + (1 - \lambda) f, \qquad
               \lambda = \min\!\left(1, \frac{1 - \sum_j f_j^2}{(n - 1) \sum_j (u - f_j)^2}\right).
 
     Frequencies that noise alone could have produced become uniform; well-founded ones stay.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (m,)
-        Class frequencies, summing to 1.
-    n_rows : float
-        Number of rows they were counted from.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Shrunk frequencies, summing to 1.
-
-    References
-    ----------
-    .. [1] Hausser, Strimmer. Entropy inference and the James-Stein estimator. JMLR 2009.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.method.reference import shrink_frequencies
-    >>> shrink_frequencies(np.array([0.6, 0.4]), n_rows=10)
-    array([0.5, 0.5])
-    >>> shrink_frequencies(np.array([0.6, 0.4]), n_rows=1000).round(3)
-    array([0.598, 0.402])
     """
     uniform = 1.0 / frequencies.size
     spread = (n_rows - 1) * float(np.sum((frequencies - uniform) ** 2))
@@ -291,31 +168,6 @@ def post_stratify(
 
     The shares :math:`\pi` are the prior's, unless it is one for other data than these (a
     chi-squared test of the counts rejects it): then they are the shrunk class frequencies.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Class of each row.
-    n_classes : int
-        Number of classes.
-    prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,)
-        As for :func:`class_prior`.
-    sample_weight : ndarray of shape (n,), optional
-        Weights of the rows, which the result includes.
-
-    Returns
-    -------
-    Strata
-        Weights of the rows, and of the classes without rows; together they sum to that of `codes`
-        where the prior is that of these data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.method.reference import post_stratify
-    >>> strata = post_stratify(np.array([0, 0, 0, 1]), 3, "uniform")
-    >>> strata.weight.round(2), strata.absent.round(2)
-    (array([0.44, 0.44, 0.44, 1.33]), array([0.  , 0.  , 1.33]))
     """
     weight = np.ones(codes.size) if sample_weight is None else sample_weight
     counts = np.bincount(codes, weight, minlength=n_classes)

@@ -333,16 +333,8 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
 def log_product(left: Array, log_right: Array, right: Array, supported: Array) -> Array:
     """``log(exp(left) @ right.T)``, (t, r), whatever underflows on the way.
 
-    Parameters
-    ----------
-    left : array of shape (t, k)
-        Logs, each row with a finite entry.
-    log_right : array of shape (r, k)
-        Logs.
-    right : array of shape (r, k)
-        Their exponentials.
-    supported : array of bool, shape (r,)
-        Rows of `log_right` with a finite entry; the result is -inf for the others.
+    `left` (t, k) are logs, each row with a finite entry, and `right` (r, k) the exponentials of
+    `log_right`. Rows of the latter without such an entry are not `supported`: -inf comes out.
     """
     xp = array_namespace(left)
     shift = xp.max(left, axis=1, keepdims=True)
