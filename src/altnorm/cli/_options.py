@@ -44,30 +44,37 @@ def check_suffix(path: Path, suffix: str, what: str) -> None:
         )
 
 
+def argument(metavar: str, help: str) -> Any:
+    """A file that a command is about."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
+def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
+    """An option with a value; its name is that of the parameter unless `names` are given."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
 def flag(name: str, help: str) -> Any:
     """An option that is given or not."""
     return typer.Option(name, metavar="", help=help)
 
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that `tune` wrote.")]
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")]
+Model = Annotated[Path, argument("MODEL", "Model file that `tune` or `check` wrote.")]
+Output = Annotated[Path, option("FILE", "File to write.", "--output", "-o")]
 Force = Annotated[bool, flag("--force", "Replace an existing output.")]
 Json = Annotated[bool, flag("--json", "Print one line of JSON, no tables.")]
-Strict = Annotated[bool, flag("--strict", "Exit status 1 if the verdict says no.")]
+Strict = Annotated[bool, flag("--strict", "Exit with status 1 if the answer is no.")]
 OpenPage = Annotated[bool, flag("--open", "Open the report in a browser.")]
 Logits = Annotated[bool, flag("--logits", "The file holds logits; this is never guessed.")]
 Jobs = Annotated[
     int,
-    typer.Option(
-        "--jobs", "-j", metavar="N", help="Threads; -1 is all cores.", callback=_check_jobs
-    ),
+    option("N", "Number of threads; -1 uses all cores.", "--jobs", "-j", callback=_check_jobs),
 ]
-Significance = Annotated[float, typer.Option(metavar="P", help="Significance level.")]
+Significance = Annotated[float, option("P", "Significance level.")]
 Group = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column that says which rows belong together: a patient, a speaker, a document.",
+    option(
+        "NAME", "Column that says which rows belong together: a patient, a speaker, a document."
     ),
 ]
 
@@ -78,26 +85,26 @@ class Tuning:
 
     scoring: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCORE",
-            help="What decisions are for: accuracy, balanced_accuracy, f1_macro, fbeta=2, "
-            "neg_log_loss or another score that scikit-learn knows.",
+        option(
+            "SCORE",
+            "What decisions are for: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss "
+            "or another score that scikit-learn knows.",
         ),
     ] = None
     costs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What decisions are for, as costs: a CSV, TSV or JSON table of true classes and "
+        option(
+            "FILE",
+            "What decisions are for, as costs: a CSV, TSV or JSON table of true classes and "
             "decisions; a column `person` is the cost of leaving a row to a person.",
         ),
     ] = None
     multilabel: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODE",
-            help="Several labels per row: `pairs`, all of them one two-class problem (the paper), "
-            "or `labelwise`, each its own.",
+        option(
+            "MODE",
+            "Several labels per row: `labelwise`, each label a problem of its own, or `pairs`, all "
+            "labels one two-class problem, as in the paper.",
         ),
     ] = None
     significance: Significance = 0.01
@@ -124,16 +131,12 @@ class LabelColumns:
 
     label: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of the labels: class names or column indices (.npz: the array `labels`).",
-        ),
+        option("NAME", "Column of the labels: class names or column indices (.npz: the array)."),
     ] = None
     label_prefix: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Multi-label: what the names of the 0/1 label columns start with, such as y_.",
+        option(
+            "TEXT", "Several labels per row: how the names of the 0/1 columns start, such as y_."
         ),
     ] = None
 
@@ -144,24 +147,19 @@ class ClassColumns:
 
     prefix: Annotated[
         str,
-        typer.Option(
-            metavar="TEXT",
-            help="What the names of the class columns start with, such as p_; the rest is the "
-            "class.",
+        option(
+            "TEXT", "How the names of the class columns start, such as p_; the rest is the class."
         ),
     ] = ""
     other: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A floating-point column that is not a class; may be given several times.",
-        ),
+        option("NAME", "A floating-point column that is not a class; may be given several times."),
     ] = None
     format: Annotated[
         str | None,
-        typer.Option(
-            metavar="FORMAT",
-            help="Format of the input, where its name does not say it: "
+        option(
+            "FORMAT",
+            "Format of the input, if its name does not say it: "
             f"{', '.join(FORMATS)}. `-` is the standard input.",
         ),
     ] = None
@@ -169,7 +167,7 @@ class ClassColumns:
         bool,
         flag(
             "--usual-options",
-            "Sample logs: keep only the questions with the usual number of options.",
+            "Sample logs: keep only the questions with the most common number of options.",
         ),
     ] = False
 

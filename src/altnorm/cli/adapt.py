@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
@@ -37,29 +36,25 @@ class Assumption(StrEnum):
 def adapt(
     model: options.Model,
     new: Annotated[
-        Path, typer.Argument(metavar="NEW", help="Predictions without labels, a few hundred rows.")
+        Path, options.argument("NEW", "Predictions without labels, at least a few hundred rows.")
     ],
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Model to write; needs --assume."),
+        Path | None, options.option("FILE", "Model to write; needs --assume.", "--output", "-o")
     ] = None,
     *,
     columns: options.ClassColumns,
     assume: Annotated[
         Assumption | None,
-        typer.Option(
-            metavar="WHAT",
-            help="'label-shift': you know that only the class balance has changed.",
-        ),
+        options.option("WHAT", "`label-shift`: you know that only the class balance has changed."),
     ] = None,
     insist: Annotated[
-        bool, options.flag("--insist", "Adapt even if the predictions contradict it.")
+        bool, options.flag("--insist", "Adapt even if the predictions contradict --assume.")
     ] = False,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Estimate the class balance of new predictions, and adapt a model to it if you say so.
+    """Estimate the class balance of new predictions and, with --assume, adapt a model to it.
 
     Predictions alone cannot tell whether only the balance has changed. Without --assume nothing is
     written.

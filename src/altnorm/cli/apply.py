@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from altnorm._base.errors import InputError
 from altnorm._base.normalizer import FittedNormalizer
@@ -42,16 +41,16 @@ _MOST_ROWS = 4096  # looked at for drift: enough, and a small share of the work
 @options.grouped
 def apply(
     model: options.Model,
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Predictions to adjust.")],
+    source: Annotated[Path, options.argument("IN", "Predictions to adjust.")],
     output: options.Output,
     *,
     columns: options.ClassColumns,
     prediction: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Add a column with the decision for the model's purpose: the class, empty where "
-            "the row is left to a person.",
+        options.option(
+            "NAME",
+            "Add a column with the decision for the model's purpose: the class, empty where the "
+            "row is left to a person.",
         ),
     ] = None,
     spreadsheet_safe: Annotated[

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from altnorm._base.files import check_output
@@ -37,37 +36,32 @@ _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}
 @options.grouped
 def ask(
     model: options.Model,
-    pool: Annotated[
-        Path, typer.Argument(metavar="POOL", help="Predictions without labels, of many rows.")
-    ],
+    pool: Annotated[Path, options.argument("POOL", "Predictions for many rows, without labels.")],
     output: options.Output,
-    number: Annotated[int, typer.Option("--number", "-n", metavar="N", help="Rows to label.")] = 40,
+    number: Annotated[int, options.option("N", "Rows to label.", "--number", "-n")] = 40,
     against: Annotated[
         Path | None,
-        typer.Option(
-            metavar="MODEL0",
-            help="Compare with this model, not with the predictions as they came.",
-        ),
+        options.option("MODEL0", "Compare with this model, not with the predictions as they came."),
     ] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Column of POOL to show, such as `review` or `doc.question`; may be given "
-            "several times. By default all but the right answers.",
+        options.option(
+            "NAME",
+            "Column of POOL to show, such as `review` or `doc.question`; may be given several "
+            "times. By default all but the right answers.",
         ),
     ] = None,
     *,
     labels: options.LabelColumns,
     columns: options.ClassColumns,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same seed, same result.")] = 0,
+    seed: Annotated[int, options.option("N", "Same seed, same rows.")] = 0,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write the rows whose labels decide whether the model helps: those that it changes.
+    """Choose rows to label, to learn whether a model helps: rows whose decision it changes.
 
     They come in a random order. Fill in the column `label` from the top and run `altnorm judge`
-    whenever you like. A file that is there already gets N further rows and keeps its labels.
+    whenever you like. A file that exists already gets N further rows and keeps its labels.
     """
     check_integer(number, "number", low=1)
     check_integer(seed, "seed", low=0, high=2**32 - 1)
@@ -140,16 +134,17 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
 def judge(
     model: options.Model,
     asked: Annotated[
-        Path, typer.Argument(metavar="ASKED", help="File that `ask` wrote, with some labels.")
+        Path, options.argument("ASKED", "File that `ask` wrote, with some labels filled in.")
     ],
     *,
     significance: options.Significance = 0.05,
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Adopt, do not adopt, or go on: from the labels so far, as often as you like.
+    """Say from the labels so far whether to adopt the model, not to adopt it, or to go on.
 
-    The file may be half filled. Looking after every label does not spoil the answer.
+    The file may be filled in only partly, and you may judge as often as you like: the answer
+    remains valid after every label.
     """
     questions = read_questions(asked)
     questions.check_model(model_metadata(model)["digest"])

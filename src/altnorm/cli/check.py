@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 from rich.padding import Padding
 from rich.text import Text
 
@@ -39,6 +38,7 @@ from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
 MODEL = Path("altnorm-model.safetensors")
+REPORT = Path("altnorm-report.html")
 N_SHOWN = 5
 """Fixed and broken rows that are shown, each."""
 
@@ -47,33 +47,26 @@ N_SHOWN = 5
 def check(
     validation: Annotated[
         Path,
-        typer.Argument(
-            metavar="VAL",
-            help="Predictions on validation data, with labels; with --model new predictions.",
+        options.argument(
+            "VAL", "Predictions on validation data, with labels; with --model, new predictions."
         ),
     ],
     test: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="TEST",
-            help="Predictions on test data, with labels; without them the evidence is that of "
-            "cross-fitting.",
+        options.argument(
+            "TEST", "Predictions on test data, with labels. Without, VAL is cross-validated."
         ),
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Fit nothing: judge this model on new predictions or, without labels, say "
-            "whether they look like those it was tuned on.",
+        options.option(
+            "MODEL",
+            "Fit nothing: judge this model on new predictions or, without labels, say whether "
+            "they look like those it was tuned on.",
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Model to write.")
-    ] = MODEL,
-    report: Annotated[Path, typer.Option(metavar="FILE", help="Report to write.")] = Path(
-        "altnorm-report.html"
-    ),
+    output: Annotated[Path, options.option("FILE", "Model to write.", "--output", "-o")] = MODEL,
+    report: Annotated[Path, options.option("FILE", "Report to write.")] = REPORT,
     open_page: options.OpenPage = False,
     *,
     tuning: options.Tuning,
@@ -82,10 +75,7 @@ def check(
     columns: options.ClassColumns,
     logits: options.Logits = False,
     text: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Column of the file judged to show with the changed rows."
-        ),
+        str | None, options.option("NAME", "Column to show beside the changed rows of the report.")
     ] = None,
     explain: Annotated[bool, options.flag("--explain", "Say what the numbers mean.")] = False,
     force: options.Force = False,
@@ -94,8 +84,8 @@ def check(
 ) -> int:
     """Tune, judge, compare with other methods, and write a model and a report.
 
-    Without TEST every validation row is judged by fits that have not seen it. With --model an
-    existing model is judged on new predictions, and nothing is fitted.
+    Without TEST every validation row is judged by a model that was fitted without it. With --model
+    an existing model is judged on new predictions, and nothing is fitted.
     """
     # Tuning takes a while: what would be refused at its end is refused now.
     check_page(report)
@@ -233,15 +223,13 @@ def _truth(predictions: Predictions, row: int) -> str:
 def demo(
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Report to write; the model goes beside it."
-        ),
+        options.option("FILE", "Report to write; the model goes beside it.", "--output", "-o"),
     ] = Path("altnorm-demo.html"),
     open_page: options.OpenPage = False,
     jobs: options.Jobs = -1,
     json: options.Json = False,
 ) -> None:
-    """What `check` does, on 7,500 real queries to an assistant. Needs no network."""
+    """Run `check` on 7,500 real queries to an assistant that come with the package."""
     check_page(output)
     data = load_demo()
     journey = travel(

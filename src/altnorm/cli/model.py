@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.table import Column, Table
 
 from altnorm._base.normalizer import FittedNormalizer
@@ -26,7 +25,7 @@ _SHOWN = 10  # classes that are named
 
 
 def info(model: options.Model, json: options.Json = False) -> None:
-    """Say what a model file holds: kind, classes, purpose, what it does, evidence, versions."""
+    """Show what a model file holds: kind, classes, purpose, what it does, evidence, versions."""
     metadata, fitted = model_metadata(model), load(model)
     verdict = getattr(fitted, "verdict_", None)
     if json:
@@ -106,23 +105,18 @@ def export(
     model: options.Model,
     output: options.Output,
     dtype: Annotated[
-        str, typer.Option(metavar="TYPE", help="Type of input and output, float32 or float64.")
+        str, options.option("TYPE", "Type of input and output, float32 or float64.")
     ] = "float32",
     append_to: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="ONNX classifier to append the adjustment to."),
+        Path | None, options.option("FILE", "ONNX classifier to append the adjustment to.")
     ] = None,
     label_output: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also write the decided class by its name, as an output of this name.",
-        ),
+        str | None, options.option("NAME", "Add an output of this name: the decided class by name.")
     ] = None,
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write the model as an ONNX graph on standard operators, or append it to a classifier's."""
+    """Write a model as an ONNX graph of standard operators, or append it to a classifier's."""
     options.check_suffix(output, ".onnx", "an ONNX model")
     from altnorm.deploy.onnx import export as export_onnx
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
@@ -26,7 +24,7 @@ FAMILIES = "alternating,bias,matrix"
 @options.grouped
 def tune(
     validation: Annotated[
-        Path, typer.Argument(metavar="VAL", help="Predictions on validation data, with labels.")
+        Path, options.argument("VAL", "Predictions on validation data, with labels.")
     ],
     output: options.Output,
     *,
@@ -37,9 +35,9 @@ def tune(
     logits: options.Logits = False,
     prior: Annotated[
         str,
-        typer.Option(
-            metavar="PRIOR",
-            help="Class prior: `counted` from the labels, counted and `shrunk` towards uniform, "
+        options.option(
+            "PRIOR",
+            "Class prior: `counted` from the labels, counted and `shrunk` towards uniform, "
             "`uniform`, or a CSV file with a class and a number per line.",
         ),
     ] = "shrunk",
@@ -47,21 +45,18 @@ def tune(
         bool,
         options.flag(
             "--no-labels",
-            "Use no labels: nothing is chosen or judged. `altnorm ask` says which to get.",
+            "Fit without labels: nothing is chosen or judged. `altnorm ask` says which to get.",
         ),
     ] = False,
-    families: Annotated[
-        str, typer.Option(metavar="LIST", help="Families that compete.")
-    ] = FAMILIES,
+    families: Annotated[str, options.option("LIST", "Families that compete.")] = FAMILIES,
     calibrate: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--calibrate/--no-calibrate",
-            metavar="",
-            help="Let a temperature be applied, alone or after alternating normalization.",
+            "Let a temperature be applied, alone or after alternating normalization.",
         ),
     ] = True,
-    cv: Annotated[int, typer.Option(metavar="K", help="Number of folds.")] = 5,
+    cv: Annotated[int, options.option("K", "Number of folds.")] = 5,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
