@@ -17,8 +17,8 @@ alpha. Zeros travel as ``-inf`` in the log domain. What the linear products stil
 is recomputed in the log domain, entry by entry.
 
 The formula for a row is written in `weigh`, and for the reference in `column_factors`. It stands
-here twice more: in `step_once`, without logarithms, since one iteration is all that most fits need;
-and in `iterate_stacked`, word for word, for small references that amplify rounding.
+here once more: in `step_once`, without logarithms, since one iteration is all that most fits need.
+Small references that amplify rounding go with each row through `iterate_stacked`.
 
 Names: `log_b` (t, m) are rows in doubt, a `LogReference` is what they meet; `t` rows in doubt, `n`
 reference rows, `m` classes.
@@ -123,12 +123,11 @@ def column_log_sums(reference: LogReference) -> Array:
     return logsumexp(xp.concat(parts), axis=0)[0, :]
 
 
-def column_factors(reference: LogReference) -> tuple[Array, Array]:
-    """Logs of the reference's column sums, and of ``q_j / S_j``, 0 where no row has the class."""
-    log_sums = column_log_sums(reference)
+def column_factors(log_sums: Array, reference: LogReference) -> Array:
+    """Log of ``q_j / S_j``, 0 where no row has the class: what a reference row is multiplied by."""
     xp = array_namespace(log_sums)
     log_c = reference.log_q - reference.smoothed(log_sums)
-    return log_sums, xp.where(log_sums > _NEG_INF, log_c, xp.zeros_like(log_c))
+    return xp.where(log_sums > _NEG_INF, log_c, xp.zeros_like(log_c))
 
 
 def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
@@ -265,7 +264,8 @@ def next_anchor(reference: LogReference) -> Anchor:
     """
     log_a, log_w = reference.log_a, reference.log_w
     xp = array_namespace(log_a)
-    log_sums, log_c = column_factors(reference)
+    log_sums = column_log_sums(reference)
+    log_c = column_factors(log_sums, reference)
     x = reference.alpha * log_a
     x += log_c
     if log_w is not None:
@@ -411,16 +411,11 @@ def iterate_stacked(log_b: Array, reference: LogReference, *, depth: int) -> Ite
 def _stacked_step(stacked: Array, reference: LogReference) -> Array:
     """One iteration of the two defining equations on a (t, n + 1, m) stack of logs."""
     xp = array_namespace(stacked)
-    powers = reference.alpha * stacked
-    weighted = powers
+    powers = weighted = reference.alpha * stacked
     if reference.log_w is not None:
         log_w = xp.concat([reference.log_w, xp.zeros_like(reference.log_w[:1])])
         weighted = powers + log_w[:, None]
-    # Relative to q: smoothing adds the same to all.
-    log_s = logsumexp(weighted, axis=1) - reference.log_q
-    if reference.log_mass is not None:
-        log_s = log_add(log_s, xp.full_like(log_s, reference.log_mass))
-    new = xp.where(powers > _NEG_INF, powers - log_s, powers)
+    new = powers + column_factors(logsumexp(weighted, axis=1), reference)
     return new - logsumexp(new, axis=2)
 
 
