@@ -10,7 +10,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,6 +35,8 @@ from sklearn import get_config
 
 Array = Any
 """An array of any supported library; the standard has no common base class to name."""
+
+Result = TypeVar("Result")
 
 # A block of this many bytes stays in a core's cache, where elementwise passes are cheapest.
 _CACHE_BYTES = 2**21
@@ -61,7 +64,7 @@ def array_namespace(*arrays: Array) -> Any:
     return _NAMESPACES[kind]
 
 
-def is_foreign(values: Any) -> bool:
+def is_foreign(values: object) -> bool:
     """Whether `values` is an array of a library other than NumPy, perhaps on another device."""
     if type(values) is np.ndarray:
         return False
@@ -73,7 +76,7 @@ def on_host(values: Any) -> Any:
     return to_numpy(values) if is_foreign(values) else values
 
 
-def move(values: Any, like: Any) -> Any:
+def move(values: Any, like: object) -> Any:
     """Return `values` where `like` is, if that is an array of another library than NumPy."""
     if not is_foreign(like):
         return values
@@ -104,7 +107,7 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.from_dlpack(array)
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: object) -> str:
     """Return the name of a dtype of any library."""
     # NumPy puts it together anew each time, which takes a while.
     return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
@@ -135,7 +138,7 @@ def put_rows(array: Array, rows: np.ndarray, values: Array) -> Array:
     return scatter(array, xp.asarray(rows, device=device(array)), values)
 
 
-def column_of_max(array: Any) -> np.ndarray:
+def column_of_max(array: Array) -> np.ndarray:
     """Return the column of the largest entry of each row, the first of equal ones, as NumPy."""
     if not is_foreign(array):
         return np.asarray(array).argmax(axis=1)
@@ -165,7 +168,7 @@ def log_softmax(scores: Array) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=1, keepdims=True))
 
 
-def quiet(xp: Any) -> AbstractContextManager[Any]:
+def quiet(xp: object) -> AbstractContextManager[object]:
     """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant.
 
     JAX, which is silent, is told not to round the factors of a product in single precision.
@@ -257,7 +260,7 @@ def are_distributions(array: Array, tolerance: float) -> bool:
     return bool(xp.all(close) & (xp.min(array) >= 0))
 
 
-def fused(*arrays: Array, by_row: bool = True) -> Any:
+def fused(*arrays: Array, by_row: bool = True) -> ModuleType | None:
     """Return the module of kernels written for such arrays, or None.
 
     Each operation of a library on a GPU reads and writes the whole array; a kernel does so once.
@@ -273,7 +276,7 @@ def fused(*arrays: Array, by_row: bool = True) -> Any:
 
 
 @cache
-def _cuda_kernels() -> Any:
+def _cuda_kernels() -> ModuleType | None:
     try:
         from altnorm._base import cuda as _cuda
 
@@ -283,7 +286,7 @@ def _cuda_kernels() -> Any:
     return _cuda
 
 
-def scatter(array: Array, where: Any, values: Array) -> Array:
+def scatter(array: Array, where: Array, values: Array) -> Array:
     """Return `array` with ``array[where] = values``; in place where the library allows it."""
     # JAX arrays cannot be written to.
     if is_jax_namespace(array_namespace(array)):
@@ -347,9 +350,11 @@ class KeptResults:
     """
 
     def __init__(self) -> None:
-        self._held: WeakKeyDictionary[Any, tuple[Any, Any, Any]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[object, tuple[Any, ...]] = WeakKeyDictionary()
 
-    def get(self, owner: Any, arrays: tuple[Any, ...], key: Any, make: Callable[[], Any]) -> Any:
+    def get(
+        self, owner: object, arrays: tuple[object, ...], key: object, make: Callable[[], Result]
+    ) -> Result:
         """Return what `make` made of the very `arrays` and of an equal `key`."""
         held = self._held.get(owner)
         same = held is not None and all(map(operator.is_, held[0], arrays))
@@ -363,6 +368,6 @@ def may_keep(size: int) -> bool:
     return 8 * size <= _KEPT_SHARE * get_config()["working_memory"] * 2**20
 
 
-def place_of(array: Array) -> tuple[Any, ...]:
+def place_of(array: Array) -> tuple[object, ...]:
     """Library, dtype and device: arrays that agree in them can be used together."""
     return array_namespace(array), array.dtype, device(array)

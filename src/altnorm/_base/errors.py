@@ -23,7 +23,7 @@ class Place(NamedTuple):
         return f"row {self.row}{column}" + (f" ({self.note})" if self.note else "")
 
 
-def shown(value: Any, limit: int = _SHOWN) -> str:
+def shown(value: object, limit: int = _SHOWN) -> str:
     """Text of a value for a message; of a long one, how it begins and how long it is."""
     text = str(value)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters)"
@@ -71,7 +71,7 @@ class InputError(ValueError):
         offender: str = "",
         remedy: str = "",
         *,
-        value: Any = None,
+        value: object = None,
         code: str = "invalid",
         place: Any = None,
     ) -> None:
@@ -119,7 +119,7 @@ class InputWarning(UserWarning):
         super().__init__(message)
         self.code = code
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
         return type(self), (str(self), self.code)
 
 

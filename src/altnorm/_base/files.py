@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
 
 from altnorm._base.errors import InputError
 
@@ -26,9 +25,9 @@ def recording() -> Iterator[list[Path]]:
         _RECORD.reset(token)
 
 
-def file_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
+def file_error(rule: str, offender: str = "", remedy: str = "", value: object = None) -> InputError:
     """Return an error about a file as such: its name, its form, what it must hold."""
-    return InputError(rule, offender, remedy, code="file", **fields)
+    return InputError(rule, offender, remedy, value=value, code="file")
 
 
 def check_input(path: str | os.PathLike[str]) -> Path:

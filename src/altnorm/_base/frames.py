@@ -96,16 +96,16 @@ def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:
             )
 
 
-def _is_lazy(values: Any) -> bool:
+def _is_lazy(values: object) -> bool:
     return hasattr(values, "collect_schema") and hasattr(values, "collect")
 
 
-def _is_relation(values: Any) -> bool:
+def _is_relation(values: object) -> bool:
     """Whether `values` is a relation of DuckDB."""
     return hasattr(values, "fetchnumpy") and hasattr(values, "project")
 
 
-def _is_foreign(values: Any) -> bool:
+def _is_foreign(values: object) -> bool:
     is_arrow = hasattr(values, "column_names") and hasattr(values, "schema")
     return is_arrow or _is_lazy(values) or _is_relation(values)
 

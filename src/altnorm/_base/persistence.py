@@ -177,7 +177,7 @@ def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]
     return content, tensors
 
 
-def _file_error(source: Any, what: str, remedy: str = _REMEDY) -> InputError:
+def _file_error(source: str | os.PathLike[str], what: str, remedy: str = _REMEDY) -> InputError:
     return InputError(f"'{source}' {what}", remedy=remedy, code="model_file")
 
 
@@ -203,7 +203,7 @@ def _digest(content: dict[str, Any], tensors: Tensors) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 

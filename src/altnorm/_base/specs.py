@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral, Real
 from types import MappingProxyType, UnionType
-from typing import Any, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from altnorm._base.errors import InputError
+from altnorm._base.validation import is_number
 
 TINY: Final = float(np.finfo(np.float64).tiny)
 MAX: Final = float(np.finfo(np.float64).max)
@@ -77,7 +78,7 @@ def number(low: float = -MAX, high: float = MAX, *, above: bool = False) -> Spec
     """A number from `low`, or above it, to `high`; NaN is none."""
 
     def holds(value: Any, _: Scope) -> bool:
-        least = _is_number(value, Real) and (low < value if above else low <= value)
+        least = is_number(value) and (low < value if above else low <= value)
         return bool(least and value <= high)
 
     return Spec(f"a number {'above' if above else 'from'} {low:g} to {high:g}", holds)
@@ -87,7 +88,7 @@ def integer(low: int, high: int = 2**63) -> Spec:
     """An integer from `low` to `high`; True is none."""
 
     def holds(value: Any, _: Scope) -> bool:
-        return _is_number(value, Integral) and low <= value <= high
+        return is_number(value, Integral) and low <= value <= high
 
     return Spec(f"an integer from {low} to {high}", holds)
 
@@ -231,7 +232,7 @@ def _first_fault(estimator: Any) -> str:
     return ""
 
 
-def _message(kind: type, name: str, spec: Spec, value: Any) -> str:
+def _message(kind: type, name: str, spec: Spec, value: object) -> str:
     try:
         shown = repr(value)
     except Exception:  # a record of what it must not hold may be unable to show itself
@@ -256,7 +257,7 @@ def fitted_state(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(estimator).items() if name not in left_out}
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> TypeGuard[np.ndarray]:
     """Whether a value is an array that a model file can hold."""
     return isinstance(value, np.ndarray) and value.dtype.kind in "biufUO"
 
@@ -276,9 +277,5 @@ def has_type(value: Any, hint: Any) -> bool:
         fit = (has_type(getattr(value, name), hints[name]) for name in names)
         return type(value) is hint and all(fit)
     if hint in (float, int):
-        return _is_number(value, Real if hint is float else Integral)
+        return is_number(value, Real if hint is float else Integral)
     return hint is Any or isinstance(value, origin or hint)
-
-
-def _is_number(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

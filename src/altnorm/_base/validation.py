@@ -6,9 +6,10 @@ Every message gives the rule, the offender, its value and the remedy, in one sen
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -172,7 +173,7 @@ def check_matrix(values: Any, name: str) -> Array:
     return xp.astype(array, xp.float32) if is_half else array
 
 
-def check_unmasked(values: Any, name: str) -> None:
+def check_unmasked(values: object, name: str) -> None:
     """Raise if a masked array has masked entries: what lies below a mask is not to be read."""
     # Only NumPy's own masks: data frames have others, which say where a value is missing.
     if isinstance(values, np.ma.MaskedArray):
@@ -285,18 +286,22 @@ def check_weight(
     return as_array(host, rows)
 
 
-def check_positive(value: Any, name: str, *, zero: bool = False) -> float:
+def is_number(value: object, kind: type = Real) -> TypeGuard[float]:
+    """Whether a value is a number, or of another kind of numbers; True and False are none."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def check_positive(value: object, name: str, *, zero: bool = False) -> float:
     """Return a finite number that is positive (or zero, if allowed)."""
     rule = "a finite number, 0 or greater" if zero else "a finite number greater than 0"
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or value < 0 or (value == 0 and not zero):
+    if not is_number(value) or not (0 <= value < math.inf) or (value == 0 and not zero):
         raise _parameter_error(name, rule, value, 1.0)
     return float(value)
 
 
-def check_level(value: Any, name: str) -> float:
+def check_level(value: object, name: str) -> float:
     """Return a number between 0 and 1, both excluded, such as a significance level."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise _parameter_error(name, "a number between 0 and 1", value, 0.05)
     return float(value)
 
@@ -314,25 +319,22 @@ def check_amplification(alpha: float, depth: int, largest: float) -> None:
         )
 
 
-def check_integer(value: Any, name: str, *, low: int, high: int | None = None) -> int:
+def check_integer(value: object, name: str, *, low: int, high: int | None = None) -> int:
     """Return an integer between `low` and `high`."""
     rule = f"an integer, {low} or greater" if high is None else f"an integer from {low} to {high}"
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or int(value) < low or (high is not None and int(value) > high):
+    if not is_number(value, Integral) or value < low or (high is not None and value > high):
         raise _parameter_error(name, rule, value, low)
     return int(value)
 
 
-def check_choice(value: Any, name: str, choices: tuple[Any, ...]) -> None:
+def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
     """Raise unless `value` is one of `choices`."""
-    if not any(
-        value is choice or (isinstance(value, str) and value == choice) for choice in choices
-    ):
+    if not (value is None or isinstance(value, str)) or value not in choices:
         rule = " or ".join(repr(choice) for choice in choices)
         raise _parameter_error(name, rule, value, choices[0])
 
 
-def _parameter_error(name: str, rule: str, value: Any, example: Any) -> InputError:
+def _parameter_error(name: str, rule: str, value: object, example: object) -> InputError:
     return InputError(
         f"`{name}` must be {rule}",
         f"it is {shown(repr(value))}",

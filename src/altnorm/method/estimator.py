@@ -34,9 +34,10 @@ _DTYPES = [np.float64, np.float32]
 Normalizer = TypeVar("Normalizer", bound=FittedNormalizer)
 
 
-def _is_doubt(value: Any, _: Any) -> bool:
-    whole = isinstance(value, list) and all(type(count) is int for count in value)
-    return whole and len(value) == 2 and 0 <= value[0] <= value[1]
+def _is_doubt(value: object, _: object) -> bool:
+    if not isinstance(value, list) or any(type(count) is not int for count in value):
+        return False
+    return len(value) == 2 and 0 <= value[0] <= value[1]
 
 
 class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -300,7 +301,7 @@ def unnamed(estimator: Normalizer) -> Normalizer:
     return twin
 
 
-def _is_plain(values: Any, n_columns: int) -> bool:
+def _is_plain(values: object, n_columns: int) -> bool:
     """Whether scikit-learn's checks, which cost more than a row, would find nothing to do."""
     if type(values) is not np.ndarray or values.dtype not in _DTYPES:
         return False

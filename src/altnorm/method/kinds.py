@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from altnorm._base.validation import (
 )
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
 from altnorm.method.reference import Strata, class_prior, label_prior, post_stratify
+
+Part = EllipsisType | tuple[slice, int]  # indexes entries
 
 
 class KindWords(NamedTuple):
@@ -62,7 +65,7 @@ class _Kind(ABC):
         """What the entries of a prior are for, given the names of the columns."""
         return list(names)
 
-    def parts(self, n_columns: int) -> list[Any]:
+    def parts(self, n_columns: int) -> Sequence[Part]:
         """Index the entries that share a prior and a reference: all of them."""
         return [...]
 
@@ -276,7 +279,7 @@ class Labelwise(_SeveralLabels):
         """Return the probability of each label."""
         return label_prior(labels, n_columns, prior, sample_weight=weight)
 
-    def parts(self, n_columns: int) -> list[Any]:
+    def parts(self, n_columns: int) -> Sequence[Part]:
         """The entries of a label share a reference."""
         return [np.s_[:, j] for j in range(n_columns)]
 

@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 from altnorm._base.arrays import (
     Array,
     KeptResults,
+    Result,
     array_namespace,
     as_array,
     is_foreign,
@@ -61,7 +62,7 @@ _LOG_STEEP = math.log(
 )  # of alpha^(depth - 1): beyond, the iterations are more exact than a table
 
 
-def _is_prior(value: Any, scope: Scope) -> Any:
+def _is_prior(value: object, scope: Scope) -> bool:
     kind = kind_of(scope.owner)
     size = len(kind.prior_names(scope.owner.classes_.tolist()))
     total = 1.0 if kind.prior_sums_to_one else None
@@ -261,10 +262,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
         """Column sums of the reference: all that one iteration needs of it."""
         return reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
 
-    def _kept(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _kept(self, key: tuple[object, ...], make: Callable[[], Result]) -> Result:
         """What is made of this fit and its settings, once for rows that come one by one."""
         arrays = self.reference_, self.reference_weight_, self.prior_
-        return _PATHS.get(self, arrays, [self.alpha, self.depth, self.smoothing, *key], make)
+        return _PATHS.get(self, arrays, (self.alpha, self.depth, self.smoothing, *key), make)
 
     def _odds_function(self, n_rows: int) -> tuple[np.ndarray, OneStep | Curve | None]:
         """Which labels, or two classes, have a reference, and what becomes of their log-odds.

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -140,7 +140,7 @@ def iterate_logits(logit_b: Array, reference: BinaryReference) -> Iterator[Array
 
 
 def step_logits(
-    logit_b: Array, others: Sequence[Array], log_q: Sequence[Any], alpha: float
+    logit_b: Array, others: Sequence[Array], log_q: Sequence[float | Array], alpha: float
 ) -> tuple[Array, list[Array]]:
     """One iteration of the rows, given the reference's log column sums; and those with the rows."""
     pairs = zip(log_sigmoids(logit_b), others, log_q, strict=True)
@@ -148,7 +148,7 @@ def step_logits(
     return first[0] - second[0], [first[1], second[1]]
 
 
-def prior_over_sums(log_q: Sequence[Any], log_s: Sequence[Array]) -> Array:
+def prior_over_sums(log_q: Sequence[float | Array], log_s: Sequence[Array]) -> Array:
     """Log-odds that one iteration adds to every row: ``log(q_1 / S_1) - log(q_2 / S_2)``."""
     xp = array_namespace(log_s[0])
     step = (log_q[0] - log_q[1]) - (log_s[0] - log_s[1])
