@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 
 from altnorm._base.errors import InputError
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.evidence.metrics import resolve_scoring
@@ -23,7 +22,7 @@ from altnorm.families import (
     LabelThresholds,
     TemperatureScaling,
 )
-from altnorm.method.kinds import LabelKind, kind_of, kind_of_labels
+from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of, kind_of_labels
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 

@@ -15,7 +15,6 @@ from scipy.sparse import issparse
 
 from altnorm._base.errors import InputError, shape_error
 from altnorm._base.labels import class_codes, is_missing
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_level, check_unmasked
 from altnorm._base.words import p_words
 from altnorm.asking.betting import (
@@ -33,7 +32,7 @@ from altnorm.asking.sampling import (
     find_changes,
     value_changes,
 )
-from altnorm.method.kinds import kind_of_labels
+from altnorm.method.kinds import FittedNormalizer, kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
 _IN_ORDER = "Pass the labels in the order of `asked`."

@@ -16,11 +16,10 @@ from sklearn.utils import check_random_state
 from altnorm._base.arrays import on_host
 from altnorm._base.errors import InputError
 from altnorm._base.labels import class_codes
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_integer
 from altnorm.decisions import Decision
 from altnorm.method.estimator import read_before, read_values
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import FittedNormalizer, kind_of
 
 Seed = int | np.random.RandomState | None
 

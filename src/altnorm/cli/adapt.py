@@ -11,7 +11,6 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.adjuster import load
 from altnorm.balance.shift import Shift
 from altnorm.cli import _options as options
@@ -21,6 +20,7 @@ from altnorm.io.columns import Layout, column_matrix, names_of
 from altnorm.io.formats import find_source
 from altnorm.io.predictions import read_predictions
 from altnorm.method.estimator import unnamed
+from altnorm.method.kinds import FittedNormalizer
 from altnorm.report.evaluation import check_kind
 
 _N_SHOWN = 5

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from altnorm._base.errors import InputError
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.cli import _options as options
@@ -31,7 +30,7 @@ from altnorm.io.formats import find_source
 from altnorm.io.predictions import read_predictions, write_predictions
 from altnorm.io.tables import TableSource, is_table, open_table, write_table
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import FittedNormalizer, kind_of
 from altnorm.report.evaluation import check_kind
 
 _MOST_NUMBERS = 2**22  # that are kept of a stream

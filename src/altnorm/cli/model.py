@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from rich.table import Column, Table
 
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import plural, score_name, setting_words
 from altnorm.adjuster import load
@@ -19,7 +18,7 @@ from altnorm.cli._journey import RULES
 from altnorm.cli._screen import name_cell, out, print_json, show_verdict
 from altnorm.decisions import Decision
 from altnorm.method.estimator import chosen_model
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import FittedNormalizer, kind_of
 
 _SHOWN = 10  # classes that are named
 

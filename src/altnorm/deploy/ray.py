@@ -16,8 +16,8 @@ except ImportError as error:
 import pyarrow as pa
 
 from altnorm._base.errors import InputError
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.deploy.arrow import apply_batches, output_schema
+from altnorm.method.kinds import FittedNormalizer
 
 
 def transform(

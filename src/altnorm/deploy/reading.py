@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.arrays import quiet
 from altnorm._base.errors import InputError
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.deploy.program import (
     AlternatingOdds,
     AlternatingRows,
@@ -37,7 +36,7 @@ from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import log_sizes
 from altnorm.method.estimator import chosen_model
 from altnorm.method.functional import Problem, reduce_problem
-from altnorm.method.kinds import LabelKind, kind_of
+from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
 from altnorm.method.normalizer import (
     AlternatingNormalizer,
     fitted_problem,

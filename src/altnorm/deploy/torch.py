@@ -24,10 +24,10 @@ except ImportError as error:
 from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.deploy.program import TINY, Backend, Program, convert
 from altnorm.deploy.reading import read_program
 from altnorm.method import scaling
+from altnorm.method.kinds import FittedNormalizer
 
 __all__ = ["from_normalizer"]
 

@@ -25,11 +25,11 @@ import numpy as np
 
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input, replacing
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import OTHER, Changes, decision_of, value_changes
 from altnorm.io.columns import listed, names_of
 from altnorm.io.text_tables import neutralise_formula
+from altnorm.method.kinds import FittedNormalizer
 
 NO_MODEL, NEITHER, PERSON = "none", "neither", "(left to a person)"
 NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import html_card, percent
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import FittedNormalizer, kind_of
 
 if TYPE_CHECKING:
     from altnorm.method.estimator import ProbabilityTransformer

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.persistence import Saved
 from altnorm._base.specs import ABSENT, array, declare, labels, one_of, rule
 from altnorm._base.validation import (
@@ -27,7 +26,7 @@ from altnorm._base.validation import (
 )
 from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
 from altnorm.method.explanation import Explanation
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import FittedNormalizer, kind_of
 
 _DTYPES = [np.float64, np.float32]
 

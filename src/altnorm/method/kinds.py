@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit
@@ -306,6 +306,23 @@ def kind_of_labels(multilabel: bool) -> LabelKind:
     How several labels share a reference and a prior then does not matter.
     """
     return resolve_kind("labelwise" if multilabel else None)
+
+
+class FittedNormalizer(Protocol):
+    """An Adjuster, an AlternatingNormalizer, a peer, or any fitted object that has what they have.
+
+    What only some of them have, such as `decision_` or `temperature_`, is asked for by name.
+    """
+
+    input: str  # "proba" or "logits": what the methods take
+    multilabel: str | None  # the kind of labels, as `resolve_kind` takes it
+    classes_: np.ndarray  # (m,) the class that each column stands for
+
+    def transform(self, proba: Any) -> Any:
+        """Return adjusted class probabilities, (n, m)."""
+
+    def predict(self, proba: Any) -> Any:
+        """Return the decision of each row: a class, None if left to a person, or 0/1 labels."""
 
 
 def kind_of(estimator: object) -> LabelKind:

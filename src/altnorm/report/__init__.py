@@ -18,9 +18,9 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.adjuster.comparison import Comparison
 from altnorm.io.predictions import Predictions
+from altnorm.method.kinds import FittedNormalizer
 
 __all__ = ["check_page", "render_report", "write_report"]
 

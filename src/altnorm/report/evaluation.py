@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import clone
 
 from altnorm._base.errors import InputError
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.words import percent
 from altnorm.adjuster.applied import apply_model
 from altnorm.asking.sampling import decision_codes
@@ -29,7 +28,7 @@ from altnorm.io.predictions import Predictions
 from altnorm.method.drift import Drift
 from altnorm.method.estimator import ProbabilityTransformer, chosen_model, read_before
 from altnorm.method.explanation import ChangedRow, Explanation
-from altnorm.method.kinds import LabelKind, kind_of
+from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.report.measures import Purposes, label_thresholds, purposes, reliability
 

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm.evidence.metrics import resolve_scoring
 from altnorm.families import Identity
 from altnorm.method.estimator import chosen_model
-from altnorm.method.kinds import kind_of
+from altnorm.method.kinds import FittedNormalizer, kind_of
 
 POSITIONS = np.linspace(0, 1, 21)
 """Exponents of the class shares, from accuracy (0) to balanced accuracy (1)."""

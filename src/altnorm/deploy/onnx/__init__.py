@@ -32,7 +32,6 @@ except ImportError as error:
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import replacing
-from altnorm._base.normalizer import FittedNormalizer
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.deploy.onnx._classifiers import (
     OLDEST_OPSET,
@@ -46,6 +45,7 @@ from altnorm.deploy.onnx._graph import Graph, Value, adjusted, label_values
 from altnorm.deploy.program import Program
 from altnorm.deploy.reading import read_program
 from altnorm.method.estimator import chosen_model
+from altnorm.method.kinds import FittedNormalizer
 
 __all__ = ["export", "register_converter"]
 
