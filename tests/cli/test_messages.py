@@ -101,6 +101,39 @@ def test_unknown_classes_and_gaps_are_named(folder, model, capsys):
     assert "bee" in printed
 
 
+def test_classes_and_options_are_named_and_not_columns_and_arguments(folder, model, capsys):
+    data = pd.read_parquet("test.parquet").assign(one="same")
+    data.to_parquet("fine.parquet")
+    data.loc[5, "bee"] = -0.5
+    data.to_parquet("bad.parquet")
+    np.savez("bad.npz", proba=data[CLASSES].to_numpy(), classes=CLASSES)
+    for command in (
+        ["tune", "bad.parquet", "--label", "y", "-o", "m"],
+        ["check", "bad.parquet", "--label", "y", "--model", model],
+        ["apply", model, "bad.parquet", "-o", "o.parquet"],
+        ["apply", model, "bad.npz", "-o", "o.npz"],
+    ):
+        printed = refused(capsys, *command)
+        assert printed.startswith("Error: Probabilities must not be negative; 1 of ")
+        assert "row 5, class 'bee' (-0.5). If these are logits, pass --logits" in printed
+    printed = refused(capsys, "tune", "fine.parquet", "--label", "y", "--group", "one", "-o", "m")
+    assert "needs at least 2 groups; there are 900 rows in 1 group" in printed
+    assert printed.endswith("with --group, a column with more groups.")
+    printed = refused(capsys, "apply", model, "fine.parquet", "-o", "o.csv", "--prediction", "one")
+    assert printed.endswith("Pass another name with --prediction.")
+    printed = refused(capsys, "export", model, "-o", "m.onnx", "--label-output", "proba")
+    assert printed.endswith("Pass another name with --label-output.")
+    printed = refused(capsys, "tune", "val.parquet", "-o", "m", "--cv", "two")
+    assert "it must be a whole number" in printed or "not a valid integer" in printed  # older Typer
+
+
+def test_ask_says_what_to_do_about_a_file_of_something_else(folder, model, capsys):
+    pd.read_parquet("val.parquet").to_csv("val.csv")
+    printed = refused(capsys, "ask", model, "test.parquet", "-o", "val.csv")
+    assert "it has no column 'ask'" in printed
+    assert printed.endswith("To write another file, choose another name.")
+
+
 def test_bugs_are_not_passed_off_as_bad_input(folder, capsys, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("bug")

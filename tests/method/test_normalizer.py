@@ -269,3 +269,13 @@ def test_what_is_no_class_label(labels):
         ValueError, match=r"Unknown label type|labels of one kind; it holds int, str"
     ):
         AlternatingNormalizer().fit(draw(60, 3)[0], labels)
+
+
+def test_another_number_of_columns_is_told_in_classes():
+    proba = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5]])
+    fitted = AlternatingNormalizer(prior="uniform", reference="all").fit(proba)
+    message = (
+        r"^`proba` must have one column per class, 3; it has 2 .* in the order of `classes_`\.$"
+    )
+    with pytest.raises(InputError, match=message):
+        fitted.transform(np.array([[0.4, 0.6]]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import platform
+import re
 import signal
 import sys
 import threading
@@ -232,6 +233,10 @@ def _tell(error: Exception, written: Sequence[Path]) -> int:
         return _interrupted(written)
     if isinstance(error, ClickException):
         sentence = " ".join(error.format_message().split()).replace("Value error, ", "")
+        # "Input should be a valid integer, unable to parse string as an integer", says Typer.
+        sentence = re.sub(", unable to parse string as an? \\w+", "", sentence)
+        sentence = sentence.replace("Input should be a valid integer", "it must be a whole number")
+        sentence = sentence.replace("Input should be a valid", "it must be a")
         sentence = sentence if sentence.endswith(("?", ".")) else f"{sentence}."
         errors.print(f"Error: {sentence} See --help.", soft_wrap=True)
         return BAD_INPUT

@@ -35,16 +35,28 @@ REMEDIES = {
     "exists": "Choose another name, or pass --force to replace it.",
     "one_label_per_row": "For a 0/1 matrix of several labels per row, pass --multilabel labelwise "
     "or --multilabel pairs.",
+    "too_few_rows": "Name a file with more rows; with --group, a column with more groups.",
+    "no_reference": "These predictions are too uncertain for --no-labels; tune with labels.",
+    "adapted_twice": "Name the model that it was made from.",
 }
 """What to do about an error, by its code."""
 
 _OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior|dtype|number|seed"
 
 _WORDS = {
+    # Names of arrays in a file stay as they are.
+    r"^`proba`(?! in ')": "Probabilities",
+    r"`proba`(?! in '| or `)": "probabilities",
+    "n_samples = ([0-9]+)": r"\1 rows",
     "pass groups that say which rows belong together": "say with --group which belong together",
     "pass groups that say which": "name the column that says which with --group",
     "input='logits'": "--logits",
     "adapt with assume='label_shift'": "run `altnorm adapt` with --assume label-shift",
+    "^assume='label_shift'": "--assume label-shift",
+    "insist=True": "--insist",
+    "`append_to`": "--append-to",
+    "Pass another `output_name` or `label_output`": "Pass another name with --label-output",
+    "Pass another `output` or `prediction`": "Pass another name with --prediction",
     ", a scikit-learn scorer, or a name": ", or a name",
     rf"\b({_OPTIONS})=(?:\('|')([^']+)(?:',\)|')": r"--\1 \2",
     rf"\b({_OPTIONS})=([\d.]+)": r"--\1 \2",
@@ -58,19 +70,6 @@ _WORDS = {
 def in_options(text: str) -> str:
     """Return a sentence of the library with options in place of Python arguments.
 
-    Parameters
-    ----------
-    text : str
-        An error or a caution.
-
-    Returns
-    -------
-    str
-        The same in the words of the command line.
-
-    Examples
-    --------
-    >>> from altnorm.cli._screen import in_options
     >>> in_options("scoring='balanced_accuracy' would give 61.0%.")
     '--scoring balanced_accuracy would give 61.0%.'
     """

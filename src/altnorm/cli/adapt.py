@@ -66,8 +66,8 @@ def adapt(
     if not hasattr(normalizer, "adapt"):
         raise InputError(
             "Only a model that was tuned on labels can be adapted",
-            f"this is {type(normalizer).__name__}",
-            "Tune one with `altnorm tune`.",
+            f"'{model}' was not (it is {type(normalizer).__name__})",
+            "Tune one with `altnorm tune`, without --no-labels.",
             code="option",
         )
     rows = _read_rows(normalizer, new, columns.layout(logits=normalizer.input == "logits"))
@@ -117,7 +117,7 @@ def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np
             "Adapting needs predictions",
             f"'{source}' has no rows",
             "Name a file with a few hundred rows.",
-            code="too_few_rows",
+            code="file",
         )
     return sample.rows
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from rich.text import Text
 
+from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.validation import check_integer
@@ -66,7 +67,7 @@ def ask(
     check_integer(number, "number", low=1)
     check_integer(seed, "seed", low=0, high=2**32 - 1)
     options.check_suffix(output, ".csv", "a CSV file to fill in")
-    asked = read_questions(output) if output.exists() and not force else None
+    asked = _read_asked(output) if output.exists() and not force else None
     check_output(output, force=force or asked is not None)
     n_before = 0 if asked is None else asked.n_rows
     layout = columns.layout(labels)
@@ -80,6 +81,15 @@ def ask(
         print_json({"output": str(output), "n_asked": questions.n_rows, **origin})
     else:
         _show(questions, n_before, model, output)
+
+
+def _read_asked(output: Path) -> Questions:
+    """Read the questions that are to be added to."""
+    try:
+        return read_questions(output)
+    except InputError as error:
+        remedy = f"{error.remedy} To write another file, choose another name."
+        raise error.replace(remedy=remedy) from error
 
 
 def _pool_questions(

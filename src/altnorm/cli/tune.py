@@ -105,7 +105,8 @@ def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None)
     if not Path(prior).is_file():
         raise InputError(
             f"--prior must be one of {', '.join(PRIORS)}, or a CSV file with a number per class",
-            f"it is '{prior}'",
+            f"it is '{prior}', and there is no such file",
+            "Check the name of the file, or pass for example --prior uniform.",
             value=prior,
             code="parameter",
         )

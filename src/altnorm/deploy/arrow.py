@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.errors import InputError, InputTypeError, Place
 from altnorm._base.frames import check_once, check_same_names
+from altnorm._base.words import plural
 from altnorm.asking.sampling import decision_codes
 from altnorm.io.columns import check_adjusted, names_of
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
@@ -375,8 +376,8 @@ def _check_nulls(array: pa.Array, entries_a_row: int, name: str, start: int) -> 
         first = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(
             "Probabilities must not be null",
-            f"column {name!r} has {array.null_count} null(s) in this batch, the first in row "
-            f"{start + first // entries_a_row}",
+            f"column {name!r} has {plural(array.null_count, 'null')} in this batch, the first in "
+            f"row {start + first // entries_a_row}",
             "Drop or fill those rows.",
             code="columns",
         )

@@ -269,7 +269,7 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
         lines, columns = list(reader), list(reader.fieldnames or ())
     except (UnicodeDecodeError, csv.Error) as error:
         rule = f"'{target}' must be a CSV file in UTF-8"
-        raise _file_error(rule, str(error), "Save it as 'CSV UTF-8'.") from error
+        raise _file_error(rule, "it cannot be read as one", "Save it as 'CSV UTF-8'.") from error
     missing = [name for name in OWN_COLUMNS if name not in (*columns, ABOUT)]
     if missing or not lines:
         what = f"it has no column '{missing[0]}'" if missing else "it has no lines"

@@ -241,23 +241,32 @@ def read_input(estimator: ProbabilityTransformer, proba: Any) -> Array:
     if columns is not None:
         with _own_words(columns):
             return np.asarray(check_array(columns, dtype=_DTYPES))
-    with _own_words(proba):
+    with _own_words(proba, estimator.n_features_in_):
         return np.asarray(validate_data(estimator, proba, dtype=_DTYPES, reset=False))
 
 
 @contextmanager
-def _own_words(values: Any) -> Iterator[None]:
+def _own_words(values: Any, n_classes: int | None = None) -> Iterator[None]:
     """Tell of a wrong shape, NaN and masks as everywhere; scikit-learn speaks of features."""
     check_unmasked(values, "proba")
     try:
         yield
-    except ValueError:
+    except ValueError as error:
         array = np.asarray(values)
         if array.dtype.kind in "fiu":
             array = array.astype(np.float64)
         if array.size and array.dtype.kind in "fUS":
             check_finite(check_matrix(array, "proba"), "proba")
-        raise
+        if n_classes is None or array.ndim != 2 or array.shape[1] == n_classes:
+            raise
+        raise InputError(
+            f"`proba` must have one column per class, {n_classes}",
+            # The words that scikit-learn's own checks look for.
+            f"it has {array.shape[1]} ({str(error).rstrip('.')})",
+            "Pass the probabilities of all classes, in the order of `classes_`.",
+            value=array.shape[1],
+            code="n_columns",
+        ) from error
 
 
 def _read_foreign(estimator: ProbabilityTransformer, proba: Any, *, reset: bool) -> Array:
