@@ -325,7 +325,7 @@ def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
     n_clusters = max(n_parts, min(len(some) // CLUSTER_ROWS, _MOST_CLUSTERS))
     distinct = np.unique(some, axis=0).shape[0]
     # One start and few rounds: any clusters of near rows will do.
-    means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=10, random_state=0)
+    means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=5, random_state=0)
     means.fit(some)
     return np.asarray(means.labels_ if len(some) == len(rows) else means.predict(rows))
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy
 
-_MEMORY = 20  # steps that are remembered
+_MEMORY = 10  # steps that are remembered
 _ENOUGH = 1e-4  # of the decrease that the slope promises
 _SHORTER = 0.3
 _SHORTEST = 1e-3
