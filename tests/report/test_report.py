@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -148,6 +149,10 @@ class TestAnswer:
         assert headline(page) == "Yes, as far as validation tells."
         assert "A test set would confirm it." in page.text
         assert "These are the rows that the model was tuned on." in page.text
+        unsure = copy(adjusted("balanced_accuracy"))
+        unsure.verdict_ = replace(unsure.verdict_, ci_low=-0.01)
+        told = headline(Page(render_report(unsure, VALIDATION, seen=True)))
+        assert told == "Probably, as far as validation tells."
 
     def test_without_labels(self):
         bare = Predictions(TEST.proba, TEST.classes)

@@ -1,6 +1,8 @@
 """The report in a real browser: Debian's chromium, headless, from disk."""
 
+import base64
 import json
+import re
 import shutil
 import time
 
@@ -220,3 +222,11 @@ def test_both_themes_and_white_paper(show):
     browser = show("demo", dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert js(browser, ground) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_two_sheets_of_paper_hold_it(show, name):
+    """A third one would be nearly empty."""
+    printed = show(name).execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+    sheets = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
+    assert 1 <= len(sheets) <= 2

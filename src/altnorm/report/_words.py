@@ -78,8 +78,10 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
     price = _price(tuned)
     if price:
         return Answer("care", price, sentence, basis, tuned)
-    headline = "Yes, as far as validation tells."
-    return Answer("yes", headline, sentence + _more(tuned), basis, tuned)
+    # Likelihoods may have decided where the interval of the score itself still holds a loss.
+    tone, start = ("yes", "Yes") if tuned.ci_low > 0 else ("care", "Probably")
+    headline = f"{start}, as far as validation tells."
+    return Answer(tone, headline, sentence + _more(tuned), basis, tuned)
 
 
 def _tested(tuned: Verdict | None, tested: Verdict) -> Answer:
