@@ -8,8 +8,6 @@ from pathlib import Path
 
 from sphinx_gallery.sorting import FileNameSortKey
 
-from altnorm._base.api import page
-
 HERE = Path(__file__).parent
 
 project = "altnorm"
@@ -36,7 +34,6 @@ myst_heading_anchors = 3
 # their links lead is checked by tests/project/test_docs.py.
 suppress_warnings = ["myst.header", "myst.xref_missing", "config.cache"]
 
-(HERE / "api.rst").write_text(page(), encoding="utf-8")
 autosummary_generate = True
 autodoc_typehints = "none"
 # The site is built without what is large: its pages only import it.

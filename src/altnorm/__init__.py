@@ -3,8 +3,6 @@
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
-from altnorm._base.api import SUBMODULES
-
 if TYPE_CHECKING:
     from altnorm._base.errors import InputError
     from altnorm.adjuster import Adjuster, AlternatingNormalizerCV, load
@@ -38,6 +36,10 @@ _HOMES = {
     "trajectory": "method.functional",
 }
 
+# Modules that hold public names: reached as `altnorm.module` without an import of their own.
+_FOLDERS = {"adjuster", "asking", "balance", "evidence", "io", "method", "report"}
+_FACADES = {"arrow", "onnx", "peers", "ray", "spark", "torch"}
+
 __all__ = [
     "AdjustedClassifier",
     "Adjuster",
@@ -63,7 +65,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"altnorm.{_HOMES[name]}"), name)
         globals()[name] = value
         return value
-    if name in SUBMODULES:
+    if name in _FOLDERS | _FACADES:
         return import_module(f"altnorm.{name}")
     if name == "__version__":
         return metadata.version("altnorm")
@@ -72,4 +74,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     # What completion offers is what may be relied on; not the imports above.
-    return sorted([*__all__, *SUBMODULES, "__version__"])
+    return sorted([*__all__, *_FOLDERS, *_FACADES, "__version__"])
