@@ -37,8 +37,7 @@ from altnorm import (
     judge,
     load,
 )
-from altnorm.cli._run import app
-from altnorm.cli._run import run
+from altnorm.cli._run import app, run
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Provenance
