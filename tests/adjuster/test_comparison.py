@@ -38,6 +38,8 @@ def test_a_row_says_what_the_predictions_say(data):
     val, val_y, test, test_y = data
     methods = {"CAN": AlternatingNormalizer(), "BCTS": BiasCorrectedTemperature()}
     result = compare(*data, methods=methods)
+    names = np.array(["ant", "bee", "cat", "dog"])
+    assert compare(val, names[val_y], test, names[test_y], methods=methods) == result
     assert result.base == pytest.approx(accuracy_score(test_y, test.argmax(axis=1)))
     assert [row.method for row in result] == list(methods)
     for row in result:
@@ -60,15 +62,6 @@ def test_fitted_on_validation_data_alone(data):
     np.testing.assert_array_equal(fit_proba, val)
     np.testing.assert_array_equal(fit_y, val_y)
     np.testing.assert_array_equal(seen, test)
-
-
-def test_names_instead_of_codes(data):
-    names = np.array(["ant", "bee", "cat", "dog"])
-    val, val_y, test, test_y = data
-    methods = {"BCTS": BiasCorrectedTemperature()}
-    assert compare(val, names[val_y], test, names[test_y], methods=methods) == compare(
-        *data, methods=methods
-    )
 
 
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "neg_log_loss"])
@@ -109,6 +102,8 @@ def test_the_method_that_helps_most_is_named(data):
     assert str(found).index("BCTS") < str(found).index("do nothing")  # the best is printed first
     assert compare(*data, methods={"do nothing": Identity()}).alternative() == ""
     assert ">BCTS</td>" in compare(*data, methods=methods)._repr_html_()
+    with pytest.raises(InputError, match="`methods` must name at least one estimator"):
+        compare(*data, methods={})
 
 
 def test_several_labels():
@@ -121,11 +116,6 @@ def test_several_labels():
         whole = compare(*data, methods=methods, scoring=name)
         assert whole.scoring == name
         assert whole.base == pytest.approx(accuracy_score(data[3], data[2] > 0.5))
-
-
-def test_no_methods(data):
-    with pytest.raises(InputError, match="`methods` must name at least one estimator"):
-        compare(*data, methods={})
 
 
 def test_lines_of_a_table_are_rounded_alike(data):

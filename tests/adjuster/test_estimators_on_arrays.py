@@ -22,7 +22,7 @@ from altnorm._base.arrays import is_foreign, to_numpy
 from altnorm.adjuster.reading import is_worth_a_device
 from altnorm.peers import BiasCorrectedTemperature
 from tests.libraries import LIBRARIES
-from tests.problems import planted_labels
+from tests.problems import planted, planted_labels
 
 ATOL = {"float64": 1e-13, "float32": 1e-6}
 N_CLASSES = 6
@@ -104,15 +104,6 @@ def test_a_peer_gives_back_the_same_kind(library):
     assert_allclose(to_numpy(found), plain.transform(proba), rtol=0, atol=1e-8)
 
 
-def biased(n=400, m=4, seed=0):
-    """Predictions that favour some classes, and labels."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    scores = rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + 0.6 * np.arange(m)
-    proba = np.exp(scores)
-    return proba / proba.sum(axis=1, keepdims=True), y
-
-
 SMALL = {"alphas": (0.5, 2.0), "depths": (1, 2), "thresholds": (0.5,), "smoothings": (0.1,)}
 TUNED = {
     "cv": AlternatingNormalizerCV(**SMALL),
@@ -129,7 +120,7 @@ TUNED = {
 @cache
 def tuned(library, name, *, some=False):
     """Fitted to NumPy and to the library, and the rows; `some` labels, weights and groups."""
-    proba, y = biased()
+    proba, y = planted(400)
     values = np.log(proba) if TUNED[name].input == "logits" else proba
     more = ()
     if some:
@@ -162,7 +153,7 @@ class TestTuned:
 
     def test_scores_and_drift(self, library):
         plain, there, values = tuned(library, "matrix")
-        _, y = biased()
+        _, y = planted(400)
         score = there.score(library.make(values), library.make(y))
         assert score == pytest.approx(plain.score(values, y), abs=1e-3)
         assert str(there.drift(library.make(values))) == str(plain.drift(values))
@@ -185,7 +176,7 @@ class TestFewRows:
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     @pytest.mark.parametrize("seed", [0, 1])
     def test_everything_is_chosen_as_by_numpy(self, library, seed, dtype):
-        proba, y = biased(seed=seed)
+        proba, y = planted(400, seed)
         proba = proba.astype(dtype)
         plain = Adjuster().fit(proba, y)
         there = Adjuster().fit(library.make(proba), library.make(y))

@@ -41,6 +41,14 @@ SINGLE = {
 }
 
 
+def check_form(score):
+    """It is an average or made of sums, and can be pickled."""
+    assert (score.per_row is None) != (score.counts is None)
+    assert (score.counts is None) == (score.of_counts is None)
+    assert pickle.loads(pickle.dumps(score)) == score
+    assert resolve_scoring(score) is score
+
+
 def prediction(score, proba):
     return proba if score.needs == "proba" else proba.argmax(axis=1)
 
@@ -52,6 +60,7 @@ def test_single_label_scores_equal_scikit_learn(name, m, weighted):
     y, proba, weight = single_problem(0, m)
     w = weight if weighted else None
     score = resolve_scoring(name)
+    check_form(score)
     assert score.name == name
     assert score(y, prediction(score, proba), w) == pytest.approx(SINGLE[name](y, proba, w))
     if score.per_row is not None:
@@ -114,20 +123,9 @@ def test_multilabel_scores_equal_scikit_learn(name, weighted):
     y = (rng.random(proba.shape) < proba * [1, 1, 1, 1, 1, 0]).astype(int)
     w = rng.integers(1, 4, 50).astype(float) if weighted else None
     score = resolve_scoring(name, multilabel=True)
+    check_form(score)
     pred = proba if score.needs == "proba" else proba > 0.5
     assert score(y, pred, w) == pytest.approx(MULTI[name](y, proba, w))
-
-
-@pytest.mark.parametrize(
-    ("name", "multilabel"),
-    [*((n, False) for n in SINGLE), *((n, True) for n in MULTI)],
-)
-def test_scores_are_averages_or_sums_and_can_be_pickled(name, multilabel):
-    score = resolve_scoring(name, multilabel)
-    assert (score.per_row is None) != (score.counts is None)
-    assert (score.counts is None) == (score.of_counts is None)
-    assert pickle.loads(pickle.dumps(score)) == score
-    assert resolve_scoring(score) is score
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -7,6 +7,7 @@ from altnorm import Adjuster, load
 from altnorm.evidence.seen_rows import N_KEPT, share_seen, sketch_rows
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import evaluate
+from tests.problems import planted
 
 
 def draw(n, m=5, seed=0):
@@ -36,17 +37,14 @@ def test_rows_that_look_alike_by_chance_prove_nothing():
 
 
 def test_evaluation_on_the_rows_of_tuning_says_so(tmp_path):
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=600)
-    scores = rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0]
-    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    proba, y = planted(600)
     tuned = Adjuster(("alternating",)).fit(proba[:400], y[:400])
     tuned.save(tmp_path / "m")
     for model in (tuned, load(tmp_path / "m")):
-        same = evaluate(model, Predictions(proba[:400], np.arange(3), y[:400]))
+        same = evaluate(model, Predictions(proba[:400], np.arange(4), y[:400]))
         assert [c.code for c in same.verdict.cautions] == ["tuned_on_these_rows"]
         assert "too good" in same.verdict.cautions[0].text
-        other = evaluate(model, Predictions(proba[400:], np.arange(3), y[400:]))
+        other = evaluate(model, Predictions(proba[400:], np.arange(4), y[400:]))
         assert other.verdict.cautions == ()
-        some = evaluate(model, Predictions(proba[200:], np.arange(3), y[200:]))
+        some = evaluate(model, Predictions(proba[200:], np.arange(4), y[200:]))
         assert some.verdict.cautions[0].value == pytest.approx(0.5, abs=0.15)

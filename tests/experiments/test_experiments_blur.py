@@ -40,11 +40,7 @@ def test_quick_run_writes_everything_it_mentions(folder, tmp_path):
         assert {int(row["sigma"]) for row in read_table(tmp_path, table)} == set(study.SIGMAS)
 
 
-def test_missing_data_is_told(folder, tmp_path, capsys):
-    for given in ([], ["--data", str(tmp_path / "absent")]):
-        with pytest.raises(SystemExit, match="2"):
-            blur.main([*given, "--quick", "--output", str(tmp_path)])
-        assert "--data" in capsys.readouterr().err
+def test_missing_data_is_told(folder, tmp_path):
     (folder / "imagenet5k_lite0_blur08.npz").unlink()
     with pytest.raises(SystemExit, match=r"blur08\.npz"):
         blur.main(["--data", str(folder), "--quick", "--output", str(tmp_path)])

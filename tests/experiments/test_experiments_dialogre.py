@@ -129,11 +129,6 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     assert len(read_table(output, "doubt")) == 2 * 3
 
 
-def test_no_predictions_is_told(tmp_path):
-    with pytest.raises(SystemExit, match=r"There is no file .*--predictions"):
-        dialogre.main(["--predictions", str(tmp_path / "a" / "b"), "--output", str(tmp_path)])
-
-
 @pytest.fixture
 def train():
     pytest.importorskip("torch")

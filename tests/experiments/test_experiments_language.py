@@ -103,8 +103,3 @@ def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     assert f"| {base:.1f} % |" in page
     assert "LLaMA-13B" in page
     check_figures(output, ["accuracy", "log_loss"])
-
-
-def test_a_folder_without_the_files_is_told(tmp_path):
-    with pytest.raises(SystemExit, match="None of the study's files"):
-        study.language_paths(tmp_path)

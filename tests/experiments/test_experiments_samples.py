@@ -118,9 +118,11 @@ def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
     tables = parse_arguments("any", "", [*arguments, "--tables"], data="files", has_tables=True)
     assert tables.tables
     assert tables.data is None
-    with pytest.raises(SystemExit, match="2"):
-        parse_arguments("any", "", arguments, data="files")
-    assert "--data DIR is needed: the folder with files" in capsys.readouterr().err
+    absent = ["--data", str(tmp_path / "absent")]
+    for given, message in (([], "--data DIR is needed: the folder with files"), (absent, "--data")):
+        with pytest.raises(SystemExit, match="2"):
+            parse_arguments("any", "", [*arguments, *given], data="files")
+        assert message in capsys.readouterr().err
 
 
 # The committed pages show the committed numbers.

@@ -94,11 +94,6 @@ def test_a_pattern_chooses_classifiers(folder, tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["labels.csv"]
 
 
-def test_an_empty_folder_is_told(tmp_path):
-    with pytest.raises(SystemExit, match=r"no \.npz files .*--data"):
-        suite.main(["--data", str(tmp_path), "--output", str(tmp_path)])
-
-
 def test_calibration_error_by_hand():
     proba = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
     y = np.array([0, 1, 1, 1])

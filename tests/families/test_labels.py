@@ -178,13 +178,6 @@ def test_the_fit_is_the_penalised_optimum(strength, weighted):
     np.testing.assert_allclose(fitted.transform(logits), expected, atol=FITTED)
 
 
-def test_an_endless_penalty_leaves_one_slope_and_one_intercept():
-    logits, y = draw_odds()
-    fitted = LabelwiseScaling(1e12, input="logits").fit(logits, y)
-    np.testing.assert_allclose(fitted.slope_, fitted.slope_[0], rtol=1e-9)
-    np.testing.assert_allclose(fitted.bias_, fitted.bias_[0], rtol=1e-9)
-
-
 def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
     logits, y = draw_odds(200, 5)
     proba = expit(logits)

@@ -267,12 +267,6 @@ def test_batch_calibration_divides_by_the_mean(proba, gamma):
     )
 
 
-def test_splitting_the_batch_changes_nothing_where_the_batch_is_the_validation_set(proba):
-    fitted = BatchCalibration().fit(proba)
-    parts = np.concatenate([fitted.transform(proba[:9]), fitted.transform(proba[9:])])
-    np.testing.assert_allclose(parts, fitted.transform(proba), atol=EXACT)
-
-
 def test_a_class_that_is_never_predicted_counts_half_the_rarest():
     prior = BatchCalibration().fit([[0.8, 0.2, 0.0]]).contextual_prior_
     np.testing.assert_allclose(prior, np.array([8, 2, 1]) / 11, atol=EXACT)

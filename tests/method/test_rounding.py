@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
-from altnorm._base.labels import check_label_proba
-from altnorm._base.validation import check_proba, find_rounding
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.method.kinds import Pairs, SingleLabel
@@ -20,20 +18,10 @@ def wide(n=200, m=60):
     return RNG.dirichlet(np.full(m, 0.3), n)
 
 
-@pytest.mark.parametrize("decimals", [3, 4, 5])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_decimals(decimals, dtype):
-    given = wide().round(decimals).astype(dtype)
-    assert find_rounding(given).how == f"{decimals} decimals"
-    if np.abs(given.sum(axis=1) - 1).max() <= 1e-4:
-        checked = check_proba(given)
-        assert checked is given
-        return
-    with pytest.warns(UserWarning, match=rf"rounding to {decimals} decimals explains"):
-        checked = check_proba(given)
-    np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
-    untouched = np.abs(given.sum(axis=1) - 1) <= 1e-4
-    np.testing.assert_array_equal(checked[untouched], given[untouched])
+def clean(rows, **settings):
+    """Rows as every function and estimator goes on with them."""
+    whole = np.full((1, rows.shape[1]), 1 / rows.shape[1])
+    return Identity(**settings).fit(whole).transform(rows)
 
 
 def to_bfloat16(values):
@@ -41,56 +29,60 @@ def to_bfloat16(values):
     return ((bits + 0x8000) & 0xFFFF0000).astype(np.uint32).view(np.float32)
 
 
+ROUNDED = {
+    "3 decimals": lambda p: p.round(3),
+    "4 decimals": lambda p: p.round(4),
+    "half precision": lambda p: p.astype(np.float16),
+    "bfloat16": to_bfloat16,
+}
+
+
+@pytest.mark.parametrize("how", ROUNDED)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_half_precision_that_was_widened(dtype):
-    for rounded, how in (
-        (wide().astype(np.float16), "half precision"),
-        (to_bfloat16(wide()), "bfloat16"),
-    ):
-        given = rounded.astype(dtype)
-        assert find_rounding(given).how == how
-        with pytest.warns(UserWarning, match=f"rounding to {how} explains"):
-            checked = check_proba(given)
-        np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
+def test_rows_that_rounding_explains_are_divided_by_their_sum(how, dtype):
+    given = ROUNDED[how](wide()).astype(dtype)
+    with pytest.warns(UserWarning, match=f"rounding to {how} explains"):
+        checked = clean(given)
+    np.testing.assert_allclose(checked.sum(axis=1), 1, atol=1e-4)
+    untouched = np.abs(given.sum(axis=1) - 1) <= 1e-4
+    np.testing.assert_array_equal(checked[untouched], given[untouched])
+    with pytest.warns(UserWarning, match=f"rounding to {how} explains"):
+        assert ambiguity(given).shape == (200,)
+
+
+def test_small_rounding_is_nothing_to_speak_of():
+    given = wide().round(5)
+    sums = given.sum(axis=1)
+    assert 1e-7 < np.abs(sums - 1).max() <= 1e-4
+    np.testing.assert_array_equal(clean(given), given)
+    half = wide(40).astype(np.float16)  # as it came
+    with pytest.warns(UserWarning, match="half precision explains"):
+        np.testing.assert_allclose(clean(half).sum(axis=1), 1, atol=1e-3)
 
 
 def test_what_digits_do_not_explain_is_refused():
-    given = wide().round(4)
+    given, exact = wide().round(4), wide()
     given[7, 0] += 0.01
-    with pytest.raises(InputError, match=r"1 of 200 rows do not, the first is row 7"):
-        check_proba(given)
-    exact = wide()
     exact[3] *= 1.0005
-    with pytest.raises(InputError, match="the first is row 3"):
-        check_proba(exact)
-    with pytest.raises(InputError, match="must sum to 1"):
-        check_proba(np.array([[0.3, 0.3, 0.3]]))
-    with pytest.raises(InputError, match="must sum to 1"):
-        check_proba(np.array([[0.5, 0.8]]))
-    with pytest.raises(InputError, match="must sum to 1"):
-        check_proba(np.array([[1e300, 0.8], [1e308, 0.1]]))
+    for rows, message in (
+        (given, "1 of 200 rows do not, the first is row 7"),
+        (exact, "the first is row 3"),
+        (np.array([[0.3, 0.3, 0.3]]), "must sum to 1"),
+        (np.array([[0.5, 0.8]]), "must sum to 1"),
+        (np.array([[1e300, 0.8], [1e308, 0.1]]), "must sum to 1"),
+        (np.array([[-1e-9, 1.0]]), "must not be negative"),
+    ):
+        with pytest.raises(InputError, match=message):
+            clean(rows)
 
 
 def test_what_rounding_makes_negative_is_zero():
-    given = np.array([[-1e-17, 1.0], [0.5, 0.5]])
-    assert check_proba(given)[0, 0] == 0
-    assert not np.signbit(check_proba(given)).any()
-    with pytest.raises(InputError, match="must not be negative"):
-        check_proba(np.array([[-1e-9, 1.0]]))
-    labels = check_label_proba(np.array([[-1e-17, 1 + 2e-16]]))
+    checked = clean(np.array([[-1e-17, 1.0], [0.5, 0.5]]))
+    assert checked[0, 0] == 0
+    assert not np.signbit(checked).any()
+    labels = clean(np.array([[-1e-17, 1 + 2e-16]]), multilabel="labelwise")
     assert labels.min() >= 0
     assert labels.max() <= 1
-
-
-def test_functions_and_estimators_take_them():
-    given = wide(40).round(4)
-    with pytest.warns(UserWarning, match="4 decimals"):
-        assert ambiguity(given).shape == (40,)
-    normalizer = AlternatingNormalizer(reference="all").fit(wide())
-    for rounded in (given, wide(40).astype(np.float16), to_bfloat16(wide(40))):
-        with pytest.warns(UserWarning, match="explains"):
-            after = normalizer.transform(rounded)
-        np.testing.assert_allclose(after.sum(axis=1), 1, atol=1e-3)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
