@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from altnorm.peers import (
     MatrixScaling,
     TemperatureScaling,
 )
-from tests.oracle import Case
+from tests.oracle import draw_cases
 
 
 def assemble(model: Any, temperature: float, decision: Decision, input: str) -> Adjuster:
@@ -30,17 +32,23 @@ def assemble(model: Any, temperature: float, decision: Decision, input: str) -> 
     return adjuster
 
 
-def fit_case(case: Case) -> AlternatingNormalizer:
-    """Fit so that `transform` does what the case asks, to every row."""
-    keywords = case.keywords
-    return AlternatingNormalizer(
-        keywords["alpha"],
-        keywords["depth"],
-        threshold=0.0,
-        prior="uniform" if keywords["prior"] is None else keywords["prior"],
-        reference="all",
-        smoothing=keywords["smoothing"],
-    ).fit(case.reference, sample_weight=keywords["reference_weight"])
+def hard_cases(
+    seed: int, count: int, *, smoothing: bool
+) -> Iterator[tuple[AlternatingNormalizer, np.ndarray, np.ndarray, float]]:
+    """Normalizers with everything that may go wrong, rows, their values, and how far off to be."""
+    for case in draw_cases(seed, count, smoothing=smoothing):
+        settings = dict(case.keywords)
+        prior, weight = settings.pop("prior"), settings.pop("reference_weight")
+        settings["prior"] = "uniform" if prior is None else prior
+        normalizer = AlternatingNormalizer(threshold=0.0, reference="all", **settings)
+        normalizer.fit(case.reference, sample_weight=weight)
+        m = case.proba.shape[1]
+        rows = np.concatenate([case.proba, np.full((1, m), 1 / m)])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*prior zero")
+            values = normalizer.transform(rows)
+        # Rounding errors grow by alpha^depth.
+        yield normalizer, rows, values, 1e-13 * max(1.0, settings["alpha"] ** settings["depth"])
 
 
 def answer(adjuster: Adjuster, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -71,6 +79,14 @@ LABEL_MODELS = {
 }
 RULES = ("argmax", "weights", "costs", "person")
 FORMS = [*itertools.product(MODELS, ("argmax",)), *itertools.product(("deep, cooled",), RULES[1:])]
+
+
+PROGRAMS = [*FORMS, *itertools.product(LABEL_MODELS, ("thresholds",))]
+
+
+def make(model: str, rule: str, input: str) -> tuple[Adjuster, Any]:
+    """Return a fitted model of any of the programs, and what it may be given."""
+    return several(model, input) if rule == "thresholds" else single(model, rule, input)
 
 
 def decide(rule: str, m: int) -> Decision:

@@ -10,8 +10,8 @@ from scipy.special import expit, log_expit, logit
 from sklearn.metrics import f1_score, log_loss
 
 from altnorm.families import LabelwiseScaling
-from altnorm.families.crossfit import STRENGTHS, cross_fit
-from altnorm.families.labelwise import labelwise_path, odds_limit
+from altnorm.families.crossfit import STRENGTHS
+from altnorm.families.labelwise import odds_limit
 from altnorm.peers import LabelThresholds
 
 
@@ -205,26 +205,3 @@ def test_where_log_odds_are_cut_off():
     assert odds_limit(np.array([[900.0]])) == pytest.approx(-np.log(np.finfo(float).eps))
     assert odds_limit(np.array([[900.0]], dtype=np.float32)) == pytest.approx(15.94, abs=0.01)
     assert odds_limit(np.array([[np.inf]])) == pytest.approx(-np.log(np.finfo(float).eps))
-
-
-def test_the_strength_is_the_best_by_cross_validation():
-    logits, y = draw_odds(200, seed=5)
-    folds = np.arange(200) * 3 // 200
-    losses = []
-    for strength in STRENGTHS:
-        after = np.empty_like(logits)
-        for k in range(3):
-            known = LabelwiseScaling(strength, input="logits")
-            known.fit(logits[folds != k], y[folds != k])
-            after[folds == k] = known.transform(logits[folds == k])
-        losses.append(log_loss(y.ravel(), after.ravel()))
-    fitted = LabelwiseScaling(cv=3, input="logits").fit(logits, y)
-    assert fitted.strength_ == STRENGTHS[int(np.argmin(losses))]
-    found = cross_fit(labelwise_path, logits, y, np.ones(200), folds)
-    tried = len(found.strengths)
-    np.testing.assert_allclose(found.log_loss(np.ones(200)) / 4, losses[:tried], rtol=1e-4)
-    np.testing.assert_allclose(
-        np.log(np.where(y, found.proba(0, logits), 1 - found.proba(0, logits))).sum(axis=1),
-        found.label_log_p[0],
-        rtol=1e-9,
-    )

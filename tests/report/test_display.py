@@ -98,19 +98,6 @@ def test_reliability_of_honest_probabilities_is_good():
     assert by_label.error < 0.02
 
 
-def test_permuting_classes_permutes_purposes():
-    proba, order = adjusted().transform(TEST.proba), np.array([2, 0, 4, 3, 1])
-    shares = np.bincount(TEST.codes) / len(TEST.codes)
-    one = measures.purposes(proba, TEST.codes, shares, proba.argmax(axis=1))
-    codes = np.argsort(order)[TEST.codes]
-    two = measures.purposes(proba[:, order], codes, shares[order], proba[:, order].argmax(axis=1))
-    np.testing.assert_allclose(two.scores, one.scores, rtol=EXACT)
-    np.testing.assert_array_equal(two.changed, one.changed)
-    np.testing.assert_allclose(two.recall, one.recall[:, order], rtol=EXACT)
-    assert one.changed[0] == 0
-    assert one.scores[0].argmax() < one.scores[1].argmax()
-
-
 class TestWhatIsDrawn:
     """The figures show the numbers, on the axes given."""
 

@@ -1,0 +1,90 @@
+"""Cross-fitted penalties: each fold as if fitted afresh, and none sees its own labels."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from sklearn.metrics import log_loss
+
+from altnorm.families import LabelwiseScaling
+from altnorm.families.crossfit import STRENGTHS, cross_fit, is_past_best
+from altnorm.families.labelwise import labelwise_path
+from altnorm.families.likelihood import stratified_folds
+from altnorm.families.matrix import matrix_path
+from altnorm.families.temperature import bias_path
+from altnorm.peers import BiasCorrectedTemperature, MatrixScaling
+
+cauchy_path = partial(matrix_path, penalty="cauchy")
+# What is fitted, its path of penalties, and how far off rough fits may leave the loss.
+FAMILIES = {
+    "bias": (BiasCorrectedTemperature, bias_path, 1e-3),
+    "ridge": (MatrixScaling, matrix_path, 5e-3),
+    "cauchy": (partial(MatrixScaling, penalty="cauchy"), cauchy_path, 5e-3),
+    "labelwise": (LabelwiseScaling, labelwise_path, 1e-4),
+}
+
+
+def draw(n=200, m=4, seed=0, *, by_label=False):
+    """Logits that favour some classes, or of labels that are too low, and labels."""
+    rng = np.random.default_rng(seed)
+    if by_label:
+        truth = rng.normal(-1, 1.5, (n, m))
+        return truth * rng.uniform(0.7, 2, m) - 1, rng.random((n, m)) < expit(truth)
+    y = rng.integers(m, size=n)
+    return rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + np.linspace(0, 1, m), y
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_strength_is_the_best_by_cross_validation(family):
+    """Each fold and strength fitted afresh, scored by scikit-learn."""
+    make, path, rtol = FAMILIES[family]
+    by_label = family == "labelwise"
+    logits, y = draw(by_label=by_label)
+    folds = np.arange(200) * 3 // 200 if by_label else stratified_folds(y, 3)
+    losses = []
+    for strength in STRENGTHS:
+        after = np.empty_like(logits)
+        for k in range(3):
+            known = make(strength, input="logits").fit(logits[folds != k], y[folds != k])
+            after[folds == k] = known.transform(logits[folds == k])
+        losses.append(log_loss(*((y.ravel(), after.ravel()) if by_label else (y, after))))
+    chosen = make(cv=3, input="logits").fit(logits, y).strength_
+    assert losses[list(STRENGTHS).index(chosen)] == pytest.approx(min(losses), rel=rtol)
+    assert max(losses) > min(losses) * (1 + 2 * rtol)
+    rows = logits if by_label else np.log(softmax(logits, axis=1))
+    found = cross_fit(path, rows, y, np.ones(200), folds)
+    by_row = found.log_loss(np.ones(200)) / (4 if by_label else 1)
+    np.testing.assert_allclose(by_row, losses[: len(found.strengths)], rtol=rtol)
+    proba = found.proba(0, rows)
+    own = np.where(y, proba, 1 - proba) if by_label else proba[np.arange(200), y][:, None]
+    np.testing.assert_allclose(np.log(own).sum(axis=1), found.label_log_p[0], rtol=1e-9)
+
+
+def test_no_fit_sees_the_labels_of_its_fold():
+    """Not even by where it starts, or how it steps: other labels there change no bit of it."""
+    logits, y = draw()
+    log_p = np.log(softmax(logits, axis=1))
+    folds = np.arange(200) % 5
+    other = np.where(folds == 2, (y + 1) % 4, y)
+    for path in (bias_path, matrix_path, cauchy_path):
+        fits = [
+            cross_fit(path, log_p, labels, np.ones(200), folds, [64.0, 4.0]).fits
+            for labels in (y, other)
+        ]
+        for one, two in zip(*fits, strict=True):
+            for before, after in zip(one[2], two[2], strict=True):
+                np.testing.assert_array_equal(before, after)
+
+
+def test_a_path_ends_where_the_loss_has_clearly_risen():
+    """Clearly: by two standard errors. Or twice in a row, by however little."""
+    weight, noise = np.ones(100), np.tile([1.0, -1.0], 50)
+    best = np.full(100, -1.0)
+    slightly, more = best + noise - 0.1, best - noise - 0.2  # one error is 0.1
+    assert not is_past_best([best], weight)
+    assert not is_past_best([best, best + 1], weight)
+    assert is_past_best([best, best + noise - 0.3], weight)
+    assert not is_past_best([best, slightly], weight)
+    assert is_past_best([best, slightly, more], weight)
+    assert not is_past_best([slightly, best, more], weight)
