@@ -37,6 +37,13 @@ def judged(capsys, *arguments):
     return json.loads(out(capsys))
 
 
+def check_judged(capsys, known):
+    """The command says what the library says."""
+    found, known = judged(capsys), known.to_dict()
+    assert {name: found[name] for name in known} == known
+    return found
+
+
 def fit(path, name="model", *, threshold=0.75, **layout):
     """Write a model that was fitted to the predictions in a file; return its name."""
     predictions = read_predictions(path, Layout(**layout))
@@ -84,28 +91,22 @@ def test_neither_place_nor_line_betrays_the_new_class(folder, model, pool):
     assert len(asked) > 100
 
 
-def test_judge_says_what_the_library_says(folder, model, pool, capsys):
+def test_judge_says_what_the_library_says_and_what_to_do_next(folder, model, pool, capsys):
     assert run(["ask", model, "test.parquet", "-n", "80", "-o", "ask.csv"]) == 0
     proba, normalizer = pool[CLASSES].to_numpy(), load(model)
     rows = altnorm.ask(normalizer, proba, n=80)
     for n in (0, 3, 80):
         fill(pool["y"], n)
-        found = judged(capsys)
-        known = altnorm.judge(normalizer, proba, rows, pool["y"].to_numpy()[rows[:n]]).to_dict()
-        assert {name: found[name] for name in known} == known
+        known = altnorm.judge(normalizer, proba, rows, pool["y"].to_numpy()[rows[:n]])
+        found = check_judged(capsys, known)
+        if n == 3:
+            assert run(["judge", model, "ask.csv", "--strict"]) == 1
+            assert "Next: go on with question 4 in ask.csv." in out(capsys)
     assert found["decision"] == "adopt"
     assert "altnorm apply model" in found["next"]
-
-
-def test_half_filled_files_and_what_to_do_next(folder, model, pool, capsys):
-    assert run(["ask", model, "test.parquet", "-n", "4", "-o", "ask.csv"]) == 0
-    fill(pool["y"], 2)
-    capsys.readouterr()
-    assert run(["judge", model, "ask.csv", "--strict"]) == 1
-    assert "Next: go on with question 3 in ask.csv." in out(capsys)
-    fill(["neither"] * 900, 4)
+    fill(["neither"] * 900, 80)
     found = judged(capsys)
-    assert (found["n_labelled"], found["n_fixed"], found["n_broken"]) == (4, 0, 0)
+    assert (found["n_labelled"], found["n_fixed"], found["n_broken"]) == (80, 0, 0)
     assert f"altnorm ask model POOL -n {found['n_expected']} -o ask.csv appends" in found["next"]
 
 
@@ -173,9 +174,7 @@ def test_several_labels_per_row(folder, capsys):
     answer = truth[asked["row"].astype(int), column]
     asked["label"] = np.where(np.arange(len(asked)) % 2, np.array(["No", "Yes"])[answer], answer)
     asked.to_csv("ask.csv", index=False)
-    known = altnorm.judge(normalizer, pool.to_numpy(), rows, truth[rows]).to_dict()
-    found = judged(capsys)
-    assert {name: found[name] for name in known} == known
+    check_judged(capsys, altnorm.judge(normalizer, pool.to_numpy(), rows, truth[rows]))
     twice = asked["ask"].value_counts().idxmax()
     gone = asked.index[asked["ask"] == twice][0]
     asked.drop(index=gone).to_csv("ask.csv", index=False)  # half a row is no row
@@ -429,9 +428,7 @@ def test_no_cell_is_a_formula(folder, pool, capsys):
     rows = asked["row"].astype(int).to_numpy()
     fitted = load("model")
     proba = data[fitted.classes_].to_numpy()
-    known = altnorm.judge(fitted, proba, rows, truth[rows]).to_dict()
-    found = judged(capsys)
-    assert {name: found[name] for name in known} == known
+    check_judged(capsys, altnorm.judge(fitted, proba, rows, truth[rows]))
     assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "2", "-o", "ask.csv"]) == 0
     assert read()["'=note"].tolist()[:9] == asked["'=note"].tolist()
     assert "" not in read()["'=note"].tolist()

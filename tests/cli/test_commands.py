@@ -143,6 +143,12 @@ def test_strict(folder, capsys):
     assert run(check) == 0
     assert run([*check, "--strict"]) == 1
     assert run(["check", "fair.parquet", "--label", "y", "-j", "1", "--force", "--strict"]) == 1
+    out(capsys)
+    assert run([*tune, "--force", "--no-calibrate"]) == 0
+    assert "The model changes nothing" in out(capsys)
+    assert run(["apply", "m", "fair.parquet", "-o", "same.parquet"]) == 0
+    assert "nothing changed" in out(capsys)
+    assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))
 
 
 def test_json(folder, model, capsys):
@@ -391,26 +397,11 @@ def test_groups_count_in_test_rows_and_new_rows(folder, capsys):
     existing += ["--report", "r.html"]
     assert run([*existing, "--group", "who"]) == 0
     assert width(json.loads(out(capsys))["verdict"]) == pytest.approx(wide)
+    check[2] = "test.parquet"
+    assert "no column 'who'" in refused(capsys, *check, "--group", "who")
+    grouped_file("test.parquet", 1)
+    assert "at least 2 groups; all" in refused(capsys, *check, "--group", "who")
 
 
 def width(record):
     return record["ci_high"] - record["ci_low"]
-
-
-def test_groups_that_test_rows_lack(folder, capsys):
-    data = pd.read_parquet("val.parquet")
-    data.assign(who=np.arange(len(data))).to_parquet("val.parquet")
-    check = ["check", "val.parquet", "test.parquet", "--label", "y", "--group", "who"]
-    assert "no column 'who'" in refused(capsys, *check)
-    grouped_file("test.parquet", 1)
-    assert "at least 2 groups; all" in refused(capsys, *check)
-
-
-def test_a_model_that_changes_nothing(folder, capsys):
-    table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
-    tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", "--no-calibrate", *QUICK]
-    assert run(tune) == 0
-    assert "The model changes nothing" in out(capsys)
-    assert run(["apply", "m", "fair.parquet", "-o", "same.parquet"]) == 0
-    assert "nothing changed" in out(capsys)
-    assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))

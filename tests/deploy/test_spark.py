@@ -164,29 +164,19 @@ class TestErrors:
             out.collect()
 
 
-def test_vectors_in_place(vectors, normalizer, proba):
-    out = adapter.transform(vectors, normalizer, columns="probability", prediction="class")
-    assert out.columns == [*vectors.columns, "class"]
-    assert out.schema["probability"].dataType == vectors.schema["probability"].dataType
-    assert out.schema["probability"].metadata == NOTE
-    rows = by_id(out)
-    np.testing.assert_array_equal(vector_matrix(rows, "probability"), normalizer.transform(proba))
-    assert [row["class"] for row in rows] == normalizer.predict(proba).tolist()
-    assert [row["features"] for row in rows] == [row["features"] for row in by_id(vectors)]
-
-
-def test_vectors_beside_those_that_came_in(vectors, adjuster, proba):
-    out = adapter.transform(
-        vectors, adjuster, columns="probability", output="better", prediction="c"
-    )
-    assert out.columns == [*vectors.columns, "better", "c"]
-    rows = by_id(out)
-    want = adjuster.transform(proba)
-    np.testing.assert_allclose(vector_matrix(rows, "better"), want, atol=1e-12, rtol=0)
+@pytest.mark.parametrize("output", [None, "better"], ids=["in place", "beside"])
+def test_vectors(vectors, adjuster, proba, output):
+    out = adapter.transform(vectors, adjuster, columns="probability", output=output, prediction="c")
+    assert out.columns == [*vectors.columns, *([output] if output else []), "c"]
+    assert out.schema["probability"] == vectors.schema["probability"]
+    rows, want = by_id(out), adjuster.transform(proba)
+    found = vector_matrix(rows, output or "probability")
+    np.testing.assert_allclose(found, want, atol=1e-12, rtol=0)
     assert [row["c"] for row in rows] == adjuster.predict(proba).tolist()
-    before = [row["probability"] for row in by_id(vectors)]
-    assert [row["probability"] for row in rows] == before
-    assert [type(row["probability"]) for row in rows] == [type(value) for value in before]
+    for name in ("features", "probability") if output else ("features",):
+        before, after = ([row[name] for row in part] for part in (by_id(vectors), rows))
+        assert after == before
+        assert [type(value) for value in after] == [type(value) for value in before]
 
 
 def test_without_a_spark_context(normalizer, proba):

@@ -37,6 +37,12 @@ def test_accuracy_by_hand():
     assert not verdict.adopted
     assert verdict == compare_predictions(y, old, new)
     assert compare_predictions(y, old, new, significance=0.3).adopted
+    # From wrong to wrong changes no score but is counted; one row is no evidence.
+    verdict = compare_predictions([0, 0, 0], [1, 1, 1], [2, 2, 1])
+    assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken) == (2, 0, 0)
+    assert (verdict.gain, verdict.p_value, verdict.adopted) == (0, 1, False)
+    verdict = compare_predictions([0], [[0.4, 0.6]], [[0.6, 0.4]])
+    assert (verdict.gain, verdict.p_value, verdict.adopted) == (1, 1, False)
 
 
 def test_a_significant_loss_is_not_adopted():
@@ -59,12 +65,6 @@ def test_nothing_changed(scoring):
     assert (verdict.gain, verdict.p_value, verdict.adopted) == (0, 1, False)
     assert (verdict.ci_low, verdict.ci_high, verdict.n_changed) == (0, 0, 0)
     assert "no decision changes" in str(verdict)
-
-
-def test_wrong_to_wrong_changes_no_score_but_is_counted():
-    verdict = compare_predictions([0, 0, 0], [1, 1, 1], [2, 2, 1])
-    assert (verdict.n_changed, verdict.n_fixed, verdict.n_broken) == (2, 0, 0)
-    assert (verdict.gain, verdict.p_value, verdict.adopted) == (0, 1, False)
 
 
 @pytest.mark.parametrize("scoring", SCORES)
@@ -164,11 +164,6 @@ def test_verdict_as_a_dictionary_survives_json():
     unknown = replace(verdict, ci_low=-np.inf, p_value=np.nan)
     record = json.loads(json.dumps(unknown.to_dict(), allow_nan=False))
     assert (record["ci_low"], record["p_value"]) == (None, None)
-
-
-def test_one_row_is_no_evidence():
-    verdict = compare_predictions([0], [[0.4, 0.6]], [[0.6, 0.4]])
-    assert (verdict.gain, verdict.p_value, verdict.adopted) == (1, 1, False)
 
 
 # What can be wrong.

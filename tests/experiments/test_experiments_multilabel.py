@@ -133,15 +133,9 @@ def test_every_seed_comes_back_to_the_bit(seeds, tmp_path):
     joined = tmp_path / "predictions.npz"
     join_seeds(seeds[::-1], joined)
     assert seed_names(joined) == ["study_seed0", "study_seed1", "study_seed2"]
+    assert seed_names(seeds[1]) == ["study_seed1"]
+    write_arrays(tmp_path / "again.npz", draw_arrays(0))
+    assert (tmp_path / "again.npz").read_bytes() == seeds[0].read_bytes()
     for seed, path in enumerate(seeds):
         assert_same(read_seed(path), draw_arrays(seed))
         assert_same(read_seed(joined, path.stem), draw_arrays(seed))
-
-
-def test_the_same_numbers_make_the_same_file(seeds, tmp_path):
-    write_arrays(tmp_path / "again.npz", draw_arrays(0))
-    assert (tmp_path / "again.npz").read_bytes() == seeds[0].read_bytes()
-
-
-def test_a_file_of_one_seed_goes_by_its_own_name(seeds):
-    assert seed_names(seeds[1]) == ["study_seed1"]

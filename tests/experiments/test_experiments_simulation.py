@@ -78,16 +78,6 @@ def test_metrics_against_a_loop_over_rows():
                 assert result.switched[(*cell, k, i)] == np.mean(switched)
 
 
-def test_same_seed_same_result_whatever_the_workers_and_the_other_sizes():
-    one, two = simulate(SMALL, n_jobs=1), simulate(SMALL, n_jobs=2)
-    np.testing.assert_array_equal(one.gain, two.gain)
-    np.testing.assert_array_equal(one.switched, two.switched)
-    alone = simulate(Design(sizes=(5,), alphas=SMALL.alphas, n_draws=4, n_rows=6))
-    np.testing.assert_array_equal(alone.gain[0], one.gain[1])
-    other = simulate(Design(sizes=(5,), alphas=SMALL.alphas, n_draws=4, n_rows=6, random_state=1))
-    assert not np.array_equal(other.gain, alone.gain)
-
-
 def test_verdicts_follow_the_confidence_limits():
     rising = pairs(np.add.outer(-0.01 * np.arange(4), np.arange(4.0)) + 1)
     assert claims.lower_bounds(rising).verdict == claims.AGREES
