@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -72,7 +72,7 @@ def render(
         peers=_peers(comparison),
         charts=_charts(case, factors),
         classes=_classes(case),
-        reliability=_reliability(case),
+        reliability=[] if case.evaluation is None else case.evaluation.reliability,
         purposes=data["purposes"],
         alike=case.judged is not None and case.purposes is None,
         purpose=score_name(case.purpose, case.kind.is_multilabel),
@@ -150,24 +150,26 @@ def _peers(comparison: Comparison | None) -> list[Line]:
 
 def _charts(case: Case, factors: np.ndarray | None) -> dict[str, list[Bar]]:
     """Bars of what changes, by pairs and by classes, and of what makes it change."""
-    found, names = {}, case.names
+    found: dict[str, Lines] = {}
+    names = case.names
     applied, truth = case.applied, case.truth
     if len(case.explanation):
         if not case.kind.is_multilabel:
-            found["flows"] = flow_bars(measures.flows(applied.old, applied.new, truth), names)
+            found["flows"] = _flow_lines(measures.flows(applied.old, applied.new, truth), names)
         changes = measures.class_changes(applied.old, applied.new, case.classes.size, truth)
-        found["changes"] = change_bars(changes, names, case.kind.is_multilabel)
+        found["changes"] = _change_lines(changes, names, case.kind.is_multilabel)
     if hasattr(case.model, "matrix_") and case.judged is not None:
         rows = case.judged
         pairs = measures.confusions(rows.truth, rows.applied.old, rows.applied.new)
-        found["confusions"] = confusion_bars(pairs, names)
+        found["confusions"] = _confusion_lines(pairs, names)
     if factors is not None:
-        found["factors"] = factor_bars(factors, names)
-    return {name: lines for name, lines in found.items() if lines}
+        found["factors"] = _factor_lines(factors, names)
+    charts = {name: _chart(lines) for name, lines in found.items()}
+    return {name: bars for name, bars in charts.items() if bars}
 
 
 class Part(NamedTuple):
-    """A stretch of a bar."""
+    """A stretch of a bar, in per cent of the width."""
 
     kind: str
     start: float
@@ -182,91 +184,74 @@ class Bar(NamedTuple):
     text: str
 
 
-def flow_bars(flows: Flows, names: list[str]) -> list[Bar]:
-    """Rows from one class to another, and what became of them."""
-    unit, bars = 100 / max(1, int(flows.n_rows.max(initial=0))), []
-    for i in range(min(MAX_BARS, flows.n_rows.size)):
-        n, to_person = int(flows.n_rows[i]), flows.target[i] == len(names) - 1
-        text, counts = plural(n, "row"), [("other", n)]
-        if flows.fixed is not None and flows.broken is not None:
-            fixed, broken = int(flows.fixed[i]), int(flows.broken[i])
-            text = f"{text}, {broken:,} had been right" if to_person else _outcome(fixed, broken, n)
-            if not to_person:
-                counts = [("fixed", fixed), ("broken", broken), ("other", n - fixed - broken)]
-        name = f"{names[flows.source[i]]} → {names[flows.target[i]]}"
-        bars.append(Bar(name, _stack(counts, unit), text))
+Parts = list[tuple[str, float]]  # kinds and lengths, one after the other; what has no kind is blank
+Lines = Iterable[tuple[str, Parts, str]]  # names, parts and texts
+
+
+def _chart(lines: Lines) -> list[Bar]:
+    """Lines as bars, the longest of which takes the whole width."""
+    found = list(lines)
+    longest = max((sum(length for _, length in parts) for _, parts, _ in found), default=0)
+    bars = []
+    for name, parts, text in found:
+        ends = np.cumsum([0, *(length for _, length in parts)]) * (100 / (longest or 1))
+        widths = zip(parts, ends, np.diff(ends), strict=False)
+        drawn = [Part(kind, start, width) for (kind, _), start, width in widths if kind and width]
+        bars.append(Bar(name, drawn, text))
     return bars
 
 
-def _outcome(fixed: int, broken: int, n: int) -> str:
-    other = n - fixed - broken
-    return f"{fixed:,} fixed, {broken:,} broken" + (f", {other:,} still wrong" if other else "")
+def _flow_lines(flows: Flows, names: list[str]) -> Lines:
+    """Rows from one class to another, and what became of them."""
+    for i, n in enumerate(flows.n_rows[:MAX_BARS].tolist()):
+        parts, text = [("other", n)], plural(n, "row")
+        if flows.fixed is not None and flows.broken is not None:
+            fixed, broken = int(flows.fixed[i]), int(flows.broken[i])
+            other = n - fixed - broken
+            if flows.target[i] == len(names) - 1:
+                text += f", {broken:,} had been right"
+            else:
+                parts = [("fixed", fixed), ("broken", broken), ("other", other)]
+                text = f"{fixed:,} fixed, {broken:,} broken"
+                text += f", {other:,} still wrong" if other else ""
+        yield f"{names[flows.source[i]]} → {names[flows.target[i]]}", parts, text
 
 
-def _stack(counts: list[tuple[str, int]], unit: float) -> list[Part]:
-    parts, at = [], 0.0
-    for kind, n in counts:
-        if n:
-            parts.append(Part(kind, at, n * unit))
-            at += n * unit
-    return parts
-
-
-def change_bars(changes: ClassChanges, names: list[str], multilabel: bool) -> list[Bar]:
+def _change_lines(changes: ClassChanges, names: list[str], multilabel: bool) -> Lines:
     """Rows fixed to the right and broken to the left; without labels, gained and lost."""
     (more, less), order = changes.sides, changes.ends(MAX_BARS)
     kinds = words = ("fixed", "broken")
     if changes.fixed is None:
         kinds = ("after", "other")
         words = ("added", "removed") if multilabel else ("gained", "lost")
-    left, right = (int(side[order].max(initial=0)) for side in (less, more))
-    unit = 100 / max(1, left + right)
-    return [
-        Bar(
-            names[j],
-            [
-                Part(kinds[1], (left - less[j]) * unit, less[j] * unit),
-                Part(kinds[0], left * unit, more[j] * unit),
-            ],
-            f"{more[j]:,} {words[0]}, {less[j]:,} {words[1]}",
-        )
-        for j in order
-    ]
+    for j in order:
+        text = f"{more[j]:,} {words[0]}, {less[j]:,} {words[1]}"
+        yield names[j], _both_sides(less[order], less[j], more[j], kinds), text
 
 
-def confusion_bars(found: Confusions, names: list[str]) -> list[Bar]:
+def _both_sides(all_less: np.ndarray, less: float, more: float, kinds: tuple[str, str]) -> Parts:
+    """Less to the left and more to the right of where the line with most to the left ends."""
+    return [("", all_less.max() - less), (kinds[1], less), (kinds[0], more)]
+
+
+def _confusion_lines(found: Confusions, names: list[str]) -> Lines:
     """Confusions that were repaired, and what is left of them."""
-    most, bars = max(1, int(found.before.max(initial=0))), []
     for i in range(min(MAX_BARS, int((found.fixed > 0).sum()))):
         before, fixed = int(found.before[i]), int(found.fixed[i])
-        counts = [("fixed", fixed), ("other", before - fixed)]
         name = f"{names[found.truth[i]]} taken for {names[found.taken_for[i]]}"
         text = f"{before:,} before, {found.after[i]:,} after; {fixed:,} fixed"
-        bars.append(Bar(name, _stack(counts, 100 / most), text))
-    return bars
+        yield name, [("fixed", fixed), ("other", before - fixed)], text
 
 
-def factor_bars(factors: np.ndarray, names: list[str]) -> list[Bar]:
+def _factor_lines(factors: np.ndarray, names: list[str]) -> Lines:
     """How much classes are favoured, on a logarithmic scale around 1."""
-    log_f = np.log(factors)
-    order = np.argsort(-log_f, kind="stable")
+    order = np.argsort(-factors, kind="stable")
     if order.size > MAX_BARS:
         order = np.concatenate([order[: MAX_BARS // 2], order[-(MAX_BARS // 2) :]])
-    unit = 50 / max(1e-9, float(np.abs(log_f[order]).max()))
-    return [
-        Bar(
-            names[j],
-            [
-                Part(
-                    "fixed" if log_f[j] > 0 else "broken",
-                    50 + min(0.0, log_f[j]) * unit,
-                    abs(log_f[j]) * unit,
-                )
-            ],
-            _times(float(factors[j])),
-        )
-        for j in order
-    ]
+    more, less = np.maximum(np.log(factors), 0), np.maximum(-np.log(factors), 0)
+    for j in order:
+        parts = _both_sides(less[order], less[j], more[j], ("fixed", "broken"))
+        yield names[j], parts, _times(float(factors[j]))
 
 
 def _times(factor: float) -> str:
@@ -277,29 +262,20 @@ def _times(factor: float) -> str:
 
 
 def _classes(case: Case) -> list[tuple[str, ...]]:
-    """Every class in numbers: rows, and precision and recall before and after."""
+    """Every class in numbers: its rows, how often it is predicted, and the share recognised."""
     if case.truth is None:
         return []
     m, codes = case.classes.size, (case.truth, case.applied.old, case.applied.new)
     # One column per class; of a row that is left to a person, none.
     sides = [s if s.ndim == 2 else np.eye(m + 1, dtype=bool)[s][:, :m] for s in codes]
-    true, before, after = (np.asarray(side, dtype=bool) for side in sides)
-    n = true.sum(axis=0)
-    lines = []
-    for j in np.argsort(-n, kind="stable")[:MAX_CLASSES]:
-        cells = [f"{n[j]:,}"]
-        for side in (before, after):
-            named, hits = int(side[:, j].sum()), int((side & true)[:, j].sum())
-            cells += [f"{named:,}", percent(hits / n[j]) if n[j] else "–"]
-        lines.append((case.names[j], *cells))
-    return lines
-
-
-def _reliability(case: Case) -> list[tuple[str, measures.Reliability]]:
-    if case.truth is None:
-        return []
-    sides = (("before", case.applied.before), ("after", case.applied.after))
-    return [(name, measures.reliability(p, case.truth)) for name, p in sides]
+    true, *decided = (np.asarray(side, dtype=bool) for side in sides)
+    n, cells = true.sum(axis=0), []
+    for side in decided:
+        named, right = side.sum(axis=0).tolist(), (side & true).sum(axis=0)
+        cells.append([f"{k:,}" for k in named])
+        cells.append([percent(right[j] / n[j]) if n[j] else "–" for j in range(m)])
+    order = np.argsort(-n, kind="stable")[:MAX_CLASSES].tolist()
+    return [(case.names[j], f"{n[j]:,}", *(column[j] for column in cells)) for j in order]
 
 
 def _settings(case: Case) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -30,7 +30,7 @@ from altnorm.method.estimator import ProbabilityTransformer, chosen_model, read_
 from altnorm.method.explanation import ChangedRow, Explanation
 from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
-from altnorm.report.measures import Purposes, label_thresholds, purposes, reliability
+from altnorm.report.measures import Purposes, Reliability, label_thresholds, purposes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
 MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
@@ -81,7 +81,7 @@ class Evaluation:
 
     verdict: Verdict  # by the score that was asked for
     scores: list[Verdict]  # by other common scores, log loss among them
-    calibration_error: tuple[float, float]  # expected, before and after
+    reliability: tuple[Reliability, Reliability]  # before and after
     fixed: np.ndarray  # row numbers
     broken: np.ndarray
     explanation: Explanation  # why each changed row changed
@@ -91,6 +91,11 @@ class Evaluation:
     def left(self) -> np.ndarray:
         """Rows that are left to a person."""
         return self.applied.left
+
+    @property
+    def calibration_error(self) -> list[float]:
+        """Expected calibration error, before and after."""
+        return [side.error for side in self.reliability]
 
     def changed(self, rows: np.ndarray) -> list[ChangedRow]:
         """Return the explanations of some rows, in the order of the file."""
@@ -102,7 +107,7 @@ class Evaluation:
         return {
             "verdict": self.verdict.to_dict(),
             "scores": [score.to_dict() for score in self.scores],
-            "calibration_error": list(self.calibration_error),
+            "calibration_error": self.calibration_error,
             **{name: getattr(self, name).tolist() for name in ("fixed", "broken", "left")},
         }
 
@@ -145,13 +150,12 @@ def evaluate(
         for name in names
         if name != score.name
     ]
-    errors = [reliability(p, truth).error for p in (applied.before, applied.after)]
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
     fewer[applied.left] = 0
     return Evaluation(
         verdict.with_cautions(cautions),
         others,
-        (errors[0], errors[1]),
+        (reliability(applied.before, truth), reliability(applied.after, truth)),
         np.flatnonzero(fewer > 0),
         np.flatnonzero(fewer < 0),
         applied.explain(normalizer, classes),
