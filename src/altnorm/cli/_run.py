@@ -29,8 +29,7 @@ from altnorm._base.files import recording
 from altnorm._base.persistence import FORMAT_VERSION, versions
 from altnorm.cli._options import flag
 from altnorm.cli._screen import REMEDIES, errors, in_options, out
-from altnorm.cli.adapt import adapt
-from altnorm.cli.apply import apply
+from altnorm.cli.apply import adapt, apply
 from altnorm.cli.ask import ask, judge
 from altnorm.cli.check import check, demo
 from altnorm.cli.model import export, info

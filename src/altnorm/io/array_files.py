@@ -20,6 +20,7 @@ from altnorm._base.files import file_error
 from altnorm._base.words import plural
 from altnorm.io.columns import (
     Layout,
+    Parts,
     check_rows,
     check_zero_one,
     listed,
@@ -33,16 +34,7 @@ _MOST_CLASSES = 10**6
 _MOST_VALUES = 2**30  # 8 GB in double precision
 
 
-class Arrays(NamedTuple):
-    """What a file of arrays holds."""
-
-    values: np.ndarray  # (n, m)
-    classes: np.ndarray  # (m,)
-    labels: np.ndarray | None
-    input: str  # "proba" or "logits"
-
-
-def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
+def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
     """Read predictions from an .npz or .npy file; `wanted` are the classes, if they are known."""
     path = source.path
     with _open_arrays(source) as file:
@@ -68,7 +60,7 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Arrays:
         labels = check_zero_one(labels, names_of(classes))
     elif labels is not None:
         labels = read_labels(labels.tolist(), classes, layout)
-    return Arrays(values, classes, labels, key)
+    return Parts(values, classes, labels, key)
 
 
 def _matrix_name(names: list[str], layout: Layout, path: Path) -> str:

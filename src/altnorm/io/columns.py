@@ -6,17 +6,20 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
+from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
+from altnorm.io.formats import Source
 from altnorm.io.jsonl import CLASSES_KEY
+from altnorm.io.tables import read_table
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
 _MISSING = ("None", "", "nan", "-1", "-1.0")
@@ -69,6 +72,59 @@ class Layout:
 def column_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
     """Return an error about columns: their names, and what they hold."""
     return InputError(rule, offender, remedy, code="columns", **fields)
+
+
+class Parts(NamedTuple):
+    """What predictions are made of, in the order of their fields."""
+
+    values: np.ndarray  # (n, m)
+    classes: np.ndarray  # (m,)
+    labels: np.ndarray | None
+    input: str  # "proba" or "logits"
+    groups: np.ndarray | None = None
+
+
+def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
+    """Read predictions from a table; `classes` are those expected, if they are known."""
+    text = [name for name in (layout.label, layout.group) if name]
+    expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
+    table = read_table(source.path, text=text, numbers=expected, **layout.reading)
+    check_rows(table.num_rows)
+    said = said_by_file(table.schema)
+    if layout.label is None and layout.label_prefix is None:
+        layout = replace(layout, label=said.get("label"))
+    sums = not layout.logits and layout.label_prefix is None
+    columns = class_columns(table.schema, layout, classes, sums=sums)
+    # Nobody has said which columns are classes: types decide, so more is checked.
+    guessed = classes is None and not layout.prefix and not said
+    if guessed:
+        _check_guess(table, layout, columns, source)
+    found = np.array([name[len(layout.prefix) :] for name in columns])
+    names, labels = found if classes is None else np.asarray(classes), None
+    if layout.label_prefix is not None:
+        labels = _read_label_columns(table, layout.label_prefix, found)
+    elif layout.label is not None:
+        # An index as label means a column of the file, not of the model.
+        places = [table.schema.get_field_index(name) for name in columns]
+        reordered = places != sorted(places) or not said.get("ordered", True)
+        values = table.column(layout.label).to_pylist()
+        labels = read_labels(values, names, layout, reordered=reordered)
+        if guessed and layout.logits:
+            _check_labelled(columns, labels)
+    proba = column_matrix(table, columns)
+    spare = [] if classes is None or not sums else spare_columns(table.schema, layout, columns)
+    if spare:
+        with spare_hint(spare):
+            check_proba(proba)
+    groups = None if layout.group is None else _read_groups(table, layout.group)
+    return Parts(proba, names, labels, "logits" if layout.logits else "proba", groups)
+
+
+def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
+    """The 0/1 matrix of several labels, one column each."""
+    wanted = [prefix + name for name in names]
+    check_same_names(wanted, [name for name in table.schema.names if name.startswith(prefix)])
+    return check_zero_one(column_matrix(table, wanted), wanted)
 
 
 def class_columns(
@@ -247,60 +303,53 @@ def _as_integer(text: str) -> str:
     return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
 
 
-def check_label_columns(
-    table: Any, layout: Layout, columns: Sequence[str], labels: Sequence[Any]
-) -> None:
-    """Raise if a label is the name of a column that was not taken for a class."""
-    others = set(table.schema.names) - {*columns, layout.label}
-    found = sorted({str(label) for label in labels} & others)
-    if found and found[0] in layout.other:
-        name = shown(found[0])
-        raise column_error(
-            "A label must be a class",
-            f"'{name}' is one, and --other says that it is not a class",
-            f"Leave out --other '{name}'.",
-        )
-    if found:
-        raise _not_numbers(found[0], table.column(found[0]))
-
-
-def check_labelled(columns: Sequence[str], codes: np.ndarray) -> None:
-    """Raise if no label names a column of logits, which may then be no class at all.
-
-    Probabilities would not sum to 1 with a column too many; logits tell nothing.
-    """
-    # A class may be rare, but a column of, say, prices is the label of no row at all.
-    unused = np.flatnonzero(np.bincount(codes, minlength=len(columns)) == 0)
-    if unused.size:
-        name = shown(columns[unused[0]])
-        raise column_error(
-            "Every column of logits must be a class",
-            f"{unused.size} of {len(columns)} are never a label, the first is '{name}'",
-            f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
-            "class columns alike and pass --prefix.",
-        )
-
-
-def check_whole_columns(table: Any, layout: Layout, columns: Sequence[str]) -> None:
-    """Raise if a column of nothing but zeros, read as integers, may be one more class."""
+def _check_guess(table: Any, layout: Layout, columns: Sequence[str], source: Source) -> None:
+    """Raise if a column that was not taken for a class may be one."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    taken = {layout.label, layout.group, *layout.other, *columns}
+    labels = [] if layout.label is None else table.column(layout.label).to_pylist()
+    named, taken = {str(label) for label in labels}, {layout.label, layout.group, *columns}
     for field in table.schema:
         is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
-        if field.name in taken or is_label or not pa.types.is_integer(field.type):
+        if field.name in taken or is_label:
             continue
-        ends = pc.min_max(table.column(field.name)).as_py()
+        name, column = shown(field.name), table.column(field.name)
+        if field.name in named and field.name not in layout.other:
+            raise _not_numbers(field.name, column)
+        if field.name in named:
+            raise column_error(
+                "A label must be a class",
+                f"'{name}' is one, and --other says that it is not a class",
+                f"Leave out --other '{name}'.",
+            )
         # A class that no row comes near is written as 0 throughout, which a CSV reader takes for
         # an integer column, and so for no class.
-        if ends["min"] == ends["max"] == 0:
+        is_whole = pa.types.is_integer(field.type) and field.name not in layout.other
+        if source.is_text and is_whole and set(pc.min_max(column).as_py().values()) == {0}:
             raise column_error(
-                f"Column '{shown(field.name)}' holds only 0 and may be a class",
+                f"Column '{name}' holds only 0 and may be a class",
                 remedy="If it is, write 0.0, or start the names of all class columns alike and "
-                f"pass --prefix; if it is not, pass --other '{shown(field.name)}'.",
+                f"pass --prefix; if it is not, pass --other '{name}'.",
                 value=field.name,
             )
+
+
+def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
+    """Raise if no label names a column of logits, which may then be no class at all.
+
+    Probabilities would not sum to 1 with a column too many; logits tell nothing. A class may be
+    rare, but a column of, say, prices is the label of no row at all.
+    """
+    unused = sorted(set(columns) - set(labels.tolist()), key=list(columns).index)
+    if unused:
+        name = shown(unused[0])
+        raise column_error(
+            "Every column of logits must be a class",
+            f"{len(unused)} of {len(columns)} are never a label, the first is '{name}'",
+            f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
+            "class columns alike and pass --prefix.",
+        )
 
 
 def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -375,7 +424,7 @@ def _is_fraction(kind: Any) -> bool:
     return pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def read_groups(table: Any, name: str) -> np.ndarray:
+def _read_groups(table: Any, name: str) -> np.ndarray:
     """Return the group of each row, as text."""
     values = table.column(name).to_pylist()
     groups = np.array(["" if value is None else str(value) for value in values])

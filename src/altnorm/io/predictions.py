@@ -16,27 +16,9 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error, replacing
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
-from altnorm._base.validation import check_proba
 from altnorm.io.array_files import read_arrays
-from altnorm.io.columns import (
-    Layout,
-    check_label_columns,
-    check_labelled,
-    check_rows,
-    check_text,
-    check_whole_columns,
-    check_zero_one,
-    class_columns,
-    column_matrix,
-    names_of,
-    no_such_column,
-    read_groups,
-    read_labels,
-    said_by_file,
-    spare_columns,
-    spare_hint,
-)
-from altnorm.io.formats import SUFFIXES, Source, find_source, format_of
+from altnorm.io.columns import Layout, check_text, names_of, no_such_column, read_columns
+from altnorm.io.formats import SUFFIXES, find_source, format_of
 from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
 from altnorm.method.kinds import LabelKind, kind_of_labels
 
@@ -179,7 +161,7 @@ def read_predictions(
     layout = Layout() if layout is None else layout
     source = find_source(path, layout.format)
     if source.is_table:
-        return _check_values(_read_columns(source, layout, classes))
+        return _check_values(Predictions(*read_columns(source, layout, classes)))
     if layout.group is not None:
         raise InputError(
             "--group names a column of a table",
@@ -250,57 +232,6 @@ def write_predictions(
             arrays["labels"] = _plain(predictions.labels)
         # Older NumPy would take `allow_pickle` for an array; `_plain` has left no objects.
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-
-
-def _read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
-    text = [name for name in (layout.label, layout.group) if name]
-    expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
-    table = read_table(source.path, text=text, numbers=expected, **layout.reading)
-    check_rows(table.num_rows)
-    said = said_by_file(table.schema)
-    layout = _with_said_label(layout, said)
-    sums = not layout.logits and layout.label_prefix is None
-    columns = class_columns(table.schema, layout, classes, sums=sums)
-    # Nobody has said which columns are classes: types decide, so more is checked below.
-    guessed = classes is None and not layout.prefix and not said
-    if guessed and source.is_text:
-        check_whole_columns(table, layout, columns)
-    found = np.array([name[len(layout.prefix) :] for name in columns])
-    names, labels = found if classes is None else np.asarray(classes), None
-    if layout.label_prefix is not None:
-        labels = _read_label_columns(table, layout.label_prefix, found)
-    elif layout.label is not None:
-        values = table.column(layout.label).to_pylist()
-        if guessed:
-            check_label_columns(table, layout, columns, values)
-        # An index as label means a column of the file, not of the model.
-        places = [table.schema.get_field_index(name) for name in columns]
-        reordered = places != sorted(places) or not said.get("ordered", True)
-        labels = read_labels(values, names, layout, reordered=reordered)
-    proba = column_matrix(table, columns)
-    spare = [] if classes is None or not sums else spare_columns(table.schema, layout, columns)
-    if spare:
-        with spare_hint(spare):
-            check_proba(proba)
-    groups = None if layout.group is None else read_groups(table, layout.group)
-    held = "logits" if layout.logits else "proba"
-    predictions = Predictions(proba, names, labels, held, groups)
-    if guessed and layout.logits and layout.label is not None:
-        check_labelled(columns, predictions.labelled().codes)
-    return predictions
-
-
-def _with_said_label(layout: Layout, said: dict[str, Any]) -> Layout:
-    """The layout, with the label column that the file itself names, unless people name one."""
-    named = layout.label is not None or layout.label_prefix is not None
-    return layout if named else replace(layout, label=said.get("label"))
-
-
-def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
-    """The 0/1 matrix of several labels, one column each."""
-    wanted = [prefix + name for name in names]
-    check_same_names(wanted, [name for name in table.schema.names if name.startswith(prefix)])
-    return check_zero_one(column_matrix(table, wanted), wanted)
 
 
 def _check_values(predictions: Predictions) -> Predictions:
