@@ -226,7 +226,7 @@ def show_journey(journey: Journey, *, explain: bool) -> None:
     """Print what was found and, if asked to, what the numbers mean."""
     tuned = journey.tuned
     rows = f"{journey.validation.has_label.sum():,}"
-    head(f"Should I use it? Tuned on {rows} validation rows, each judged by fits without it")
+    head(f"Should I use it? Tuned on {rows} validation rows, each judged by a fit without it")
     show_verdict(tuned.verdict_)
     head("What was tried? Log loss on the same rows, lower is better")
     out.print(tried_table(tuned))

@@ -83,7 +83,9 @@ app = typer.Typer(
     epilog="Start with: altnorm demo",
 )
 for _command, _example in EXAMPLES.items():
-    app.command(cls=_Command, epilog=f"Example: {_example}", no_args_is_help=False)(_command)
+    # Lines are broken by the terminal, not by the source.
+    _help = "\n\n".join(" ".join(part.split()) for part in str(_command.__doc__).split("\n\n"))
+    app.command(cls=_Command, help=_help, epilog=f"Example: {_example}")(_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""``altnorm apply`` and ``altnorm adapt``: a model on new predictions, or fitted to their shares."""
+"""``altnorm apply``: a model on new predictions; ``altnorm adapt``: fitted to their balance."""
 
 from __future__ import annotations
 

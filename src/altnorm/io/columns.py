@@ -39,7 +39,7 @@ class Layout:
     label_prefix : str, optional
         Starts the name of each 0/1 label column of a multi-label table.
     other : sequence of str
-        Floating-point columns that are no classes.
+        Floating-point columns that are not classes.
     logits : bool, default=False
         Whether the file holds logits. An .npz file says so itself, by the name of the array.
     format : str, optional
