@@ -460,7 +460,7 @@ def test_inner_models_are_checked(tmp_path):
     with pytest.raises(InputError, match=r"`best_normalizer_` .* a model for the same classes"):
         load(forge(search, tmp_path / "m"))
     search.best_normalizer_ = fitted("AlternatingNormalizer").set_params(alpha=-1.0)
-    with pytest.raises(InputError, match="`alpha` of AlternatingNormalizer must be"):
+    with pytest.raises(InputError, match="AlternatingNormalizer: `alpha` must be"):
         load(forge(search, tmp_path / "m"))
     adjuster = fitted("Adjuster")
     adjuster.model_ = fitted("MatrixScaling")

@@ -199,7 +199,7 @@ def test_fitted_attributes():
     ("settings", "message"),
     [
         ({"alpha": 0.0}, "`alpha` must be a finite number greater than 0; it is 0.0"),
-        ({"depth": 0}, "`depth` must be an integer, 1 or greater; it is 0"),
+        ({"depth": 0}, "`depth` must be an integer from 1 to 10000; it is 0"),
         ({"threshold": -1.0}, "`threshold` must be a finite number, 0 or greater"),
         ({"k_max": 1}, "`k_max` must be an integer, 2 or greater"),
         ({"reference": "some"}, "`reference` must be .*'confident'.*'all'.* it is 'some'"),

@@ -11,7 +11,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
-from altnorm._base.errors import InputError, Place, shown
+from altnorm._base.errors import InputError, shown
 from altnorm._base.validation import check_matrix, check_unmasked, refuse
 
 
@@ -66,8 +66,17 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
     scikit-learn also wonders whether many classes in few rows are a regression. Here the columns
     of the predictions say that they are classes, so it is shown each of them twice.
     """
-    if labels.dtype.kind == "O":
-        _check_all_there(labels)
+    if labels.dtype.kind == "O":  # with None, NaN or pandas' NA, at which scikit-learn stumbles
+        missing = np.array([is_missing(label) for label in labels], dtype=bool)
+        refuse(
+            missing,
+            missing,
+            "`y` must hold a label for every row",
+            "rows have none",
+            "Drop those rows, or fit an Adjuster, which can do without some.",
+            code="no_labels",
+            note="",
+        )
     assert_all_finite(labels, input_name="y")
     # Integers beside which there might have been gaps, as from an object column of a data frame.
     if labels.dtype.kind == "O" and all(isinstance(label, Integral) for label in labels):
@@ -85,19 +94,6 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
         ) from error
     check_classification_targets(np.repeat(present, 2))
     return labels
-
-
-def _check_all_there(labels: np.ndarray) -> None:
-    """Raise if an object is None, NaN or pandas' NA, at which scikit-learn stumbles."""
-    missing = [i for i, label in enumerate(labels) if is_missing(label)]
-    if missing:
-        raise InputError(
-            "`y` must hold a label for every row",
-            f"{len(missing)} of {labels.size} rows have none",
-            "Drop those rows, or fit an Adjuster, which can do without some.",
-            code="no_labels",
-            place=Place(missing[0]),
-        )
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -54,7 +54,6 @@ def storable(kind: Class) -> Class:
 class Saved:
     """What an estimator needs to be saved: declarations, and `save`."""
 
-    _settings: Mapping[str, Spec] = declare()
     _fitted: Mapping[str, Spec] = declare()
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:

@@ -1,8 +1,8 @@
-"""What a setting or a fitted attribute must be: a few words to declare it with, beside its class.
+"""What a fitted attribute must be: a few words to declare it with, beside its class.
 
-An estimator declares the settings that `transform` reads in `_settings`, and what `fit` leaves in
-`_fitted`; what a base class declares holds for its subclasses too. A model file may come from
-anywhere: nothing in it is believed before it is checked against these.
+An estimator declares what `fit` leaves in `_fitted`; what a base class declares holds for its
+subclasses too. A model file may come from anywhere: nothing in it is believed before settings are
+checked as `fit` does it, in `_check_params`, and the rest against these.
 """
 
 from __future__ import annotations
@@ -205,21 +205,19 @@ def nested(*kinds: type) -> Spec:
 
 
 def check_model(estimator: Any, remedy: str = "Save the model again.") -> None:
-    """Raise unless settings and fitted attributes are as the estimator's class declares them."""
+    """Raise unless settings and fitted attributes are as the estimator's class asks for."""
+    try:
+        estimator._check_params()
+    except InputError as error:
+        rule = f"{type(estimator).__name__}: {error.rule}"
+        raise error.replace(rule=rule, code="model_file") from error
     fault = _first_fault(estimator)
     if fault:
         raise InputError(fault, remedy=remedy, code="model_file")
-    # As `fit` does: what settings must be together.
-    check = getattr(estimator, "_check_params", None)
-    if check is not None:
-        check()
 
 
 def _first_fault(estimator: Any) -> str:
     kind, scope = type(estimator), Scope(estimator, {})
-    for name, spec in declared(kind, "_settings").items():
-        if not spec.holds(getattr(estimator, name), scope):
-            return _message(kind, name, spec, getattr(estimator, name))
     state, specs = fitted_state(estimator), declared(kind, "_fitted")
     unknown = sorted(state.keys() - specs.keys())
     if unknown:

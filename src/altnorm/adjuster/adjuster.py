@@ -358,7 +358,7 @@ class Adjuster(Adaptable):
         return f"{shown}, fitted: {fitted_words(self)}" if hasattr(self, "verdict_") else shown
 
     def _check_params(self) -> None:
-        kind_of(self)
+        super()._check_params()
         check_level(self.significance, "significance")
         named = [] if isinstance(self.families, str) else list(self.families)
         unknown = [family for family in named if family not in FAMILIES]

@@ -31,7 +31,6 @@ from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
 from altnorm.method.estimator import ProbabilityTransformer
-from altnorm.method.kinds import kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.reference import REFERENCES
 
@@ -197,7 +196,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             self.best_normalizer_ = Identity(multilabel=self.multilabel).fit(data.proba[:1])
 
     def _check_params(self) -> None:
-        kind_of(self)
+        super()._check_params()
         check_level(self.significance, "significance")
         check_choice(self.tuning, "tuning", TUNINGS)
         for name in ("alphas", "depths", "thresholds", "references", "smoothings"):

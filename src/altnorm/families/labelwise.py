@@ -120,6 +120,7 @@ class LabelwiseScaling(Peer):
         self.input = input
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_strength(self.strength)
         check_integer(self.cv, "cv", low=2)
 

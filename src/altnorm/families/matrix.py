@@ -415,6 +415,7 @@ class MatrixScaling(SingleLabelPeer):
         self.input = input
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_strength(self.strength)
         check_choice(self.penalty, "penalty", tuple(PENALTIES))
         check_integer(self.cv, "cv", low=2)

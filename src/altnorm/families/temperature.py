@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 from altnorm._base.arrays import Array, array_namespace, move, softmax
 from altnorm._base.persistence import storable
-from altnorm._base.specs import TINY, array, declare, number, one_of
+from altnorm._base.specs import TINY, array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
 from altnorm.families.crossfit import check_strength, choose_strength
@@ -228,6 +228,7 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         self.input = input
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_strength(self.strength, zero=True)
         check_integer(self.cv, "cv", low=2)
 
@@ -287,7 +288,6 @@ class BatchCalibration(SingleLabelPeer):
 
     needs_labels = False
 
-    _settings = declare(batch=one_of(("fit", "transform")), gamma=number(0))
     _fitted = declare(contextual_prior_=array("f", ("m",), TINY, 1, total=1))
 
     def __init__(self, batch: str = "fit", *, gamma: float = 1.0, input: str = "proba") -> None:
@@ -296,6 +296,7 @@ class BatchCalibration(SingleLabelPeer):
         self.input = input
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_choice(self.batch, "batch", ("fit", "transform"))
         check_positive(self.gamma, "gamma", zero=True)
 

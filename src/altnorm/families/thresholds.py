@@ -83,6 +83,7 @@ class LabelThresholds(Peer):
         self.input = input
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_positive(self.shrinkage, "shrinkage", zero=True)
 
     def _fit(self, proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:

@@ -15,8 +15,9 @@ from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_ho
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
 from altnorm._base.persistence import Saved
-from altnorm._base.specs import ABSENT, array, declare, labels, one_of, rule
+from altnorm._base.specs import ABSENT, array, declare, labels, rule
 from altnorm._base.validation import (
+    check_choice,
     check_device_array,
     check_finite,
     check_matrix,
@@ -50,10 +51,6 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     multilabel: str | None = None
     any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
 
-    _settings = declare(
-        input=one_of(("proba", "logits")),
-        multilabel=one_of((None, "pairs", "labelwise")),
-    )
     _fitted = declare(
         classes_=labels("m"),
         n_features_in_=rule(
@@ -169,6 +166,11 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         True
         """
         return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
+
+    def _check_params(self) -> None:
+        """Raise on bad settings, before any data are read."""
+        check_choice(self.input, "input", ("proba", "logits"))
+        kind_of(self)
 
     def _codes(self, proba: Array) -> np.ndarray:
         """Decisions on what `_transform` works on: columns (n,), or the 0/1 matrix of labels."""

@@ -222,7 +222,7 @@ def problem(
         reference,
         weight,
         check_prior(prior, p),
-        math.log(smoothing * total) if smoothing else None,
+        math.log(smoothing) + math.log(total) if smoothing else None,
         alpha,
         depth,
     )

@@ -26,7 +26,7 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm._base.persistence import storable
-from altnorm._base.specs import ABSENT, Scope, Spec, array, declare, integer, number, one_of
+from altnorm._base.specs import ABSENT, Scope, Spec, array, declare
 from altnorm._base.validation import (
     check_amplification,
     check_choice,
@@ -56,6 +56,7 @@ from altnorm.method.two_classes import (
 
 _REFERENCES, _PATHS = KeptResults(), KeptResults()
 
+_DEEPEST = 10_000  # iterations: a model file that asks for more would keep its user waiting
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
 _LOG_STEEP = math.log(
     100
@@ -153,14 +154,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     any_library = True
 
-    _settings = declare(
-        alpha=number(0, 1e6, above=True),
-        depth=integer(1, 10_000),
-        threshold=number(0),
-        k_max=integer(2, 2**31),
-        reference=one_of(REFERENCES),
-        smoothing=number(0, 1e300),
-    )
     _fitted = declare(
         prior_=Spec("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior),
         reference_=array("f", ("n", "m"), 0, 1, total=1, tolerance=1e-2)
@@ -225,8 +218,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
         return self
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_positive(self.alpha, "alpha")
-        check_integer(self.depth, "depth", low=1)
+        check_integer(self.depth, "depth", low=1, high=_DEEPEST)
         check_amplification(self.alpha, self.depth, float(np.finfo(np.float64).max))
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)

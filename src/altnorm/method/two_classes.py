@@ -101,7 +101,7 @@ class BinaryReference(NamedTuple):
             return None
         total = logits.size if weight is None else float(weight.sum())
         log_q = math.log(prior), math.log1p(-prior)  # exact for the prior of a rare label, too
-        log_mass = math.log(smoothing * total) if smoothing else None
+        log_mass = math.log(smoothing) + math.log(total) if smoothing else None
         return cls(logits, weight, log_q, alpha, depth, log_mass)
 
     def follow(self) -> Iterator[LogitStage]:
