@@ -90,20 +90,22 @@ def energy_test(
     0.002
     """
     used = spread_rows(codes, after, MOST_ROWS)
-    known, codes, new = known.take(used), codes[used], new.take(_at_steps(len(new.proba)))
-    if min(codes.size, len(new.proba)) < 2:
+    n = min(len(new.proba), MOST_ROWS)
+    steps = np.linspace(0, len(new.proba), n, endpoint=False).astype(np.intp)
+    known, codes, new = known.take(used), codes[used], new.take(steps)
+    if min(codes.size, n) < 2:
         return EnergyTest(0.0, 1.0)
     means = _class_means(codes, after.size)
     fit = _Fit.build(known, new, means, before, after)
-    k, n = codes.size, len(new.proba)
-    fresh = np.append(np.zeros(k), np.full(n, 1 / n))
+    fresh = np.append(np.zeros(codes.size), np.full(n, 1 / n))
     gap = fit.shares @ fit.means - fresh
     observed = fit.distance(gap[None])[0]
     # Halfway: the first estimate is shrunk to the old balance, the second one is noisy.
     shares = fit.shares - fit.correction(gap) / 2
     rng = np.random.default_rng(random_state)
-    draws = np.hstack([_known_deviations(rng, means, codes, shares), _new_deviations(rng, n)])
-    chance = fit.distance(draws)
+    deviations = _known_deviations(rng, means, codes, shares)
+    random = rng.standard_normal((N_DRAWS, n)) / np.sqrt(n * (n - 1))
+    chance = fit.distance(np.hstack([deviations, random - random.mean(axis=1, keepdims=True)]))
     p_value = (1 + int((chance >= observed).sum())) / (1 + N_DRAWS)
     return EnergyTest(float(observed - chance.mean()), p_value)
 
@@ -133,7 +135,9 @@ class _Fit(NamedTuple):
         inverse = np.zeros((after.size,) * 2)
         free = np.flatnonzero((counts > 0) & (after * len(new.proba) > _FEWEST))
         moments = _score_moments(means @ scores, counts, scores[len(known.proba) :], after)
-        inverse[np.ix_(free, free)] = _solve_moments(moments[np.ix_(free, free)])
+        basis, inner = simplex_basis(free.size), np.ix_(free, free)
+        # On the plane where shares sum to 0.
+        inverse[inner] = basis @ np.linalg.solve(basis.T @ moments[inner] @ basis, basis.T)
         kernel = -euclidean_distances(_centred_log(proba))
         return cls(kernel, means, shares, scores, inverse)
 
@@ -161,12 +165,6 @@ def _score_moments(
     return np.asarray(mixed + np.diag(_RIDGE / (len(new) * np.maximum(shares, 1e-12) ** 2)))
 
 
-def _solve_moments(moments: np.ndarray) -> np.ndarray:
-    """Inverse of the classes' mean scores on the plane where shares sum to 0."""
-    basis = simplex_basis(len(moments))
-    return np.asarray(basis @ np.linalg.solve(basis.T @ moments @ basis, basis.T))
-
-
 def _centred_log(proba: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         log_p = np.maximum(np.log(proba.astype(np.float64)), _FLOOR)
@@ -190,16 +188,6 @@ def _known_deviations(
     # From the mean of its class; where a row is alone in it, from the mean of all rows.
     own = (random * ~alone) @ (means > 0).T @ means
     return np.asarray(random - own - random[:, alone].sum(axis=1, keepdims=True) / codes.size)
-
-
-def _new_deviations(rng: np.random.Generator, n: int) -> np.ndarray:
-    random = rng.standard_normal((N_DRAWS, n)) / np.sqrt(n * (n - 1))
-    return np.asarray(random - random.mean(axis=1, keepdims=True))
-
-
-def _at_steps(n: int) -> np.ndarray:
-    """At most `MOST_ROWS` row numbers at equal steps."""
-    return np.linspace(0, n, min(n, MOST_ROWS), endpoint=False).astype(np.intp)
 
 
 def spread_rows(codes: np.ndarray, shares: np.ndarray, most: int) -> np.ndarray:

@@ -355,7 +355,8 @@ def changed_rows(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:
             truth = truth[np.arange(rows.size), data["label"]].astype(int)
         data["truth"] = truth
     if texts is not None:
-        data["text"] = [_clip(str(texts[row])) for row in rows.tolist()]
+        shown = (str(texts[row]) for row in rows.tolist())
+        data["text"] = [s if len(s) <= MAX_TEXT else s[: MAX_TEXT - 1] + "…" for s in shown]
     return data
 
 
@@ -370,10 +371,6 @@ def _top(before: np.ndarray, after: np.ndarray, codes: np.ndarray) -> dict[str, 
     index = np.argsort(-weight, axis=1, kind="stable")[:, :top]
     old, new = (np.take_along_axis(p, index, axis=1).round(4) for p in (before, after))
     return {"index": index, "old": old, "new": new}
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from altnorm.decisions.purpose import HALF
 from altnorm.evidence.sentences import remarks, rise_words, score_figures
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
+from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.report.evaluation import Case
 
 N_NAMED = 4  # classes that a sentence names
@@ -81,7 +82,8 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
     # Likelihoods may have decided where the interval of the score itself still holds a loss.
     tone, start = ("yes", "Yes") if tuned.ci_low > 0 else ("care", "Probably")
     headline = f"{start}, as far as validation tells."
-    return Answer(tone, headline, sentence + _more(tuned), basis, tuned)
+    more = "".join(f" {capital(text)}." for text in remarks(tuned))
+    return Answer(tone, headline, sentence + more, basis, tuned)
 
 
 def _tested(tuned: Verdict | None, tested: Verdict) -> Answer:
@@ -215,7 +217,7 @@ def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
 
 def _why_proba(case: Case) -> Iterator[str]:
     model, temperature = case.model, float(getattr(case.normalizer, "temperature_", 1.0))
-    if case.is_alternating:
+    if isinstance(model, AlternatingNormalizer):
         in_doubt = case.kind.in_doubt(case.applied.before, model.threshold, k_max=model.k_max)
         yield (
             f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "
@@ -228,10 +230,10 @@ def _why_proba(case: Case) -> Iterator[str]:
             "labels under a penalty: classes that are mistaken for each other are told apart."
         )
     elif hasattr(model, "bias_"):
-        yield (
-            f"Each {case.kind.nouns[1]} is multiplied by a factor of its own, learnt from labels "
-            "under a penalty."
-        )
+        what = "The probability of each class is multiplied"
+        if case.kind.is_multilabel:
+            what = "The odds of each label are raised to a power and multiplied"
+        yield (f"{what} by a factor of its own, learnt from labels under a penalty.")
     elif not isinstance(model, Identity):
         yield f"Every row is adjusted by {type(model).__name__}."
     elif temperature == 1:
@@ -269,11 +271,6 @@ def listed(names: Sequence[str]) -> str:
     """Some names, and how many more there are."""
     more = len(names) - N_NAMED
     return ", ".join(names[:N_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _more(verdict: Verdict) -> str:
-    """Further sentences: what the evidence is."""
-    return "".join(f" {capital(text)}." for text in remarks(verdict))
 
 
 def _rise(verdict: Verdict) -> str:

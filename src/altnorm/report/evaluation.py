@@ -29,7 +29,6 @@ from altnorm.method.drift import Drift
 from altnorm.method.estimator import ProbabilityTransformer, chosen_model, read_before
 from altnorm.method.explanation import ChangedRow, Explanation
 from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
-from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.report.measures import Purposes, Reliability, label_thresholds, purposes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
@@ -275,11 +274,6 @@ class Case:
     def kind(self) -> LabelKind:
         """Of labels: one class per row, or several."""
         return kind_of(self.normalizer)
-
-    @property
-    def is_alternating(self) -> bool:
-        """Whether alternating normalization makes the probabilities."""
-        return isinstance(self.model, AlternatingNormalizer)
 
     @property
     def tuned(self) -> Verdict | None:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 try:
-    from onnx import TensorProto, helper
+    from onnx import helper
 except ImportError as error:
     raise ImportError(
         "altnorm.onnx needs the `onnx` extra; install it with pip install 'altnorm[onnx]'"
@@ -41,7 +41,7 @@ from altnorm.deploy.onnx._classifiers import (
     prepare_classifier,
     register_converter,
 )
-from altnorm.deploy.onnx._graph import Graph, Value, adjusted, label_values
+from altnorm.deploy.onnx._graph import Graph, Value, adjusted, labelled
 from altnorm.deploy.program import Program
 from altnorm.deploy.reading import read_program
 from altnorm.method.estimator import chosen_model
@@ -171,15 +171,13 @@ def _empty_model(adjuster: FittedNormalizer, dtype: str, opset: int) -> Any:
 def _extend(model: Any, program: Program, classes: Any, given: Any, names: list[str]) -> None:
     """Add a program to a graph, after its value `given`; our outputs come first."""
     opset = next(s.version for s in model.opset_import if s.domain in ("", "ai.onnx"))
-    tensor_type = given.type.tensor_type.elem_type
     g = Graph(opset, free_prefix(model))
-    before = Value(g, given.name, helper.tensor_dtype_to_np_dtype(tensor_type))
-    values, decided_type = list(adjusted(before, program)), int(TensorProto.INT64)
-    types = [tensor_type, decided_type]
+    given_type = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    before = Value(g, given.name, given_type)
+    values = [*adjusted(before, program)]
     if len(names) > 2:
-        labels = label_values(classes, program)
-        values.append(values[1] if labels is None else g.constant(labels)[values[1]])
-        types.append(helper.np_dtype_to_tensor_dtype(values[-1].dtype))
+        values.append(labelled(values[1], classes, program))
+    types = [helper.np_dtype_to_tensor_dtype(value.dtype) for value in values]
     g.finish(dict(zip(names, values, strict=True)))
     shapes = [["N", len(classes)] if program.is_multilabel else ["N"]] * len(names)
     shapes[0] = ["N", len(classes)]

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_input
 from altnorm.adjuster.classifier import AdjustedClassifier
-from altnorm.deploy.onnx._graph import Graph, Value, adjusted, label_values
+from altnorm.deploy.onnx._graph import Graph, Value, adjusted, labelled
 from altnorm.deploy.reading import read_program
 
 OLDEST_OPSET = 13
@@ -218,9 +218,8 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     program = read_program(model.adjuster_)
     after, decided = adjusted(before, program)
     # With `nocl` (no class labels) skl2onnx promises indices in the place of names.
-    names = label_values(model.classes_, program)
-    if names is not None and not scope.get_options(model, {"nocl": False})["nocl"]:
-        decided = g.constant(names)[decided]
+    if not scope.get_options(model, {"nocl": False})["nocl"]:
+        decided = labelled(decided, model.classes_, program)
     g.finish({label.full_name: decided, proba.full_name: after})
     container.initializers.extend(g.initializers)
     # skl2onnx takes nodes in parts, each with the version of its operator.

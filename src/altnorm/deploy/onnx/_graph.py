@@ -165,19 +165,6 @@ def _max(x: Value, *, axis: int, keepdims: bool) -> Value:
     return x.graph("ReduceMax", x, np.array([axis]), keepdims=int(keepdims))
 
 
-def _sum(x: Value, *, axis: int, keepdims: bool) -> Value:
-    return x.graph("ReduceSum", x, np.array([axis]), keepdims=int(keepdims))
-
-
-def _argmax(x: Value, *, axis: int) -> Value:
-    return x.graph("ArgMax", x, axis=axis, keepdims=0, dtype=np.int64)
-
-
-def _topk(x: Value, k: int, *, dim: int) -> SimpleNamespace:
-    """As PyTorch's: the standard has none."""
-    return SimpleNamespace(values=x.graph("TopK", x, np.array([k]), axis=dim, n_outputs=2))
-
-
 class _Namespace(SimpleNamespace):
     """Functions of the array API; array-api-compat remembers what it has found out about one."""
 
@@ -198,13 +185,17 @@ namespace = _Namespace(
     ones_like=_filled(1.0),
     full_like=lambda x, value: _filled(value)(x),
     max=_max,
-    sum=_sum,
+    sum=lambda x, *, axis, keepdims: x.graph(
+        "ReduceSum", x, np.array([axis]), keepdims=int(keepdims)
+    ),
     cumulative_sum=lambda x, *, axis: x.graph("CumSum", x, np.array(axis)),
-    argmax=_argmax,
+    argmax=lambda x, *, axis: x.graph("ArgMax", x, axis=axis, keepdims=0, dtype=np.int64),
     take=lambda x, indices, *, axis: x.graph("Gather", x, indices, axis=axis),
     concat=lambda values, *, axis: values[0].graph("Concat", *values, axis=axis),
     astype=_astype,
-    topk=_topk,
+    topk=lambda x, k, *, dim: SimpleNamespace(  # as PyTorch's: the standard has none
+        values=x.graph("TopK", x, np.array([k]), axis=dim, n_outputs=2)
+    ),
 )
 """The part of the array API that programs use."""
 
@@ -219,16 +210,17 @@ def adjusted(values: Value, program: Program) -> tuple[Value, Value]:
     return namespace.astype(p, values.dtype), constants.rule(p)
 
 
-def label_values(classes: Any, program: Program) -> np.ndarray | None:
-    """Class that each decision stands for, as text or int64; None for a 0/1 matrix."""
+def labelled(decided: Value, classes: Any, program: Program) -> Value:
+    """The class that each decision stands for, as text or int64; a 0/1 matrix as it is."""
     values = np.asarray(classes)
     if program.is_multilabel:
-        return None
+        return decided
     if program.rule.leaves_rows:
         values = np.array([*map(str, values.tolist()), ""], dtype=object)
     elif values.dtype.kind in "UO":
         values = np.array([*map(str, values.tolist())], dtype=object)
-    return values.astype(np.int64) if values.dtype.kind in "iu" else values
+    values = values.astype(np.int64) if values.dtype.kind in "iu" else values
+    return decided.graph.constant(values)[decided]
 
 
 def _replace_rows(p: Value, chosen: Value, change: Callable[[Value], Value]) -> Value:
