@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from altnorm._base.arrays import (
     Array,
@@ -255,7 +256,7 @@ def check_same_classes(proba: Array, reference: Array) -> None:
         )
 
 
-def check_prior(prior: Any, like: Array) -> Array:
+def check_prior(prior: ArrayLike | None, like: Array) -> Array:
     """Return class weights summing to 1, in the library and dtype of `like`; None is uniform."""
     n_classes = like.shape[1]
     if prior is None:
@@ -266,7 +267,10 @@ def check_prior(prior: Any, like: Array) -> Array:
 
 
 def check_weight(
-    weight: Any, rows: Array, name: str = "reference_weight", unit: str = "reference row"
+    weight: ArrayLike | None,
+    rows: Array,
+    name: str = "reference_weight",
+    unit: str = "reference row",
 ) -> Array | None:
     """Return one non-negative weight per row, or None where every row counts once."""
     if weight is None:
@@ -358,7 +362,7 @@ def check_scale(weight: np.ndarray, name: str) -> None:
         )
 
 
-def _check_vector(values: Any, length: int, name: str, unit: str, remedy: str) -> np.ndarray:
+def _check_vector(values: ArrayLike, length: int, name: str, unit: str, remedy: str) -> np.ndarray:
     """Return non-negative numbers of which some are positive; `remedy` is for those that are 0."""
     check_unmasked(values, name)
     host = np.asarray(on_host(values))

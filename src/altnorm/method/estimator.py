@@ -8,6 +8,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -156,6 +157,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Examples
         --------
         >>> import numpy as np
+        from numpy.typing import ArrayLike
         >>> from altnorm import AlternatingNormalizer
         >>> rng = np.random.default_rng(0)
         >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
@@ -279,7 +281,7 @@ def _read_foreign(estimator: ProbabilityTransformer, proba: Any, *, reset: bool)
     return values if stays else to_numpy(values)
 
 
-def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None:
     """Return one weight per row in host memory; None where none are given."""
     weight = check_weight(sample_weight, np.empty((n_rows, 0)), "sample_weight", "row")
     if weight is not None:
@@ -288,7 +290,7 @@ def read_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def require_labels(
-    estimator: object, y: Any, remedy: str = "Call fit(proba, y) with validation labels."
+    estimator: object, y: object, remedy: str = "Call fit(proba, y) with validation labels."
 ) -> None:
     """Raise if there are no labels, in words that scikit-learn's checks look for."""
     if y is None:

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from altnorm._base.arrays import (
     Array,
     array_namespace,
@@ -50,10 +52,10 @@ def alternating_normalization(
     proba: Any,
     reference: Any,
     *,
-    prior: Any = None,
+    prior: ArrayLike | None = None,
     alpha: float = 1.0,
     depth: int = 1,
-    reference_weight: Any = None,
+    reference_weight: ArrayLike | None = None,
     smoothing: float = 0.0,
 ) -> Array:
     r"""Adjust each row of `proba` against reference predictions and a class prior.
@@ -132,10 +134,10 @@ def trajectory(
     proba: Any,
     reference: Any,
     *,
-    prior: Any = None,
+    prior: ArrayLike | None = None,
     alpha: float = 1.0,
     depth: int = 1,
-    reference_weight: Any = None,
+    reference_weight: ArrayLike | None = None,
     smoothing: float = 0.0,
 ) -> Array:
     """Rows before the first and after every iteration of alternating normalization.
@@ -202,10 +204,10 @@ def problem(
     p: Array,
     reference: Array,
     *,
-    prior: Any,
+    prior: ArrayLike | None,
     alpha: float,
     depth: int,
-    reference_weight: Any,
+    reference_weight: ArrayLike | None,
     smoothing: float,
 ) -> Problem:
     """Check everything but the rows themselves."""

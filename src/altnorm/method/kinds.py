@@ -27,7 +27,7 @@ from altnorm._base.validation import (
     sum_tolerance,
 )
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
-from altnorm.method.reference import Strata, class_prior, label_prior, post_stratify
+from altnorm.method.reference import Prior, Strata, class_prior, label_prior, post_stratify
 
 Part = EllipsisType | tuple[slice, int]  # indexes entries
 
@@ -152,13 +152,13 @@ class SingleLabel(_Kind):
         return column_of_max(proba)
 
     def count_prior(
-        self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
+        self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> np.ndarray:
         """Class prior (m,) that a setting stands for, given class codes (n,)."""
         return class_prior(labels, n_columns, prior, sample_weight=weight)
 
     def stratify(
-        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+        self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> Strata:
         """Give every class the share that the prior gives it."""
         return post_stratify(labels, n_columns, prior, sample_weight=weight)
@@ -236,7 +236,7 @@ class _SeveralLabels(_Kind):
         return (check_label_proba(proba) > 0.5).astype(np.int8)
 
     def stratify(
-        self, labels: np.ndarray, n_columns: int, prior: Any, weight: np.ndarray | None
+        self, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> Strata:
         """Count every row alike: labels that come and go together have no shares to keep."""
         each = np.ones(len(labels)) if weight is None else weight
@@ -258,7 +258,7 @@ class Pairs(_SeveralLabels):
         return ["yes", "no"]
 
     def count_prior(
-        self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
+        self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> np.ndarray:
         """Return the probabilities of yes and no."""
         no = None if labels is None else 1 - labels.reshape(-1).astype(int)  # yes is class 0
@@ -274,7 +274,7 @@ class Labelwise(_SeveralLabels):
     prior_sums_to_one: ClassVar[bool] = False
 
     def count_prior(
-        self, labels: np.ndarray | None, n_columns: int, prior: Any, weight: np.ndarray | None
+        self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> np.ndarray:
         """Return the probability of each label."""
         return label_prior(labels, n_columns, prior, sample_weight=weight)

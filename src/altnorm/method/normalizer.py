@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from altnorm._base.arrays import (
@@ -144,6 +145,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
     Examples
     --------
     >>> import numpy as np
+    from numpy.typing import ArrayLike
     >>> from altnorm import AlternatingNormalizer
     >>> validation = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
     >>> normalizer = AlternatingNormalizer(threshold=0.5).fit(validation)
@@ -169,7 +171,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         threshold: float = 0.75,
         *,
         k_max: int = 10,
-        prior: Any = None,
+        prior: ArrayLike | None = None,
         reference: str = "confident",
         smoothing: float = 0.0,
         multilabel: str | None = None,

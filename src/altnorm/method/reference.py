@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_choice, check_prior
+
+Prior = ArrayLike | None  # one of `PRIORS`, or numbers
 
 REFERENCES = ("confident", "all")
 PRIORS = ("counted", "uniform", "shrunk")
@@ -51,7 +54,7 @@ def merge_rows(
 def class_prior(
     codes: np.ndarray | None,
     n_classes: int,
-    prior: Any = None,
+    prior: Prior = None,
     *,
     sample_weight: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -75,7 +78,7 @@ def class_prior(
 def label_prior(
     labels: np.ndarray | None,
     n_labels: int,
-    prior: Any = None,
+    prior: Prior = None,
     *,
     sample_weight: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -96,7 +99,7 @@ def label_prior(
     return (n_rows * frequencies + frequencies.mean()) / (n_rows + 1)
 
 
-def _prior_kind(labels: np.ndarray | None, prior: Any) -> str:
+def _prior_kind(labels: np.ndarray | None, prior: Prior) -> str:
     """One of `PRIORS`, or "given" for numbers."""
     if prior is None:
         return "uniform" if labels is None else "counted"
@@ -154,7 +157,7 @@ class Strata(NamedTuple):
 def post_stratify(
     codes: np.ndarray,
     n_classes: int,
-    prior: Any,
+    prior: Prior,
     *,
     sample_weight: np.ndarray | None = None,
 ) -> Strata:

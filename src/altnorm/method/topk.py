@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, InputTypeError, InputWarning, warn
@@ -14,7 +13,9 @@ _TINY_MASS = 0.1  # below it most of a row is what was made up for the missing c
 _ABOVE_ONE = 1e-2  # how far rounding may take the known mass above 1
 
 
-def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = "log_proba") -> np.ndarray:
+def from_topk(
+    indices: ArrayLike, values: ArrayLike, n_classes: int, *, input: str = "log_proba"
+) -> np.ndarray:
     r"""Fill rows of which only the most probable classes are known.
 
     With known probabilities :math:`p_1, .., p_k` of a row, each of the :math:`c` missing classes
@@ -72,7 +73,9 @@ def from_topk(indices: Any, values: Any, n_classes: int, *, input: str = "log_pr
     return proba / proba.sum(axis=1, keepdims=True)
 
 
-def _read(indices: Any, values: Any, n_classes: int, input: str) -> tuple[np.ndarray, np.ndarray]:
+def _read(
+    indices: ArrayLike, values: ArrayLike, n_classes: int, input: str
+) -> tuple[np.ndarray, np.ndarray]:
     """Class indices and probabilities, checked entry by entry."""
     check_unmasked(indices, "indices")
     check_unmasked(values, "values")
