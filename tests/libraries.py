@@ -11,10 +11,13 @@ class NumPy:
         return np.asarray(values, dtype=dtype)
 
     def same_place(self, array, like):
-        return isinstance(array, np.ndarray)
+        return type(array) is type(like) and self.place(array) == self.place(like)
+
+    def place(self, array):
+        return None if isinstance(array, np.ndarray) else array.device
 
 
-class Strict:
+class Strict(NumPy):
     """Only what the standard has; a second device, from which nothing mixes with the first."""
 
     def make(self, values, dtype=None):
@@ -24,11 +27,8 @@ class Strict:
         dtype = None if dtype is None else getattr(array_api_strict, dtype)
         return array_api_strict.asarray(values, dtype=dtype, device=device)
 
-    def same_place(self, array, like):
-        return type(array) is type(like) and array.device == like.device
 
-
-class Torch:
+class Torch(NumPy):
     """PyTorch on the CPU."""
 
     device = "cpu"
@@ -37,9 +37,6 @@ class Torch:
         torch = pytest.importorskip("torch")
         dtype = None if dtype is None else getattr(torch, dtype)
         return torch.tensor(values, dtype=dtype, device=self.device)
-
-    def same_place(self, array, like):
-        return type(array) is type(like) and array.device == like.device
 
 
 class Cuda(Torch):
@@ -53,7 +50,7 @@ class Cuda(Torch):
         return super().make(values, dtype)
 
 
-class CuPy:
+class CuPy(NumPy):
     """CuPy, which has nothing but GPUs."""
 
     def make(self, values, dtype=None):
@@ -62,11 +59,8 @@ class CuPy:
             pytest.skip("CuPy sees no CUDA device")
         return cupy.asarray(values, dtype=dtype)
 
-    def same_place(self, array, like):
-        return type(array) is type(like) and array.device == like.device
 
-
-class Jax:
+class Jax(NumPy):
     """JAX in double precision, on a GPU where it finds one."""
 
     def make(self, values, dtype=None):
@@ -74,8 +68,8 @@ class Jax:
         jax.config.update("jax_enable_x64", True)
         return jax.numpy.asarray(values, dtype=dtype)
 
-    def same_place(self, array, like):
-        return type(array) is type(like) and array.devices() == like.devices()
+    def place(self, array):
+        return array.devices()
 
 
 # Those that `make test-all` does not install, or that need a GPU, skip where there is none.

@@ -105,21 +105,6 @@ def test_a_biased_classifier_gets_better(frozen):
     assert model.score(fresh, truth) > model.estimator_.score(fresh, truth) + 0.05
 
 
-@pytest.mark.parametrize(
-    "names",
-    [np.array(["c", "a", "b"]), np.array([30, 10, 20]), np.array([0.5, -1.0, 2.0]).round()],
-    ids=["str", "int", "float"],
-)
-def test_predict_is_the_most_probable_class(names):
-    X, y = draw()
-    model = AdjustedClassifier(Biased(), AlternatingNormalizerCV(**SMALL))
-    model.fit(X, names[y])
-    np.testing.assert_array_equal(model.classes_, np.sort(names))
-    proba = model.predict_proba(X)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[proba.argmax(axis=1)])
-    np.testing.assert_allclose(proba.sum(axis=1), 1)
-
-
 NAMES = np.array(["ant", "bee", "cat"])
 
 
