@@ -227,17 +227,18 @@ def test_what_is_refused(folder, model, pool, capsys):
     error = refused(capsys, "ask", model, "elsewhere.parquet", "-o", "ask.csv")
     assert "only to a file of the same models, pool and seed" in error
     asked = read()
-    asked.assign(label="cat").to_csv("wrong.csv", index=False)
-    error = refused(capsys, "judge", model, "wrong.csv")
-    assert "one of 'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'" in error
-    pd.concat([asked, asked[:1]]).to_csv("wrong.csv", index=False)
-    assert "there once, and number 1 is there again" in refused(capsys, "judge", model, "wrong.csv")
     assert run([*ask[:-1], "other.csv", "--seed", "1"]) == 0
-    pd.concat([asked, read("other.csv")]).to_csv("wrong.csv", index=False)
-    error = refused(capsys, "judge", model, "wrong.csv")
-    assert "'pool' must say the same in each line; the lines are about 2 pools, models" in error
-    asked.drop(columns="label").to_csv("wrong.csv", index=False)
-    assert "it has no column 'label'" in refused(capsys, "judge", model, "wrong.csv")
+    for lines, message in (
+        (asked.assign(label="cat"), "'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'"),
+        (pd.concat([asked, asked[:1]]), "there once, and number 1 is there again"),
+        (
+            pd.concat([asked, read("other.csv")]),
+            "'pool' must say the same in each line; the lines are about 2 pools, models",
+        ),
+        (asked.drop(columns="label"), "it has no column 'label'"),
+    ):
+        lines.to_csv("wrong.csv", index=False)
+        assert message in refused(capsys, "judge", model, "wrong.csv")
     (folder / "wrong.csv").write_bytes(b"ask,row\n\xe9,1\n")
     assert "must be a CSV file in UTF-8" in refused(capsys, "judge", model, "wrong.csv")
     fit("test.parquet", "other")
@@ -254,17 +255,12 @@ def replaced(column, pattern, text):
 DIGITS = "9" * 5000  # more than Python turns into a number
 CHANGED = {
     "no changes": replaced("pool", r"total=[0-9.]+", "total=0.0"),
-    "no changed rows": replaced("pool", r"changed=\d+", "changed=0"),
-    "no rows": replaced("pool", r"rows=\d+", "rows=0"),
     "another seed": replaced("pool", r"seed=\d+", "seed=7"),
     "long numbers": replaced("pool", r"rows=\d+", f"rows={DIGITS}"),
-    "long sizes": replaced("pool", r"lines=\d+", f"lines={DIGITS}"),
     "other text": lambda asked: asked.assign(pool="?"),
     "a row of another line": lambda asked: asked.assign(row=asked["row"][0]),
-    "a number of another line": lambda asked: asked.assign(ask="1"),
     "a long row": lambda asked: asked.assign(row=DIGITS),
     "a long number": lambda asked: asked.assign(ask=DIGITS),
-    "no candidate": lambda asked: asked.assign(candidate_1=""),
     "candidates exchanged": lambda asked: asked.rename(
         columns={"candidate_1": "candidate_2", "candidate_2": "candidate_1"}
     ),

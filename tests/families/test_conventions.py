@@ -245,7 +245,7 @@ def test_one_row_is_too_few_for_cross_validation(peer):
 
 
 @every
-def test_explain_tells_what_predict_changes(peer):
+def test_explain_tells_what_predict_changes_and_drift_what_is_new(peer):
     proba, y = data_for(peer)
     fitted = clone(peer).fit(proba, y)
     found = fitted.explain(proba)
@@ -258,12 +258,6 @@ def test_explain_tells_what_predict_changes(peer):
     if len(found):
         proba_after = found.proba_after[:, 1] if np.ndim(y) == 2 else found.proba_after
         np.testing.assert_array_equal(proba_after, after[tuple(moved.T)])
-
-
-@every
-def test_drift_tells_new_predictions_from_those_at_fit(peer):
-    proba, y = data_for(peer)
-    fitted = clone(peer).fit(proba, y)
     assert not fitted.drift(proba).drifted
     flat = np.tile(np.asarray(proba).mean(axis=0), (500, 1))  # all alike, and all in doubt
     assert fitted.drift(flat).doubt_now != fitted.drift(proba).doubt_now
