@@ -1,0 +1,214 @@
+"""Adjuster on rows: weights, groups, rows without labels, and what must not matter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import altnorm
+from altnorm import Adjuster, AlternatingNormalizer, InputError
+from altnorm.peers import MatrixScaling
+from tests.problems import planted
+
+FAMILIES = ("alternating", "bias", "matrix")
+
+
+def splits_of(folds):
+    return [
+        (np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("scoring", [None, "f1_macro"])
+def test_weight_two_is_a_row_twice(family, scoring):
+    proba, y = planted(150)
+    weight, folds = np.random.default_rng(0).integers(1, 4, 150), np.arange(150) % 3
+    one = Adjuster((family,), scoring=scoring, cv=splits_of(folds))
+    other = clone(one).set_params(cv=splits_of(folds.repeat(weight)))
+    rows = np.arange(150)  # copies are one unit of evidence
+    one.fit(proba, y, sample_weight=weight, groups=rows)
+    other.fit(proba.repeat(weight, axis=0), y.repeat(weight), groups=rows.repeat(weight))
+    # The matrix is found by iterations that end when they come to little.
+    rtol = 1e-3 if family == "matrix" else 1e-5
+    losses = one.cv_results_["log_loss"], other.cv_results_["log_loss"]
+    np.testing.assert_allclose(*losses, rtol=rtol)
+    assert one.verdict_.before == pytest.approx(other.verdict_.before)
+    assert one.verdict_.gain == pytest.approx(other.verdict_.gain, abs=1e-6)
+    np.testing.assert_allclose(one.transform(proba), other.transform(proba), atol=rtol)
+
+
+def test_rows_of_weight_0_have_no_part_in_it():
+    proba, y = planted(300)
+    weight = np.r_[np.ones(200), np.zeros(100)]
+    folds = np.arange(300) % 4
+    fitted = Adjuster(("bias",), cv=splits_of(folds)).fit(proba, y, sample_weight=weight)
+    alone = Adjuster(("bias",), cv=splits_of(folds[:200])).fit(proba[:200], y[:200])
+    np.testing.assert_allclose(fitted.transform(proba), alone.transform(proba), atol=1e-6)
+    assert fitted.verdict_.gain == pytest.approx(alone.verdict_.gain)
+    labels = np.where(weight > 0, np.nan, y)
+    with pytest.raises(InputError, match="must be positive for some rows with a label; all are 0"):
+        Adjuster().fit(proba, labels, sample_weight=weight)
+
+
+def test_groups_are_the_units_of_the_evidence():
+    """Every row four times: copies are no evidence if they are known to belong together."""
+    proba, y = planted(100, seed=3)
+    alone = Adjuster(("bias",)).fit(proba, y).verdict_
+    copies, labels = np.tile(proba, (4, 1)), np.tile(y, 4)
+    groups = np.tile([f"person {i}" for i in range(100)], 4)
+    grouped = Adjuster(("bias",)).fit(copies, labels, groups=groups).verdict_
+    naive = Adjuster(("bias",)).fit(copies, labels).verdict_
+    assert grouped.std_error == pytest.approx(alone.std_error, rel=0.35)
+    assert naive.std_error < 0.7 * alone.std_error
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.arange(3), r"`groups` must have one entry per row; its shape is \(3,\)"),
+        (
+            [1.0] * 99 + [np.nan],
+            "Every row must have a group; 1 of 100 rows .* first is row 99",
+        ),
+        ([None] + ["a"] * 99, "Every row must have a group; .* first is row 0"),
+        ([7] * 100, "at least 2 groups"),
+        (np.array([{}] * 100), "`groups` must hold names or numbers; unhashable type: 'dict'"),
+    ],
+    ids=["shape", "nan", "none", "one", "dict"],
+)
+def test_groups_that_are_none(groups, message):
+    with pytest.raises(InputError, match=message):
+        Adjuster(("bias",)).fit(*planted(100), groups=groups)
+
+
+def test_groups_and_weights_are_routed():
+    proba, y = planted(150)
+    groups, weight = np.arange(150) // 2, np.random.default_rng(0).random(150)
+    with config_context(enable_metadata_routing=True):
+        asked = Adjuster(("bias",)).set_fit_request(groups=True, sample_weight=True)
+        steps = make_pipeline(FunctionTransformer(), asked)
+        routed = steps.fit(proba, y, groups=groups, sample_weight=weight)
+    direct = Adjuster(("bias",)).fit(proba, y, sample_weight=weight, groups=groups)
+    assert routed[-1].verdict_ == direct.verdict_
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, -1], ids=str)
+def test_rows_without_labels_serve_as_reference(missing):
+    proba, y = planted(600)
+    known = np.arange(600) % 3 == 0
+    labels = y.astype(object) if missing is None else y.astype(float if missing != -1 else int)
+    labels[~known] = missing
+    fitted = Adjuster(("alternating",), calibrate=False).fit(proba, labels)
+    assert fitted.verdict_.n_rows == known.sum()
+    assert len(fitted.model_.reference_) == 600  # the reference is "all"
+    fresh, truth = planted(3000, seed=1)
+    assert fitted.score(fresh, truth) > (fresh.argmax(axis=1) == truth).mean() + 0.05
+    by_bias = Adjuster(("bias",)).fit(proba, labels)
+    alone = Adjuster(("bias",)).fit(proba[known], y[known])
+    np.testing.assert_array_equal(by_bias.transform(proba), alone.transform(proba))
+
+
+def test_a_row_without_a_group_is_counted_among_all_rows():
+    proba, y = planted(100)
+    labels = y.astype(float)
+    labels[:10] = np.nan
+    groups = [None] * 11 + ["a", 2] * 44 + [2.5]
+    with pytest.raises(InputError, match=r"1 of 90 rows with a label have none, .* row 10"):
+        Adjuster(("bias",)).fit(proba, labels, groups=groups)
+    groups[10] = "b"  # names and numbers may be mixed
+    assert Adjuster(("bias",)).fit(proba, labels, groups=groups).verdict_.n_rows == 90
+
+
+@pytest.mark.parametrize("kind", ["Int64", "string", "category", "boolean"])
+def test_missing_values_of_a_data_frame_are_missing_labels(kind):
+    proba, y = planted(300)
+    two = np.stack([proba[:, 0], 1 - proba[:, 0]], axis=1)
+    labels = pd.Series(y > 0).astype(kind)
+    labels[:10] = None
+    assert Adjuster(("bias",)).fit(two, labels).verdict_.n_rows == 290
+    with pytest.raises(InputError, match="Some rows must have a label; none of 10 has one"):
+        Adjuster().fit(two[:10], labels[:10])
+
+
+def test_minus_one_may_be_a_class_and_is_refused_where_it_could_be_either():
+    """A class that happens to be absent must not make -1 a class, and shift all the others."""
+    proba, y = planted(300)
+    two = np.stack([proba[:, 0], 1 - proba[:, 0]], axis=1)
+    assert Adjuster(("bias",)).fit(two, np.where(y == 0, -1, 1)).classes_.tolist() == [-1, 1]
+    labels = np.where((np.arange(300) % 2 == 0) & (y < 3), y, -1)
+    with pytest.raises(InputError, match="or 0 to 3, of which the labels show all but one"):
+        Adjuster().fit(proba, labels)
+    as_floats = np.where(labels < 0, np.nan, labels)
+    assert Adjuster(("bias",)).fit(proba, as_floats).verdict_.n_rows == (labels >= 0).sum()
+    as_text = labels.astype(str)
+    assert Adjuster(("bias",)).fit(proba, as_text).classes_.tolist() == ["-1", "0", "1", "2"]
+
+
+# Invariances.
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_the_order_of_classes_does_not_matter(family, scoring):
+    proba, y = planted(250)
+    order = np.array([2, 0, 3, 1])
+    plain = Adjuster((family,), scoring=scoring).fit(proba, y)
+    moved = Adjuster((family,), scoring=scoring).fit(proba[:, order], np.argsort(order)[y])
+    assert moved.verdict_.gain == pytest.approx(plain.verdict_.gain, abs=0.005)
+    assert moved.family_ == plain.family_
+    expected = plain.transform(proba)[:, order]
+    np.testing.assert_allclose(moved.transform(proba[:, order]), expected, atol=2e-3)
+    same = np.argsort(order)[plain.predict(proba)] == moved.predict(proba[:, order])
+    assert same.mean() > 0.99
+
+
+LAST_BITS = 1e-13
+
+
+@pytest.mark.parametrize("family", ["matrix", "alternating"])
+def test_other_rows_decide_only_between_classes_that_are_equally_probable(family):
+    """Rows whose two largest are equal, and a model that treats all classes alike."""
+    rng = np.random.default_rng(0)
+    rows = rng.dirichlet(np.ones(4), 200)
+    order = rows.argsort(axis=1)
+    first, second = order[:, 3], order[:, 2]
+    rows[np.arange(200), second] = rows[np.arange(200), first]
+    rows /= rows.sum(axis=1, keepdims=True)
+    if family == "matrix":
+        model = MatrixScaling(strength=1.0).fit(rows, rng.integers(4, size=200))
+        model.matrix_, model.bias_ = 1.7 * np.eye(4) + 0.1, np.zeros(4)
+    else:
+        alike = 0.8 * np.eye(4).repeat(20, axis=0) + 0.05
+        model = AlternatingNormalizer(2.0, 3, 0.01, reference="all").fit(alike)
+    together = model.predict(rows)
+    alone = np.concatenate([model.predict(row[None]) for row in rows])
+    for decided in (together, alone):
+        assert ((decided == first) | (decided == second)).all()
+    whole = model.transform(rows)
+    cut = np.concatenate([model.transform(part) for part in np.array_split(rows, 70)])
+    np.testing.assert_allclose(cut, whole, atol=LAST_BITS, rtol=0)
+
+
+@pytest.mark.parametrize("m", [2, 3, 12])
+def test_other_rows_never_decide_which_rows_are_in_doubt(m):
+    """Also where the ambiguity of a row is the threshold itself."""
+    rng = np.random.default_rng(m)
+    rows, reference = rng.dirichlet(np.ones(m), 40), rng.dirichlet(np.full(m, 0.1), 200)
+    for i, threshold in enumerate(altnorm.ambiguity(rows)):
+        model = AlternatingNormalizer(threshold=float(threshold), reference="all").fit(reference)
+        together = model.transform(rows)[i]
+        for part in (rows[i : i + 1], rows[i : i + 3]):
+            np.testing.assert_allclose(model.transform(part)[0], together, atol=LAST_BITS, rtol=0)
+
+
+def test_logits_are_probabilities_up_to_a_constant():
+    proba, y = planted(250)
+    plain = Adjuster(("bias",)).fit(proba, y)
+    logits = Adjuster(("bias",), input="logits").fit(np.log(proba) + 2, y)
+    np.testing.assert_allclose(
+        logits.transform(np.log(proba) + 2), plain.transform(proba), rtol=1e-6
+    )
