@@ -210,23 +210,23 @@ def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
                 "Drop or repair those rows.",
             )
         # NumPy would make objects of decimals.
-        out[:, j] = (
-            column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column
-        ).to_numpy()
+        is_decimal = pa.types.is_decimal(column.type)
+        out[:, j] = (column.cast(pa.float64()) if is_decimal else column).to_numpy()
     return out
 
 
 def _not_numbers(name: str, column: Any) -> InputError:
     """Say what a class column holds instead of numbers, and where."""
-    rule, remedy = "Class columns must hold numbers with a decimal point", "Correct it."
+    holds = f"'{shown(name)}' holds {shown(column.type)}"
     for row, value in enumerate(column.to_pylist()):
         try:
             float(value)
         except (TypeError, ValueError):
-            return column_error(
-                rule, f"'{shown(name)}' holds '{shown(value)}' in row {row}", remedy
-            )
-    return column_error(rule, f"'{shown(name)}' holds {shown(column.type)}", "Convert it.")
+            holds = f"'{shown(name)}' holds '{shown(value)}' in row {row}"
+            break
+    return column_error(
+        "Class columns must hold numbers with a decimal point", holds, "Correct or convert it."
+    )
 
 
 def read_labels(
@@ -241,17 +241,15 @@ def read_labels(
     if missing.any() and (not layout.gaps or missing.all()):
         row = int(missing.argmax())
         holds = "is empty" if values[row] in (None, "") else f"holds {shown(values[row])}"
-        raise column_error(
-            "Each row must have a label" if not layout.gaps else "Some rows must have a label",
-            f"'{shown(layout.label or 'labels')}' {holds} in row {row}",
-            "Drop the rows without one."
-            if not layout.gaps
-            else "Without any labels, `altnorm tune --no-labels` makes a model.",
-        )
+        rule, remedy = "Each row must have a label", "Drop the rows without one."
+        if layout.gaps:
+            rule = "Some rows must have a label"
+            remedy = "Without any, `altnorm tune --no-labels` makes a model."
+        offender = f"'{shown(layout.label or 'labels')}' {holds} in row {row}"
+        raise column_error(rule, offender, remedy)
     rows = np.flatnonzero(~missing)
-    known = _resolve_labels(
-        np.asarray([values[i] for i in rows.tolist()]), classes, rows, reordered
-    )
+    given = np.asarray([values[i] for i in rows.tolist()])
+    known = _resolve_labels(given, classes, rows, reordered)
     if not missing.any():
         return known
     labels = np.full(missing.size, None, dtype=object)
@@ -308,7 +306,7 @@ def _check_guess(table: Any, layout: Layout, columns: Sequence[str], source: Sou
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    labels = [] if layout.label is None else table.column(layout.label).to_pylist()
+    labels = [] if layout.label is None else pc.unique(table.column(layout.label)).to_pylist()
     named, taken = {str(label) for label in labels}, {layout.label, layout.group, *columns}
     for field in table.schema:
         is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)

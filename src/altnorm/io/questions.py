@@ -37,14 +37,8 @@ CANDIDATES = ("candidate_1", "candidate_2")
 OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
 _YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 _DIGITS = 12
-# How two files differ, by the first field that does.
-_DIFFERENCES = {
-    "model": "model",
-    "against": "model to compare with",
-    "seed": "seed",
-    "n_rows": "pool",
-    "changes": "pool",
-}
+# How two files differ, by the first field that does; by all others it is the pool.
+_DIFFERENCES = {"model": "model", "against": "model to compare with", "seed": "seed"}
 
 
 class Origin(NamedTuple):
@@ -144,7 +138,7 @@ class Questions:
         """Return these questions, with their answers, then those of `longer` that are not here."""
         if self.source != longer.source:
             own, other = self.source._asdict(), longer.source._asdict()
-            what = next(what for k, what in _DIFFERENCES.items() if own[k] != other[k])
+            what = next((w for name, w in _DIFFERENCES.items() if own[name] != other[name]), "pool")
             raise _file_error(
                 "Questions can be added only to a file of the same models, pool and seed",
                 f"the file is about another {what}",
