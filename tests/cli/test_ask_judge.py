@@ -230,7 +230,7 @@ def test_what_is_refused(folder, model, pool, capsys):
     assert run([*ask[:-1], "other.csv", "--seed", "1"]) == 0
     for lines, message in (
         (asked.assign(label="cat"), "'ant', 'bee', 'cow', or 'neither'; question 1 has 'cat'"),
-        (pd.concat([asked, asked[:1]]), "there once, and number 1 is there again"),
+        (pd.concat([asked, asked[:1]]), "occur once, and number 1 occurs again"),
         (
             pd.concat([asked, read("other.csv")]),
             "'pool' must say the same in each line; the lines are about 2 pools, models",
@@ -307,7 +307,7 @@ def test_what_cannot_be_is_refused_whatever_digest_it_has(folder, model, pool, c
         origin = said.origin._replace(**numbers)
         asked.loc[i, "pool"] = said._replace(origin=origin).sign(dict(asked.loc[i].astype(str)))
     asked.to_csv("ask.csv", index=False)
-    assert "must be possible" in refused(capsys, "judge", model, "ask.csv")
+    assert "must fit together" in refused(capsys, "judge", model, "ask.csv")
 
 
 def test_labels_saved_while_ask_works_are_not_lost(folder, model, pool, capsys, monkeypatch):

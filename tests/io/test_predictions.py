@@ -177,7 +177,7 @@ def test_select_reorders_everything():
         ({"y": ["cat", None, "eel", "cat"]}, Layout("y"), "'y' is empty in row 1"),
         ({"cat": [0.7, None, 0.1, 0.2]}, Layout(), "'cat' is empty in row 1"),
         ({}, Layout("z"), "has no column 'z'"),
-        ({}, Layout(prefix="q_"), "at least 2; 0 were found"),
+        ({}, Layout(prefix="q_"), "at least 2; found 0"),
         ({"y_cat": [0, 1, 2, 0], "y_dog": 0, "y_eel": 0}, Layout(None, "", "y_"), "2 in row 2"),
         ({"y_cat": [0, 1, 1, 0], "y_dog": 0}, Layout(None, "", "y_"), "missing.*'y_eel'"),
     ],
@@ -203,7 +203,7 @@ def test_bad_arrays_are_told(tmp_path):
     (tmp_path / "a.txt").touch()
     with pytest.raises(InputError, match=r"'a\.txt' does not"):
         read_predictions(tmp_path / "a.txt")
-    with pytest.raises(InputError, match=r"'b\.txt' is not"):
+    with pytest.raises(InputError, match=r"'b\.txt' does not"):
         write_predictions(Predictions(PROBA, CLASSES), tmp_path / "b.txt")
 
 
@@ -214,7 +214,9 @@ def test_a_class_column_with_text_is_named_and_not_its_labels(tmp_path):
         InputError, match="numbers with a decimal point; 'ant' holds 'oops' in row 1"
     ):
         read_predictions(path, Layout("y"))
-    with pytest.raises(InputError, match="'ant' is one, and --other says that it is not a class"):
+    with pytest.raises(
+        InputError, match="'ant' is a label, and --other says that it is not a class"
+    ):
         read_predictions(path, Layout("y", other=["ant"]))
     with (
         pytest.raises(InputError, match="must hold numbers; 'ant' holds 'oops' in row 1"),
@@ -226,7 +228,7 @@ def test_a_class_column_with_text_is_named_and_not_its_labels(tmp_path):
 def test_a_prefix_that_no_column_has(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("ant,bee,y\n0.5,0.5,ant\n")
-    with pytest.raises(InputError, match=r"0 were found .* With --prefix 'p_' only columns whose"):
+    with pytest.raises(InputError, match=r"found 0 .* With --prefix 'p_' only columns whose"):
         read_predictions(path, Layout("y", prefix="p_"))
 
 

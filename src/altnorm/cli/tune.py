@@ -128,5 +128,7 @@ def _tell_unlabelled(output: Path, *, json: bool) -> None:
     if json:
         print_json({"model": str(output), "verdict": None})
         return
-    out.print(f"Model: {output} (no labels used: whether it helps is open)", soft_wrap=True)
+    out.print(
+        f"Model: {output} (no labels used, so it is unknown whether it helps)", soft_wrap=True
+    )
     out.print(f"Next: altnorm ask {output} POOL -o ask.csv", soft_wrap=True)

@@ -149,8 +149,8 @@ def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:
             raise InputError(
                 f"A table of costs must have {what} for each class",
                 f"'{source.name}' has none for {listed(missing)}",
-                "Add it, or write lines of true, decision, cost: the others are 0 if right and 1 "
-                "if wrong.",
+                "Add it, or write lines of true, decision, cost: costs that are not given are 0 if "
+                "right and 1 if wrong.",
                 value=missing[0],
                 code="costs",
             )

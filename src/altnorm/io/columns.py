@@ -167,7 +167,7 @@ def _too_few(found: Sequence[str], names: Sequence[str], prefix: str) -> InputEr
         remedy = f"With --prefix '{prefix}' only columns whose names start with it are classes."
     return column_error(
         "The table must have one column per class and at least 2",
-        f"{len(found)} were found among {listed(names)}",
+        f"found {len(found)} among {listed(names)}",
         remedy,
     )
 
@@ -318,7 +318,7 @@ def _check_guess(table: Any, layout: Layout, columns: Sequence[str], source: Sou
         if field.name in named:
             raise column_error(
                 "A label must be a class",
-                f"'{name}' is one, and --other says that it is not a class",
+                f"'{name}' is a label, and --other says that it is not a class",
                 f"Leave out --other '{name}'.",
             )
         # A class that no row comes near is written as 0 throughout, which a CSV reader takes for
@@ -430,7 +430,7 @@ def _read_groups(table: Any, name: str) -> np.ndarray:
     if empty.size:
         raise column_error(
             "Each row must have a group",
-            f"'{shown(name)}' is empty in row {empty[0]}, and {empty.size} times in all",
+            f"'{shown(name)}' is empty in {plural(empty.size, 'row')}, the first is row {empty[0]}",
             "Give a row that is on its own a group of its own.",
         )
     return groups

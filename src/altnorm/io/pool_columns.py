@@ -86,7 +86,7 @@ def _named_column(
     if column in truth or not any(shown):
         raise file_error(
             f"'{name}' holds the right answers",
-            remedy="Show another column: who labels must not see them.",
+            remedy="Show another column: those who label must not see them.",
             value=name,
         )
     return shown

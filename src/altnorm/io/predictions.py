@@ -218,8 +218,9 @@ def write_predictions(
         return
     if format_of(target) is None:
         raise file_error(
-            f"Predictions go to one of {', '.join(SUFFIXES)}",
-            f"'{target.name}' is not",
+            f"A file of predictions must end in one of {', '.join(SUFFIXES)}",
+            f"'{target.name}' does not",
+            "Choose another name.",
             value=target.name,
         )
     with replacing(target, force=force) as temporary, temporary.open("wb") as file:

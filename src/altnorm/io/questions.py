@@ -186,7 +186,7 @@ class Questions:
             answers = found.setdefault(number, {})
             if about in answers:
                 raise InputError(
-                    f"Each question must be there once, and number {number} is there again",
+                    f"Each question must occur once, and number {number} occurs again",
                     remedy="Keep the lines of `altnorm ask` as they are; fill in the labels only.",
                     code="answers",
                 )
@@ -316,7 +316,7 @@ def _check_total(pool: Pool, sizes: np.ndarray) -> None:
 
 def _impossible(what: str) -> InputError:
     remedy = "Ask anew: somebody has changed the file, and the digests of its lines."
-    return _file_error("A file of questions must be possible", what, remedy)
+    return _file_error("The numbers in a file of questions must fit together", what, remedy)
 
 
 def _span(texts: set[str]) -> str:

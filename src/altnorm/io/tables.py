@@ -148,7 +148,7 @@ def check_spreadsheet(path: str | os.PathLike[str], spreadsheet_safe: bool) -> N
     """Raise if a file is to be safe for spreadsheets that is not one of text."""
     if spreadsheet_safe and format_of(path) not in DELIMITERS:
         raise file_error(
-            "Only CSV and TSV files need be made safe for spreadsheets",
+            "Only CSV and TSV files need to be made safe for spreadsheets",
             f"'{Path(path).name}' is neither",
             "Leave --spreadsheet-safe out, or name a .csv file.",
         )
@@ -164,8 +164,8 @@ def _table_format(path: Path, format: str | None) -> str:
     if format is None or format in ARRAYS:
         known = [suffix for suffix, name in SUFFIXES.items() if name not in ARRAYS]
         raise file_error(
-            f"A table must be one of {', '.join(known)}",
-            f"'{path.name}' is not",
+            f"A table must end in one of {', '.join(known)}",
+            f"'{path.name}' does not",
             "Rename it.",
             value=path.name,
         )
