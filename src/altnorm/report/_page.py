@@ -275,7 +275,7 @@ def _classes(case: Case) -> list[tuple[str, ...]]:
         cells.append([f"{k:,}" for k in named])
         cells.append([percent(right[j] / n[j]) if n[j] else "–" for j in range(m)])
     order = np.argsort(-n, kind="stable")[:MAX_CLASSES].tolist()
-    return [(case.names[j], f"{n[j]:,}", *(column[j] for column in cells)) for j in order]
+    return [(str(case.classes[j]), f"{n[j]:,}", *(column[j] for column in cells)) for j in order]
 
 
 def _settings(case: Case) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
 from altnorm.report.measures import Purposes, Reliability, label_thresholds, purposes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
+MAX_NAME = 48  # characters of a class
 MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
 
 SCORES = {
@@ -291,10 +293,17 @@ class Case:
         """Labels of the rows of the report, where the model has not seen them."""
         return None if self.evaluation is None or self.judged is None else self.judged.truth
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
-        """What decisions are called: the classes, and a person at the end."""
-        return [*map(str, self.classes.tolist()), "left to a person"]
+        """What decisions are called: the classes, and a person at the end.
+
+        Of a very long name the middle is left out, unless another one then looks the same.
+        """
+        whole = list(map(str, self.classes.tolist()))
+        short = [n if len(n) <= MAX_NAME else f"{n[: MAX_NAME - 18]}…{n[-17:]}" for n in whole]
+        times = Counter(short)
+        shown = [s if times[s] == 1 else n for s, n in zip(short, whole, strict=True)]
+        return [*shown, "left to a person"]
 
     @property
     def purpose(self) -> str:
