@@ -162,8 +162,8 @@ class TestInterpolate:
         unresolved = []
         original = binary._chebyshev
 
-        def spy(function, part):
-            coefficients = original(function, part)
+        def spy(*arguments):
+            coefficients = original(*arguments)
             unresolved.append(coefficients is None)
             return coefficients
 

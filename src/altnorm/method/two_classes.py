@@ -162,38 +162,23 @@ def interpolate(function: Sums, x: Array) -> tuple[Array, Array]:
     which 65 nodes do not suffice is halved, and one with few points is evaluated directly.
     """
     xp = array_namespace(x)
-    order = xp.argsort(x)
-    points = xp.take(x, order)
-    done: list[tuple[Array, Array]] = []
-    todo = [points]
-    while todo:
-        part = todo.pop()
-        if part.shape[0] <= _DEGREES[0] + 1 or bool(part[0] == part[-1]):
-            done.append(_at_distinct(function, part))
-            continue
-        coefficients = _chebyshev(function, part)
-        if coefficients is not None:
-            low, high = part[0], part[-1]
-            done.append(_clenshaw(coefficients, (2 * part - (low + high)) / (high - low)))
-        elif part.shape[0] <= _DEGREES[-1] + 1:
-            done.append(function(part))
-        else:
-            middle = 0.5 * (part[0] + part[-1])
-            cut = int(xp.sum(xp.astype(part < middle, xp.int64)))
-            cut = min(max(cut, 1), part.shape[0] - 1)
-            todo += [part[cut:], part[:cut]]
-    back = xp.argsort(order)
-    first, second = (xp.concat([pair[i] for pair in done]) for i in (0, 1))
-    return xp.take(first, back), xp.take(second, back)
-
-
-def _at_distinct(function: Sums, part: Array) -> tuple[Array, Array]:
-    """Evaluate at the points themselves; once if they are all the same."""
-    xp = array_namespace(part)
-    if part.shape[0] > 1 and bool(part[0] == part[-1]):
-        first, second = function(part[:1])
-        return first + xp.zeros_like(part), second + xp.zeros_like(part)
-    return function(part)
+    if x.shape[0] <= _DEGREES[0] + 1:
+        return function(x)
+    low, high = float(xp.min(x)), float(xp.max(x))
+    if low == high:
+        first, second = function(x[:1])
+        return first + xp.zeros_like(x), second + xp.zeros_like(x)
+    coefficients = _chebyshev(function, x, low, high)
+    if coefficients is not None:
+        return _clenshaw(coefficients, (2 * x - (low + high)) / (high - low))
+    if x.shape[0] <= _DEGREES[-1] + 1:
+        return function(x)
+    is_low = x < low + 0.5 * (high - low)
+    sides = [xp.nonzero(is_low)[0], xp.nonzero(~is_low)[0]]
+    parts = [interpolate(function, xp.take(x, side)) for side in sides]
+    back = xp.argsort(xp.concat(sides))
+    first, second = (xp.take(xp.concat([part[i] for part in parts]), back) for i in (0, 1))
+    return first, second
 
 
 def _column_sums(z: Array, weight: Array | None, alpha: float) -> Sums:
@@ -217,32 +202,28 @@ def _column_sums(z: Array, weight: Array | None, alpha: float) -> Sums:
     return log_sums
 
 
-def _chebyshev(function: Sums, part: Array) -> np.ndarray | None:
-    """Chebyshev coefficients of both functions on the range of `part`; None if not resolved."""
-    low, high = float(part[0]), float(part[-1])
+def _chebyshev(function: Sums, x: Array, low: float, high: float) -> np.ndarray | None:
+    """Chebyshev coefficients of both functions from `low` to `high`; None if not resolved.
+
+    More nodes than there are points `x` would be of no use.
+    """
     values = np.empty((0, 2))
     for degree in _DEGREES:
-        if degree >= part.shape[0]:
+        if degree >= x.shape[0]:
             break
         nodes = chebyshev_nodes(degree)
-        new = nodes if values.size == 0 else nodes[1::2]
-        at = function(as_array(0.5 * (low + high) + 0.5 * (high - low) * new, part))
+        new = nodes[1::2] if values.size else nodes
+        at = function(as_array(0.5 * (low + high) + 0.5 * (high - low) * new, x))
         fresh = np.stack([to_numpy(v).astype(np.float64) for v in at], axis=1)
-        values = fresh if values.size == 0 else _interleave(values, fresh)
+        values = np.insert(values, range(1, len(values)), fresh, axis=0) if values.size else fresh
         finite = np.isfinite(values).all(axis=0)  # a class no reference row has gives -inf
         coefficients = chebyshev_series(np.where(finite, values, 0.0))
         scale = max(1.0, float(np.abs(values[:, finite]).max(initial=0.0)))
-        tolerance = 16 * float(np.finfo(str(to_numpy(part[:1]).dtype)).eps) * scale
+        tolerance = 16 * float(np.finfo(str(to_numpy(x[:1]).dtype)).eps) * scale
         if np.abs(coefficients[-2:]).max() <= tolerance:
             coefficients[0, ~finite] = _NEG_INF
             return coefficients
     return None
-
-
-def _interleave(old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    merged = np.empty((old.shape[0] + new.shape[0], old.shape[1]))
-    merged[0::2], merged[1::2] = old, new
-    return merged
 
 
 def chebyshev_nodes(degree: int) -> np.ndarray:
