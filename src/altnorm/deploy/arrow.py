@@ -125,9 +125,7 @@ class _Plan(NamedTuple):
     normalizer: FittedNormalizer
     schema: pa.Schema
     result: pa.Schema
-    fields: list[
-        pa.Field
-    ]  # of the probabilities: one per class in their order, or the one of lists
+    fields: list[pa.Field]  # of the probabilities: one per class, or the one of lists
     lists: pa.DataType | None  # type of the lists, under an extension type if there is one
     replace: bool
     classes: pa.Array | None  # what predictions are made of, if they are wanted
