@@ -66,12 +66,11 @@ class AlternatingRows(NamedTuple):
 
     doubt: Doubt
     reference: LogReference  # prior and settings; its rows are in the kernels
-    top: Any  # (k,) what is taken off the log of each column beforehand, or 0
+    top: Any  # (m,) what is taken off the log of each column beforehand, or 0
     kernels: tuple[Kernel, ...]  # one per iteration
-    supported: Array  # (k,) classes that some reference row has
+    supported: Array  # (m,) classes that some reference row has
     every: Array  # (n,) true
-    kept: Array | None  # (k,) classes with a positive prior; None where all have one
-    spread: Array | None  # (k, m) puts them back among all
+    possible: Array | None  # (m,) classes with a positive prior; None where all have one
 
     def __call__(self, p: Array, backend: Backend) -> Array:
         """Rows, with those in doubt adjusted; the others are the same bit for bit."""
@@ -82,19 +81,18 @@ class AlternatingRows(NamedTuple):
 
     def adjusted(self, p: Array, backend: Backend) -> Array:
         """Every row adjusted; one with only classes of prior zero as it was."""
-        if self.kept is None:
+        if self.possible is None:
             return softmax(self.iterated(p, backend))
         xp = array_namespace(p)
-        b = xp.take(p, self.kept, axis=1)
         # Rows with nothing left would divide 0 by 0; ones take their place until the end.
-        alive = xp.max(b, axis=1, keepdims=True) > 0
-        log_b = self.iterated(xp.where(alive, b, xp.ones_like(b)), backend)
-        return xp.where(alive, softmax(log_b) @ self.spread, p)
+        alive = xp.max(xp.where(self.possible, p, xp.zeros_like(p)), axis=1, keepdims=True) > 0
+        log_b = self.iterated(xp.where(alive, p, xp.ones_like(p)), backend)
+        return xp.where(alive, softmax(log_b), p)
 
     def iterated(self, b: Array, backend: Backend) -> Array:
         """Logs of all rows after the last iteration."""
         before, *rest = self.kernels
-        rows = Rows(masked_log(b) - self.top, 0 * self.reference.log_q)
+        rows = Rows(masked_log(b) - self.top, 0.0)
         rows = step_rows(rows, before.anchor.log_p, before.anchor, self.reference)
         for kernel in rest:
             log_p = self.share(rows.log_c, before, kernel, backend)

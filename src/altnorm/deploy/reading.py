@@ -126,15 +126,11 @@ def _read_alternating(
     if normalizer.depth > 1 and references[0] is not None:
         return AlternatingOdds(doubt, None, odds_function(references, doubt.threshold))
     reference = normalizer.reference_.astype(np.float64)
-    whole = fitted_problem(normalizer, reference[:0], reference)
-    reduced, kept = reduce_problem(whole)
-    classes = None if kept is None else np.flatnonzero(kept.classes)
-    return _read_rows(reduced, doubt, classes, whole.q.size)
+    problem, _ = reduce_problem(fitted_problem(normalizer, reference[:0], reference))
+    return _read_rows(problem, doubt)
 
 
-def _read_rows(
-    problem: Problem, doubt: Doubt, kept: np.ndarray | None, n_classes: int
-) -> AlternatingRows:
+def _read_rows(problem: Problem, doubt: Doubt) -> AlternatingRows:
     """Follow the reference on its own; without any row a single iteration says it all."""
     n, log_q = problem.reference.shape[0], np.log(problem.q)
     if n:
@@ -151,6 +147,5 @@ def _read_rows(
         tuple(Kernel(a._replace(shares=None), np.exp(a.log_a)) for a in anchors),
         supported=anchors[0].log_p > -np.inf,
         every=np.ones(n, dtype=bool),
-        kept=kept,
-        spread=None if kept is None else np.eye(n_classes)[kept],
+        possible=None if problem.q.all() else problem.q > 0,
     )

@@ -16,7 +16,6 @@ from altnorm._base.arrays import (
     fused,
     may_keep,
     quiet,
-    scatter,
     softmax,
 )
 from altnorm._base.errors import InputWarning, warn
@@ -172,13 +171,14 @@ def trajectory(
         reference_weight=reference_weight,
         smoothing=smoothing,
     )
-    reduced, kept = reduce_problem(whole)
-    steps = [restore(whole.p, kept, step) for step in _steps(reduced)]
-    return array_namespace(whole.p).stack([whole.p, *steps])
+    xp = array_namespace(whole.p)
+    reduced, alive = reduce_problem(whole)
+    steps = [whole.p, *_steps(reduced)]
+    return xp.stack(steps if alive is None else [xp.where(alive, b, whole.p) for b in steps])
 
 
 class Problem(NamedTuple):
-    """Clean inputs, reduced to the classes with a positive prior."""
+    """Clean inputs."""
 
     p: Array  # (t, m) rows to adjust
     reference: Array  # (n, m)
@@ -187,7 +187,6 @@ class Problem(NamedTuple):
     log_mass: float | None
     alpha: float
     depth: int
-    whole: bool = True  # no class was left out, so rows sum to 1
     path: AnchorPath | None = (
         None  # the reference's own iterations, where `follow_reference` has kept them
     )
@@ -230,42 +229,28 @@ def problem(
     )
 
 
-class Kept(NamedTuple):
-    """Which rows and classes take part; None where all do."""
+def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
+    """Leave out what has no weight, or only classes with prior zero, which vanish at once.
 
-    rows: Array
-    classes: Array
-
-
-def reduce_problem(problem: Problem) -> tuple[Problem, Kept | None]:
-    """Leave out classes with prior zero, and rows and reference rows that have no other class.
-
-    Nothing changes for the rest: a class with prior zero is zero after the first iteration and
-    touches no other class's column.
+    Such reference rows are dropped. Rows in doubt are replaced by others, and a column says which
+    are as they were; None where all are.
     """
-    p, reference, weight, q = problem.p, problem.reference, problem.weight, problem.q
+    p, reference, weight, has = problem.p, problem.reference, problem.weight, problem.q > 0
     xp = array_namespace(p)
-    kept = None
-    if not bool(xp.all(q > 0)):
-        classes = xp.nonzero(q > 0)[0]
-        p, reference = xp.take(p, classes, axis=1), xp.take(reference, classes, axis=1)
-        kept = Kept(rows=xp.any(p > 0, axis=1), classes=q > 0)
-        rows = xp.nonzero(kept.rows)[0]
-        _warn_left(p.shape[0] - rows.shape[0], p.shape[0])
-        p, q = xp.take(p, rows, axis=0), xp.take(q, classes)
-    if weight is None and kept is None:  # reference rows sum to 1, so each has some class
+    is_whole = bool(xp.all(has))
+    if is_whole and weight is None:
         return problem, None
-    counts = weight > 0 if weight is not None else True
-    if kept is not None:
-        counts = counts & xp.any(reference > 0, axis=1)
+    counts = xp.any((reference > 0) & has, axis=1)
+    counts = counts if weight is None else counts & (weight > 0)
     if not bool(xp.all(counts)):
         used = xp.nonzero(counts)[0]
-        reference = xp.take(reference, used, axis=0)
         weight = None if weight is None else xp.take(weight, used)
-    reduced = problem._replace(
-        p=p, reference=reference, weight=weight, q=q, whole=problem.whole and kept is None
-    )
-    return reduced, kept
+        problem = problem._replace(reference=xp.take(reference, used, axis=0), weight=weight)
+    if is_whole:
+        return problem, None
+    alive = xp.any((p > 0) & has, axis=1, keepdims=True)
+    _warn_left(int(xp.sum(xp.astype(~alive, xp.int64))), p.shape[0])
+    return problem._replace(p=xp.where(alive, p, xp.ones_like(p))), alive
 
 
 def _warn_left(n_left: int, n_rows: int) -> None:
@@ -277,41 +262,32 @@ def _warn_left(n_left: int, n_rows: int) -> None:
         warn(InputWarning(message, "prior_zero"))
 
 
-def restore(proba: Array, kept: Kept | None, adjusted: Array) -> Array:
-    """Put adjusted rows back among the rows and classes that took no part."""
-    if kept is None:
-        return adjusted
-    xp = array_namespace(proba)
-    rows = kept.rows[:, None]
-    empty = xp.where(rows, xp.zeros_like(proba), proba)
-    return scatter(empty, rows & kept.classes[None, :], xp.reshape(adjusted, (-1,)))
-
-
 def follow_reference(problem: Problem) -> Problem | None:
     """Return the problem with all that does not depend on its rows, for `solve` with other rows.
 
     None where that is not worth it: what is kept would be large, and products of that size take
-    long themselves; or where another kernel is used, or classes are left out.
+    long themselves; or where another kernel is used, or some class has prior zero.
     """
-    reduced, left_out = reduce_problem(problem._replace(p=problem.p[:0, :]))
+    reduced, alive = reduce_problem(problem._replace(p=problem.p[:0, :]))
     n, m = reduced.reference.shape
     too_large = not may_keep(3 * problem.depth * n * m)
-    if left_out is not None or n == 0 or m == 2 or _is_stacked(reduced) or too_large:
+    if alive is not None or n == 0 or m == 2 or _is_stacked(reduced) or too_large:
         return None
     with quiet(array_namespace(problem.p)):
         return reduced._replace(path=keep_anchors(anchor_path(reduced.logs()), problem.depth))
 
 
 def solve(problem: Problem) -> Array:
-    """Rows after the last iteration, among all rows and classes of the problem."""
+    """Rows after the last iteration."""
     if problem.path is not None:
         return _final(problem)
-    reduced, kept = reduce_problem(problem)
-    return restore(problem.p, kept, _final(reduced))
+    reduced, alive = reduce_problem(problem)
+    new = _final(reduced)
+    return new if alive is None else array_namespace(new).where(alive, new, problem.p)
 
 
 def _final(problem: Problem) -> Array:
-    """Rows after the last iteration."""
+    """Rows after the last iteration, each of which has some class with a positive prior."""
     if problem.depth == 1:
         return _first(problem)
     with quiet(array_namespace(problem.p)):
@@ -329,7 +305,8 @@ def _steps(problem: Problem) -> Iterator[Array]:
 def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     """Choose the kernel that suits the problem: its states, and how to make rows of a state."""
     n, m = problem.reference.shape
-    log_p, depth = array_namespace(problem.p).log(problem.p), problem.depth
+    xp, depth = array_namespace(problem.p), problem.depth
+    log_p = xp.log(problem.p)
 
     def finish(blocks: list[Array]) -> Array:
         return concat_blocks((softmax(block) for block in blocks), problem.p)
@@ -338,7 +315,7 @@ def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
         return _steps_without_reference(problem), lambda rows: rows
     if _is_stacked(problem):
         return iterate_stacked(log_p, problem.logs(), depth=depth), finish
-    if m == 2 and problem.whole:
+    if m == 2 and bool(xp.all(problem.q > 0)):
         logits = log_p[:, 0] - log_p[:, 1]
         return iterate_logits(logits, binary_reference(problem)), _both_classes
     return iterate(log_p, problem.path or anchor_path(problem.logs()), depth=depth), finish
@@ -383,11 +360,8 @@ def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> 
     """
     if fused(proba) is None or proba.shape[1:] != reference.shape[1:]:
         return None
-    # Whether classes are left out does not depend on the rows.
     given = problem(proba, reference, **settings)
-    reduced, left_out = reduce_problem(given._replace(p=proba[:0, :]))
-    if left_out is not None:
-        return None
+    reduced, _ = reduce_problem(given._replace(p=proba[:0, :]))
     log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))
     return step_in_kernel(proba, log_s, given.q, alpha=given.alpha, tolerance=tolerance)
 

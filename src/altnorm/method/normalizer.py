@@ -343,8 +343,8 @@ def odds_references(normalizer: AlternatingNormalizer) -> Iterator[BinaryReferen
     """Yield the reference of two classes, of each label or of all; None where it says nothing."""
     if not kind_of(normalizer).is_multilabel:
         rows = normalizer.reference_.astype(np.float64, copy=False)
-        reduced, left_out = reduce_problem(fitted_problem(normalizer, rows[:0], rows))
-        is_binary = left_out is None and reduced.q.size == 2 and len(reduced.reference)
+        reduced, alive = reduce_problem(fitted_problem(normalizer, rows[:0], rows))
+        is_binary = alive is None and reduced.q.size == 2 and len(reduced.reference)
         yield binary_reference(reduced) if is_binary else None
         return
     weight = normalizer.reference_weight_
