@@ -46,6 +46,20 @@ def words(capsys):
     return " ".join(out(capsys).split())
 
 
+def said(capsys, arguments):
+    """Run a command that must do its work; return what it prints, whatever the terminal's width."""
+    capsys.readouterr()
+    assert run(arguments) == 0
+    return words(capsys)
+
+
+def told(capsys, arguments):
+    """Run a command that must do its work; return the record that it prints."""
+    capsys.readouterr()
+    assert run(arguments) == 0
+    return json.loads(out(capsys))
+
+
 def refused(capsys, *arguments):
     """Run a command that must fail; return its one sentence."""
     capsys.readouterr()

@@ -1,7 +1,5 @@
 """``altnorm adapt``: what Python says about new predictions, on files."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from altnorm import Adjuster, AlternatingNormalizer, load
 from altnorm.cli.apply import RowSample
 from altnorm.io.predictions import Predictions, write_predictions
-from tests.commands import CLASSES, out, refused, run, table
+from tests.commands import CLASSES, out, refused, run, table, told
 
 WORD = ["--assume", "label-shift"]
 ROUNDING = 1e-9  # rows of a file lie in memory in another order
@@ -79,8 +77,7 @@ def test_every_format_says_the_same(capsys, name):
     if name == "new.npz":
         proba = proba_of("new.parquet").to_numpy()
         write_predictions(Predictions(proba, CLASSES), name, force=True)
-    assert run(["adapt", "m", name, "--json"]) == 0
-    found = json.loads(out(capsys))
+    found = told(capsys, ["adapt", "m", name, "--json"])
     assert found["model"] is None
     expected = load("m").adapt(proba_of("new.parquet")).shift_
     np.testing.assert_allclose(found["shift"]["after"], expected.after, atol=1e-6)

@@ -16,7 +16,7 @@ from altnorm.io import formats as _formats
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Origin, Provenance, make_questions, read_questions
-from tests.commands import CLASSES, out, refused, run, table, write_log
+from tests.commands import CLASSES, out, refused, run, said, table, told, write_log
 
 
 def read(name="ask.csv"):
@@ -31,10 +31,8 @@ def fill(truth, n, name="ask.csv"):
     asked.to_csv(name, index=False)
 
 
-def judged(capsys, *arguments):
-    capsys.readouterr()
-    assert run(["judge", "model", "ask.csv", "--json", *arguments]) == 0
-    return json.loads(out(capsys))
+def judged(capsys):
+    return told(capsys, ["judge", "model", "ask.csv", "--json"])
 
 
 def check_judged(capsys, known):
@@ -116,8 +114,7 @@ def test_asking_again_appends_and_keeps_the_labels(folder, model, pool, capsys):
     fill(pool["y"], 5)
     answered = read()
     answered.assign(comment="clear").to_csv("ask.csv", index=False)
-    assert run([*ask, "-n", "7"]) == 0
-    assert "7 further rows to label" in out(capsys)
+    assert "7 further rows to label" in said(capsys, [*ask, "-n", "7"])
     assert run(["ask", model, "test.parquet", "-n", "12", "-o", "whole.csv", "--label", "y"]) == 0
     longer = read()
     assert longer["comment"].tolist() == ["clear"] * 5 + [""] * 7
@@ -143,8 +140,7 @@ def test_from_no_labels_at_all(folder, pool, capsys):
     shares = pool["y"].value_counts(normalize=True)
     shares.to_csv("balance.csv")
     arguments = ["tune", "pool.csv", "--prior", "balance.csv", "--no-labels", "-o", "model"]
-    assert run(arguments) == 0
-    assert "Next: altnorm ask model POOL -o ask.csv" in out(capsys)
+    assert "Next: altnorm ask model POOL -o ask.csv" in said(capsys, arguments)
     known = altnorm.AlternatingNormalizer(prior=shares[CLASSES].to_numpy())
     known.fit(pool[CLASSES].to_numpy())
     proba = pool[CLASSES].to_numpy()
@@ -340,9 +336,7 @@ def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     pairs = asked[["candidate_1", "candidate_2"]].to_numpy()
     assert [set(p) for p in pairs] == [{a, b} for a, b in zip(before, after, strict=True)]
     fill(pool["y"], 30)
-    capsys.readouterr()
-    assert run(["judge", "second", "ask.csv", "--json"]) == 0
-    found = json.loads(out(capsys))
+    found = told(capsys, ["judge", "second", "ask.csv", "--json"])
     truth = pool["y"].to_numpy()[rows]
     known = altnorm.judge(models[0], proba, rows, truth, against=models[1]).to_dict()
     assert {name: found[name] for name in known} == known

@@ -1,18 +1,15 @@
 """The first thing anyone runs, and the same on one's own files."""
 
-import json
-
 import numpy as np
 import pytest
 
 from altnorm import load
-from tests.commands import draw, out, refused, run, table, words, write_log
+from tests.commands import draw, refused, run, said, table, told, words, write_log
 
 
 def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(["demo", "-o", "story.html", "--jobs", "1"]) == 0
-    text = words(capsys)
+    text = said(capsys, ["demo", "-o", "story.html", "--jobs", "1"])
     assert "Adopted: accuracy 69.6% -> 8" in text
     for family in ("alternating normalization 0.", "bias family 0.", "matrix family 0."):
         assert family in text
@@ -30,8 +27,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     both = ["check", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]
-    assert run([*both, "--open"]) == 0
-    text = words(capsys)
+    text = said(capsys, [*both, "--open"])
     assert "Adopted: accuracy" in text
     assert "On the test rows accuracy rises from" in text
     assert "What do the numbers mean?" not in text
@@ -39,8 +35,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert opened == [(folder / "altnorm-report.html").as_uri()]
     assert load("altnorm-model.safetensors").verdict_.adopted
     assert "exists already" in refused(capsys, *both)
-    assert run([*both, "--force", "--json"]) == 0
-    printed = json.loads(out(capsys))
+    printed = told(capsys, [*both, "--force", "--json"])
     assert printed["test"]["verdict"]["gain"] > 0
     assert {row["method"] for row in printed["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
 
@@ -62,8 +57,7 @@ def test_check_on_logits_compares_the_model_itself(folder, capsys):
     for name, (n, seed) in {"lv.npz": (600, 0), "lt.npz": (900, 1)}.items():
         proba, codes = draw(n, seed)
         np.savez(name, logits=np.log(proba), labels=codes)
-    assert run(["check", "lv.npz", "lt.npz", "--jobs", "1", "--json"]) == 0
-    printed = json.loads(out(capsys))
+    printed = told(capsys, ["check", "lv.npz", "lt.npz", "--jobs", "1", "--json"])
     ours = next(row for row in printed["comparison"] if row["method"] == "altnorm")
     assert ours["score"] == printed["test"]["verdict"]["after"]
 
@@ -73,8 +67,7 @@ def test_check_on_sample_logs(folder, capsys):
         write_log(folder / f"samples_{name}.jsonl", table(n, seed), options=2)
     both = ["check", "samples_val.jsonl", "samples_test.jsonl", "--jobs", "1"]
     assert "540 have 3 and 60 have another number" in refused(capsys, *both)
-    assert run([*both, "--usual-options", "--text", "doc", "--json"]) == 0
-    printed = json.loads(out(capsys))
+    printed = told(capsys, [*both, "--usual-options", "--text", "doc", "--json"])
     proba, codes = draw(300, 1)
     kept = np.arange(300) % 10 > 0
     right = np.mean(proba[kept].argmax(axis=1) == codes[kept])
@@ -93,7 +86,6 @@ def test_check_with_several_labels(folder, capsys):
         np.savez(name, proba=proba, labels=truth)
     both = ["check", "mv.npz", "mt.npz", "--jobs", "1"]
     assert "--multilabel labelwise" in refused(capsys, *both)
-    assert run([*both, "--multilabel", "labelwise", "--explain"]) == 0
-    text = words(capsys)
+    text = said(capsys, [*both, "--multilabel", "labelwise", "--explain"])
     assert "label decisions changed" in text
     assert "Micro-F1 weighs" in text
