@@ -83,21 +83,6 @@ def test_adopted_iff_the_gain_is_positive_and_passes(scoring, weighted):
         assert verdict == compare_predictions(y, before, after, **options)
 
 
-# Weights.
-
-
-@pytest.mark.parametrize("scoring", ["accuracy", "f1_macro", "neg_log_loss", "balanced_accuracy"])
-def test_weight_two_scores_like_a_row_twice(scoring):
-    y, before, after = problem(n=60)
-    times = np.random.default_rng(0).integers(1, 4, 60)
-    one = compare_predictions(y, before, after, scoring=scoring, sample_weight=times)
-    many = compare_predictions(
-        *(v.repeat(times, axis=0) for v in (y, before, after)), scoring=scoring
-    )
-    assert one.gain == pytest.approx(many.gain)
-    assert one.n_rows == 60
-
-
 # Multi-label.
 
 

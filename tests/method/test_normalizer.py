@@ -100,27 +100,7 @@ def test_thresholds_zero_and_one():
     assert (everything.transform(proba) != proba).any(axis=1).tolist() == [False] + 59 * [True]
 
 
-def test_single_precision_agrees_with_double():
-    validation, y = draw()
-    proba = draw(seed=1)[0].astype(np.float32)
-    double = AlternatingNormalizer(2.0, 2).fit(validation, y)
-    single = AlternatingNormalizer(2.0, 2).fit(validation.astype(np.float32), y)
-    assert single.transform(proba).dtype == np.float32
-    for fitted in (single, double):
-        np.testing.assert_allclose(
-            fitted.transform(proba), double.transform(proba.astype(float)), atol=SINGLE
-        )
-
-
 # The prior.
-
-
-def test_labels_serve_only_to_count():
-    validation, y = draw()
-    proba = draw(seed=1)[0]
-    shuffled = np.random.default_rng(0).permutation(y)
-    first, second = (AlternatingNormalizer().fit(validation, labels) for labels in (y, shuffled))
-    np.testing.assert_array_equal(first.transform(proba), second.transform(proba))
 
 
 def test_a_class_missing_from_validation_gets_nothing_if_in_doubt():

@@ -41,24 +41,6 @@ def test_shrinking_is_the_papers_formula(counts):
     assert (found >= 0).all()
 
 
-def test_shrinking_in_its_limits():
-    frequencies = np.array([0.7, 0.2, 0.1])
-    np.testing.assert_allclose(shrink_frequencies(frequencies, 1e12), frequencies, rtol=1e-9)
-    np.testing.assert_allclose(shrink_frequencies(frequencies, 1), np.full(3, 1 / 3))
-    uniform = np.full(4, 0.25)
-    np.testing.assert_allclose(shrink_frequencies(uniform, 1000), uniform)
-    one_class = np.array([1.0, 0.0])
-    np.testing.assert_allclose(shrink_frequencies(one_class, 1), [0.5, 0.5])
-    np.testing.assert_array_equal(shrink_frequencies(one_class, 50), one_class)
-
-
-def test_frequencies():
-    codes = np.array([0, 2, 2, 0])
-    np.testing.assert_array_equal(class_prior(codes, 4), [0.5, 0, 0.5, 0])
-    weighted = class_prior(codes, 4, sample_weight=np.array([1.0, 2, 4, 1]))
-    np.testing.assert_array_equal(weighted, [0.25, 0, 0.75, 0])
-
-
 def test_a_label_that_no_row_has_is_not_impossible():
     labels = np.array([[1, 0]] * 3, dtype=bool)
     np.testing.assert_array_equal(label_prior(labels, 2, "shrunk"), [0.875, 0.125])
