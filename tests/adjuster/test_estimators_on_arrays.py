@@ -12,12 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from altnorm import (
-    Adjuster,
-    AlternatingNormalizer,
-    AlternatingNormalizerCV,
-    InputError,
-)
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
 from altnorm._base.arrays import is_foreign, to_numpy
 from altnorm.adjuster.reading import is_worth_a_device
 from altnorm.peers import BiasCorrectedTemperature

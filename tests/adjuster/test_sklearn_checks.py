@@ -8,12 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
-from altnorm import (
-    AdjustedClassifier,
-    Adjuster,
-    AlternatingNormalizer,
-    AlternatingNormalizerCV,
-)
+from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.peers import (
     BatchCalibration,
     BiasCorrectedTemperature,

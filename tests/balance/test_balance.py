@@ -15,12 +15,7 @@ from altnorm.balance import energy
 from altnorm.balance.energy import Rows, energy_test, spread_rows
 from altnorm.balance.estimate import estimate_balance, fit_shares
 from altnorm.balance.shift import Shift, look_for_shift
-from altnorm.peers import (
-    BiasCorrectedTemperature,
-    Identity,
-    MatrixScaling,
-    TemperatureScaling,
-)
+from altnorm.peers import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from tests.problems import planted_labels
 
 OLD, NEW = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])

@@ -23,12 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import altnorm.deploy.onnx
 from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
 from altnorm.onnx import export, register_converter
-from altnorm.peers import (
-    BatchCalibration,
-    Identity,
-    LabelThresholds,
-    TemperatureScaling,
-)
+from altnorm.peers import BatchCalibration, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
 from tests.programs import (
     MODELS,

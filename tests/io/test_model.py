@@ -12,23 +12,10 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
-from altnorm import (
-    Adjuster,
-    AlternatingNormalizer,
-    AlternatingNormalizerCV,
-    InputError,
-    load,
-)
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError, load
 from altnorm._base.errors import InputTypeError
-from altnorm._base.persistence import (
-    KINDS,
-    model_metadata,
-    storable,
-    versions,
-)
-from altnorm.peers import (
-    Identity,
-)
+from altnorm._base.persistence import KINDS, model_metadata, storable, versions
+from altnorm.peers import Identity
 from tests.problems import planted, planted_labels
 
 RNG = np.random.default_rng(0)

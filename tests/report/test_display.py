@@ -12,11 +12,7 @@ from tests.report_pages import NAMES, adjusted, confused, labelled, rare
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from altnorm.report.display import (  # noqa: E402
-    FixedBrokenDisplay,
-    PurposeDisplay,
-    ReliabilityDisplay,
-)
+from altnorm.report.display import FixedBrokenDisplay, PurposeDisplay, ReliabilityDisplay  # noqa: E402
 
 EXACT = 1e-12  # sums of a few hundred numbers
 TEST = rare(seed=2)

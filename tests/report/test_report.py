@@ -14,16 +14,7 @@ from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
 from altnorm._base.words import FAMILY_NAMES
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
-from tests.report_pages import (
-    HOSTILE,
-    NAMES,
-    Page,
-    WithoutEel,
-    adjusted,
-    confused,
-    labelled,
-    rare,
-)
+from tests.report_pages import HOSTILE, NAMES, Page, WithoutEel, adjusted, confused, labelled, rare
 
 pytest.importorskip("jinja2")
 
