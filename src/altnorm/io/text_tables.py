@@ -228,8 +228,7 @@ def text_writer(
             f"A CSV file cannot hold the nested column '{shown(nested[0])}'",
             remedy="Write a .parquet file.",
         )
-    header = pa.array(schema.names, pa.large_string())
-    header = _quoted(_neutralised(header) if safe else header, delimiter)
+    header = _written(pa.array(schema.names, pa.large_string()), delimiter, safe)
     file.write(delimiter.join(header.to_pylist()).encode() + b"\n")
 
     def write(batch: Any) -> None:
@@ -281,48 +280,31 @@ def _cells(schema: Any, columns: list[Any], delimiter: str, safe: bool) -> list[
     import pyarrow as pa
 
     types = [getattr(field.type, "storage_type", field.type) for field in schema]
-    text = [j for j, kind in enumerate(types) if not _is_plain(kind)]
+    is_plain = [pa.types.is_primitive(kind) or pa.types.is_decimal(kind) for kind in types]
+    text = [j for j, plain in enumerate(is_plain) if not plain]
     if not text:
         return columns
     # All at once: a file may have more columns than rows.
-    joined = pa.concat_arrays([columns[j] for j in text])
-    joined = _quoted(_neutralised(joined) if safe else joined, delimiter)
+    joined = _written(pa.concat_arrays([columns[j] for j in text]), delimiter, safe)
     n_rows = len(columns[0])
     quoted = {j: joined.slice(i * n_rows, n_rows) for i, j in enumerate(text)}
     return [quoted.get(j, column) for j, column in enumerate(columns)]
 
 
-def _is_plain(kind: Any) -> bool:
-    import pyarrow as pa
+def _written(text: Any, delimiter: str, safe: bool) -> Any:
+    """Text in quotes where a reader or a spreadsheet would take it for something else.
 
-    return pa.types.is_primitive(kind) or pa.types.is_decimal(kind)
-
-
-def _neutralised(text: Any) -> Any:
-    """As `neutralise_formula`, for an array."""
+    Where it is to be `safe`, formulas are neutralised as by `neutralise_formula`.
+    """
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    quote, nothing = (pa.scalar(s, pa.large_string()) for s in ("'", ""))
-    quoted = pc.binary_join_element_wise(quote, text, nothing)
-    return pc.if_else(_is_formula(text), quoted, text)
-
-
-def _is_formula(text: Any) -> Any:
-    from pyarrow import compute as pc
-
+    single, double, nothing = (pa.scalar(s, pa.large_string()) for s in ("'", '"', ""))
     is_number = pc.match_substring_regex(text, _NUMBER)
-    return pc.and_not(pc.match_substring_regex(text, _FORMULA), is_number)
-
-
-def _quoted(text: Any, delimiter: str) -> Any:
-    """Text in quotes where a reader or a spreadsheet would take it for something else."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
-    quote, nothing = (pa.scalar(s, pa.large_string()) for s in ('"', ""))
-    quoted = pc.binary_join_element_wise(
-        quote, pc.replace_substring(text, '"', '""'), quote, nothing
-    )
+    is_formula = pc.and_not(pc.match_substring_regex(text, _FORMULA), is_number)
+    if safe:
+        text = pc.if_else(is_formula, pc.binary_join_element_wise(single, text, nothing), text)
+    doubled = pc.replace_substring(text, '"', '""')
+    quoted = pc.binary_join_element_wise(double, doubled, double, nothing)
     special = pc.match_substring_regex(text, f'["{re.escape(delimiter)}\r\n]')
-    return pc.if_else(pc.or_(special, _is_formula(text)), quoted, text)
+    return pc.if_else(pc.or_(special, is_formula), quoted, text)
