@@ -218,7 +218,7 @@ def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     given = predictions.kind.words
     if given != kind_of(estimator).words:
         rule, remedy = _OTHER_KIND[given.problem]
-        raise InputError(rule, f"the labels are {given.labels}", remedy, code="option")
+        raise InputError(rule, f"the labels are {given.labels}", remedy)
     return predictions.labels
 
 

@@ -26,8 +26,6 @@ def _check_jobs(jobs: int) -> int:
             "--jobs must be a number of threads, or -1 for all cores",
             f"it is {jobs}",
             "Pass for example --jobs 4.",
-            value=jobs,
-            code="option",
         )
     return jobs
 
@@ -39,8 +37,6 @@ def check_suffix(path: Path, suffix: str, what: str) -> None:
             f"The output is {what}, and its name must end in {suffix}",
             f"'{path.name}' does not",
             f"Pass for example -o {path.with_suffix(suffix).name}.",
-            value=path.name,
-            code="option",
         )
 
 
@@ -67,8 +63,7 @@ Strict = Annotated[bool, flag("--strict", "Exit with status 1 if the answer is n
 OpenPage = Annotated[bool, flag("--open", "Open the report in a browser.")]
 Logits = Annotated[bool, flag("--logits", "The file holds logits; this is never guessed.")]
 Jobs = Annotated[
-    int,
-    option("N", "Number of threads; -1 uses all cores.", "--jobs", "-j", callback=_check_jobs),
+    int, option("N", "Number of threads; -1 uses all cores.", "--jobs", "-j", callback=_check_jobs)
 ]
 Significance = Annotated[float, option("P", "Significance level.")]
 Group = Annotated[
@@ -185,7 +180,6 @@ class ClassColumns:
             raise InputError(
                 "Labels are in one column or in one column per label",
                 remedy="Pass --label or --label-prefix, not both.",
-                code="option",
             )
         columns = label, self.prefix, label_prefix, self.other or ()
         return Layout(*columns, logits, self.format, self.usual_options, gaps, group)

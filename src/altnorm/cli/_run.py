@@ -208,9 +208,7 @@ def _check_streams() -> None:
     """Raise if there is nowhere to print to; let no character be one that cannot be printed."""
     if sys.stdout is None:
         raise InputError(
-            "Standard output is closed",
-            remedy="Redirect it to a file or to /dev/null.",
-            code="option",
+            "Standard output is closed", remedy="Redirect it to a file or to /dev/null."
         )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

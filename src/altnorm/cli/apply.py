@@ -81,9 +81,7 @@ def apply(
     elif prediction is None:
         _whole(changes, source, layout, output, how)
     else:
-        raise InputError(
-            "--prediction adds a column to a table", remedy="Name a table as input.", code="option"
-        )
+        raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
     _tell(changes, output, time.perf_counter() - start, json=json)
 
 
@@ -171,7 +169,6 @@ def _stream(
         raise InputError(
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
-            code="option",
         )
     model = changes.fitted
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
@@ -277,7 +274,6 @@ def adapt(
             "Only a model that was tuned on labels can be adapted",
             f"'{model}' was not (it is {type(normalizer).__name__})",
             "Tune one with `altnorm tune`, without --no-labels.",
-            code="option",
         )
     rows = _read_rows(normalizer, new, columns.layout(logits=normalizer.input == "logits"))
     word = None if assume is None else "label_shift"
@@ -302,12 +298,9 @@ def _check_options(output: Path | None, assume: Assumption | None, insist: bool)
             f"{given} needs --assume label-shift",
             "it is not given",
             "Add it if you know that only the class balance has changed.",
-            code="option",
         )
     if assume is not None and output is None:
-        raise InputError(
-            "--assume needs a model to write", "--output is not given", "Add -o.", code="option"
-        )
+        raise InputError("--assume needs a model to write", "--output is not given", "Add -o.")
 
 
 def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np.ndarray:
@@ -326,7 +319,6 @@ def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np
             "Adapting needs predictions",
             f"'{source}' has no rows",
             "Name a file with a few hundred rows.",
-            code="file",
         )
     return sample.rows
 

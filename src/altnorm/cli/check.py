@@ -158,8 +158,6 @@ def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> Non
             "With --model nothing is fitted: it takes one file of new predictions",
             f"{useless[0]} is given, too",
             f"Leave out {useless[0]}, or --model.",
-            value=useless[0],
-            code="option",
         )
 
 
@@ -222,8 +220,7 @@ def _truth(predictions: Predictions, row: int) -> str:
 
 def demo(
     output: Annotated[
-        Path,
-        options.option("FILE", "Report to write; the model goes beside it.", "--output", "-o"),
+        Path, options.option("FILE", "Report to write; the model goes beside it.", "--output", "-o")
     ] = Path("altnorm-demo.html"),
     open_page: options.OpenPage = False,
     jobs: options.Jobs = -1,

@@ -107,8 +107,6 @@ def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None)
             f"--prior must be one of {', '.join(PRIORS)}, or a CSV file with a number per class",
             f"it is '{prior}', and there is no such file",
             "Check the name of the file, or pass for example --prior uniform.",
-            value=prior,
-            code="parameter",
         )
     names = resolve_kind(multilabel).prior_names(names_of(predictions.classes))
     return read_balance(prior, names)

@@ -134,10 +134,7 @@ class Predictions:
 
 
 def read_predictions(
-    path: str | os.PathLike[str],
-    layout: Layout | None = None,
-    *,
-    classes: Any = None,
+    path: str | os.PathLike[str], layout: Layout | None = None, *, classes: Any = None
 ) -> Predictions:
     """Read predictions from a file; no pickle, whatever the format.
 
