@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,10 +36,8 @@ from altnorm._base.validation import (
 from altnorm.method.estimator import ProbabilityTransformer, read_weight
 from altnorm.method.functional import (
     Problem,
-    binary_reference,
     follow_reference,
     problem,
-    reduce_problem,
     reference_log_sums,
     solve,
 )
@@ -341,16 +338,16 @@ def fitted_problem(normalizer: AlternatingNormalizer, p: Array, reference: Array
 
 def odds_references(normalizer: AlternatingNormalizer) -> Iterator[BinaryReference | None]:
     """Yield the reference of two classes, of each label or of all; None where it says nothing."""
-    if not kind_of(normalizer).is_multilabel:
-        rows = normalizer.reference_.astype(np.float64, copy=False)
-        reduced, alive = reduce_problem(fitted_problem(normalizer, rows[:0], rows))
-        is_binary = alive is None and reduced.q.size == 2 and len(reduced.reference)
-        yield binary_reference(reduced) if is_binary else None
+    reference, weight = normalizer.reference_, normalizer.reference_weight_
+    reference = reference.astype(np.float64, copy=False)
+    if kind_of(normalizer).is_multilabel:
+        logits, offsets = logit(reference), normalizer.offsets_.tolist()
+    elif reference.shape[1] == 2:
+        logits, offsets = np.log(reference[:, 0]) - np.log(reference[:, 1]), [0, len(reference)]
+    else:
+        yield None
         return
-    weight = normalizer.reference_weight_
-    logits = logit(normalizer.reference_.astype(np.float64, copy=False))
-    for j, (start, stop) in enumerate(pairwise(normalizer.offsets_.tolist())):
-        span = slice(start, stop)
+    for j, span in enumerate(map(slice, offsets[:-1], offsets[1:])):
         yield BinaryReference.of(
             logits[span],
             None if weight is None else weight[span],
