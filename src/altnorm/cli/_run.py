@@ -299,7 +299,7 @@ def _warning_printer() -> Callable[..., None]:
         kind = getattr(message, "code", (category, filename, line))
         if issubclass(category, UserWarning) and kind not in shown:
             shown.add(kind)
-            text = " ".join(str(message).split())
+            text = " ".join(in_options(str(message)).split())
             errors.print(f"Warning: {text}", soft_wrap=True)
 
     return show

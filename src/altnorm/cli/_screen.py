@@ -214,16 +214,11 @@ def gain_style(figures: Figures) -> str:
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Any]:
     """Show a bar on the terminal, or nothing where there is none; yields ``advance(n)``."""
-    if not errors.is_terminal:
-        yield lambda _: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=errors, transient=True) as bar:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    hidden = not errors.is_terminal
+    with Progress(
+        *columns, TimeRemainingColumn(), console=errors, transient=True, disable=hidden
+    ) as bar:
         task = bar.add_task(what, total=total)
         yield lambda n: bar.advance(task, n)
 

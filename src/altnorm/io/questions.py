@@ -296,8 +296,8 @@ def _check_possible(source: Origin, asked: set[tuple[str, str]]) -> None:
         or source.n_changed > source.n_rows
     ):
         raise _impossible(
-            f"it has {len(asked)} about {len(rows)} rows, numbers {_span(numbers)}, rows "
-            f"{_span(rows)}, of {source.n_changed} that change among {source.n_rows}"
+            f"its {len(asked)} questions are not about rows of their own, numbered from 1, of "
+            f"{source.n_changed} that change among {source.n_rows}"
         )
 
 
@@ -317,12 +317,6 @@ def _check_total(pool: Pool, sizes: np.ndarray) -> None:
 def _impossible(what: str) -> InputError:
     remedy = "Ask anew: somebody has changed the file, and the digests of its lines."
     return _file_error("The numbers in a file of questions must fit together", what, remedy)
-
-
-def _span(texts: set[str]) -> str:
-    """The shortest and the longest of some numbers."""
-    ends = sorted(texts, key=lambda text: (len(text), text))
-    return f"{ends[0][:20]} to {ends[-1][:20]}"
 
 
 def _provenance(line: Mapping[str, str]) -> Provenance:
