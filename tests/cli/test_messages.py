@@ -33,14 +33,8 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
         ("tune val.parquet --label y --cv two -o m", "--cv"),
         ("tune val.parquet --label y --prior odd -o m", "--prior must be one of"),
         ("tune val.parquet --label y --scoring odd -o m", "it is 'odd'"),
-        (
-            "tune val.parquet --label y --scoring f1 -o m --families bias",
-            "is about one of two",
-        ),
-        (
-            "tune val.parquet --label y --scoring roc_auc -o m --families bias",
-            "must suit the labels",
-        ),
+        ("tune val.parquet --label y --scoring f1 -o m --families bias", "is about one of two"),
+        ("tune val.parquet --label y --scoring roc_auc -o m --families bias", "must suit the"),
         ("tune val.parquet --label= -o m", "no column ''"),
         ("tune val.parquet --label y --label-prefix y_ -o m", "--label or --label-prefix"),
         ("tune val.parquet --label y -o val.parquet", "exists already"),
