@@ -22,6 +22,13 @@ TABLE = pa.table(
 ).replace_schema_metadata({"made by": "us"})
 
 
+def put(table, path, **options):
+    """Write a whole table."""
+    with write_table(path, table.schema, **options) as write:
+        for batch in table.to_batches():
+            write(batch)
+
+
 def rewrite(path, target, **options):
     with (
         open_table(path, **options) as table,
@@ -87,9 +94,7 @@ floats = st.floats(allow_nan=False, allow_infinity=False)
 def test_csv_round_trip(rows, names, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "round trip.csv"
     table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-    with write_table(path, table.schema, force=True) as write:
-        for batch in table.to_batches():
-            write(batch)
+    put(table, path, force=True)
     back = read_table(path, text=["t"])
     assert back["t"].to_pylist() == [text for text, _ in rows]
     assert back["x"].cast(pa.float64()).to_pylist() == [x for _, x in rows]
@@ -104,8 +109,7 @@ if hasattr(pa, "json_"):  # PyArrow 19; older ones cannot convert views either
 def test_csv_quotes_text_of_every_type(tmp_path, kind):
     texts = ["a,b", 'say "x"', "two\nlines", "plain", None]
     table = pa.table({"t": pa.array(texts, kind), "x": [1.5] * 5})
-    with write_table(tmp_path / "t.csv", table.schema) as write:
-        write(table.to_batches()[0])
+    put(table, tmp_path / "t.csv")
     back = read_table(tmp_path / "t.csv", text=["t"])
     assert back["t"].to_pylist() == [*texts[:-1], ""]
     assert back["x"].to_pylist() == [1.5] * 5
@@ -113,11 +117,8 @@ def test_csv_quotes_text_of_every_type(tmp_path, kind):
 
 def test_csv_refuses_what_is_not_text(tmp_path):
     table = pa.table({"b": pa.array([b"\xff\xfe"])})
-    with (
-        pytest.raises(InputError, match=r"column 'b' \(binary\) cannot be written as text"),
-        write_table(tmp_path / "t.csv", table.schema) as write,
-    ):
-        write(table.to_batches()[0])
+    with pytest.raises(InputError, match=r"column 'b' \(binary\) cannot be written as text"):
+        put(table, tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])

@@ -18,9 +18,10 @@ from pyarrow import csv, parquet
 from altnorm import InputError
 from altnorm.io.columns import Layout
 from altnorm.io.predictions import read_predictions
-from altnorm.io.tables import open_table, read_table, write_table
+from altnorm.io.tables import open_table, read_table
 from altnorm.io.text_tables import check_quotes, neutralise_formula
 from tests.commands import CLASSES, refused, run, table
+from tests.io.test_tables import put
 from tests.versions import present_versions
 
 LAYOUT = Layout("y")
@@ -204,8 +205,7 @@ def test_a_formula_is_neutralised_and_nothing_else():
 def test_a_table_that_is_safe_for_spreadsheets(tmp_path, name):
     cells = FORMULAS + HARMLESS
     data = pa.table({"=name": cells, "x": np.arange(-1.0, len(cells) - 1)})
-    with write_table(tmp_path / name, data.schema, spreadsheet_safe=True) as write:
-        write(data.to_batches()[0])
+    put(data, tmp_path / name, spreadsheet_safe=True)
     sep = "," if "csv" in name else "\t"
     read = pd.read_csv(tmp_path / name, sep=sep, keep_default_na=False, dtype={"'=name": str})
     assert read["'=name"].tolist() == [neutralise_formula(text) for text in cells]
@@ -257,16 +257,12 @@ def test_odd_sample_logs_are_refused(tmp_path, changes, message):
 
 def test_json_lines_are_written_as_json(tmp_path):
     data = pa.table({"x": [float("nan"), 1.0], "l": [[float("nan")], [2.0]]})
-    with write_table(tmp_path / "a.jsonl", data.schema) as write:
-        write(data.to_batches()[0])
+    put(data, tmp_path / "a.jsonl")
     lines = (tmp_path / "a.jsonl").read_text().splitlines()
     assert lines == ['{"x": null, "l": [null]}', '{"x": 1.0, "l": [2.0]}']
     data = pa.table({"x": [float("inf")]})
-    with (
-        pytest.raises(InputError, match="finite numbers; there is inf"),
-        write_table(tmp_path / "b.jsonl", data.schema) as write,
-    ):
-        write(data.to_batches()[0])
+    with pytest.raises(InputError, match="finite numbers; there is inf"):
+        put(data, tmp_path / "b.jsonl")
 
 
 # Arrays.
@@ -387,7 +383,6 @@ def test_many_columns_are_written_at_once(tmp_path, monkeypatch):
     )
     n_columns = 500
     data = pa.table({f"c{j}": [f"{j},", "b"] for j in range(n_columns)})
-    with write_table(tmp_path / "a.csv", data.schema) as write:
-        write(data.to_batches()[0])
+    put(data, tmp_path / "a.csv")
     assert len(calls) < 20
     assert csv.read_csv(tmp_path / "a.csv").equals(data)
