@@ -157,7 +157,6 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Examples
         --------
         >>> import numpy as np
-        from numpy.typing import ArrayLike
         >>> from altnorm import AlternatingNormalizer
         >>> rng = np.random.default_rng(0)
         >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
