@@ -142,7 +142,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
     Examples
     --------
     >>> import numpy as np
-    from numpy.typing import ArrayLike
     >>> from altnorm import AlternatingNormalizer
     >>> validation = np.array([[0.02, 0.98], [0.05, 0.95], [0.1, 0.9], [0.95, 0.05]])
     >>> normalizer = AlternatingNormalizer(threshold=0.5).fit(validation)
