@@ -35,7 +35,7 @@ from altnorm.cli.check import check, demo
 from altnorm.cli.model import export, info
 from altnorm.cli.tune import tune
 
-DONE, SAYS_NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
+DONE, BAD_INPUT, INTERNAL = 0, 2, 3  # 1 is a verdict that says no
 INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -148,18 +148,7 @@ ClickException: type[Any] = next(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        What follows ``altnorm`` on the command line.
-
-    Returns
-    -------
-    int
-        Exit status.
-    """
+    """Run a command, of which `arguments` follow ``altnorm``; return the exit status."""
     with warnings.catch_warnings(), signals_raise(), recording() as written:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = _warning_printer()

@@ -81,7 +81,8 @@ def _named_column(
     if path:
         values = [_field(_parsed(value), path) for value in values]
         if all(value is None for value in values):
-            raise file_error(f"The column '{column}' has no field '{'.'.join(path)}'", value=name)
+            what = f"The column '{column}' has no field '{'.'.join(path)}'"
+            raise file_error(what, remedy="Check the names between the dots.", value=name)
     shown = _masked(values, names, tuple(path))
     if column in truth or not any(shown):
         raise file_error(
