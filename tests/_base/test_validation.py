@@ -217,10 +217,6 @@ class TestAccepted:
     def test_half_precision_becomes_single(self):
         assert ambiguity(GOOD.astype(np.float16)).dtype == np.float32
 
-    def test_logits_are_never_guessed(self):
-        with pytest.raises(InputError, match=r"logits, turn them into probabilities first"):
-            ambiguity(np.array([[3.0, -1.0]]))
-
 
 # What scikit-learn would refuse in its own words, what it would let pass.
 

@@ -114,12 +114,6 @@ def test_agrees_with_a_loop(seed, n_classes, n):
         assert_allclose(from_topk(indices, np.log(values), n_classes), expected, rtol=1e-9)
 
 
-def test_missing_classes_never_exceed_the_smallest_known():
-    filled = from_topk([[0, 1]], [[0.5, 0.01]], 3, input="proba")
-    assert filled[0, 2] == filled[0, 1]
-    assert filled.argmax() == 0
-
-
 def test_precision_and_infinite_logarithms():
     single = from_topk([[0, 1]], np.log(np.array([[0.5, 0.25]], np.float32)), 3)
     assert single.dtype == np.float32
