@@ -14,8 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
-from altnorm.decisions import resolve_purpose
-from altnorm.method.kinds import kind_of_labels
+from altnorm.evidence.verdict import compare_predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from tests.problems import MODES, calibrated, confused, planted, planted_labels
 
@@ -86,10 +85,10 @@ def test_a_verdict_is_one_story(problem, purpose, family):
     proba, y = problem
     fitted = Adjuster((family,), **purpose).fit(proba, y)
     before = proba.argmax(axis=1)
-    score = resolve_purpose(
-        purpose.get("scoring"), purpose.get("costs"), kind_of_labels(False), np.arange(3)
-    ).score
-    check_verdict(fitted, score(y, proba if score.needs == "proba" else before), before, y, proba)
+    score = compare_predictions(y, proba, proba, scoring=purpose.get("scoring")).before
+    if "costs" in purpose:
+        score = -purpose["costs"][y, before].mean()
+    check_verdict(fitted, score, before, y, proba)
     after = fitted.transform(proba)
     np.testing.assert_allclose(after.sum(axis=1), 1)
     assert not np.shares_memory(after, proba)
@@ -103,9 +102,8 @@ def test_a_verdict_is_one_story(problem, purpose, family):
 def test_a_verdict_on_several_labels_is_one_story(seed, scoring, mode):
     proba, y = planted_labels(60, 3, seed)
     fitted = Adjuster(("alternating", "bias"), scoring=scoring, multilabel=mode).fit(proba, y)
-    purpose = resolve_purpose(scoring, None, kind_of_labels(mode), np.arange(3))
-    seen = proba if purpose.score.needs == "proba" else proba > 0.5
-    check_verdict(fitted, purpose.score(y.astype(bool), seen), proba > 0.5, y, proba)
+    score = compare_predictions(y, proba, proba, scoring=scoring).before
+    check_verdict(fitted, score, proba > 0.5, y, proba)
     decided = fitted.predict(proba)
     assert set(np.unique(decided)) <= {0, 1}
     np.testing.assert_array_equal(decided, fitted.transform(proba) > fitted.decision_.values)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer
-from altnorm.method.drift import Usage, measure_drift
 
 
 def rows(rng, n, weights):
@@ -36,13 +35,14 @@ def test_a_changed_class_balance_and_more_doubt_are_heard():
 
 
 def test_shares_are_counted_by_hand():
-    before, now = Usage(np.array([60, 30]), 10, 100), Usage(np.array([6000, 3000]), 1000, 10000)
-    drift = measure_drift(before, now)
+    sure, doubt = np.array([[0.99, 0.01], [0.01, 0.99]]), np.full((10, 2), 0.5)
+    proba = np.concatenate([sure.repeat([60, 30], axis=0), doubt])
+    drift = AlternatingNormalizer().fit(proba).drift(np.tile(proba, (100, 1)))
     assert (drift.doubt_before, drift.doubt_now, drift.drifted) == (0.1, 0.1, False)
     assert drift.class_distance == pytest.approx(0, abs=0.01)
     assert str(drift).startswith("These predictions look like those at fit: 10.0% are in doubt")
-    empty = Usage(np.zeros(3, dtype=int), 50, 50)  # nothing is confident
-    assert not measure_drift(empty, empty).drifted
+    # Nothing is confident.
+    assert not AlternatingNormalizer(reference="all").fit(doubt).drift(doubt).drifted
 
 
 @pytest.mark.parametrize("mode", ["pairs", "labelwise"])

@@ -20,8 +20,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import altnorm.deploy.onnx
-from altnorm import AdjustedClassifier, Adjuster, AlternatingNormalizer, AlternatingNormalizerCV
+from altnorm import (
+    AdjustedClassifier,
+    Adjuster,
+    AlternatingNormalizer,
+    AlternatingNormalizerCV,
+    ambiguity,
+)
 from altnorm.onnx import export, register_converter
 from altnorm.peers import BatchCalibration, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
@@ -77,7 +82,7 @@ def test_many_classes_and_large_exponents(path, m, alpha, depth):
     # Extreme exponents leave classes level to the last bit.
     lead = np.diff(np.sort(want, axis=1)[:, -2:], axis=1)[:, 0]
     assert (decided == want.argmax(axis=1))[lead > FLOAT64_TOLERANCE].all()
-    sure = altnorm.ambiguity(x.astype(np.float64)) <= 0.5
+    sure = ambiguity(x.astype(np.float64)) <= 0.5
     assert 0 < sure.sum() < len(x)
     assert (got[sure] == x[sure]).all()
 
@@ -86,7 +91,7 @@ def test_many_classes_and_large_exponents(path, m, alpha, depth):
 def test_rows_are_in_doubt_as_for_transform_but_for_the_last_bits(path, m):
     rng = np.random.default_rng(m)
     rows, reference = rng.dirichlet(np.ones(m), 60), rng.dirichlet(np.full(m, 0.1), 200)
-    for value in altnorm.ambiguity(rows)[:8]:
+    for value in ambiguity(rows)[:8]:
         for threshold in (value - LAST_BITS, value + LAST_BITS):
             normalizer = AlternatingNormalizer(threshold=threshold, reference="all").fit(reference)
             got = run(export(normalizer, path, dtype="float64", force=True), rows)[0]
@@ -259,7 +264,7 @@ def test_bad_options(path, fitted, options, message):
 def test_a_failed_export_leaves_the_old_file(path, fitted, monkeypatch):
     export(fitted, path)
     before = path.read_bytes()
-    monkeypatch.setattr(altnorm.deploy.onnx, "_LARGEST_FILE", 10)
+    monkeypatch.setattr("altnorm.deploy.onnx._LARGEST_FILE", 10)
     with pytest.raises(ValueError, match="below 2 GB"):
         export(fitted, path)
     with pytest.raises(ValueError, match="exists already"):

@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import entropy
 from sklearn import config_context
 
-from altnorm import InputError, ambiguity, from_topk, topk_entropy
-from altnorm.method.ambiguity import in_doubt
+from altnorm import AlternatingNormalizer, InputError, ambiguity, from_topk, topk_entropy
 from tests.oracle import draw_rows
 
 ATOL = 1e-13
@@ -66,7 +65,7 @@ def test_blocks(megabytes):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.25, 0.5, 0.75, 0.99, 1 - 2**-53, 1.0])
-def test_in_doubt_is_ambiguity_above_the_threshold(threshold, dtype):
+def test_what_serves_as_reference_is_not_in_doubt(threshold, dtype):
     rng = np.random.default_rng(0)
     for m in (2, 3, 10, 40):
         flat = [np.full(m, 1 / m), np.eye(m)[0]]
@@ -78,8 +77,9 @@ def test_in_doubt_is_ambiguity_above_the_threshold(threshold, dtype):
             flat.extend(edge)
         drawn = rng.dirichlet(np.full(m, 0.3), 500)
         proba = np.concatenate([np.stack(flat), drawn]).astype(dtype)
-        expected = ambiguity(proba) > threshold
-        assert np.array_equal(in_doubt(proba, threshold, k_max=10), expected)
+        proba /= proba.sum(axis=1, keepdims=True)
+        fitted = AlternatingNormalizer(threshold=threshold).fit(proba)
+        assert_array_equal(fitted.reference_, proba[ambiguity(proba) <= threshold])
 
 
 # Truncated scores are filled as documented, against a loop that does it entry by entry.
