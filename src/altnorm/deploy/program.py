@@ -66,7 +66,6 @@ class AlternatingRows(NamedTuple):
 
     doubt: Doubt
     reference: LogReference  # prior and settings; its rows are in the kernels
-    top: Any  # (m,) what is taken off the log of each column beforehand, or 0
     kernels: tuple[Kernel, ...]  # one per iteration
     supported: Array  # (m,) classes that some reference row has
     every: Array  # (n,) true
@@ -92,7 +91,7 @@ class AlternatingRows(NamedTuple):
     def iterated(self, b: Array, backend: Backend) -> Array:
         """Logs of all rows after the last iteration."""
         before, *rest = self.kernels
-        rows = Rows(masked_log(b) - self.top, 0.0)
+        rows = Rows(masked_log(b), 0.0)
         rows = step_rows(rows, before.anchor.log_p, before.anchor, self.reference)
         for kernel in rest:
             log_p = self.share(rows.log_c, before, kernel, backend)

@@ -134,16 +134,14 @@ def _read_rows(problem: Problem, doubt: Doubt) -> AlternatingRows:
     """Follow the reference on its own; without any row a single iteration says it all."""
     n, log_q = problem.reference.shape[0], np.log(problem.q)
     if n:
-        path = anchor_path(problem.logs())
-        anchors = [stage.anchor for stage in islice(path.stages, problem.depth)]
-        top: Any = 0 if path.top is None else path.top
+        path = islice(anchor_path(problem.logs()), problem.depth)
+        anchors = [stage.anchor for stage in path]
     else:
         zero, empty = np.zeros_like(log_q), np.zeros((0, log_q.size))
-        anchors, top = [Anchor(empty, zero, zero[:0], None, zero - np.inf)], 0
+        anchors = [Anchor(empty, zero, zero[:0], None, zero - np.inf)]
     return AlternatingRows(
         doubt,
         LogReference(None, None, log_q, float(problem.alpha), problem.log_mass),
-        top,
         tuple(Kernel(a._replace(shares=None), np.exp(a.log_a)) for a in anchors),
         supported=anchors[0].log_p > -np.inf,
         every=np.ones(n, dtype=bool),

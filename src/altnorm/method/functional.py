@@ -30,8 +30,8 @@ from altnorm._base.validation import (
     sum_tolerance,
 )
 from altnorm.method.scaling import (
-    AnchorPath,
     LogReference,
+    Stage,
     anchor_path,
     column_log_sums,
     iterate,
@@ -187,9 +187,7 @@ class Problem(NamedTuple):
     log_mass: float | None
     alpha: float
     depth: int
-    path: AnchorPath | None = (
-        None  # the reference's own iterations, where `follow_reference` has kept them
-    )
+    path: tuple[Stage, ...] | None = None  # the reference's own iterations, where they are kept
 
     def logs(self) -> LogReference:
         """Reference and prior as the kernels take them."""

@@ -195,18 +195,10 @@ class Stage(NamedTuple):
     anchor: Anchor
 
 
-class AnchorPath(NamedTuple):
-    """The reference's own iterations, which no row in doubt changes."""
-
-    top: Array | None  # (m,) what is taken off the log of each column beforehand; None if nothing
-    stages: Iterable[Stage]
-
-
-def iterate(log_b: Array, path: AnchorPath, *, depth: int) -> Iterator[list[Array]]:
+def iterate(log_b: Array, path: Iterable[Stage], *, depth: int) -> Iterator[list[Array]]:
     """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
-    log_b = log_b if path.top is None else log_b - path.top
     states: list[Rows] = []
-    for stage in islice(path.stages, depth):
+    for stage in islice(path, depth):
         anchor, reference = stage.anchor, stage.reference
         states = states or _start(log_b, reference)
         for i, state in enumerate(states):
@@ -226,28 +218,15 @@ def _start(log_b: Array, reference: LogReference) -> list[Rows]:
     return [Rows(log_b[rows, :], no_factor) for rows in slices]
 
 
-def anchor_path(reference: LogReference) -> AnchorPath:
-    """Follow the reference on its own, as far as somebody asks.
-
-    Each column is divided by its largest entry first. The first division of the columns by their
-    sums undoes it, but classes that are tiny everywhere lose no digits to a large common logarithm.
-    """
-    if reference.log_mass is not None:
-        return AnchorPath(None, _stages(reference))
-    xp = array_namespace(reference.log_a)
-    top = xp.max(reference.log_a, axis=0)
-    top = xp.where(top > _NEG_INF, top, xp.zeros_like(top))
-    return AnchorPath(top, _stages(reference._replace(log_a=reference.log_a - top)))
-
-
-def keep_anchors(path: AnchorPath, depth: int) -> AnchorPath:
+def keep_anchors(path: Iterable[Stage], depth: int) -> tuple[Stage, ...]:
     """Work out so many iterations once, for rows that come one by one."""
-    first, *rest = islice(path.stages, depth)
+    first, *rest = islice(path, depth)
     # Shares only serve the products.
-    return path._replace(stages=(first._replace(anchor=first.anchor._replace(shares=None)), *rest))
+    return first._replace(anchor=first.anchor._replace(shares=None)), *rest
 
 
-def _stages(reference: LogReference) -> Iterator[Stage]:
+def anchor_path(reference: LogReference) -> Iterator[Stage]:
+    """Follow the reference on its own, as far as somebody asks; no row in doubt changes it."""
     kernel = None
     while True:
         anchor = next_anchor(reference)
