@@ -106,7 +106,7 @@ def test_files_with_few_decimals(folder, model, capsys):
     capsys.readouterr()
     assert run(["tune", "rounded.csv", "--label", "y", "-o", "m", *QUICK]) == 0
     captured = capsys.readouterr()
-    assert "of 300 rows of `proba` sum to 0.9990 .. 1.0010" in captured.err
+    assert "of 300 rows of probabilities sum to 0.9990 .. 1.0010" in captured.err
     assert captured.err.count("3 decimals explains") == 1
     assert run(["apply", model, "rounded.csv", "-o", "out.csv"]) == 0
     assert "3 decimals explains" in capsys.readouterr().err
