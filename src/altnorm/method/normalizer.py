@@ -94,7 +94,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
     alpha : float, default=1.0
         Exponent.
     depth : int, default=1
-        Number of iterations.
+        Number of iterations, at most 10,000.
     threshold : float, default=0.75
         Rows with an ambiguity above it are in doubt.
     k_max : int, default=10
