@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,13 @@ from altnorm._base.arrays import (
     to_numpy,
     widest_float,
 )
-from altnorm.adjuster.alternating_paths import Setting, fit_alternating, make_paths
+from altnorm.adjuster.alternating_paths import (
+    ClassPaths,
+    LabelPaths,
+    Setting,
+    fit_alternating,
+    make_paths,
+)
 from altnorm.adjuster.validation import Validation
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.families import (
@@ -156,6 +162,7 @@ class CrossFitter:
         """Return the same for another assignment of the same rows."""
         other = copy(self)
         other.folds, other.own_decisions = folds, {}
+        other.__dict__.pop("_paths", None)
         return other
 
     def again(self, candidate: Candidate) -> Candidate:
@@ -207,13 +214,17 @@ class CrossFitter:
         best = self._best_setting()
         return None if best is None else self.at_setting(best)
 
+    @cached_property
+    def _paths(self) -> ClassPaths | LabelPaths:
+        return make_paths(self.data, self.folds)
+
     def _best_setting(self) -> Setting | None:
-        paths, best, least = make_paths(self.data, self.folds), None, np.inf
+        best, least = None, np.inf
         some, slope = self._some_rows(), 1.0
         # Where rows are so many, further iterations would take longer than all else.
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
-            for setting, proba in paths.path(start._replace(depth=depth)):
+            for setting, proba in self._paths.path(start._replace(depth=depth)):
                 self.own_decisions[setting] = self.data.kind.decide(proba)
                 loss, slope = self._loss_after_temperature(take_rows(proba, some), some, slope)
                 if loss < least:
@@ -241,7 +252,7 @@ class CrossFitter:
 
     def at_setting(self, setting: Setting) -> Candidate:
         """Return one setting of alternating normalization, and a temperature."""
-        *_, (_, proba) = make_paths(self.data, self.folds).path(setting)
+        *_, (_, proba) = self._paths.path(setting)
         params, scores = setting._asdict(), to_scores(self.data, proba)
         if not self.calibrate:
             log_p, whole = self._label_log_p(scores, self.data.labels), to_numpy(proba)

@@ -92,7 +92,8 @@ def ratio(part: Any, whole: Any) -> np.ndarray:
 
 
 def _correct(y: np.ndarray, pred: np.ndarray) -> np.ndarray:
-    return (y == pred).reshape(y.shape[0], -1).all(axis=1).astype(float)
+    same = y == pred
+    return (same if y.ndim == 1 else same.all(axis=1)).astype(float)
 
 
 def _in_top_k(y: np.ndarray, proba: np.ndarray, k: int = 2) -> np.ndarray:

@@ -168,6 +168,10 @@ class MatrixLoss:
         chosen = csr_array(entries, shape=(self.n_classes, self.codes.size))
         return np.asarray(chosen @ self.x.astype(np.float64, copy=False))
 
+    @cached_property
+    def _blocks(self) -> list[slice]:
+        return list(block_slices(len(self.x), 16 * self.n_classes, self.x, cached=True))
+
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         """Weight of each column of `x` in the score of each class, slope included."""
         m = self.n_classes
@@ -198,7 +202,7 @@ class MatrixLoss:
 
         Classes are the first axis: NumPy is slow to reduce over a short last one.
         """
-        for rows in block_slices(len(self.x), 16 * self.n_classes, self.x, cached=True):
+        for rows in self._blocks:
             x, weight = self.x[rows], self.weight[rows]
             power = weights @ x.T
             top = power.max(axis=0)
