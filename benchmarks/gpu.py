@@ -22,7 +22,7 @@ DEPTH = 5
 PRODUCTS = 2 * (DEPTH - 1)
 TARGET = 0.85
 SLOWER = 3.0  # than softmax, at most, at depth 1
-LIMITS = {"AlternatingNormalizerCV": 15.0, "Adjuster": 10.0}  # seconds of a fit, at most
+LIMITS = {"Adjuster": 10.0, "AlternatingNormalizerCV": 15.0}  # seconds of a fit, at most
 
 
 def need(name: str) -> Any:

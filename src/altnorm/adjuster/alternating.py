@@ -269,12 +269,13 @@ class Search:
     def _follow(self, setting: Setting, skip: int = 0) -> Iterator[Tried]:
         for deeper, proba in self.paths.path(setting):
             if deeper.depth > skip:
-                yield Tried(deeper, *self._scores(to_numpy(proba)))
+                yield Tried(deeper, *self._scores(proba))
 
-    def _scores(self, proba: np.ndarray) -> tuple[float, np.ndarray]:
+    def _scores(self, proba: Array) -> tuple[float, np.ndarray]:
         """The score on all rows, and on those outside each fold."""
         data, score = self.data, self.data.purpose.score
-        pred = proba if score.needs == "proba" else data.kind.decide(proba)
+        # Decided where the rows are: all of them would take longer to copy than to adjust.
+        pred = to_numpy(proba) if score.needs == "proba" else data.kind.decide(proba)
         outside = [self.folds != k for k in range(self.n_folds)]
         parts = [score(data.labels[o], pred[o], data.weight[o]) for o in outside]
         return score(data.labels, pred, data.weight), np.array(parts)
