@@ -61,6 +61,15 @@ def test_a_file_sorted_by_class_has_every_class_outside_every_fold(counts, cv):
         assert np.unique(own).size > 1
 
 
+@pytest.mark.parametrize("counts", [(40,) * 6, (21, 20, 21)])
+def test_folds_of_a_sorted_file_share_a_balance_by_design(counts):
+    """Classes of equal size are no chance that a fit could learn from."""
+    classes = np.repeat(np.arange(len(counts)), counts)
+    folds = assign_folds(classes, 5)
+    for c in range(len(counts)):
+        assert np.ptp(np.bincount(folds[classes == c], minlength=5)) <= 2
+
+
 @pytest.mark.parametrize("cv", [2, 5, 10])
 def test_folds_of_a_sorted_file_differ_in_balance_as_by_chance(cv):
     """If all had the sample's balance, a fit to what is chance in it would look like a gain."""

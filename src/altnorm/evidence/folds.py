@@ -8,7 +8,8 @@ the same data give the same verdict.
 
 Why not always by class, and why not exactly a fifth of each: folds that share the class balance
 which the sample has by chance make a fit to that balance look like a gain. So parts of classes are
-as uneven as those of rows in random order would be.
+as uneven as those of rows in random order would be, unless the balance is no chance: classes of
+equal size are a design.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     >>> deal_in_order(np.array([0, 1, 0, 1, 0, 1, 0, 1]), 2)
     array([0, 0, 0, 0, 1, 1, 1, 1])
     >>> np.bincount(deal_in_order(np.repeat([0, 1], 20), 2)[:20])
+    array([10, 10])
+    >>> np.bincount(deal_in_order(np.repeat([0, 1], [20, 30]), 2)[:20])
     array([ 8, 12])
     """
     parts = np.arange(len(classes)) * n_parts // len(classes)
@@ -126,7 +129,8 @@ def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
 
     The sizes of a class's parts are spread as those of rows in random order are: by the quantiles
     of a normal distribution with the standard deviation of a binomial one, each class beginning
-    with another quantile. Rows of a class with fewer rows than parts are in different parts.
+    with another quantile. Parts of classes of equal size are equal: their balance is no chance.
+    Rows of a class with fewer rows than parts are in different parts.
     """
     _, first, inverse, counts = np.unique(
         classes, return_index=True, return_inverse=True, return_counts=True
@@ -142,7 +146,8 @@ def deal_by_class(classes: np.ndarray, n_parts: int) -> np.ndarray:
     parts = np.arange(n_parts)
     quantiles = norm.ppf((parts + 0.5) / n_parts)
     spread = (quantiles / quantiles.std())[(parts + number[:, None]) % n_parts]
-    error = np.sqrt((n_parts - 1) / counts) * (counts >= n_parts) / n_parts
+    by_chance = (counts >= n_parts) & (np.ptp(counts) > 1)
+    error = np.sqrt((n_parts - 1) / counts) * by_chance / n_parts
     shares = np.maximum(1 / n_parts + spread * error[:, None], 0)
     ends = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
     return np.asarray((place[:, None] >= ends[inverse, :-1]).sum(axis=1))
