@@ -114,12 +114,6 @@ def test_torch_half_precision_is_computed_in_single():
 
 
 class TestPrimitives:
-    @pytest.mark.parametrize("k", [1, 3, 6])
-    def test_top_k(self, library, k):
-        values = np.random.default_rng(0).random((20, 6))
-        result = _array.top_k(library.make(values, "float64"), k)
-        assert_array_equal(_array.to_numpy(result), -np.sort(-values, axis=1)[:, :k])
-
     @pytest.mark.parametrize("cached", [False, True])
     @pytest.mark.parametrize("megabytes", [1e-6, 1e-3, 1, 1000])
     def test_block_slices(self, monkeypatch, library, cached, megabytes):
