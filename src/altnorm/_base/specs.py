@@ -47,9 +47,9 @@ class Spec:
     """What a value must be, in words and as a function; ``spec | None`` and the like combine."""
 
     must: str
-    holds: Callable[[Any, Scope], Any]
+    holds: Callable[[Any, Scope], object]
 
-    def __or__(self, other: Any) -> Spec:
+    def __or__(self, other: object) -> Spec:
         words = f"{self.must}, or {getattr(other, 'must', other)}"
         holds = getattr(other, "holds", lambda value, _: value is other)
         return Spec(
@@ -69,7 +69,7 @@ def declare(**specs: Spec) -> Mapping[str, Spec]:
     return MappingProxyType(specs)
 
 
-def rule(must: str, test: Callable[[Any, Any], Any]) -> Spec:
+def rule(must: str, test: Callable[[Any, Any], object]) -> Spec:
     """What takes a function of its own, of the value and the estimator, or record, that has it."""
     return Spec(must, lambda value, scope: test(value, scope.owner))
 
@@ -77,9 +77,8 @@ def rule(must: str, test: Callable[[Any, Any], Any]) -> Spec:
 def number(low: float = -MAX, high: float = MAX, *, above: bool = False) -> Spec:
     """A number from `low`, or above it, to `high`; NaN is none."""
 
-    def holds(value: Any, _: Scope) -> bool:
-        least = is_number(value) and (low < value if above else low <= value)
-        return bool(least and value <= high)
+    def holds(value: object, _: Scope) -> bool:
+        return is_number(value) and low <= value <= high and not (above and value == low)
 
     return Spec(f"a number {'above' if above else 'from'} {low:g} to {high:g}", holds)
 
@@ -87,7 +86,7 @@ def number(low: float = -MAX, high: float = MAX, *, above: bool = False) -> Spec
 def integer(low: int, high: int = 2**63) -> Spec:
     """An integer from `low` to `high`; True is none."""
 
-    def holds(value: Any, _: Scope) -> bool:
+    def holds(value: object, _: Scope) -> bool:
         return is_number(value, Integral) and low <= value <= high
 
     return Spec(f"an integer from {low} to {high}", holds)
@@ -119,9 +118,10 @@ def array(
     of classes. Entries are from `low` to `high`; along the last axis they add up to `total`.
     """
 
-    def holds(value: Any, scope: Scope) -> bool:
-        known = is_array(value) and value.dtype.str[1:].startswith(tuple(types.split()))
-        if not known or not scope.fits(shape, value.shape):
+    def holds(value: object, scope: Scope) -> bool:
+        if not is_array(value) or not value.dtype.str[1:].startswith(tuple(types.split())):
+            return False
+        if not scope.fits(shape, value.shape):
             return False
         if not value.size:
             return empty
@@ -143,7 +143,7 @@ def array(
 def labels(size: str) -> Spec:
     """Different class labels: text, numbers, booleans, or a mixture."""
 
-    def holds(value: Any, scope: Scope) -> bool:
+    def holds(value: object, scope: Scope) -> bool:
         if not is_array(value) or not scope.fits((size,), value.shape):
             return False
         found = value.tolist()
@@ -156,7 +156,7 @@ def labels(size: str) -> Spec:
 def table() -> Spec:
     """A dictionary of columns of one length, as `cv_results_` is."""
 
-    def holds(value: Any, _: Scope) -> bool:
+    def holds(value: object, _: Scope) -> bool:
         if not isinstance(value, dict) or not all(is_array(column) for column in value.values()):
             return False
         shapes = {column.shape for column in value.values()}
@@ -168,7 +168,7 @@ def table() -> Spec:
 def mapping(values: Spec | None = None) -> Spec:
     """A dictionary with names as keys; its values are as the spec says, or any."""
 
-    def holds(value: Any, scope: Scope) -> bool:
+    def holds(value: object, scope: Scope) -> bool:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
             return False
         return values is None or all(values.holds(one, scope) for one in value.values())
@@ -182,7 +182,7 @@ def record(kind: type) -> Spec:
     Where its class declares `_fields`, these specs must hold too.
     """
 
-    def holds(value: Any, scope: Scope) -> bool:
+    def holds(value: object, scope: Scope) -> bool:
         specs, inner = declared(kind, "_fields").items(), Scope(value, scope.sizes)
         return has_type(value, kind) and all(
             s.holds(getattr(value, name), inner) for name, s in specs

@@ -56,19 +56,17 @@ _REFERENCES, _PATHS = KeptResults(), KeptResults()
 
 _DEEPEST = 10_000  # iterations: a model file that asks for more would keep its user waiting
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
-_LOG_STEEP = math.log(
-    100
-)  # of alpha^(depth - 1): beyond, the iterations are more exact than a table
+_LOG_STEEP = math.log(100)  # of alpha^(depth - 1); beyond, a table is less exact than the steps
 
 
-def _is_prior(value: object, scope: Scope) -> bool:
+def _is_prior(value: object, scope: Scope) -> object:
     kind = kind_of(scope.owner)
     size = len(kind.prior_names(scope.owner.classes_.tolist()))
     total = 1.0 if kind.prior_sums_to_one else None
     return array("f", (size,), 0, 1, total=total).holds(value, scope)
 
 
-def _are_offsets(value: Any, scope: Scope) -> Any:
+def _are_offsets(value: Any, scope: Scope) -> object:
     kind, reference = kind_of(scope.owner), scope.owner.reference_
     if not kind.is_multilabel:
         return value is ABSENT and reference.ndim == 2
