@@ -247,7 +247,7 @@ def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
     if is_whole:
         return problem, None
     alive = xp.any((p > 0) & has, axis=1, keepdims=True)
-    _warn_left(int(xp.sum(xp.astype(~alive, xp.int64))), p.shape[0])
+    _warn_left(xp.nonzero(~alive[:, 0])[0].shape[0], p.shape[0])
     return problem._replace(p=xp.where(alive, p, xp.ones_like(p))), alive
 
 
