@@ -204,10 +204,12 @@ def nested(*kinds: type) -> Spec:
     return Spec(f"a model for the same classes that takes probabilities ({names})", holds)
 
 
-def check_model(estimator: Any, remedy: str = "Save the model again.") -> None:
+def check_model(
+    estimator: Any, check_params: Callable[[], None], remedy: str = "Save the model again."
+) -> None:
     """Raise unless settings and fitted attributes are as the estimator's class asks for."""
     try:
-        estimator._check_params()
+        check_params()
     except InputError as error:
         rule = f"{type(estimator).__name__}: {error.rule}"
         raise error.replace(rule=rule, code="model_file") from error
