@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
 from altnorm._base.arrays import is_foreign, to_numpy
-from altnorm.adjuster.reading import is_worth_a_device
+from altnorm.adjuster.validation import is_worth_a_device
 from altnorm.peers import BiasCorrectedTemperature
 from tests.libraries import LIBRARIES
 from tests.problems import planted, planted_labels
@@ -123,7 +123,7 @@ def tuned(library, name, *, some=False):
         more = (np.random.default_rng(1).random(y.size), np.arange(y.size) // 2)
     plain = clone(TUNED[name]).fit(values, y, *more)
     with pytest.MonkeyPatch.context() as patch:  # so few rows would be tuned in host memory
-        patch.setattr("altnorm.adjuster.reading.is_worth_a_device", is_foreign)
+        patch.setattr("altnorm.adjuster.validation.is_worth_a_device", is_foreign)
         there = clone(TUNED[name]).fit(*map(library.make, (values, y, *more)))
     return plain, there, values
 

@@ -11,10 +11,16 @@ from sklearn.base import clone
 
 from altnorm import Adjuster, AlternatingNormalizer, InputError
 from altnorm.adjuster.adaptation import _representative
-from altnorm.balance import energy
-from altnorm.balance.energy import Rows, energy_test, spread_rows
-from altnorm.balance.estimate import estimate_balance, fit_shares
-from altnorm.balance.shift import Shift, look_for_shift
+from altnorm.balance import shift as numerics
+from altnorm.balance.shift import (
+    Rows,
+    Shift,
+    energy_test,
+    estimate_balance,
+    fit_shares,
+    look_for_shift,
+    spread_rows,
+)
 from altnorm.peers import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from tests.problems import planted_labels
 
@@ -88,7 +94,7 @@ def p_value(new, *, known=None, codes=None, model=None):
 @pytest.fixture
 def few_draws(monkeypatch):
     """As many as a p-value of 0.05 needs: the level stays."""
-    monkeypatch.setattr(energy, "N_DRAWS", 59)
+    monkeypatch.setattr(numerics, "N_DRAWS", 59)
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -128,8 +134,8 @@ def test_the_energy_is_the_distance_between_samples():
     x, z = (v - v.mean(axis=1, keepdims=True) for v in (x, z))
     expected = 2 * cdist(x, z).mean() - cdist(x, x).mean() - cdist(z, z).mean()
     codes, one = np.zeros(40, dtype=int), np.array([1.0, 0.0, 0.0])
-    means = energy._class_means(codes, 3)
-    fit = energy._Fit.build(rows(known), rows(new), means, OLD, one)
+    means = numerics._class_means(codes, 3)
+    fit = numerics._Fit.build(rows(known), rows(new), means, OLD, one)
     difference = np.append(np.full(40, 1 / 40), np.full(30, -1 / 30))
     np.testing.assert_allclose(fit.distance(difference[None])[0], expected, rtol=1e-6)
 

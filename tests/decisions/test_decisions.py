@@ -12,7 +12,7 @@ from sklearn import metrics as sk
 from altnorm import Adjuster, InputError
 from altnorm.decisions import Decision, resolve_purpose, weights
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
-from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.scores import resolve_scoring
 from altnorm.method.kinds import kind_of_labels
 from tests.problems import planted
 

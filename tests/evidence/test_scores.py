@@ -7,8 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from altnorm import InputError
-from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.scores import Score
+from altnorm.evidence.scores import Score, resolve_scoring
 
 
 def single_problem(seed, m=5, n=60):

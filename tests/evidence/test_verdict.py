@@ -166,8 +166,8 @@ def test_verdict_as_a_dictionary_survives_json():
         ({"before": [[0.5, 0.9], [0.5, 0.5]]}, "row of `before` must sum to 1"),
         ({"after": [0, 1], "scoring": "neg_log_loss"}, "needs probabilities; `after` holds dec"),
         ({"scoring": "nonsense"}, "`scoring` must be"),
-        ({"significance": 0}, "`significance` must lie between 0 and 1; it is 0"),
-        ({"confidence": 95}, "`confidence` must lie between 0 and 1; it is 95"),
+        ({"significance": 0}, "`significance` must be a number between 0 and 1; it is 0"),
+        ({"confidence": 95}, "`confidence` must be a number between 0 and 1; it is 95"),
         ({"sample_weight": [1, -1]}, "`sample_weight` must be finite and not negative"),
     ],
 )

@@ -1,6 +1,6 @@
 """Adjuster and AlternatingNormalizerCV: from validation data to what is applied.
 
-- `reading`, `validation`: clean validation data.
+- `validation`: clean validation data.
 - `candidates`, `alternating_paths`: what competes, cross-fitted.
 - `choice`: which probabilities, which decisions, on what evidence.
 - `adjuster`, `alternating`, `classifier`: the estimators. `applied`: what a fitted one does.

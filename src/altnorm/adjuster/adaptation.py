@@ -15,8 +15,7 @@ from altnorm._base.specs import TINY, array, declare, nested, rule
 from altnorm._base.validation import check_choice
 from altnorm._base.words import p_words
 from altnorm.adjuster.applied import apply_model
-from altnorm.balance.energy import Rows, spread_rows
-from altnorm.balance.shift import Shift, look_for_shift
+from altnorm.balance.shift import Rows, Shift, look_for_shift, spread_rows
 from altnorm.decisions import Decision
 from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from altnorm._base.arrays import Array, array_namespace, move
+from altnorm._base.arrays import Array, array_namespace, move, to_numpy
 from altnorm._base.errors import InputError, shown
 from altnorm._base.persistence import storable
 from altnorm._base.specs import (
@@ -25,7 +25,7 @@ from altnorm._base.specs import (
 )
 from altnorm._base.validation import check_level
 from altnorm.adjuster.adaptation import Adaptable
-from altnorm.adjuster.applied import apply_model, fitted_words, score_of
+from altnorm.adjuster.applied import apply_model, fitted_words, tuned_html
 from altnorm.adjuster.candidates import FAMILIES, Candidate, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
     Choice,
@@ -37,11 +37,9 @@ from altnorm.adjuster.choice import (
     refuse,
     try_likeness,
 )
-from altnorm.adjuster.reading import read_validation
-from altnorm.adjuster.summary import tuned_html
-from altnorm.adjuster.validation import Validation
+from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance.shift import Shift
-from altnorm.decisions import Decision
+from altnorm.decisions import Decision, resolve_purpose
 from altnorm.decisions.weights import balancing_weights
 from altnorm.evidence.cautions import (
     Labelled,
@@ -49,10 +47,10 @@ from altnorm.evidence.cautions import (
     find_cautions,
     find_suspicions,
     hurt_classes,
+    sketch_rows,
     too_few_rows,
 )
 from altnorm.evidence.folds import assign_folds
-from altnorm.evidence.seen_rows import sketch_rows
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import (
     BiasCorrectedTemperature,
@@ -61,6 +59,7 @@ from altnorm.families import (
     MatrixScaling,
 )
 from altnorm.method.drift import count_usage
+from altnorm.method.estimator import read_weight
 from altnorm.method.kinds import kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 
@@ -340,7 +339,11 @@ class Adjuster(Adaptable):
             The score, larger is better; of `costs`, minus the mean cost.
         """
         checked = self._check_transform(proba)
-        return score_of(self, self._probabilities(checked), y, sample_weight)
+        new, kind = self._probabilities(checked), kind_of(self)
+        labels = kind.encode(kind.check_labels(y, tuple(new.shape)), self.classes_)
+        score = resolve_purpose(self.scoring, self.costs, kind, self.classes_).score
+        predicted = to_numpy(new) if score.needs == "proba" else self.decision_.codes(new)
+        return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
     @property
     def _repr_html_(self) -> Any:

@@ -25,8 +25,7 @@ from altnorm.adjuster.alternating_paths import (
 )
 from altnorm.adjuster.candidates import Candidate, score_rows
 from altnorm.adjuster.choice import Judge, Trial
-from altnorm.adjuster.reading import read_validation
-from altnorm.adjuster.validation import Validation
+from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity

@@ -1,4 +1,4 @@
-"""What a fitted model does to rows, and what it comes to in a few words."""
+"""What a fitted estimator does to rows, and what it found, in words."""
 
 from __future__ import annotations
 
@@ -7,34 +7,19 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from altnorm._base.arrays import Array, array_namespace, quiet, softmax, to_numpy, widest_float
-from altnorm._base.words import FAMILY_NAMES
-from altnorm.decisions import resolve_purpose
-from altnorm.evidence.sentences import score_figures
-from altnorm.method.estimator import ProbabilityTransformer, read_weight
-from altnorm.method.kinds import LabelKind, kind_of
+from altnorm._base.arrays import Array, array_namespace, quiet, softmax, widest_float
+from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
+from altnorm.evidence.verdict import Verdict, outcome, score_figures
+from altnorm.method.estimator import ProbabilityTransformer
+from altnorm.method.kinds import LabelKind
 
 
 def apply_model(
     model: ProbabilityTransformer, temperature: float, kind: LabelKind, proba: Array
 ) -> Array:
-    """Return the probabilities of a model, divided by a temperature, in double precision.
+    """Return the probabilities (n, m) of a model, in double precision and new memory.
 
-    Parameters
-    ----------
-    model : estimator
-        Fitted; takes probabilities.
-    temperature : float
-        What logarithms, or log-odds, are divided by afterwards; 1 changes nothing.
-    kind : LabelKind
-        The kind of labels.
-    proba : array of shape (n, m)
-        Clean probabilities.
-
-    Returns
-    -------
-    array of shape (n, m)
-        New memory.
+    Their logarithms, or log-odds, are divided by the temperature; 1 changes nothing.
     """
     xp = array_namespace(proba)
     wide = xp.astype(proba, widest_float(proba))
@@ -47,16 +32,6 @@ def apply_model(
         return softmax(xp.log(new) / temperature)
 
 
-def score_of(estimator: Any, proba: Array, y: Any, sample_weight: Any) -> float:
-    """Return the purpose's score on labelled rows, given their adjusted probabilities."""
-    kind = kind_of(estimator)
-    labels = kind.encode(kind.check_labels(y, tuple(proba.shape)), estimator.classes_)
-    purpose = resolve_purpose(estimator.scoring, estimator.costs, kind, estimator.classes_)
-    by_proba = purpose.score.needs == "proba"
-    predicted = to_numpy(proba) if by_proba else estimator.decision_.codes(proba)
-    return purpose.score(labels, predicted, read_weight(sample_weight, len(labels)))
-
-
 def fitted_words(adjuster: Any) -> str:
     """Say in a few words what was adopted."""
     verdict = adjuster.verdict_
@@ -66,3 +41,42 @@ def fitted_words(adjuster: Any) -> str:
         return f"no decision changes, {applied} is applied"
     name = FAMILY_NAMES.get(adjuster.family_, adjuster.family_)
     return f"{name}, {figures.name} {figures.change_and_unit}"
+
+
+def calibrates(tuned: Any) -> bool:
+    """Whether a tuned estimator calibrates probabilities."""
+    calibration = getattr(tuned, "calibration_", None)
+    return calibration is not None and bool(calibration.adopted)
+
+
+def does(tuned: Any) -> str:
+    """Say in a few words what a tuned estimator does."""
+    return model_words(tuned.family_, calibrates=calibrates(tuned))
+
+
+def families_table(tuned: Any) -> list[tuple[str, ...]]:
+    """Return a row of text for each family, and for the calibration, under a header."""
+    rows = [("decisions", tuned.verdict_, "adopted")]
+    for name, verdict in tuned.families_.items():
+        word = "chosen" if name == tuned.family_ else "passes"
+        rows.append((FAMILY_NAMES.get(name, name), verdict, word))
+    rows.append(("probabilities", tuned.calibration_, "adopted"))
+    header = ("", "score", "before", "after", "change", "95% interval", "result")
+    return [header, *(_line(*row) for row in rows)]
+
+
+def _line(name: str, verdict: Verdict, word: str) -> tuple[str, ...]:
+    result = word if verdict.adopted or word == "chosen" else verdict.reason_text
+    if outcome(verdict) == "not_tried":
+        return name, "", "", "", "", "", result
+    found = score_figures(verdict)
+    numbers = found.before, found.after, found.change_and_unit, f"{found.low} to {found.high}"
+    return name, found.name, *numbers, result
+
+
+def tuned_html(tuned: Any) -> str:
+    """Return what was found, for a notebook."""
+    header, *rows = families_table(tuned)
+    cautions = [caution.text for caution in tuned.verdict_.cautions]
+    after = f"<p>It {does(tuned)}.</p>"
+    return html_card(str(tuned.verdict_), cautions, after, html_table(header, rows))

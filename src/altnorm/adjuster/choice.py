@@ -26,7 +26,6 @@ from altnorm.adjuster.alternating_paths import Setting
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import Decision
-from altnorm.evidence.attribution import attribute_gain
 from altnorm.evidence.folds import (
     CLUSTER_ROWS,
     deal_clusters,
@@ -34,7 +33,7 @@ from altnorm.evidence.folds import (
     like_clusters,
     like_rows,
 )
-from altnorm.evidence.paired import Paired, paired_test
+from altnorm.evidence.paired import Paired, attribute_gain, paired_test
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 

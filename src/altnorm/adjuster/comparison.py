@@ -12,8 +12,7 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
-from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.scores import Score
+from altnorm.evidence.scores import Score, resolve_scoring
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from altnorm.families import (
     BatchCalibration,
@@ -197,7 +196,7 @@ def compare(
         `scoring` that is not set are given the score. None takes the peers in
         :mod:`altnorm.families`, :class:`AlternatingNormalizerCV` and :class:`Adjuster`.
     scoring : str or callable, optional
-        As for :func:`altnorm.evidence.metrics.resolve_scoring`; None is the accuracy, or micro-F1
+        As for :func:`altnorm.evidence.scores.resolve_scoring`; None is the accuracy, or micro-F1
         for multi-label problems.
     test_groups : array-like of shape (n_test,), optional
         Which test rows belong together; intervals and p-values count groups then.

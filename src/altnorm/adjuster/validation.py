@@ -1,15 +1,24 @@
-"""Validation data, clean, and what may be known of the rows outside a fold."""
+"""Clean validation data from what a user passes to `fit`, and what may be known outside a fold."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.arrays import Array
-from altnorm.decisions import Purpose
-from altnorm.evidence.folds import N_PIECES, PIECE_ROWS, deal_in_order
-from altnorm.method.kinds import LabelKind
+from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
+from altnorm._base.errors import InputError
+from altnorm._base.labels import has_label
+from altnorm.decisions import Purpose, resolve_purpose
+from altnorm.evidence.folds import N_PIECES, PIECE_ROWS, deal_in_order, number_groups
+from altnorm.method.estimator import read_weight, require_labels, resolve_classes
+from altnorm.method.kinds import LabelKind, kind_of
+
+LEAST_ENTRIES = 2**18
+"""Probabilities below which host memory is as fast as a device."""
+
+HOST = 1  # what DLPack calls the memory of the CPU
 
 
 class Validation(NamedTuple):
@@ -46,6 +55,65 @@ class Validation(NamedTuple):
         """Number the block of each row, for scores that can only be called."""
         units = np.arange(len(self.proba)) if self.groups is None else self.groups
         return units % N_PIECES if self.groups is not None else units * N_PIECES // len(units)
+
+
+def read_validation(
+    estimator: Any, checked: Array, y: Any, sample_weight: Any, groups: Any
+) -> Validation:
+    """Check what belongs to clean rows, and set `classes_`."""
+    require_labels(estimator, y)
+    known, labels = _read_labels(estimator, y, checked)
+    weight = read_weight(sample_weight, checked.shape[0])
+    kind = kind_of(estimator)
+    costs = getattr(estimator, "costs", None)
+    purpose = resolve_purpose(estimator.scoring, costs, kind, estimator.classes_)
+    rows = checked if known.all() else take_rows(checked, known)  # no needless copy
+    return Validation(
+        to_numpy(rows),
+        labels,
+        np.ones(int(known.sum())) if weight is None else _positive(weight[known]),
+        None if groups is None else number_groups(groups, known),
+        to_numpy(take_rows(checked, ~known)),
+        kind,
+        estimator.prior,
+        purpose,
+        rows if is_worth_a_device(rows) else None,
+    )
+
+
+def _positive(weight: np.ndarray) -> np.ndarray:
+    if weight.sum() > 0:
+        return weight
+    raise InputError(
+        "`sample_weight` must be positive for some rows with a label",
+        "all are 0",
+        "Pass weights, or none.",
+        value=0.0,
+        code="sample_weight",
+    )
+
+
+def _read_labels(estimator: Any, y: Any, proba: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows have labels, and these: class codes, or booleans of shape (n, m)."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and not np.array_equal(estimator.classes_, np.arange(proba.shape[1])):
+        names = estimator.classes_  # column names that scikit-learn does not keep
+    known, y = has_label(on_host(y), tuple(proba.shape), names)
+    kind = kind_of(estimator)
+    labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
+    naming = None if kind.is_multilabel else labels  # a 0/1 matrix names no classes
+    estimator.classes_ = resolve_classes(naming, proba.shape[1], names)
+    return known, kind.encode(labels, estimator.classes_)
+
+
+def is_worth_a_device(rows: Array) -> bool:
+    """Whether to work on the rows where they are, and not on their copy in host memory.
+
+    Libraries round differently, so few rows, of which it takes no longer, are left to NumPy.
+    """
+    if not is_foreign(rows) or int(rows.__dlpack_device__()[0]) == HOST:
+        return False
+    return math.prod(rows.shape) >= LEAST_ENTRIES
 
 
 class Sample(NamedTuple):

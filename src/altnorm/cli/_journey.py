@@ -16,8 +16,8 @@ from sklearn.frozen import FrozenEstimator
 from altnorm import Adjuster, compare
 from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES
+from altnorm.adjuster.applied import does
 from altnorm.adjuster.comparison import Comparison, default_methods
-from altnorm.adjuster.summary import does
 from altnorm.cli._screen import (
     by_class,
     errors,
@@ -30,8 +30,7 @@ from altnorm.cli._screen import (
     show_verdict,
 )
 from altnorm.decisions import Decision, resolve_purpose
-from altnorm.evidence.sentences import change_words, outcome, rise_words, score_figures
-from altnorm.evidence.verdict import Verdict
+from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
 from altnorm.io.predictions import Predictions
 from altnorm.method.estimator import unnamed
 from altnorm.method.kinds import kind_of

@@ -17,8 +17,7 @@ from rich.text import Text
 
 from altnorm._base.errors import InputError, Place
 from altnorm._base.words import Figures
-from altnorm.evidence.sentences import outcome, score_figures
-from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
 from altnorm.io.columns import listed, names_of
 from altnorm.method.explanation import ChangedRow
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from altnorm import Adjuster, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
-from altnorm.adjuster.summary import does
+from altnorm.adjuster.applied import does
 from altnorm.cli import _options as options
 from altnorm.cli._journey import Journey, show_files, show_journey, travel
 from altnorm.cli._screen import (
@@ -28,7 +28,7 @@ from altnorm.cli._screen import (
     show_cautions,
     show_verdict,
 )
-from altnorm.evidence.sentences import outcome
+from altnorm.evidence.verdict import outcome
 from altnorm.io.columns import Layout
 from altnorm.io.datasets import Demo, load_demo
 from altnorm.io.predictions import Predictions, read_predictions, read_texts

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import plural, score_name, setting_words
 from altnorm.adjuster import load
-from altnorm.adjuster.summary import does
+from altnorm.adjuster.applied import does
 from altnorm.cli import _options as options
 from altnorm.cli._journey import RULES
 from altnorm.cli._screen import name_cell, out, print_json, show_verdict

@@ -2,7 +2,7 @@
 
 - `decision`: what a fitted model decides with: weights, costs or thresholds.
 - `purpose`: which rule a score or costs ask for, and its fit.
-- `weights`, `thresholds`: the fits that look at labels.
+- `weights`: class weights that look at labels; thresholds of labels are in `altnorm.families`.
 """
 
 from altnorm.decisions.decision import Decision

@@ -81,18 +81,7 @@ class Decision:
         return self.kind == "costs" and self.values.shape[1] > self.values.shape[0]
 
     def codes(self, proba: Array) -> np.ndarray:
-        """Decide: the column of each row's class, or the 0/1 matrix of labels.
-
-        Parameters
-        ----------
-        proba : array of shape (n, m)
-            Probabilities, of any array library where each row has one class.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-            Column numbers, m for a row that is left to a person; or 0 and 1.
-        """
+        """Decide: the column of each row's class, m where it is left to a person; or 0 and 1."""
         if self.kind == "thresholds":
             return (to_numpy(proba) > self.values).astype(np.int8)
         if self.is_argmax:
@@ -111,17 +100,9 @@ class Decision:
         return np.array([*classes.tolist(), None], dtype=object)[codes]
 
     def values_of(self, truth: Any, decided: Any) -> np.ndarray:
-        """Return what each row's decision is worth, given its true class or labels.
+        """Return what each row's decision is worth, (n,), in the units of the purpose's score.
 
-        Parameters
-        ----------
-        truth, decided : array-like of shape (n,) or (n, m)
-            Column numbers, or 0/1 matrices.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In the units of the purpose's score.
+        `truth` and `decided` are column numbers (n,), or 0/1 matrices.
         """
         truth, decided = np.asarray(truth, dtype=int), np.asarray(decided, dtype=int)
         if self.kind == "weights":
@@ -136,12 +117,8 @@ class Decision:
     def table(self, *, person: bool = False) -> np.ndarray:
         """Return what a decision (columns) is worth for a true class (rows), or for each label.
 
-        With `person`, a column more for rows that are left to one, worth nothing.
-
-        Returns
-        -------
-        ndarray of shape (m, k), or (m, 2, 2) with several labels per row
-            Values in the units of the purpose's score.
+        With several labels per row, (m, 2, 2). With `person`, a column more for rows that are left
+        to one, worth nothing.
         """
         m = len(self.values)
         if self.kind == "weights":

@@ -11,11 +11,10 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_unmasked
 from altnorm.decisions.decision import Decision
-from altnorm.decisions.thresholds import common_threshold, rows_threshold, shrunk_thresholds
 from altnorm.decisions.weights import balancing_weights, fit_weights
-from altnorm.evidence.attribution import derivative
-from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.scores import Score, cost_score
+from altnorm.evidence.paired import derivative
+from altnorm.evidence.scores import Score, cost_score, resolve_scoring
+from altnorm.families.thresholds import common_threshold, rows_threshold, shrunk_thresholds
 from altnorm.method.kinds import LabelKind
 
 HALF = 0.5
@@ -26,21 +25,11 @@ _LARGEST = 1e15  # cost beside which a cost of 1 is not lost in rounding
 
 @dataclass(frozen=True)
 class Purpose:
-    """What decisions are for: the score that judges them, and the rule that it asks for.
-
-    Parameters
-    ----------
-    score : Score
-        Larger is better.
-    kind : LabelKind
-        One class per row, or several labels.
-    costs : ndarray of shape (m, m) or (m, m + 1), optional
-        Cost of each decision (columns) for each true class (rows).
-    """
+    """What decisions are for: the score that judges them, and the rule that it asks for."""
 
     score: Score
     kind: LabelKind
-    costs: np.ndarray | None = None
+    costs: np.ndarray | None = None  # (m, m) or (m, m + 1), of decisions for true classes (rows)
 
     @property
     def is_argmax(self) -> bool:
@@ -50,7 +39,7 @@ class Purpose:
     def plain(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Return the rule that needs no purpose: the most probable class, labels above 0.5.
 
-        What its decisions are worth is the purpose's to say; parameters are as for `fit`.
+        What its decisions are worth is the purpose's to say.
         """
         m = proba.shape[1]
         if self.kind.is_multilabel:
@@ -60,22 +49,7 @@ class Purpose:
         return self._valued("weights", np.ones(m), proba, labels, weight)
 
     def fit(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
-        """Fit the rule to labelled rows.
-
-        Parameters
-        ----------
-        proba : ndarray of shape (n, m)
-            Calibrated probabilities of rows that had no part in their fit.
-        labels : ndarray of shape (n,) or (n, m)
-            Class codes, or booleans.
-        weight : ndarray of shape (n,)
-            Row weights.
-
-        Returns
-        -------
-        Decision
-            The rule.
-        """
+        """Fit the rule to labelled rows, calibrated by fits that they had no part in."""
         known = proba, labels, weight
         if self.costs is not None:
             return Decision("costs", self.costs)
@@ -112,10 +86,10 @@ class Purpose:
             return rows_threshold(proba, labels, weight)
         if self.score.f_beta is None:
             return HALF
-        beta = self.score.f_beta.beta
-        if self.score.f_beta.average == "micro":
-            return common_threshold(proba, labels, weight, beta)
-        return shrunk_thresholds(proba, labels, weight, beta)
+        known, beta = (proba, labels, weight), self.score.f_beta.beta
+        common = common_threshold(*known, beta)
+        is_micro = self.score.f_beta.average == "micro"
+        return common if is_micro else shrunk_thresholds(*known, common, beta=beta)
 
     def _worth(
         self, decided: np.ndarray, labels: np.ndarray, weight: np.ndarray, m: int
@@ -139,24 +113,7 @@ _TUNED = ("balanced_accuracy", "matthews_corrcoef")
 
 
 def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarray) -> Purpose:
-    """Return the purpose that the settings `scoring` and `costs` of an estimator stand for.
-
-    Parameters
-    ----------
-    scoring : str, callable, Score or None
-        As for :func:`altnorm.evidence.metrics.resolve_scoring`.
-    costs : array-like, mapping or None
-        As for :class:`~altnorm.Adjuster`.
-    kind : LabelKind
-        The kind of labels.
-    classes : ndarray of shape (m,)
-        Names of the classes.
-
-    Returns
-    -------
-    Purpose
-        The purpose.
-    """
+    """Return the purpose that the settings `scoring` and `costs` of an estimator stand for."""
     if costs is None:
         return Purpose(resolve_scoring(scoring, kind.is_multilabel, classes=classes), kind)
     if scoring is not None:

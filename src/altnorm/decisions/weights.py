@@ -44,21 +44,10 @@ def balancing_weights(labels: np.ndarray, weight: np.ndarray, n_classes: int) ->
 def fit_weights(
     proba: np.ndarray, labels: np.ndarray, weight: np.ndarray, of_counts: OfCounts
 ) -> np.ndarray:
-    """Find class weights that maximise a score of counts on labelled rows.
+    """Find class weights (m,) that maximise a score of counts on labelled rows.
 
-    Parameters
-    ----------
-    proba : ndarray of shape (n, m)
-        Calibrated probabilities of rows that had no part in their fit.
-    labels, weight : ndarray of shape (n,)
-        Class codes and row weights.
-    of_counts : callable
-        The score of hits, predicted and true rows of each class, shape (..., 3 m) to (...).
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        The weights, 1 for accuracy's rule.
+    `proba` are calibrated, by fits that the rows had no part in; `of_counts` takes hits, predicted
+    and true rows of each class, (..., 3 m).
     """
     m = proba.shape[1]
     with np.errstate(divide="ignore"):

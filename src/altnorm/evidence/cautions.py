@@ -1,4 +1,9 @@
-"""What the evidence cannot see, said with a number; and input that is probably wrong."""
+"""What the evidence cannot see, said with a number; and input that is probably wrong.
+
+Whether rows were there before: each row is hashed, and the smallest hashes are kept, at most 2 KB.
+Of rows that were seen, those with a hash below the largest one kept are found again, whatever their
+order and whichever others are missing.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +31,11 @@ ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
 DIRECTIONS = 16
 REALISTIC = 100  # times as many rows as there are: nobody labels more
 POWER = 0.84  # standard errors beyond the border for a power of 80 %
+N_KEPT = 256
+_DISTINCT = 0.95  # share of rows that must differ, or equal rows prove nothing
+_SURE = 1 - 1e-6  # rows that are surer look alike without being the same
+_FEWEST = 5
+_BLOCK = 2**17  # entries that are hashed at a time, so that they stay in the cache
 
 
 class Labelled(NamedTuple):
@@ -38,18 +48,7 @@ class Labelled(NamedTuple):
 
 
 def find_suspicions(rows: Labelled) -> list[Caution]:
-    """Say what makes the input look wrong: nothing should be learnt from it.
-
-    Parameters
-    ----------
-    rows : Labelled
-        Validation rows.
-
-    Returns
-    -------
-    list of Caution
-        At most one of each kind; all are serious.
-    """
+    """Say what makes the input look wrong: nothing should be learnt from it. All are serious."""
     if np.unique(rows.labels[rows.weight > 0]).size == 1:
         name = rows.classes[rows.labels[rows.weight > 0][0]]
         text = f"All labels are {name!s}: nothing can be learnt from a single class."
@@ -248,19 +247,8 @@ def hurt_classes(
 ) -> Caution | None:
     """Say that what is adopted gives a class up, or lowers balanced accuracy clearly.
 
-    Parameters
-    ----------
-    rows : Labelled
-        Validation rows.
-    before, after : ndarray of shape (n,)
-        Cross-fitted decisions.
-    balanced : ndarray of shape (n,)
-        Decisions that aim at balanced accuracy, from the same probabilities.
-
-    Returns
-    -------
-    Caution or None
-        What is lost, and what the other purpose would give.
+    `before` and `after` are cross-fitted decisions, and `balanced` those that aim at balanced
+    accuracy, from the same probabilities: what the other purpose would give.
     """
     old, new, other = (measure_recalls(rows, codes) for codes in (before, after, balanced))
     fall = old.balanced - new.balanced
@@ -299,3 +287,54 @@ def _balanced_error(rows: Labelled, before: np.ndarray, after: np.ndarray) -> fl
     square = np.bincount(rows.labels, change**2, rows.classes.size)
     seen = n > 0
     return float(np.sqrt((square[seen] / n[seen] ** 2).sum()) / seen.sum())
+
+
+def sketch_rows(proba: np.ndarray) -> np.ndarray:
+    """Keep the smallest hashes of rows of probabilities, rising; none where too many are alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.evidence.cautions import share_seen, sketch_rows
+    >>> proba = np.random.default_rng(0).dirichlet(np.ones(3), size=2000)
+    >>> share_seen(sketch_rows(proba[:1000]), proba[:500]) > 0.9
+    True
+    >>> share_seen(sketch_rows(proba[:1000]), proba[1000:])
+    0.0
+    """
+    hashes = _hash_rows(proba)
+    distinct = np.unique(hashes)
+    if distinct.size < _DISTINCT * hashes.size:
+        return distinct[:0]
+    return distinct[:N_KEPT]
+
+
+def share_seen(sketch: np.ndarray, proba: np.ndarray) -> float:
+    """Estimate which share of rows a sketch has seen; 0 where too few can be compared."""
+    if not sketch.size:
+        return 0.0
+    hashes = _hash_rows(proba)
+    if sketch.size == N_KEPT:  # a sketch that is not full holds every row
+        hashes = hashes[hashes <= sketch[-1]]
+    return float(np.isin(hashes, sketch).mean()) if hashes.size >= _FEWEST else 0.0
+
+
+def _hash_rows(proba: np.ndarray) -> np.ndarray:
+    """Hash the rows that are not sure, in single precision, so that either precision counts."""
+    unsure = np.flatnonzero(proba.max(axis=1) < _SURE)
+    m = proba.shape[1]
+    factors = _mix(np.arange(1, m + 1, dtype=np.uint64)) | np.uint64(1)
+    step = max(1, _BLOCK // m)
+    parts = [np.empty(0, dtype=np.uint64)]
+    for start in range(0, unsure.size, step):
+        rows = proba[unsure[start : start + step]].astype(np.float32)
+        bits = np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64)
+        parts.append(_mix((_mix(bits) * factors).sum(axis=1, dtype=np.uint64)))
+    return np.concatenate(parts)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Spread 64 bits evenly: the finaliser of SplitMix64, modulo 2**64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

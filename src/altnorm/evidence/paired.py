@@ -1,33 +1,43 @@
-r"""The paired test: whether a gain is more than noise, and how large it may be.
+r"""The paired test: what each row adds to a gain, and whether the sum is more than noise.
 
-Rows add to a gain (:mod:`altnorm.evidence.attribution`). Where rows are independent, its standard
-error is that of a sum; where they come in groups, or neighbours are alike, that of the sums over
-groups, or over pieces of the file. The larger one counts. Test and interval use the same standard
-error and the same distribution, so they never contradict each other.
+Every score becomes a sum over rows, so that one test serves them all.
+
+- An average over rows is such a sum already.
+- A function of counts, such as F1, is nearly linear in what one row adds to the counts: its
+  derivative halfway between before and after says what a row adds.
+- Any other score is asked what it becomes when a block of rows is exchanged, before for after.
+
+Where rows are independent, the standard error is that of a sum; where they come in groups, or
+neighbours are alike, that of the sums over groups, or over pieces of the file. The larger one
+counts. Test and interval use the same standard error and the same distribution, so they never
+contradict each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t
 
+from altnorm.evidence.scores import Score
+
 CONFIDENCE = 0.95
 """Level of the intervals."""
+_STEP = 1e-4  # of numerical derivatives, relative
+_CHUNK = 256  # derivatives taken at once
 
 
 class Paired(NamedTuple):
     """A gain and what is known about it."""
 
     gain: float
-    std_error: float
     p_value: float  # two-sided
     ci_low: float
     ci_high: float
-    df: int
+    std_error: float
 
     @property
     def one_sided(self) -> float:
@@ -49,24 +59,9 @@ def paired_test(
 ) -> Paired:
     r"""Test a gain that is a sum over rows.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n,)
-        What each row adds to the gain.
-    weight : ndarray of shape (n,)
-        Row weights; a row of weight 0 is no evidence.
-    clusters : sequence of ndarray of shape (n,)
-        Numbers of groups, or pieces, whose rows may not be independent.
-    confidence : float, default=0.95
-        Level of the interval.
+    `rows` is what each row adds to it; a row of weight 0 is no evidence. `clusters` number groups,
+    or pieces, whose rows may not be independent.
 
-    Returns
-    -------
-    Paired
-        The test.
-
-    Notes
-    -----
     With few changed rows the plain standard error is too small, and 0 if all rows change alike.
     As in the adjusted Wald interval for paired proportions [1]_, one more changed row of the
     usual size is added to the variance.
@@ -89,7 +84,7 @@ def paired_test(
     gain, n = float(rows.sum()), int(used.sum())
     changed = int(np.count_nonzero(rows))
     if not changed or n < 2:
-        return Paired(gain, 0.0, 1.0, min(gain, 0.0), max(gain, 0.0), max(n - 1, 1))
+        return Paired(gain, 1.0, min(gain, 0.0), max(gain, 0.0), 0.0)
     squares = float(rows @ rows)
     variance = squares * (1 + 1 / changed) - gain**2 / (n + 2)
     std_error, df = math.sqrt(max(variance, 0.0)), n - 1
@@ -105,4 +100,85 @@ def paired_test(
             std_error, df = clustered, size - 1
     half = float(t.isf((1 - confidence) / 2, df)) * std_error
     p_value = float(2 * t.sf(abs(gain) / std_error, df)) if std_error else 1.0
-    return Paired(gain, std_error, p_value, gain - half, gain + half, df)
+    return Paired(gain, p_value, gain - half, gain + half, std_error)
+
+
+def attribute_gain(
+    score: Score,
+    labels: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
+    weight: np.ndarray,
+    blocks: np.ndarray,
+) -> np.ndarray:
+    """Return what each row adds to the gain; the sum is the gain.
+
+    `before` and `after` are predictions as the score needs them. Of scores that can only be called,
+    rows of a block, numbered by `blocks`, share evenly.
+    """
+    if score.per_row is not None:
+        difference = score.per_row(labels, after) - score.per_row(labels, before)
+        return np.asarray(weight / weight.sum() * difference)
+    if score.counts is not None:
+        return _of_counts(score, labels, before, after, weight)
+    return _of_blocks(score, labels, before, after, weight, blocks)
+
+
+def _of_counts(
+    score: Score, labels: np.ndarray, before: np.ndarray, after: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Derivative halfway, times the change of each row's counts; the rest is shared evenly."""
+    assert score.counts is not None
+    assert score.of_counts is not None
+    n_classes = int(max(labels.max(), before.max(), after.max())) + 1
+    old, new = (score.counts(labels, pred, n_classes) for pred in (before, after))
+    sums = [np.asarray(weight @ counts).ravel() for counts in (old, new)]
+    gain = float(score.of_counts(sums[1]) - score.of_counts(sums[0]))
+    slope = derivative(score.of_counts, (sums[0] + sums[1]) / 2)
+    rows = weight * np.asarray((new - old) @ slope).ravel()
+    touched = (before != after).reshape(len(rows), -1).any(axis=1) & (weight > 0)
+    if touched.any():
+        # What the derivative misses is curvature; shared out, the rows add up to the gain.
+        rows[touched] += (gain - rows.sum()) / touched.sum()
+    return rows
+
+
+def _of_blocks(
+    score: Score,
+    labels: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
+    weight: np.ndarray,
+    blocks: np.ndarray,
+) -> np.ndarray:
+    """Half of what the gain loses when a block is exchanged, before for after."""
+
+    def gain(old: np.ndarray, new: np.ndarray) -> float:
+        return score(labels, new, weight) - score(labels, old, weight)
+
+    whole, rows = gain(before, after), np.zeros(len(labels))
+    differs = (before != after).reshape(len(labels), -1).any(axis=1)
+    for block in np.unique(blocks[differs]):
+        inside = blocks == block
+        mask = inside.reshape(-1, *[1] * (before.ndim - 1))
+        old, new = np.where(mask, after, before), np.where(mask, before, after)
+        rows[inside] = (whole - gain(old, new)) / 2 / inside.sum()
+    total = rows.sum()
+    # Blocks need not add up where a score is far from linear; their spread is what is wanted.
+    return rows + (whole - total) / len(rows)
+
+
+def derivative(function: Callable[[np.ndarray], Any], at: np.ndarray) -> np.ndarray:
+    """Central differences of a function of counts; 0 where there is nothing to count."""
+    gradient = np.zeros(at.size)
+    used = np.flatnonzero(at > 0)
+    for start in range(0, used.size, _CHUNK):
+        which = used[start : start + _CHUNK]
+        # Relative to the count, so that a small one stays positive.
+        step = _STEP * at[which]
+        points = np.tile(at, (2, which.size, 1))
+        points[0, np.arange(which.size), which] += step
+        points[1, np.arange(which.size), which] -= step
+        up, down = np.asarray(function(points))
+        gradient[which] = (up - down) / (2 * step)
+    return gradient

@@ -1,11 +1,14 @@
 """Whether predictions are better after an adjustment: gain, interval, rows fixed and broken.
 
-One paired test serves every score (:mod:`altnorm.evidence.paired`).
+One paired test serves every score (:mod:`altnorm.evidence.paired`). A decision (may this be
+applied?) and a test result (was it better on these rows?) come from the same numbers and need other
+words: labels that do not settle a question revoke no decision.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,13 +19,12 @@ from altnorm._base.arrays import is_array_api_obj, to_numpy
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.labels import check_indicator, check_label_proba
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_proba, check_unmasked, check_weight
-from altnorm.evidence.attribution import attribute_gain
+from altnorm._base.validation import check_level, check_proba, check_unmasked, check_weight
+from altnorm._base.words import Figures, figures, html_card, html_table, plural
 from altnorm.evidence.folds import number_groups
-from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.paired import CONFIDENCE, paired_test
-from altnorm.evidence.scores import Score
-from altnorm.evidence.sentences import verdict_html, verdict_line
+from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
+from altnorm.evidence.scores import Score, resolve_scoring
+from altnorm.method.kinds import kind_of_labels
 
 REASONS = {
     "identical": "nothing changed",
@@ -35,8 +37,16 @@ REASONS = {
     "several_labels": "only for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
-
-
+NOT_TRIED = ("too_few_labels", "too_much_work", "several_labels")
+OUTCOMES = {
+    "adopted": "Adopted",
+    "not_adopted": "Not adopted",
+    "not_tried": "Not tried",
+    "better": "Better",
+    "worse": "Worse",
+    "unchanged": "No change",
+    "open": "Not settled by these data",
+}
 N_BLOCKS = 20
 """Blocks of rows whose exchange is tried, for scores that can only be called."""
 
@@ -166,6 +176,107 @@ class Verdict:
         }
 
 
+def outcome(verdict: Verdict) -> str:
+    """Return the key of `OUTCOMES` that a verdict comes to."""
+    if verdict.reason in NOT_TRIED:
+        return "not_tried"
+    if verdict.is_decision:
+        return "adopted" if verdict.adopted else "not_adopted"
+    if verdict.adopted:
+        return "better"
+    if verdict.reason == "identical":
+        return "unchanged"
+    clear = verdict.gain < 0 and verdict.p_value < verdict.significance
+    return "worse" if clear else "open"
+
+
+def score_figures(verdict: Verdict) -> Figures:
+    """Return the numbers of a verdict as text."""
+    return figures(
+        verdict.scoring,
+        verdict.before,
+        verdict.after,
+        (verdict.ci_low, verdict.ci_high),
+        verdict.p_value,
+        in_points=verdict.in_points,
+        multilabel=verdict.multilabel,
+    )
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Return a verdict in one line."""
+    result = outcome(verdict)
+    if result == "not_tried":
+        return f"{OUTCOMES[result]}: {verdict.reason_text}."
+    numbers = score_figures(verdict)
+    start = f"{OUTCOMES[result]}: {numbers.name}"
+    if verdict.reason == "identical":
+        parts = [f"{start} stays at {numbers.before}", "no decision changes"]
+    else:
+        lower = ", lower is better" if numbers.lower else ""
+        parts = [
+            f"{start} {numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}, "
+            f"{verdict.confidence:.0%} interval {numbers.low} to {numbers.high}, {numbers.p_value})"
+        ]
+        if verdict.n_changed or not numbers.lower:  # probabilities may change without a decision
+            parts.append(change_words(verdict))
+    parts += remarks(verdict)
+    if result == "not_adopted" and verdict.reason != "identical":
+        parts.append("decisions stay as they are")
+    return "; ".join(parts) + "."
+
+
+def change_words(verdict: Verdict) -> str:
+    """Say how many decisions change, and what became of them; the parts add up."""
+    if not verdict.n_changed:
+        return "no decision changes"
+    words = kind_of_labels(verdict.multilabel).words
+    total = verdict.n_fixed + verdict.n_broken + verdict.n_still_wrong + verdict.n_left
+    left = f", {verdict.n_left:,} left to a person" if verdict.n_left else ""
+    return (
+        f"{plural(total, words.changed)} changed: {verdict.n_fixed:,} fixed, "
+        f"{verdict.n_broken:,} broken{words.still_wrong.format(verdict.n_still_wrong)}{left}"
+    )
+
+
+def rise_words(verdict: Verdict) -> str:
+    """Say how a score rises or falls."""
+    numbers = score_figures(verdict)
+    if not numbers.changed:
+        return f"{numbers.name} stays at {numbers.before}"
+    verb = "falls" if (verdict.gain > 0) == numbers.lower else "rises"
+    return f"{numbers.name} {verb} from {numbers.before} to {numbers.after}"
+
+
+def remarks(verdict: Verdict) -> Iterator[str]:
+    """What belongs to the first line: what the evidence is, why not, and what is lost."""
+    if verdict.is_decision and verdict.reason and verdict.reason != "identical":
+        yield verdict.reason_text
+    if verdict.evidence == "log_loss":
+        yield "a gain is likely, its size is uncertain: the evidence is the log loss"
+    for caution in verdict.cautions:
+        if caution.serious:
+            text = caution.text[0].lower() + caution.text[1:].rstrip(".")
+            yield f"but {text}" if verdict.adopted else text
+
+
+def verdict_html(verdict: Verdict) -> str:
+    """Return a verdict for a notebook."""
+    table = ""
+    if outcome(verdict) != "not_tried":
+        numbers = score_figures(verdict)
+        columns = {
+            numbers.name: "",
+            "before": numbers.before,
+            "after": numbers.after,
+            "change": numbers.change_and_unit,
+            f"{verdict.confidence:.0%} interval": f"{numbers.low} to {numbers.high}",
+            "p": numbers.p_value.removeprefix("p ").removeprefix("= "),
+        }
+        table = html_table(list(columns), [list(columns.values())])
+    return html_card(verdict_line(verdict), [c.text for c in verdict.cautions], table)
+
+
 def compare_predictions(
     y_true: Any,
     before: Any,
@@ -189,7 +300,7 @@ def compare_predictions(
         Probabilities. Where the score needs decisions only, these may be given instead: class
         codes of shape (n_samples,), or an integer or Boolean 0/1 matrix.
     scoring : str, callable or Score, optional
-        See `altnorm.evidence.metrics.resolve_scoring`; None is the natural score of the kind of
+        See `altnorm.evidence.scores.resolve_scoring`; None is the natural score of the kind of
         labels.
     significance : float, default=0.05
         `adopted` says that the gain is positive and the p-value smaller than this.
@@ -221,7 +332,8 @@ def compare_predictions(
     >>> print(compare_predictions(y, before, before))
     No change: accuracy stays at 50.0%; no decision changes.
     """
-    _check_levels(significance=significance, confidence=confidence)
+    check_level(significance, "significance")
+    check_level(confidence, "confidence")
     truth = _check_truth(y_true)
     score = resolve_scoring(scoring, truth.ndim == 2, classes=classes)
     old = _check_predictions(before, "before", truth, score)
@@ -241,11 +353,7 @@ def compare_predictions(
     return Verdict(
         score.name,
         *scores,
-        test.gain,
-        test.p_value,
-        test.ci_low,
-        test.ci_high,
-        test.std_error,
+        *test,
         n,
         *count_changes(truth, old.decided, new.decided),
         adopted=not reason,
@@ -269,25 +377,6 @@ def _units(groups: Any, n_rows: int) -> np.ndarray:
             code="groups",
         )
     return units
-
-
-class _Predictions(NamedTuple):
-    """What the score looks at, and the decisions."""
-
-    scored: np.ndarray
-    decided: np.ndarray
-
-
-def _check_levels(**levels: float) -> None:
-    for name, value in levels.items():
-        if not 0 < value < 1:
-            raise InputError(
-                f"`{name}` must lie between 0 and 1",
-                f"it is {value!r}",
-                "Pass a level.",
-                value=value,
-                code="parameter",
-            )
 
 
 def _check_truth(y_true: Any) -> np.ndarray:
@@ -317,6 +406,13 @@ def _check_truth(y_true: Any) -> np.ndarray:
     return truth
 
 
+class _Predictions(NamedTuple):
+    """What the score looks at, and the decisions."""
+
+    scored: np.ndarray
+    decided: np.ndarray
+
+
 def _check_predictions(values: Any, name: str, truth: np.ndarray, score: Score) -> _Predictions:
     check_unmasked(values, name)
     array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
@@ -329,30 +425,16 @@ def _check_predictions(values: Any, name: str, truth: np.ndarray, score: Score) 
             "Pass the probabilities, or a score of decisions such as 'accuracy'.",
             code="predictions",
         )
-    read = {1: _read_classes, 2: _read_labels}[truth.ndim]
-    proba, decided = read(array, name, decisions_given)
+    if decisions_given:
+        proba, decided = array, array if truth.ndim == 1 else check_indicator(array, name)
+    elif truth.ndim == 1:
+        proba = to_numpy(check_proba(array, name))
+        decided = proba.argmax(axis=1)
+    else:
+        proba = check_label_proba(array, name)
+        decided = proba > 0.5
     _check_fit(proba, decided, name, truth)
     return _Predictions(proba if score.needs == "proba" else decided, decided)
-
-
-def _read_classes(
-    array: np.ndarray, name: str, decisions_given: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of classes, and the most probable one of each row."""
-    if decisions_given:
-        return array, array
-    proba = to_numpy(check_proba(array, name))
-    return proba, proba.argmax(axis=1)
-
-
-def _read_labels(
-    array: np.ndarray, name: str, decisions_given: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of labels, and the decision on each of them."""
-    if decisions_given:
-        return array, check_indicator(array, name)
-    proba = check_label_proba(array, name)
-    return proba, proba > 0.5
 
 
 def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndarray) -> None:

@@ -21,6 +21,9 @@ from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_positive
 from altnorm.families.base import Peer
 
+SHRINKAGE = 10.0
+"""Rows with a label at which its own threshold and the common one count equally."""
+
 
 @storable
 class LabelThresholds(Peer):
@@ -78,7 +81,7 @@ class LabelThresholds(Peer):
 
     _fitted = declare(global_threshold_=number(0, 1), thresholds_=array("f", ("m",), 0, 1))
 
-    def __init__(self, shrinkage: float = 10.0, *, input: str = "proba") -> None:
+    def __init__(self, shrinkage: float = SHRINKAGE, *, input: str = "proba") -> None:
         self.shrinkage = shrinkage
         self.input = input
 
@@ -87,13 +90,10 @@ class LabelThresholds(Peer):
         check_positive(self.shrinkage, "shrinkage", zero=True)
 
     def _fit(self, proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
-        every = np.repeat(weight, proba.shape[1])
-        self.global_threshold_ = _best_threshold(proba.ravel(), y.ravel(), every)
-        columns = zip(proba.T, y.T, strict=True)
-        own = np.array([_best_threshold(p, has, weight) for p, has in columns])
-        n_positive = weight @ y
-        common = np.full(own.size, self.global_threshold_)
-        self.thresholds_ = _shrink(own, common, n_positive, float(self.shrinkage))
+        self.global_threshold_ = common_threshold(proba, y, weight)
+        self.thresholds_ = shrunk_thresholds(
+            proba, y, weight, self.global_threshold_, shrinkage=float(self.shrinkage)
+        )
 
     def predict(self, proba: Any) -> np.ndarray:
         """Return the labels whose probability exceeds their threshold.
@@ -121,16 +121,51 @@ class LabelThresholds(Peer):
         return np.clip(fitted, np.finfo(dtype).tiny, below_one)
 
 
-def _shrink(own: np.ndarray, common: np.ndarray, n: np.ndarray, shrinkage: float) -> np.ndarray:
-    trust = np.divide(n, n + shrinkage, out=np.zeros_like(n), where=n > 0)
+def shift_threshold(p: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """Shift log-odds so that `threshold`, in (0, 1), lands on 0.5; decisions stay exactly."""
+    raised = p * (1 - threshold)
+    shifted = raised / (raised + (1 - p) * threshold)
+    half = p.dtype.type(0.5)
+    above = np.maximum(shifted, np.nextafter(half, p.dtype.type(1)))
+    return np.where(p > threshold, above, np.minimum(shifted, half))
+
+
+def common_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray, beta: float = 1.0) -> float:
+    """Return the threshold of best micro-F for all labels together."""
+    every = np.repeat(weight, p.shape[1])
+    return label_threshold(p.ravel(), y.ravel(), every, beta)
+
+
+def shrunk_thresholds(
+    p: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    common: float,
+    *,
+    beta: float = 1.0,
+    shrinkage: float = SHRINKAGE,
+) -> np.ndarray:
+    """Return a threshold for each label, shrunk towards the common one where it is rare."""
+    columns, n = zip(p.T, y.T, strict=True), weight @ y
+    own = np.array([label_threshold(*column, weight, beta) for column in columns])
+    trust = np.divide(n, n + shrinkage, out=np.zeros(own.size), where=n > 0)
     blended = expit(trust * logit(own) + (1 - trust) * logit(common))
     # The two ends are returned as they are: logit and back would round them.
     return np.select([trust == 1, trust == 0], [own, common], blended)
 
 
-def _best_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+def label_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray, beta: float) -> float:
+    """Return the threshold of best F for one label, or for entries taken as one."""
     level = levels(p, y)
-    return best_threshold(p, level, f1_at(p, y, weight, level))
+    return best_threshold(p, level, f1_at(p, y, weight, level, beta))
+
+
+def rows_threshold(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+    """Return the common threshold of best F1 of a row, on average."""
+    ones = np.ones(p.shape[1])
+    gains = np.stack([f1_gains(*row, ones) for row in zip(p, y, strict=True)]) * weight[:, None]
+    level = levels(p, y)
+    return best_threshold(p, level, sum_from(p.ravel(), level, gains.ravel()))
 
 
 def levels(p: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -145,7 +180,7 @@ def sum_from(p: np.ndarray, level: np.ndarray, amount: np.ndarray) -> np.ndarray
 
 
 def f1_at(
-    p: np.ndarray, y: np.ndarray, weight: np.ndarray, level: np.ndarray, beta: float = 1.0
+    p: np.ndarray, y: np.ndarray, weight: np.ndarray, level: np.ndarray, beta: float
 ) -> np.ndarray:
     """Return F1, or F-beta, with the threshold just below each level."""
     true = sum_from(p[y], level, weight[y])
@@ -179,12 +214,3 @@ def best_threshold(p: np.ndarray, level: np.ndarray, score: np.ndarray) -> float
     middle = low + (high - low) / 2
     # Between neighbouring floats the middle may round up to `high`, which must stay above.
     return float(max(middle if middle < high else low, np.finfo(p.dtype).tiny))
-
-
-def shift_threshold(p: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-    """Shift log-odds so that `threshold`, in (0, 1), lands on 0.5; decisions stay exactly."""
-    raised = p * (1 - threshold)
-    shifted = raised / (raised + (1 - p) * threshold)
-    half = p.dtype.type(0.5)
-    above = np.maximum(shifted, np.nextafter(half, p.dtype.type(1)))
-    return np.where(p > threshold, above, np.minimum(shifted, half))

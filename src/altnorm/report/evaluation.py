@@ -19,10 +19,9 @@ from altnorm.adjuster.applied import apply_model
 from altnorm.asking.sampling import decision_codes
 from altnorm.decisions import Purpose, resolve_purpose
 from altnorm.decisions.weights import balancing_weights, class_shares
-from altnorm.evidence.cautions import Labelled, hurt_classes
+from altnorm.evidence.cautions import Labelled, hurt_classes, share_seen
 from altnorm.evidence.folds import assign_folds
-from altnorm.evidence.metrics import resolve_scoring
-from altnorm.evidence.seen_rows import share_seen
+from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.families import Identity
 from altnorm.io.predictions import Predictions

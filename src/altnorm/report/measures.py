@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from altnorm.evidence.metrics import resolve_scoring
+from altnorm.evidence.scores import resolve_scoring
 from altnorm.families import Identity
 from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import FittedNormalizer, kind_of
