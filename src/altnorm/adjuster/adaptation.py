@@ -41,9 +41,10 @@ def _are_codes(value: np.ndarray, estimator: Any) -> bool:
 class Adaptable(ProbabilityTransformer):
     """What an estimator that was fitted to labels can say and do about new predictions.
 
-    A subclass calls `_remember_rows` at the end of `fit`, and writes `_codes`.
+    A subclass calls `_remember_rows` at the end of `fit`.
     """
 
+    scoring: Any
     model_: Any
     temperature_: float
     decision_: Decision
@@ -143,18 +144,8 @@ class Adaptable(ProbabilityTransformer):
     ) -> None:
         """Keep what `adapt` needs: some labelled rows, the balance, and a calibration.
 
-        Parameters
-        ----------
-        proba : array of shape (n, m)
-            Clean validation probabilities, as they came.
-        labels : ndarray of shape (n,)
-            Class codes; with several labels per row nothing is kept.
-        weight : ndarray of shape (n,)
-            Row weights.
-        model : estimator
-            The linear score model of least cross-fitted log loss, fitted to all rows.
-        temperature : float
-            What follows it.
+        That is the linear score model of least cross-fitted log loss, and the temperature that
+        follows it, fitted to all rows. With several labels per row nothing is kept.
         """
         self.__dict__.pop("shift_", None)
         self.balance_model_ = self.balance_rows_ = None
@@ -182,10 +173,6 @@ class Adaptable(ProbabilityTransformer):
         )
         return look_for_shift(known, self.balance_codes_, new, self.balance_shares_)
 
-    def _codes(self, proba: Array) -> np.ndarray:
-        """Decide on clean probabilities: column numbers."""
-        raise NotImplementedError
-
     def _retargeted(self, before: np.ndarray, after: np.ndarray) -> Self:
         """Return a copy whose classes are more or less probable by the ratio of two balances.
 
@@ -198,13 +185,10 @@ class Adaptable(ProbabilityTransformer):
         linear = self.balance_model_ if alternates else as_linear(self.model_, self.temperature_)
         changed.model_, changed.temperature_ = tilted(linear, np.log(after / before)), 1.0
         changed.family_ = "matrix" if hasattr(changed.model_, "matrix_") else "bias"
-        if self._weighs_classes_alike():
+        # There decisions divide by the class shares, which the new balance replaces.
+        if self.scoring == "balanced_accuracy":
             changed.decision_ = _reweighted(self.decision_, before / after)
         return changed
-
-    def _weighs_classes_alike(self) -> bool:
-        """Whether decisions divide by the class shares, which the new balance replaces."""
-        return getattr(self, "scoring", None) == "balanced_accuracy"
 
     def _check_adaptable(self) -> None:
         check_is_fitted(self)

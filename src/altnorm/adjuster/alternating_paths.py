@@ -55,12 +55,8 @@ class Setting(NamedTuple):
 class ClassPaths:
     """Alternating normalization of rows that sum to 1, cross-fitted.
 
-    Parameters
-    ----------
-    data : Validation
-        The rows. Those without labels are outside every fold.
-    folds : ndarray of shape (n,) or None
-        Fold of each row with a label; None adjusts rows against all of them, as published.
+    Rows without labels are outside every fold. Without folds, rows are adjusted against all of
+    them, as published.
     """
 
     def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
@@ -196,11 +192,7 @@ def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> I
 class LabelPaths:
     """Alternating normalization of independent probabilities of yes, cross-fitted.
 
-    Parameters
-    ----------
-    data, folds
-        As for :class:`ClassPaths`. There is one prior of yes for all labels ("pairs"), or one
-        each ("labelwise").
+    There is one prior of yes for all labels ("pairs"), or one each ("labelwise").
     """
 
     def __init__(self, data: Validation, folds: np.ndarray | None) -> None:

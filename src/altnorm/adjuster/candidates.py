@@ -78,27 +78,13 @@ _RANKING_ROWS = 1000  # rows on which settings are compared, all on the same: mo
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to better probabilities, cross-fitted.
+    """A way to better probabilities, cross-fitted."""
 
-    Attributes
-    ----------
-    family : str
-        "temperature", "bias", "matrix", "alternating" or "none".
-    params : dict
-        Its setting.
-    log_p : ndarray of shape (n,)
-        Log-probability of each row's label; of several labels per row their mean.
-    proba : callable
-        Cross-fitted probabilities, (n, m).
-    fit : callable
-        Fits it on all rows: the model, and the temperature that follows.
-    """
-
-    family: str
+    family: str  # "temperature", "bias", "matrix", "alternating" or "none"
     params: dict[str, Any]
-    log_p: np.ndarray
-    proba: Callable[[], np.ndarray]
-    fit: Callable[[], tuple[Any, float]]
+    log_p: np.ndarray  # (n,) of each row's label; of several labels per row their mean
+    proba: Callable[[], np.ndarray]  # (n, m)
+    fit: Callable[[], tuple[Any, float]]  # on all rows: the model, and the temperature that follows
 
     def log_loss(self, weight: np.ndarray) -> float:
         """Mean cross-fitted log loss."""
@@ -125,17 +111,7 @@ class Competitors(NamedTuple):
 
 
 class CrossFitter:
-    """Cross-fits candidates on one assignment of rows to folds.
-
-    Parameters
-    ----------
-    data : Validation
-        The rows.
-    folds : ndarray of shape (n,)
-        Fold of each row.
-    calibrate : bool, default=True
-        Whether a temperature follows alternating normalization.
-    """
+    """Cross-fits candidates on one assignment of rows to folds."""
 
     def __init__(self, data: Validation, folds: np.ndarray, *, calibrate: bool = True) -> None:
         self.data, self.folds, self.calibrate = data, folds, calibrate

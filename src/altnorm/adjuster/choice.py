@@ -49,16 +49,7 @@ of the test on all rows."""
 class Judge:
     """Compares cross-fitted probabilities and decisions with those that came in.
 
-    Parameters
-    ----------
-    data : Validation
-        The rows and the purpose.
-    folds : ndarray of shape (n,)
-        Fold of each row: rules that look at labels are fitted outside of it.
-    significance : float
-        One-sided level of the tests.
-    clusters : list of ndarray, optional
-        Sets of rows that may not be independent; by default those of the data.
+    Rules that look at labels are fitted outside of each fold; `significance` is one-sided.
     """
 
     def __init__(
@@ -106,10 +97,6 @@ class Judge:
             return (-score(known[0], tried[setting][rows], known[1]), *setting.severity())
 
         return min(tried, key=order)
-
-    def own_trial(self, candidate: Candidate, codes: np.ndarray) -> Trial:
-        """Put a method's own decisions to the test, whatever the purpose's rule is."""
-        return self.compare(candidate, codes, (self.before, codes), rule=self.plain)
 
     def compare(
         self,
@@ -175,10 +162,6 @@ class Trial:
             return ""
         return "not_significant" if self.test.gain > 0 else "no_gain"
 
-    def beats(self, other: Trial) -> bool:
-        """Whether its decisions are better than another trial's by more than one error."""
-        return self.against(other).errors >= ONE_ERROR
-
     def against(self, other: Trial) -> Paired:
         """Test whether its decisions are better than another trial's."""
         rows, data = self.rows - other.rows, self.judge.data
@@ -193,11 +176,7 @@ class Trial:
             score.name,
             before,
             after,
-            self.test.gain,
-            self.test.p_value,
-            self.test.ci_low,
-            self.test.ci_high,
-            self.test.std_error,
+            *self.test,
             len(data.proba),
             *self._counts(),
             adopted=self.accepted,
@@ -270,8 +249,9 @@ def choose(
         if rival.accepted and proved:
             trial = rival
     own = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
-    if own is not None and own.accepted and (not trial.accepted or own.beats(trial)):
-        trial = own
+    if own is not None and own.accepted:
+        better = own.against(trial).errors >= ONE_ERROR
+        trial = own if better or not trial.accepted else trial
     fallback = mildest if calibrate else untouched
     if not trial.accepted:
         return Choice(fallback, judge.plain, trial, mildest, adopted=False)
@@ -290,16 +270,10 @@ def refuse(
 
 
 def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[list[Caution], str]:
-    """Say whether the gain is still there when like rows are kept together.
+    """Say whether the gain is still there when like rows are kept together, and why to refuse it.
 
-    One standard error will do, unless rows have near copies: there it must be proved.
-
-    Returns
-    -------
-    cautions : list of Caution
-        One if it is not.
-    refused : str
-        Why nothing must be adopted, as a code: rows have near copies, too. Else empty.
+    One standard error will do, unless rows have near copies: there it must be proved. The reason
+    is a code, and empty if nothing speaks against it.
     """
     data, trial = judge.data, choice.trial
     n_folds = int(judge.folds.max()) + 1
@@ -372,7 +346,8 @@ def _own_decisions(
     for k in range(int(judge.folds.max()) + 1):
         inside = judge.folds == k
         codes[inside] = tried[judge.best_setting(tried, ~inside)][inside]
-    return judge.own_trial(candidate, codes)
+    # Whatever the purpose's rule is.
+    return judge.compare(candidate, codes, (judge.before, codes), rule=judge.plain)
 
 
 def log_loss_verdict(
@@ -387,11 +362,7 @@ def log_loss_verdict(
         NEG_LOG_LOSS.name,
         before,
         after,
-        test.gain,
-        test.p_value,
-        test.ci_low,
-        test.ci_high,
-        test.std_error,
+        *test,
         len(judge.data.proba),
         n_changed=0,
         n_fixed=0,

@@ -46,6 +46,16 @@ class Labelled(NamedTuple):
     weight: np.ndarray  # (n,)
     classes: np.ndarray  # (m,) names
 
+    @property
+    def share(self) -> np.ndarray:
+        """Weight of each row, of all."""
+        return self.weight / self.weight.sum()
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows whose most probable class is theirs."""
+        return float(self.share @ (self.proba.argmax(axis=1) == self.labels))
+
 
 def find_suspicions(rows: Labelled) -> list[Caution]:
     """Say what makes the input look wrong: nothing should be learnt from it. All are serious."""
@@ -90,25 +100,21 @@ def _swapped_columns(rows: Labelled) -> Caution | None:
 
 def _below_chance(rows: Labelled) -> Caution | None:
     """Labels that agree with the predictions less often than if they were dealt at random."""
-    share = rows.weight / rows.weight.sum()
-    m, decided = rows.classes.size, rows.proba.argmax(axis=1)
-    agreement = float(share @ (decided == rows.labels))
+    m, decided, share = rows.classes.size, rows.proba.argmax(axis=1), rows.share
     chance = float(np.bincount(decided, share, m) @ np.bincount(rows.labels, share, m))
     n, agreed = len(rows.labels), int((decided == rows.labels).sum())
     if binom.cdf(agreed, n, chance) > BY_CHANCE:
         return None
     text = (
-        f"Predictions agree with the labels in {agreement:.1%} of rows, less often than by chance "
-        f"({chance:.1%}). Check that rows, columns and labels are in the same order."
+        f"Predictions agree with the labels in {rows.accuracy:.1%} of rows, less often than by "
+        f"chance ({chance:.1%}). Check that rows, columns and labels are in the same order."
     )
-    return Caution("below_chance", text, agreement, serious=True)
+    return Caution("below_chance", text, rows.accuracy, serious=True)
 
 
 def _trained_on(rows: Labelled) -> Caution | None:
     """Predictions that are nearly always right and do not know it: of rows seen in training."""
-    share = rows.weight / rows.weight.sum()
-    accuracy = float(share @ (rows.proba.argmax(axis=1) == rows.labels))
-    confidence = float(share @ rows.proba.max(axis=1))
+    accuracy, confidence = rows.accuracy, float(rows.share @ rows.proba.max(axis=1))
     if accuracy < TRAINED_ACCURACY or accuracy - confidence < TRAINED_GAP:
         return None
     text = (
@@ -158,9 +164,7 @@ def _unseen_classes(rows: Labelled) -> Caution | None:
 
 
 def _below_majority(rows: Labelled) -> Caution | None:
-    share = rows.weight / rows.weight.sum()
-    accuracy = float(share @ (rows.proba.argmax(axis=1) == rows.labels))
-    majority = float(np.bincount(rows.labels, share).max())
+    accuracy, majority = rows.accuracy, float(np.bincount(rows.labels, rows.share).max())
     if accuracy >= majority:
         return None
     text = (

@@ -65,19 +65,7 @@ def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
     """Number the part of each row: part k gets the k-th share of the file.
 
     Where the file is sorted by class, part k gets the k-th part of every class instead. So do rows
-    of a class with fewer rows than parts.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n,)
-        Class of each row; all equal where there are none.
-    n_parts : int
-        Number of parts.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Part of each row.
+    of a class with fewer rows than parts. `classes` are all equal where there are none.
 
     Examples
     --------
@@ -101,20 +89,7 @@ def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
 
 
 def is_sorted(codes: np.ndarray, counts: np.ndarray) -> bool:
-    """Say whether a file is sorted by class.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        Number of each row's class.
-    counts : ndarray of shape (m,)
-        Rows of each class, none of them 0.
-
-    Returns
-    -------
-    bool
-        Whether the rows of some class are in one place, more than chance would have it.
-    """
+    """Say whether the rows of some class are in one place, more than chance would have it."""
     place = (np.argsort(codes, kind="stable") + 0.5) / codes.size
     start = np.cumsum(counts) - counts
     rank = np.arange(codes.size) - np.repeat(start, counts) + 0.5
@@ -166,20 +141,7 @@ def deal_groups(groups: np.ndarray, classes: np.ndarray, n_parts: int) -> np.nda
 
 
 def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:
-    """Number the groups of some rows, in the order in which they come.
-
-    Parameters
-    ----------
-    groups : array-like of shape (n,)
-        What says which rows belong together: names, numbers, or both.
-    known : ndarray of bool of shape (n,)
-        The rows, such as those that have a label.
-
-    Returns
-    -------
-    ndarray of shape (n_known,)
-        Group of each of these rows.
-    """
+    """Number the groups of the rows that are `known`, in the order in which they come."""
     check_unmasked(groups, "groups")
     values = np.asarray(on_host(groups))
     if values.shape != known.shape:
@@ -214,19 +176,8 @@ def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:
 def assign_folds(classes: np.ndarray, cv: Any, groups: np.ndarray | None = None) -> np.ndarray:
     """Number the fold of each row.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (n,)
-        Class of each row; all equal with several labels per row.
-    cv : int or splitter
-        Number of folds, or a scikit-learn splitter that tests every row once.
-    groups : ndarray of shape (n,), optional
-        Rows that belong together.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Fold of each row.
+    `cv` is a number of folds, or a scikit-learn splitter that tests every row once; `classes` are
+    all equal with several labels per row, and rows of a group stay together.
     """
     n_units = len(classes) if groups is None else np.unique(groups).size
     if n_units < 2:
@@ -278,17 +229,8 @@ def _given_folds(classes: np.ndarray, cv: Any, groups: Any) -> np.ndarray:
 def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
     """Return coordinates in which like rows are near each other, (n, d) with small d.
 
-    Parameters
-    ----------
-    scores : array of shape (n, m)
-        Log-probabilities, or log-odds of several labels; infinite ones will do.
-    odds : bool, default=False
-        Whether they are log-odds, which need no centring.
-
-    Returns
-    -------
-    ndarray of shape (n, d)
-        Centred scores, in the directions in which they differ most.
+    Centred scores, in the directions in which they differ most. Log-odds of several labels need no
+    centring; infinite scores will do.
     """
     some = to_numpy(scores[:: max(1, scores.shape[0] // _SAMPLE_ROWS), :])
     finite = some[np.isfinite(some)]
@@ -314,17 +256,7 @@ def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
 def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
     """Number the cluster of each row: about a dozen like rows each, at least one for each part.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Coordinates, as `like_rows` gives them.
-    n_parts : int
-        Least number of clusters, if there are as many different rows.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Cluster of each row.
+    `rows` are coordinates, as `like_rows` gives them.
     """
     some = rows[:: max(1, len(rows) // (CLUSTER_ROWS * _MOST_CLUSTERS))]
     n_clusters = max(n_parts, min(len(some) // CLUSTER_ROWS, _MOST_CLUSTERS))
@@ -336,22 +268,10 @@ def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
 
 
 def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
-    """Number the fold of each row: clusters are dealt whole.
+    """Number the fold of each row: clusters, as of `like_clusters`, are dealt whole.
 
     What is fitted has few, global parameters, so leaving out a whole neighbourhood costs it
     little; but a gain that comes from near copies of a row in other folds vanishes.
-
-    Parameters
-    ----------
-    clusters : ndarray of shape (n,)
-        Cluster of each row, as `like_clusters` gives them.
-    n_parts : int
-        Number of folds.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Fold of each row.
     """
     sizes = np.bincount(clusters)
     # Largest first, each to the fold with fewest rows.
@@ -363,21 +283,11 @@ def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
 
 
 def has_near_copies(rows: np.ndarray) -> bool:
-    r"""Say whether rows have neighbours much closer than rows that are spread evenly would have.
+    """Say whether half of the rows have neighbours much closer than evenly spread ones would have.
 
     Where rows are spread evenly in any number of dimensions, the logarithms of the distances to
     the first, tenth and fortieth neighbour differ in known proportions. Copies of a row lie much
-    closer than that.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Coordinates, as `like_rows` gives them.
-
-    Returns
-    -------
-    bool
-        Whether half of the rows have such neighbours.
+    closer than that. `rows` are coordinates, as `like_rows` gives them.
     """
     some = rows[:: max(1, len(rows) // _MOST_ROWS)]
     if len(some) <= 2 * _FAR:

@@ -156,60 +156,36 @@ def micro_f1(sums: np.ndarray) -> np.ndarray:
     return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-def _f_of_sums(sums: np.ndarray, beta: float) -> tuple[np.ndarray, ...]:
-    """F of each class, its predicted and its true rows."""
-    hits, predicted, true = np.split(sums, 3, axis=-1)
-    return ratio((1 + beta**2) * hits, beta**2 * true + predicted), predicted, true
+@dataclass(frozen=True)
+class _FOfSums:
+    """An F-score as a function of sums, as in scikit-learn; equal to its copy."""
 
+    f_beta: FBeta
+    multilabel: bool
 
-def _macro_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
-    """Mean over all labels, as in scikit-learn."""
-    return _f_of_sums(sums, beta)[0].mean(axis=-1)
-
-
-def _macro_f_present(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
-    """Mean over the classes that occur among true or predicted ones, as in scikit-learn."""
-    f, predicted, true = _f_of_sums(sums, beta)
-    return ratio(f.sum(axis=-1), (predicted + true > 0).sum(axis=-1))
-
-
-def _weighted_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
-    f, _, true = _f_of_sums(sums, beta)
-    return ratio((true * f).sum(axis=-1), true.sum(axis=-1))
-
-
-def _micro_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
-    return _f_of_sums(sums, beta)[0][..., 0]
-
-
-def _one_class_f(sums: np.ndarray, *, beta: float, positive: int) -> np.ndarray:
-    return _f_of_sums(sums, beta)[0][..., positive]
-
-
-_SINGLE_F = {"macro": _macro_f_present, "weighted": _weighted_f, "binary": _one_class_f}
-_MULTI_F = {"macro": _macro_f, "weighted": _weighted_f, "micro": _micro_f}
+    def __call__(self, sums: np.ndarray) -> np.ndarray:
+        hits, predicted, true = np.split(sums, 3, axis=-1)
+        square, average = self.f_beta.beta**2, self.f_beta.average
+        f = ratio((1 + square) * hits, square * true + predicted)
+        if average in ("binary", "micro"):
+            return np.asarray(f[..., self.f_beta.positive if average == "binary" else 0])
+        if average == "weighted":
+            return ratio((true * f).sum(axis=-1), true.sum(axis=-1))
+        if self.multilabel:
+            return np.asarray(f.mean(axis=-1))
+        # Over the classes that occur among true or predicted ones.
+        return ratio(f.sum(axis=-1), (predicted + true > 0).sum(axis=-1))
 
 
 def f_score(name: str, f_beta: FBeta, *, multilabel: bool) -> Score | None:
     """Return an F-score, or None where that average is not for this kind of labels."""
     if not multilabel and f_beta.average == "micro":
         return Score(name, "labels", per_row=_correct)  # with one label per row it is accuracy
-    formula = (_MULTI_F if multilabel else _SINGLE_F).get(f_beta.average)
-    if formula is None:
+    if f_beta.average not in ("macro", "weighted", "micro" if multilabel else "binary"):
         return None
-    counts = row_counts if f_beta.average == "micro" else _class_counts
-    return Score(name, "labels", counts=counts, of_counts=_OfSums(formula, f_beta), f_beta=f_beta)
-
-
-@dataclass(frozen=True)
-class _OfSums:
-    """An F-score as a function of sums; equal to its copy, as a `partial` would not be."""
-
-    formula: Callable[..., np.ndarray]
-    f_beta: FBeta
-
-    def __call__(self, sums: np.ndarray) -> np.ndarray:
-        return self.formula(sums, beta=self.f_beta.beta, positive=self.f_beta.positive)
+    counts: Callable[..., Any] = row_counts if f_beta.average == "micro" else _class_counts
+    formula = _FOfSums(f_beta, multilabel)
+    return Score(name, "labels", counts=counts, of_counts=formula, f_beta=f_beta)
 
 
 def cost_score(costs: np.ndarray) -> Score:

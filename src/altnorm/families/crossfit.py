@@ -90,25 +90,8 @@ def cross_fit(
     on, fits only get more expensive and worse. No fit sees a label of its fold, not even by way of
     where it starts: one that is not quite finished would remember it.
 
-    Parameters
-    ----------
-    path : callable
-        `bias_path`, `matrix_path` or `labelwise_path`.
-    rows : array of shape (n, m)
-        Log-probabilities, or log-odds for `labelwise_path`.
-    labels : ndarray of shape (n,) or (n, m)
-        Class codes, or the label matrix.
-    weight : ndarray of shape (n,)
-        Weight of each row in the fits and in the loss.
-    folds : ndarray of shape (n,)
-        The fold of each row, numbered from 0.
-    strengths : sequence of float, default=STRENGTHS
-        Penalties, strongest first.
-
-    Returns
-    -------
-    CrossFit
-        Log-probabilities of the labels, and fits, at each strength that was tried.
+    `rows` are log-probabilities, or log-odds for `labelwise_path`; the strongest of the `strengths`
+    comes first.
 
     Examples
     --------
