@@ -109,7 +109,8 @@ def run_series(
             return None
         number = int((Path(folder) / "number").read_text())
         kept = keep / f"{what}-{seed}-{number}"
-        shutil.copytree(folder, kept, dirs_exist_ok=True)
+        pipe = shutil.ignore_patterns("pipe.csv")  # cannot be copied
+        shutil.copytree(folder, kept, dirs_exist_ok=True, ignore=pipe)
         (kept / "error.txt").write_text(ran.stderr)
         reason = (ran.stderr.strip().splitlines() or [f"status {ran.returncode}"])[-1]
         print(f"{what} seed {seed} case {number}: {reason[:200]} ({kept})", flush=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
 import resource
 import signal
@@ -231,18 +230,15 @@ def model_case(folder: Path, rng: np.random.Generator) -> None:
     output = folder / "output.parquet"
     if command("apply", path, table, "-o", output, "--force", "-j", 1).status == 0:
         check_output(output, NAMES)
-    choice = rng.integers(5)
-    if choice == 0:
-        command("info", path)
-    elif choice == 1:
-        command("export", path, "-o", folder / "output.onnx", "--force")
-    elif choice == 2:
-        command("adapt", path, table)
-    elif choice == 3:
-        command("ask", path, table, "-o", folder / "output-ask.csv", "--force")
-    else:
-        page = folder / "output.html"
-        command("check", table, "--model", path, "--label", LABEL, "--report", page, "--force")
+    page, label = folder / "output.html", ["--label", LABEL]
+    others = [
+        ["info", path],
+        ["export", path, "-o", folder / "output.onnx", "--force"],
+        ["adapt", path, table],
+        ["ask", path, table, "-o", folder / "output-ask.csv", "--force"],
+        ["check", table, "--model", path, *label, "--report", page, "--force"],
+    ]
+    command(*others[rng.integers(5)])
 
 
 def graph_case(folder: Path, rng: np.random.Generator) -> None:
@@ -332,13 +328,8 @@ OPTIONS = {
     "--dtype": ["float32", "float64", "int8", ""],
     "--prediction": ["class", "id", "ant", ""],
     "--label-output": ["label", ""],
-    "--strict": [],
-    "--json": [],
-    "--insist": [],
-    "--logits": [],
-    "--no-labels": [],
-    "--spreadsheet-safe": [],
 }
+FLAGS = ("--strict", "--json", "--insist", "--logits", "--no-labels", "--spreadsheet-safe")
 CASES_OF_OPTIONS: dict[str, tuple[str, ...]] = {
     "tune": ("sound.parquet", "-o", "output.model", *QUICK, "--label", "y", "--force"),
     "check": ("sound.csv", "sound.csv", "-o", "output.model", "--label", "y", "--force", "-j", "1"),
@@ -363,7 +354,7 @@ def options_case(folder: Path, rng: np.random.Generator) -> None:
         str(folder / one) if one in files or one.startswith(("output", "demo")) else one
         for one in CASES_OF_OPTIONS[name]
     ]
-    known = [option for option in OPTIONS if option in options_of(name)]
+    known = [option for option in (*OPTIONS, *FLAGS) if option in options_of(name)]
     known += ["--odd"] if rng.random() < 0.1 else []
     n_odd = min(int(rng.integers(1, 4)), len(known))
     for option in rng.choice(known, size=n_odd, replace=False):
@@ -372,16 +363,8 @@ def options_case(folder: Path, rng: np.random.Generator) -> None:
     if name == "check":
         given += ["--report", str(folder / "output.html")]
     if rng.random() < 0.1 and given[0] != "-j":
-        given[0] = str(pipe(folder))
+        given[0] = str(folder / "pipe.csv")
     command(name, *given)
-
-
-def pipe(folder: Path) -> Path:
-    """A named pipe that nobody writes to: who opens it waits forever."""
-    path = folder / "pipe.csv"
-    if not path.exists():
-        os.mkfifo(path)
-    return path
 
 
 def options_of(name: str) -> set[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv as csv_lines
 import gzip
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import pandas as pd
 import pyarrow as pa
-from onnx import TensorProto, helper
 from pyarrow import csv, feather, parquet
 
 from altnorm import Adjuster, AlternatingNormalizer
@@ -27,6 +28,8 @@ WORDS = ["nan", "inf", "-1", "1e400", "", '"', ",", "0", "1", "-0.0", "1e-320", 
 WORDS += ['"x', "=1+1", "z" * 100_000, "9" * 5000, "NaN", "[1]", '{"a": [1]}', "\ud7ff", "\u202e"]
 VALUES: list[Any] = [None, True, -1, 0, 17, 0.5, "", "x", "1" * 5000, [], [1, 2], {}, {"a": [1]}]
 VALUES += [10**30, 1e308, "=1+1", ["a", "b"], {"arg_0": 1}]
+
+Change = Callable[[bytes, np.random.Generator], bytes]
 
 
 def soundness(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -66,6 +69,7 @@ def write_sound(folder: Path, rng: np.random.Generator) -> None:
     for name in ("csv", "jsonl"):
         packed = gzip.compress((folder / f"sound.{name}").read_bytes(), mtime=0)
         (folder / f"sound.{name}.gz").write_bytes(packed)
+    os.mkfifo(folder / "pipe.csv")  # nobody writes to it: who opens it waits forever
     write_tables(folder)
     write_graph(folder / "sound.onnx")
     write_models(folder, proba, codes)
@@ -73,14 +77,10 @@ def write_sound(folder: Path, rng: np.random.Generator) -> None:
 
 def write_tables(folder: Path) -> None:
     """Write tables of costs and of the class balance."""
-    costs = [[*row, 0.3] for row in (1 - np.eye(3)).tolist()]
-    lines = [["true", *NAMES, "person"], *([n, *row] for n, row in zip(NAMES, costs, strict=True))]
-    nested = {n: dict(zip(NAMES, row, strict=False)) for n, row in zip(NAMES, costs, strict=True)}
-    (folder / "costs.json").write_text(json.dumps(nested))
-    balance = [["class", "share"], *([name, 0.5] for name in NAMES)]
-    for name, table in (("costs.csv", lines), ("balance.csv", balance)):
-        with (folder / name).open("w", newline="") as file:
-            csv_lines.writer(file, lineterminator="\n").writerows(table)
+    costs = pd.DataFrame(1 - np.eye(3), NAMES, NAMES)
+    costs.to_json(folder / "costs.json", orient="index")
+    costs.assign(person=0.3).to_csv(folder / "costs.csv", index_label="true")
+    pd.Series(0.5, NAMES, name="share").to_csv(folder / "balance.csv", index_label="class")
 
 
 def write_models(folder: Path, proba: np.ndarray, codes: np.ndarray) -> None:
@@ -99,19 +99,15 @@ def write_models(folder: Path, proba: np.ndarray, codes: np.ndarray) -> None:
 
 def write_graph(path: Path, axis: int = -1) -> None:
     """Write a classifier as ONNX: five features, a softmax over three classes."""
-    weights = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
-    nodes = [
-        helper.make_node("MatMul", ["features", "weights"], ["scores"]),
-        helper.make_node("Softmax", ["scores"], ["probabilities"], axis=axis),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "classifier",
-        [helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", 5])],
-        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["n", 3])],
-        [onnx.numpy_helper.from_array(weights, "weights")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    weights = ", ".join(map(str, np.linspace(-1, 1, 15, dtype=np.float32)))
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        classifier (float[n, 5] features) => (float[n, 3] probabilities)
+        <float[5, 3] weights = {{{weights}}}> {{
+            scores = MatMul(features, weights)
+            probabilities = Softmax <axis: int = {axis}> (scores)
+        }}
+    """)
     path.write_bytes(model.SerializeToString())
 
 
@@ -162,16 +158,10 @@ def damage(whole: bytes, rng: np.random.Generator) -> bytes:
 
 def damage_counts(whole: bytes, rng: np.random.Generator) -> bytes:
     """Change one of the places where a Parquet file says how many rows or values there are."""
-    said, places, at = count_bytes(N_ROWS), [], -1
-    while (at := whole.find(said, at + 1)) >= 0:
-        places.append(at)
-    at = int(rng.choice(places))
-    return whole[:at] + count_bytes(int(rng.choice([0, 1, 30, 39, 41, 63]))) + whole[at + 1 :]
-
-
-def count_bytes(count: int) -> bytes:
-    """How a Parquet file writes a count below 64."""
-    return bytes([2 * count])
+    said = bytes([2 * N_ROWS])
+    at = int(rng.choice([found.start() for found in re.finditer(re.escape(said), whole)]))
+    count = int(rng.choice([0, 1, 30, 39, 41, 63]))
+    return whole[:at] + bytes([2 * count]) + whole[at + 1 :]  # as it writes counts below 64
 
 
 def damage_numbers(whole: bytes, rng: np.random.Generator) -> bytes:
@@ -322,31 +312,28 @@ def forge(path: Path, target: Path, rng: np.random.Generator) -> None:
     write_content(target, content, tensors)
 
 
-def spoil(path: Path, suffix: str, rng: np.random.Generator) -> bytes:
-    """Return the bytes of a file, spoilt in one of the ways that its format allows."""
-    whole = path.read_bytes()
-    ways: list[Callable[[bytes, np.random.Generator], bytes]] = [damage]
-    if suffix in (".csv", ".tsv"):
-        ways += [damage_text, damage_quotes]
-    elif suffix == ".csv.gz":
-        ways += [repacked(damage_text), repacked(damage_quotes)]
-    elif suffix == ".jsonl":
-        ways += [damage_text, damage_json]
-    elif suffix == ".jsonl.gz":
-        ways += [repacked(damage_json)]
-    elif suffix == ".parquet":
-        ways += [damage_counts]
-    elif suffix in (".arrow", ".ipc"):
-        ways += [damage_numbers]
-    return ways[rng.integers(len(ways))](whole, rng)
-
-
-def repacked(
-    change: Callable[[bytes, np.random.Generator], bytes],
-) -> Callable[[bytes, np.random.Generator], bytes]:
+def repacked(change: Change) -> Change:
     """A change of what is compressed."""
 
     def changed(whole: bytes, rng: np.random.Generator) -> bytes:
         return gzip.compress(change(gzip.decompress(whole), rng), mtime=0)
 
     return changed
+
+
+WAYS: dict[str, list[Change]] = {
+    ".csv": [damage_text, damage_quotes],
+    ".tsv": [damage_text, damage_quotes],
+    ".csv.gz": [repacked(damage_text), repacked(damage_quotes)],
+    ".jsonl": [damage_text, damage_json],
+    ".jsonl.gz": [repacked(damage_json)],
+    ".parquet": [damage_counts],
+    ".arrow": [damage_numbers],
+    ".ipc": [damage_numbers],
+}
+
+
+def spoil(path: Path, suffix: str, rng: np.random.Generator) -> bytes:
+    """Return the bytes of a file, spoilt in one of the ways that its format allows."""
+    ways = [damage, *WAYS.get(suffix, [])]
+    return ways[rng.integers(len(ways))](path.read_bytes(), rng)
