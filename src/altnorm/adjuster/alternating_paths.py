@@ -81,14 +81,12 @@ class ClassPaths:
                 new = next(step)
                 if depth == setting.depth:
                     step.close()  # its reference is large, and the next fold has its own
-                if inside.size:
-                    mask = np.zeros(len(self.folds), dtype=bool)
-                    mask[inside] = True
-                    out = put_rows(out, mask, new)
+                if inside.any():
+                    out = put_rows(out, inside, new)
             yield setting._replace(depth=depth), out
 
     def _in_doubt(self, setting: Setting, fold: int) -> np.ndarray:
-        return np.flatnonzero((self.folds == fold) & (self.ambiguity > setting.threshold))
+        return (self.folds == fold) & (self.ambiguity > setting.threshold)
 
     def _has_reference(self, setting: Setting, fold: int) -> bool:
         known, high = self.outside[fold], self._highest(setting)

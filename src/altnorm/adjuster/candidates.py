@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import expit, log_expit, logit
+from scipy.special import log_expit, logit
 
 from altnorm._base.arrays import (
     Array,
     array_namespace,
     quiet,
-    softmax,
     take_rows,
     to_numpy,
     widest_float,
@@ -40,11 +39,11 @@ from altnorm.families import (
     LabelwiseScaling,
     MatrixScaling,
 )
-from altnorm.families.crossfit import STRENGTHS, CrossFit, Path, cross_fit
-from altnorm.families.labelwise import labelwise_path
-from altnorm.families.likelihood import Likelihood, fit_slope, label_log_p
+from altnorm.families.crossfit import STRENGTHS, Path, cross_fit
+from altnorm.families.labelwise import Labelwise, labelwise_path
+from altnorm.families.likelihood import Likelihood, fit_slope
 from altnorm.families.matrix import matrix_path
-from altnorm.families.temperature import bias_path
+from altnorm.families.temperature import Tilt, bias_path
 
 FAMILIES = ("alternating", "bias", "matrix")
 """The families that a user may choose from; a temperature always competes."""
@@ -124,8 +123,8 @@ class CrossFitter:
         reasons = {name: self.obstacle(name) for name in families}
         makers: dict[str, list[Callable[[], Candidate | None]]] = {
             "alternating": [self.alternating],
-            "bias": [partial(self._best_of_path, "bias")],
-            "matrix": [partial(self._best_of_path, "matrix", penalty) for penalty in PENALTIES],
+            "bias": [partial(self._of_family, "bias")],
+            "matrix": [partial(self._of_family, "matrix", penalty=one) for one in PENALTIES],
         }
         tasks = [make for name in families if not reasons[name] for make in makers[name]]
         found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
@@ -147,9 +146,7 @@ class CrossFitter:
             return self.at_setting(Setting(**candidate.params))
         if candidate.family in ("temperature", "none"):
             return self.temperature() if candidate.family == "temperature" else self.untouched()
-        path, fit = self._family(candidate.family, candidate.params.get("penalty", "ridge"))
-        found = self._cross_fit(path, [candidate.params["strength"]])
-        return self._of_path(candidate.family, found, 0, fit)
+        return self._of_family(candidate.family, **candidate.params)
 
     def obstacle(self, family: str) -> str:
         """Why a family is not worth trying on these data; empty if it is."""
@@ -168,7 +165,7 @@ class CrossFitter:
 
     def untouched(self) -> Candidate:
         """Return the predictions as they came."""
-        log_p = self._label_log_p(self.rows, self.data.labels)
+        log_p = self._clip(no_change(self.data).label_log_p(self.rows, self.data.labels))
         proba = self.data.proba
         return Candidate("none", {}, log_p, lambda: proba, lambda: (self._identity(), 1.0))
 
@@ -177,13 +174,7 @@ class CrossFitter:
 
     def temperature(self) -> Candidate:
         """Return one temperature for all."""
-        path = partial(temperature_path, is_multilabel=self.data.kind.is_multilabel)
-
-        def fit(_: float) -> tuple[Any, float]:
-            (last,) = path(self.rows, self.data.labels, self.data.weight, (0.0,))
-            return self._identity(), 1 / last.slope
-
-        return self._of_path("temperature", self._cross_fit(path, (0.0,)), 0, fit)
+        return self._tempered("temperature", self.rows, self._identity)
 
     def alternating(self) -> Candidate | None:
         """Return the best setting of the menu of alternating normalization, and a temperature."""
@@ -218,36 +209,38 @@ class CrossFitter:
         """Log loss, and the slope that gives it; searched from the one of a setting like it."""
         scores, labels = to_scores(self.data, proba), self.data.labels[rows]
         weight = self.data.weight[rows]
+        fit = no_change(self.data)
         if self.calibrate:
-            is_multilabel = self.data.kind.is_multilabel
             (fit,) = temperature_path(
-                scores, labels, weight, (0.0,), is_multilabel=is_multilabel, rough=True, start=slope
+                scores, labels, weight, (0.0,), unchanged=fit, rough=True, start=slope
             )
-            scores, slope = fit.scores(scores), fit.slope
-        return -float(weight @ self._label_log_p(scores, labels)), slope
+            slope = float(fit.slope)
+        return -float(weight @ self._clip(fit.label_log_p(scores, labels))), slope
 
     def at_setting(self, setting: Setting) -> Candidate:
         """Return one setting of alternating normalization, and a temperature."""
         *_, (_, proba) = self._paths.path(setting)
         params, scores = setting._asdict(), to_scores(self.data, proba)
-        if not self.calibrate:
-            log_p, whole = self._label_log_p(scores, self.data.labels), to_numpy(proba)
-            plain = partial(fit_alternating, self.data, setting)
-            return Candidate("alternating", params, log_p, lambda: whole, lambda: (plain(), 1.0))
-        del proba  # as large as the data
-        path = partial(temperature_path, is_multilabel=self.data.kind.is_multilabel)
-        known = self.data.labels, self.data.weight
-        found = cross_fit(path, scores, *known, self.folds, (0.0,))
-
-        def fit() -> tuple[Any, float]:
+        plain = partial(fit_alternating, self.data, setting)
+        if self.calibrate:
+            del proba  # as large as the data
             # The cross-fitted rows stand for new ones better than those the fit has seen.
-            (last,) = path(scores, *known, (0.0,))
-            return fit_alternating(self.data, setting), 1 / last.slope
+            return self._tempered("alternating", scores, plain, **params)
+        log_p = self._clip(no_change(self.data).label_log_p(scores, self.data.labels))
+        whole = to_numpy(proba)
+        return Candidate("alternating", params, log_p, lambda: whole, lambda: (plain(), 1.0))
 
-        log_p = self._clip(found.label_log_p[0])
-        return Candidate(
-            "alternating", params, log_p, lambda: to_numpy(found.proba(0, scores)), fit
-        )
+    def _tempered(
+        self, name: str, rows: Array, make: Callable[[], Any], **params: Any
+    ) -> Candidate:
+        """Cross-fit the temperature that follows a model, given the scores that it makes."""
+        path = partial(temperature_path, unchanged=no_change(self.data))
+
+        def fit(_: float) -> tuple[Any, float]:
+            (last,) = path(rows, self.data.labels, self.data.weight, (0.0,))
+            return make(), 1 / float(last.slope)
+
+        return self._of_path(name, path, rows, (0.0,), fit, params)
 
     def _family(self, name: str, penalty: str) -> tuple[Path, Callable[[float], tuple[Any, float]]]:
         """The path of a family, and its fit on all rows at a strength."""
@@ -269,31 +262,33 @@ class CrossFitter:
 
         return path, fit
 
-    def _best_of_path(self, name: str, penalty: str = "ridge") -> Candidate:
+    def _of_family(
+        self, name: str, *, penalty: str = "ridge", strength: float | None = None
+    ) -> Candidate:
+        """Cross-fit a family, at the strength of least log loss if none is given."""
         path, fit = self._family(name, penalty)
-        found = self._cross_fit(path, STRENGTHS)
         params = {"penalty": penalty} if name == "matrix" else {}
-        return self._of_path(name, found, found.best(self.data.weight), fit, **params)
-
-    def _cross_fit(self, path: Path, strengths: Sequence[float]) -> CrossFit:
-        return cross_fit(path, self.rows, self.data.labels, self.data.weight, self.folds, strengths)
+        strengths = STRENGTHS if strength is None else (strength,)
+        return self._of_path(name, path, self.rows, strengths, fit, params)
 
     def _of_path(
         self,
         name: str,
-        found: CrossFit,
-        k: int,
+        path: Path,
+        rows: Array,
+        strengths: Sequence[float],
         fit: Callable[[float], tuple[Any, float]],
-        **params: Any,
+        params: dict[str, Any],
     ) -> Candidate:
+        known = self.data.labels, self.data.weight, self.folds
+        found = cross_fit(path, rows, *known, strengths)
+        k = found.best(self.data.weight)
         strength = found.strengths[k]
-        if name != "temperature":
-            params = {"strength": strength, **params}
         return Candidate(
             name,
-            params,
+            {"strength": strength, **params} if name in ("bias", "matrix") else params,
             self._clip(found.label_log_p[k]),
-            lambda: to_numpy(found.proba(k, self.rows)),
+            lambda: to_numpy(found.proba(k, rows)),
             cache(lambda: fit(strength)),  # some are asked for twice
         )
 
@@ -302,11 +297,6 @@ class CrossFitter:
         if self.data.kind.is_multilabel:
             log_p = log_p / self.data.proba.shape[1]
         return np.maximum(log_p, self.lowest)
-
-    def _label_log_p(self, scores: Array, labels: np.ndarray) -> np.ndarray:
-        """Log-probability of labels, given log-probabilities or log-odds."""
-        is_multilabel = self.data.kind.is_multilabel
-        return self._clip(Tempered(1.0, is_multilabel).label_log_p(scores, labels))
 
 
 def to_scores(data: Validation, proba: Array) -> Array:
@@ -322,27 +312,12 @@ def score_rows(data: Validation, proba: np.ndarray) -> np.ndarray:
     return NEG_LOG_LOSS.per_row(data.labels, proba)  # type: ignore[misc]
 
 
-class Tempered(NamedTuple):
-    """Scores times a slope."""
-
-    slope: float
-    is_multilabel: bool
-
-    def scores(self, rows: Array) -> Array:
-        """Log-probabilities up to a constant, or log-odds."""
-        return self.slope * rows
-
-    def proba(self, rows: Array) -> Array:
-        """Probabilities, (n, m)."""
-        scores = self.scores(rows)
-        return np.asarray(expit(scores)) if self.is_multilabel else softmax(scores)
-
-    def label_log_p(self, rows: Array, labels: np.ndarray) -> np.ndarray:
-        """Log-probability of what the labels of each row say, (n,)."""
-        if not self.is_multilabel:
-            return label_log_p(self.scores, rows, labels)
-        scores = self.scores(rows)
-        return np.asarray(log_expit(np.where(labels, scores, -scores)).sum(axis=1))
+def no_change(data: Validation) -> Tilt | Labelwise:
+    """What leaves scores as they are."""
+    m = data.proba.shape[1]
+    if data.kind.is_multilabel:
+        return Labelwise(1.0, np.zeros(m), np.inf)
+    return Tilt(1.0, np.zeros(m))
 
 
 def temperature_path(
@@ -351,15 +326,15 @@ def temperature_path(
     weight: np.ndarray,
     strengths: Sequence[float],
     *,
-    is_multilabel: bool,
+    unchanged: Tilt | Labelwise,
     rough: bool = False,
     start: float = 1.0,
-) -> Generator[Tempered, None, None]:
+) -> Generator[Tilt | Labelwise, None, None]:
     """Yield the one fit of a temperature; it has no penalty to choose."""
-    if is_multilabel:  # every label of a row is a row of two classes
+    if isinstance(unchanged, Labelwise):  # every label of a row is a row of two classes
         weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
         rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
     loss = Likelihood.build(rows, labels, weight, rough=rough)
     for _ in strengths:
         slope = fit_slope(loss, shrink=SHARPENING_SHRINKAGE, start=start, rough=rough)
-        yield Tempered(slope, is_multilabel)
+        yield unchanged._replace(slope=slope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -42,16 +42,8 @@ class MethodResult:
     @classmethod
     def from_verdict(cls, method: str, verdict: Verdict) -> MethodResult:
         """Take over what a comparison of predictions found."""
-        return cls(
-            method,
-            verdict.after,
-            verdict.gain,
-            verdict.ci_low,
-            verdict.ci_high,
-            verdict.p_value,
-            verdict.n_fixed,
-            verdict.n_broken,
-        )
+        shared = {field.name: getattr(verdict, field.name) for field in fields(cls)[2:]}
+        return cls(method, verdict.after, **shared)
 
 
 @dataclass(frozen=True)

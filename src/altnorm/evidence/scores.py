@@ -36,27 +36,6 @@ class Score:
 
     Exactly one of `per_row`, `counts` (with `of_counts`) and `function` is set.
 
-    Attributes
-    ----------
-    name : str
-        Name of the score.
-    needs : {"labels", "proba"}
-        Whether predictions are decisions (class codes, or a 0/1 matrix) or probabilities.
-    per_row : callable or None
-        ``per_row(y_true, pred)``, shape (n,): the score is the (weighted) average of these.
-    counts : callable or None
-        ``counts(y_true, pred, n_classes)``, shape (n, k), dense or sparse: the score depends on
-        their (weighted) sum over the rows only. Without a number of classes, those that occur
-        are counted.
-    of_counts : callable or None
-        The score as a function of these sums, shape (..., k) to shape (...).
-    function : callable or None
-        ``function(y_true, pred, sample_weight)``: any other score.
-    in_points : bool
-        Whether differences are told in points (hundredths).
-    f_beta : FBeta or None
-        Which F-score it is, if it is one.
-
     Examples
     --------
     >>> import numpy as np
@@ -67,13 +46,16 @@ class Score:
     """
 
     name: str
-    needs: Literal["labels", "proba"]
+    needs: Literal["labels", "proba"]  # decisions (class codes, or a 0/1 matrix), or probabilities
+    # Of (y_true, pred), shape (n,): the score is the (weighted) average of these.
     per_row: Callable[[Any, Any], np.ndarray] | None = None
+    # Of (y_true, pred, n_classes), shape (n, k), dense or sparse: the score depends on their
+    # (weighted) sum over the rows only. Without a number of classes, those that occur are counted.
     counts: Callable[..., Any] | None = None
-    of_counts: Callable[[np.ndarray], np.ndarray] | None = None
-    function: Callable[[Any, Any, Any], float] | None = None
-    in_points: bool = True
-    f_beta: FBeta | None = None
+    of_counts: Callable[[np.ndarray], np.ndarray] | None = None  # of these sums, (..., k) to (...)
+    function: Callable[[Any, Any, Any], float] | None = None  # of (y_true, pred, sample_weight)
+    in_points: bool = True  # whether differences are told in points (hundredths)
+    f_beta: FBeta | None = None  # which F-score it is, if it is one
 
     def __call__(self, y_true: Any, pred: Any, sample_weight: Any = None) -> float:
         """Return the score of `pred`, given as `needs` says, against `y_true`."""
@@ -83,12 +65,7 @@ class Score:
             counts = self.counts(y_true, pred)
             weight = np.ones(counts.shape[0]) if sample_weight is None else sample_weight
             return float(self.of_counts(np.asarray(weight, dtype=float) @ counts))
-        if self.function is None:
-            raise InputError(
-                f"The score {self.name!r} has no formula",
-                remedy="Set `function`.",
-                code="parameter",
-            )
+        assert self.function is not None
         return float(self.function(y_true, pred, sample_weight))
 
 

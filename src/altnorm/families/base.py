@@ -52,7 +52,8 @@ class Peer(ProbabilityTransformer):
             require_labels(self, y)
         rows, codes = self._check_fit(proba, y)
         labels = np.zeros(rows.shape[0], int) if codes is None else codes  # of no interest there
-        weight = row_weight(sample_weight, rows.shape[0])
+        weight = read_weight(sample_weight, rows.shape[0])
+        weight = np.ones(rows.shape[0]) if weight is None else weight
         used = weight > 0
         if not used.all():
             rows, labels, weight = take_rows(rows, used), labels[used], weight[used]
@@ -104,12 +105,6 @@ def _by_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
     """Apply a function of rows in blocks: what it allocates on the way stays in the cache."""
     blocks = block_slices(rows.shape[0], 48 * rows.shape[1], rows, cached=True)
     return concat_blocks((function(rows[block, :]) for block in blocks), rows)
-
-
-def row_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Return one weight per row; each counts once where none are given."""
-    weight = read_weight(sample_weight, n_rows)
-    return np.ones(n_rows) if weight is None else weight
 
 
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

@@ -30,7 +30,7 @@ _LAST_GAIN, _ROUGH_GAIN = 1e-9, 1e-6
 class Labelwise(NamedTuple):
     """Log-odds ``slope * clip(logits, -limit, limit) + bias``."""
 
-    slope: Array  # (m,)
+    slope: Any  # (m,), or one for all
     bias: Array  # (m,)
     limit: Any
 
@@ -163,12 +163,9 @@ def labelwise_path(
     *,
     rough: bool = False,
 ) -> Generator[Labelwise, None, None]:
-    r"""Yield the fit at each of the `strengths`, strongest first, each started from the one before.
+    """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
 
-    With :math:`\bar z` the log-odds minus their mean over all entries, divided by their spread,
-    the log-odds of label :math:`j` become :math:`(a + a_j) \bar z_j + b + b_j`. First :math:`a`
-    and :math:`b` are fitted to all entries, then all :math:`a_j` and :math:`b_j` with the penalty
-    :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. With `rough`, as exactly as cross-fitting needs it.
+    The formula is that of `LabelwiseScaling`. With `rough`, as exactly as cross-fitting needs it.
     """
     limit, used = odds_limit(logits), weight > 0
     rows = np.clip(logits[used], -limit, limit, dtype=np.float64)
@@ -272,12 +269,6 @@ def _penalised(
 def _newton_step(gradient: np.ndarray, bend: np.ndarray) -> np.ndarray:
     """Solve the 2 x 2 system of each label."""
     determinant = bend[0] * bend[2] - bend[1] ** 2
-    return (
-        np.stack(
-            [
-                bend[1] * gradient[1] - bend[2] * gradient[0],
-                bend[1] * gradient[0] - bend[0] * gradient[1],
-            ]
-        )
-        / determinant
-    )
+    by_slope = bend[1] * gradient[1] - bend[2] * gradient[0]
+    by_bias = bend[1] * gradient[0] - bend[0] * gradient[1]
+    return np.stack([by_slope, by_bias]) / determinant
