@@ -200,15 +200,10 @@ def test_several_labels_a_row(model):
     assert out["prediction"].to_pylist() == expected
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        Identity(),
-        TemperatureScaling(),
-        AlternatingNormalizerCV(alphas=[1.0], depths=[1], thresholds=[0.5], cv=2, random_state=0),
-    ],
-    ids=["identity", "temperature", "tuned"],
-)
+SEARCH = AlternatingNormalizerCV([1.0], [1], [0.5], cv=2, random_state=0)
+
+
+@pytest.mark.parametrize("model", [Identity(), TemperatureScaling(), SEARCH], ids=str)
 def test_models_that_are_no_adjuster(model):
     proba, y = planted(300)
     model.fit(proba, CLASSES[y])

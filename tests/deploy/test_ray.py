@@ -9,6 +9,7 @@ import pytest
 from altnorm import AlternatingNormalizer
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
+from tests.batches import matrix
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
@@ -45,8 +46,7 @@ def test_equal_to_the_local_result_row_for_row(table, normalizer, proba):
     out = gather(adapter.transform(ds, normalizer, prediction="class"))
     assert out.column_names == [*table.column_names, "class"]
     assert out.schema.field("cat").type == pa.float64()
-    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))
     assert out["class"].to_pylist() == normalizer.predict(proba).tolist()
     assert out.select(["id", "text"]).equals(table.select(["id", "text"]))
 
@@ -54,8 +54,7 @@ def test_equal_to_the_local_result_row_for_row(table, normalizer, proba):
 def test_both_stages_of_an_adjuster(table, adjuster, proba):
     ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
     out = gather(adapter.transform(ds, adjuster))
-    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
-    np.testing.assert_allclose(found, adjuster.transform(proba), atol=1e-12, rtol=0)
+    np.testing.assert_allclose(matrix(out, CLASSES), adjuster.transform(proba), atol=1e-12, rtol=0)
     assert out["prediction"].to_pylist() == adjuster.predict(proba).tolist()
     assert None in out["prediction"].to_pylist()
 
@@ -78,8 +77,7 @@ def test_from_file_to_file(table, normalizer, proba, tmp_path):
     ds = ray.data.read_parquet(str(tmp_path / "in.parquet"))
     adapter.transform(ds, normalizer).write_parquet(str(tmp_path / "out"))
     out = pq.read_table(tmp_path / "out").sort_by("id")
-    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))
 
 
 def test_the_normalizer_is_put_once(table, normalizer, monkeypatch):
@@ -126,5 +124,4 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(table, normalizer, prob
     ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
     out = gather(adapter.transform(ds, doomed))
     assert os.path.exists(marker)
-    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))

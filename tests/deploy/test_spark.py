@@ -9,8 +9,10 @@ import pytest
 from altnorm import InputError
 from tests.batches import CLUSTER_CLASSES as CLASSES
 from tests.batches import CLUSTER_ROWS as N_ROWS
+from tests.batches import matrix
 
-pyspark = pytest.importorskip("pyspark")
+F = pytest.importorskip("pyspark.sql.functions")
+sql = pytest.importorskip("pyspark.sql.types")
 pa = pytest.importorskip("pyarrow")
 adapter = pytest.importorskip("altnorm.spark")
 
@@ -22,8 +24,6 @@ NOTE = {"ml_attr": {"num_attrs": 3}}
 @pytest.fixture
 def frame(spark, proba):
     """Class columns in another order than the classes, and others of many types between them."""
-    from pyspark.sql import types as sql
-
     schema = sql.StructType(
         [
             sql.StructField("id", sql.IntegerType(), False),
@@ -45,7 +45,6 @@ def frame(spark, proba):
 def vectors(spark, proba):
     """Probabilities as vectors, every third sparse, beside the vectors of features."""
     from pyspark.ml.linalg import SparseVector, Vectors, VectorUDT
-    from pyspark.sql import types as sql
 
     schema = sql.StructType(
         [
@@ -98,8 +97,6 @@ def test_both_stages_of_an_adjuster(frame, adjuster, proba):
 
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_arrays(spark, normalizer, proba, kind):
-    from pyspark.sql import functions as F  # noqa: N812 - its customary name
-
     exact = proba.astype(np.float32 if kind == "float" else np.float64)
     rows = [(i, [float(x) for x in row]) for i, row in enumerate(exact)]
     frame = spark.createDataFrame(rows, f"id int, scores array<{kind}>")
@@ -131,8 +128,6 @@ class TestErrors:
     """What an executor has to say about the data is in Spark's exception."""
 
     def test_a_wrong_sum_leaves_no_result(self, frame, normalizer, tmp_path):
-        from pyspark.sql import functions as F  # noqa: N812 - its customary name
-
         wrong = F.when(frame["id"] == 700, 1.5).otherwise(frame["bee"])
         broken = adapter.transform(frame.withColumn("bee", wrong), normalizer)
         expected = (
@@ -145,8 +140,6 @@ class TestErrors:
         assert not (tmp_path / "out" / "_SUCCESS").exists()
 
     def test_nulls(self, frame, vectors, normalizer):
-        from pyspark.sql import functions as F  # noqa: N812 - its customary name
-
         expected = r"In partition \d: Probabilities must not be null; column '{}' has 1 null"
         for given, name in ((frame, "bee"), (vectors, "probability")):
             gap = given.withColumn(name, F.when(F.col("id") != 700, F.col(name)))
@@ -182,7 +175,6 @@ def test_vectors(vectors, adjuster, proba, output):
 def test_without_a_spark_context(normalizer, proba):
     """As under Spark Connect, where the normalizer travels with the function."""
     from pyspark.cloudpickle import dumps, loads
-    from pyspark.sql import types as sql
 
     table = pa.table({str(name): proba[:, j] for j, name in enumerate(CLASSES)})
 
@@ -193,8 +185,7 @@ def test_without_a_spark_context(normalizer, proba):
     schema = sql.StructType([sql.StructField(str(name), sql.DoubleType()) for name in CLASSES])
     frame = SimpleNamespace(schema=schema, sparkSession=object(), mapInArrow=map_in_arrow)
     out = adapter.transform(frame, normalizer)
-    found = np.column_stack([out[name].to_numpy() for name in CLASSES])
-    np.testing.assert_array_equal(found, normalizer.transform(proba))
+    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))
 
 
 DEADLY = """

@@ -12,6 +12,7 @@ import altnorm
 from experiments.corruption import __main__ as corruption
 from experiments.corruption import data, study
 from tests.pages import check_figures, read_table
+from tests.problems import planted
 
 WORDS = {
     "card": ["card", "lost", "stolen", "plastic", "replace", "freeze"],
@@ -76,10 +77,7 @@ def test_rate_zero_changes_nothing_and_seeds_repeat(kind):
 
 
 def test_renewed_reference_needs_no_labels():
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=600)
-    scores = rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y] + [1.5, 0, 0]
-    proba = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    proba, y = planted(600)
     options = {"alphas": (0.5, 1.0), "depths": (1,), "prior": None}
     search = altnorm.AlternatingNormalizerCV(**options).fit(proba, y)
     assert search.verdict_.adopted

@@ -16,7 +16,7 @@ from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, In
 from altnorm._base.errors import InputTypeError
 from altnorm._base.persistence import KINDS, model_metadata, storable, versions
 from altnorm.peers import Identity
-from tests.problems import planted, planted_labels
+from tests.problems import calibrated, planted, planted_labels
 
 RNG = np.random.default_rng(0)
 
@@ -32,9 +32,7 @@ def round_trip(normalizer, tmp_path):
 
 
 def test_an_adjuster_that_adopts_only_a_rule_is_saved(tmp_path):
-    rng = np.random.default_rng(0)
-    proba = rng.dirichlet([3, 0.6, 0.3], size=600)
-    y = (rng.random((600, 1)) > proba.cumsum(axis=1)).sum(axis=1)  # calibrated
+    proba, y = calibrated(600)
     adjuster = Adjuster(scoring="balanced_accuracy").fit(proba, y)
     assert adjuster.verdict_.adopted
     assert isinstance(adjuster.model_, Identity)

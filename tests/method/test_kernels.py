@@ -19,6 +19,8 @@ from altnorm.method import functional as _functional
 from altnorm.method import scaling as _scaling
 from altnorm.method.scaling import step_once
 
+torch = pytest.importorskip("torch")
+
 BAD = ((-0.5, "negative"), (float("nan"), "finite"), (0.9, "sum to 1"))
 WHOLE_ROWS = pytest.mark.parametrize("m", [2, 3, 100, 1000, 5000])
 
@@ -33,7 +35,6 @@ class TestOnTheDevice:
 
     @pytest.fixture(params=["float64", "float32"])
     def rows(self, request):
-        torch = pytest.importorskip("torch")
         if not torch.cuda.is_available():
             pytest.skip("PyTorch sees no CUDA device")
         dtype = getattr(torch, request.param)
@@ -108,8 +109,6 @@ class PlainKernels:
         return new / total, self.is_fine
 
     def largest_entropy(self, p, k_min, k_max):
-        import torch
-
         self.n_entropies = getattr(self, "n_entropies", 0) + len(p)
         tops = [p.topk(k, dim=1).values for k in range(k_min, k_max + 1)]
         shares = [top / top.sum(1, keepdim=True) for top in tops]
@@ -123,7 +122,6 @@ class TestHowTheyAreCalled:
 
     @pytest.fixture
     def kernels(self, monkeypatch):
-        pytest.importorskip("torch")
         kernels = PlainKernels()
 
         def fused(*arrays, by_row=True):
@@ -146,8 +144,6 @@ class TestHowTheyAreCalled:
         ids=str,
     )
     def test_same_as_numpy(self, kernels, settings):
-        import torch
-
         p, reference = draw(30, 5), draw(20, 5, 1)
         reference[:, 2] = 0  # a class that no reference row has
         reference /= reference.sum(axis=1, keepdims=True)
@@ -159,8 +155,6 @@ class TestHowTheyAreCalled:
     @pytest.mark.parametrize("low", [0.0, -1000.0])
     def test_small_column_sums(self, kernels, low):
         """Column sums that underflow make the linear form useless, and it must be noticed."""
-        import torch
-
         p, q = draw(40, 6), np.full(6, 1 / 6)
         log_s = np.random.default_rng(1).uniform(low, 3, 6)
         found = step_once(*map(torch.tensor, (p, log_s, q)), alpha=1.0)
@@ -169,8 +163,6 @@ class TestHowTheyAreCalled:
 
     @pytest.mark.parametrize(("value", "message"), BAD)
     def test_bad_rows(self, kernels, value, message):
-        import torch
-
         p, good = torch.tensor(draw(30, 5)), torch.tensor(draw(20, 5, 1))
         p[29, 4] = value
         for arguments, name in (((p, good), "proba"), ((good, p), "reference")):
@@ -179,14 +171,10 @@ class TestHowTheyAreCalled:
             assert f"`{name}`" in str(error.value)
 
     def test_ambiguity(self, kernels):
-        import torch
-
         p = draw(30, 50)
         assert_allclose(ambiguity(torch.tensor(p)).numpy(), ambiguity(p), rtol=0, atol=1e-14)
 
     def test_estimator(self, kernels):
-        import torch
-
         p, reference = draw(60, 5), draw(40, 5, 1)
         normalizer = AlternatingNormalizer(threshold=0.0, reference="all").fit(
             torch.tensor(reference)

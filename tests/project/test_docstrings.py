@@ -24,18 +24,8 @@ NAMES = [
 ]
 # Summary, sections in order, every parameter documented, what comes back.
 RULES = {
-    "GL06",
-    "GL07",
-    "GL08",
-    "PR01",
-    "PR02",
-    "PR06",
-    "PR07",
-    "RT01",
-    "RT03",
-    "SS01",
-    "SS02",
-    "SS03",
+    *("GL06", "GL07", "GL08", "PR01", "PR02", "PR06", "PR07"),
+    *("RT01", "RT03", "SS01", "SS02", "SS03"),
 }
 # One docstring stands for several alike; a generator yields.
 ALLOWED = {
