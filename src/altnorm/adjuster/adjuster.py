@@ -381,29 +381,28 @@ class Adjuster(Adaptable):
         self, judge: Judge, fitter: CrossFitter, choice: Choice
     ) -> tuple[list[Caution], str]:
         """What the evidence cannot see, and why nothing must be adopted; else nothing."""
-        data, found = judge.data, list[Caution]()
-        copies = duplicates(data.proba, data.labels) if data.groups is None else None
-        found += [] if copies is None else [copies]
+        data, found = judge.data, list[Caution | None]()
+        if data.groups is None:
+            found.append(duplicates(data.proba, data.labels))
         if not data.kind.is_multilabel:
             rows = Labelled(data.proba, data.labels, data.weight, self.classes_)
             suspicions = [] if self.insist else find_suspicions(rows)
             if suspicions:
                 return suspicions, "suspect_input"
             found += find_cautions(rows, grouped=data.groups is not None)
-            found += self._hurt(judge, choice, rows)
-        more, refused = try_likeness(judge, fitter, choice)
-        return found + more, refused
+            found.append(self._hurt(judge, choice, rows))
+        likeness, refused = try_likeness(judge, fitter, choice)
+        return [caution for caution in [*found, likeness] if caution is not None], refused
 
-    def _hurt(self, judge: Judge, choice: Choice, rows: Labelled) -> list[Caution]:
+    def _hurt(self, judge: Judge, choice: Choice, rows: Labelled) -> Caution | None:
         """Whether what is adopted serves one purpose at the expense of another."""
         purpose = judge.data.purpose
         aims_elsewhere = purpose.costs is not None or purpose.score.name == "balanced_accuracy"
         if not choice.trial.accepted or aims_elsewhere:
-            return []
+            return None
         weights = balancing_weights(rows.labels, rows.weight, rows.classes.size)
         balanced = (choice.trial.candidate.proba() * weights).argmax(axis=1)
-        found = hurt_classes(rows, judge.before, choice.trial.codes, balanced)
-        return [] if found is None else [found]
+        return hurt_classes(rows, judge.before, choice.trial.codes, balanced)
 
     def _conclude(
         self,

@@ -122,11 +122,9 @@ class ClassPaths:
         if not len(more) and not missing.size:
             return data.work, weight
         parts = np.concatenate([more, np.eye(data.proba.shape[1])[missing]])
-        xp, weights = (
-            array_namespace(data.work),
-            (weight, np.ones(len(more)), known.absent[missing]),
-        )
+        xp = array_namespace(data.work)
         same = xp.asarray(parts, dtype=data.work.dtype, device=device(data.work))
+        weights = weight, np.ones(len(more)), known.absent[missing]
         return xp.concat([data.work, same]), np.concatenate(weights)
 
 

@@ -269,7 +269,7 @@ def refuse(
     return choice._replace(candidate=candidate, decision=judge.plain, adopted=False)
 
 
-def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[list[Caution], str]:
+def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[Caution | None, str]:
     """Say whether the gain is still there when like rows are kept together, and why to refuse it.
 
     One standard error will do, unless rows have near copies: there it must be proved. The reason
@@ -278,22 +278,22 @@ def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[lis
     data, trial = judge.data, choice.trial
     n_folds = int(judge.folds.max()) + 1
     if not trial.accepted or data.groups is not None or len(data.proba) < CLUSTER_ROWS * n_folds:
-        return [], ""
+        return None, ""
     rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
     clusters = like_clusters(rows, n_folds)
     folds = deal_clusters(clusters, n_folds)
     again = fitter.on(folds).again(trial.candidate)
     gain = Judge(data, folds, judge.significance, [clusters]).trial(again, again).test
     if judge.proves(gain):
-        return [], ""
+        return None, ""
     near = has_near_copies(rows)
     if gain.errors >= ONE_ERROR and not near:
-        return [], ""
+        return None, ""
     text = (
         f"The gain is not {'proved' if near else 'there'} when like rows are kept together in the "
         "cross-validation: it may rest on rows that resemble each other. Look at a test set."
     )
-    return [Caution("likeness", text, gain.gain, serious=near)], "near_copies" if near else ""
+    return Caution("likeness", text, gain.gain, serious=near), "near_copies" if near else ""
 
 
 def _main_trial(judge: Judge, competitors: Competitors, mildest: Candidate) -> Trial:

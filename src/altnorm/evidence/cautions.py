@@ -7,7 +7,6 @@ order and whichever others are missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -63,12 +62,8 @@ def find_suspicions(rows: Labelled) -> list[Caution]:
         name = rows.classes[rows.labels[rows.weight > 0][0]]
         text = f"All labels are {name!s}: nothing can be learnt from a single class."
         return [Caution("one_class", text, 1.0, serious=True)]
-    found = [_swapped_columns(rows), _below_chance(rows), _trained_on(rows)]
-    return list(_present(found))[:1]
-
-
-def _present(found: list[Caution | None]) -> Iterator[Caution]:
-    return (caution for caution in found if caution is not None)
+    found = _swapped_columns(rows) or _below_chance(rows) or _trained_on(rows)
+    return [] if found is None else [found]
 
 
 def _swapped_columns(rows: Labelled) -> Caution | None:
@@ -130,7 +125,7 @@ def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution]:
     found = [_unseen_classes(rows), _below_majority(rows)]
     if not grouped:
         found.append(_alike(rows))
-    return list(_present(found))
+    return [caution for caution in found if caution is not None]
 
 
 def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
