@@ -190,9 +190,6 @@ def test_kinds_of_error():
     for kind in (TypeError, ValueError, InputError):
         with pytest.raises(kind, match="floating-point"):
             ambiguity(np.eye(2, dtype=int))
-    sentence = "`reference` must be 'confident' or 'all'; it is 'some'. Pass for example reference="
-    with pytest.raises(InputError, match=says(sentence)):
-        AlternatingNormalizer(reference="some").fit(GOOD)
 
 
 class TestAccepted:

@@ -185,24 +185,6 @@ def test_a_decision_that_falls_before_the_interval_says_so(sign):
     assert len(seen) == 3  # go on; the decision alone; both
 
 
-@pytest.mark.parametrize(
-    ("fixed", "broken", "right"), [(60, 90, "do not adopt"), (110, 50, "adopt")]
-)
-def test_looking_after_each_label_errs_seldom_and_covers(fixed, broken, right):
-    n, runs, rng = 200, 150, np.random.default_rng(5)
-    pool = Pool(1000, n, float(n), np.eye(4))
-    outcome = np.repeat([1, -1, 0], [fixed, broken, n - fixed - broken])
-    wrong = missed = 0
-    for _ in range(runs):
-        x = rng.permutation(outcome)[:150]
-        found = weigh_labels(pool, counted(x))
-        # The interval holds what all looks have left, and the first decision stays.
-        missed += not found.ci_low <= (fixed - broken) / 1000 <= found.ci_high
-        wrong += found.decision not in (right, "go on")
-    assert wrong / runs <= 0.05
-    assert missed / runs <= 0.05
-
-
 class Fixed:
     """A model that has made up its mind, with a purpose if it is given one."""
 
@@ -268,7 +250,7 @@ def test_a_changed_row_counts_what_it_is_worth(name):
 
 
 @pytest.mark.parametrize("is_better", [True, False])
-@pytest.mark.parametrize("name", ["costs", "f1"])
+@pytest.mark.parametrize("name", ["accuracy", "costs", "f1"])
 def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_better):
     decision, runs, pool = DECISIONS[name], 60, np.empty((60, 4))
     new, old, codes, truth = undecided(60, 4, decision)
@@ -336,16 +318,6 @@ STEPS = [
 @pytest.mark.parametrize(("worth", "step"), STEPS)
 def test_values_that_are_multiples_of_one(worth, step):
     assert common_step(worth) == step
-
-
-def test_harm_is_found_as_gain_is(normalizer):
-    rows = altnorm.ask(normalizer, POOL)
-    harm = altnorm.judge(normalizer, POOL, rows, POOL.argmax(axis=1)[rows[:12]])
-    gain = altnorm.judge(normalizer, POOL, rows, normalizer.predict(POOL)[rows[:12]])
-    assert (harm.decision, gain.decision) == ("do not adopt", "adopt")
-    assert (harm.n_broken, gain.n_fixed) == (12, 12)
-    assert harm.ci_high == -gain.ci_low
-    assert harm.p_value == 1.0
 
 
 FIRST = int(altnorm.ask(altnorm.AlternatingNormalizer().fit(*planted(seed=0)), POOL, n=1)[0])

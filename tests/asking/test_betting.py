@@ -97,7 +97,7 @@ def test_errors_and_misses_over_all_orders_of_all_pools_of_seven_rows(alpha):
 
 
 @given(
-    x=st.lists(st.integers(-1, 1), min_size=1, max_size=40),
+    x=st.lists(st.integers(-1, 1), max_size=40),
     rest=st.integers(0, 60),
     alpha=st.sampled_from([0.01, 0.05, 0.4]),
 )
@@ -126,18 +126,6 @@ def test_the_limits_of_totals_that_may_be_any_number(n):
     for limit, inwards in ((low, nearby), (high, -nearby)):
         assert is_rejected(draws, limit, 0.3)
         assert not is_rejected(draws, limit + inwards, 0.3)
-
-
-def test_the_limits_only_close_in_and_end_at_the_truth():
-    x = np.random.default_rng(1).permutation([1] * 30 + [0] * 20 + [-1] * 10)
-    limits = [
-        total_limits(DrawnUnits(x[:n], np.ones(n), 60, 60, step=1.0), 0.05) for n in range(61)
-    ]
-    low, high = np.array(limits).T
-    assert (np.diff(low) >= 0).all()
-    assert (np.diff(high) <= 0).all()
-    assert limits[0] == (-60, 60)
-    assert limits[-1] == (20, 20)
 
 
 def test_certainty_decides_without_any_bet():

@@ -1,7 +1,6 @@
 """Files that lie or are odd: no row is lost in silence, and no file makes a traceback or a hang."""
 
 import contextlib
-import json
 import os
 import sys
 import tracemalloc
@@ -21,6 +20,7 @@ from altnorm.io.predictions import read_predictions
 from altnorm.io.tables import open_table, read_table
 from altnorm.io.text_tables import check_quotes, neutralise_formula
 from tests.commands import CLASSES, refused, run, table
+from tests.io.test_formats import sample, write_lines
 from tests.io.test_tables import put
 from tests.versions import present_versions
 
@@ -229,12 +229,6 @@ def test_apply_writes_a_table_for_spreadsheets(folder, model, capsys):
 # JSON lines and sample logs.
 
 
-def write_log(path, **changes):
-    line = {"doc_id": 0, "target": 0, "filtered_resps": [[-1.0, False], [-2.0, False]]}
-    path.write_text((json.dumps(line | changes) + "\n") * 5)
-    return path
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -248,7 +242,7 @@ def write_log(path, **changes):
 def test_odd_sample_logs_are_refused(tmp_path, changes, message):
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)  # only to write it
-    path = write_log(tmp_path / "log.jsonl", **changes)
+    path = write_lines(tmp_path / "log.jsonl", [sample(0, [-1.0, -2.0], 0) | changes] * 5)
     sys.set_int_max_str_digits(limit)
     with pytest.raises(InputError, match=message) as caught:
         read_predictions(path)

@@ -47,18 +47,28 @@ setting = pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @setting
 @both
 @pytest.mark.parametrize("reference", ["confident", "all"])
-def test_each_label_or_all_of_them_are_a_problem_of_two_classes(mode, settings, reference):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_label_or_all_of_them_are_a_problem_of_two_classes(
+    mode, settings, reference, weighted
+):
     validation, y = draw()
+    weight = np.ones(80)
+    if weighted:
+        weight = np.tile([0.0, 1.0, 2.0, 1.0], 20)
+        validation[1::9], y[1::9] = validation[::9], y[::9]  # equal entries are merged
     proba, _ = draw(seed=1)
     normalizer = AlternatingNormalizer(
         threshold=0.6, reference=reference, multilabel=mode, **settings
-    ).fit(validation, csr_array(y))
+    ).fit(validation, csr_array(y), sample_weight=weight if weighted else None)
+    each = np.repeat(weight, 5) if mode == "pairs" else weight
     problems = [v.reshape(-1, 1) if mode == "pairs" else v for v in (validation, y, proba)]
     expected = problems[2].copy()
     for j, (known, labels, p) in enumerate(zip(*(v.T for v in problems), strict=True)):
         serves = (ambiguity(two_classes(known)) <= 0.6) | (reference == "all")
         doubt = ambiguity(two_classes(p)) > 0.6
-        expected[doubt, j] = adjust(p[doubt], known[serves], labels.mean(), **settings)
+        share = np.average(labels, weights=each)
+        given = settings | {"reference_weight": each[serves]}
+        expected[doubt, j] = adjust(p[doubt], known[serves], share, **given)
     found, expected = normalizer.transform(proba), expected.reshape(proba.shape)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=EXACT)
     np.testing.assert_array_equal(normalizer.predict(proba), (found > 0.5).astype(int))
@@ -195,35 +205,3 @@ LABELWISE = "one probability of yes per label, 5 numbers from 0 to 1"
 def test_a_prior_that_does_not_fit(mode, prior, message):
     with pytest.raises(InputError, match=message):
         AlternatingNormalizer(multilabel=mode, prior=prior).fit(draw()[0])
-
-
-# Rows that come one by one.
-
-
-@pytest.mark.parametrize("depth", [1, 3])
-@pytest.mark.parametrize("alpha", [0.7, 1.0])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_row_against_the_defining_equations(depth, alpha, dtype):
-    """Labels with references of several sizes, some of weight 0; one with a prior of 0."""
-    rng = np.random.default_rng(0)
-    proba = rng.beta(0.2, 0.4, size=(30, 4))
-    proba[:, 1] = rng.beta(5, 5, size=30)  # few sure ones
-    proba[:3, 1] = 0.02, 0.02, 0.99  # equal entries are merged
-    weight = np.tile([0.0, 1.0, 2.0], 10)
-    prior = np.array([0.3, 0.5, 0.0, 0.6])
-    normalizer = AlternatingNormalizer(alpha, depth, 0.6, prior=prior, multilabel="labelwise")
-    normalizer.fit(proba, sample_weight=weight)
-    row = np.array([[0.4, 0.6, 0.45, 0.001]], dtype=dtype)
-    found = normalizer.transform(row)
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found[0, 2:], row[0, 2:])
-    for j in (0, 1):
-        p = proba[:, j]
-        entropy = -(p * np.log2(p) + (1 - p) * np.log2(1 - p))
-        sure = entropy <= 0.6
-        expected = exactly(
-            row[:, j].astype(float), p[sure], prior[j],
-            alpha=alpha, depth=depth, reference_weight=weight[sure],
-        )  # fmt: skip
-        atol = EXACT if dtype == np.float64 else 1e-7
-        np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=atol)

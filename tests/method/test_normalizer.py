@@ -182,7 +182,10 @@ def test_fitted_attributes():
         ({"depth": 0}, "`depth` must be an integer from 1 to 10000; it is 0"),
         ({"threshold": -1.0}, "`threshold` must be a finite number, 0 or greater"),
         ({"k_max": 1}, "`k_max` must be an integer, 2 or greater"),
-        ({"reference": "some"}, "`reference` must be .*'confident'.*'all'.* it is 'some'"),
+        (
+            {"reference": "some"},
+            "`reference` must be 'confident' or 'all'; it is 'some'. Pass for example reference=",
+        ),
         ({"multilabel": "many"}, "`multilabel` must be .*'pairs'.*'labelwise'.* it is 'many'"),
         ({"input": "scores"}, "`input` must be .*'proba'.*'logits'.* it is 'scores'"),
         ({"prior": "flat"}, "`prior` must be .*'uniform'.*'shrunk'.* it is 'flat'"),
@@ -241,14 +244,9 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
     assert fitted.classes_.tolist() == names.tolist()
 
 
-@pytest.mark.parametrize(
-    "labels", [np.linspace(0, 1, 60), np.array(["a", 1] * 30, dtype=object)], ids=["real", "mixed"]
-)
-def test_what_is_no_class_label(labels):
-    with pytest.raises(
-        ValueError, match=r"Unknown label type|labels of one kind; it holds int, str"
-    ):
-        AlternatingNormalizer().fit(draw(60, 3)[0], labels)
+def test_what_is_no_class_label():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        AlternatingNormalizer().fit(draw(60, 3)[0], np.linspace(0, 1, 60))
 
 
 def test_another_number_of_columns_is_told_in_classes():
