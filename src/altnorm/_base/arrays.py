@@ -32,6 +32,7 @@ from array_api_compat import (
     is_torch_namespace,
 )
 from sklearn import get_config
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 Array = Any
 """An array of any supported library; the standard has no common base class to name."""
@@ -62,6 +63,17 @@ def array_namespace(*arrays: Array) -> Any:
     if kind not in _NAMESPACES:
         _NAMESPACES[kind] = _array_namespace(*arrays)
     return _NAMESPACES[kind]
+
+
+@cache
+def _threads() -> Any:
+    return ThreadpoolController()  # looks through all libraries, which takes a while
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Keep linear algebra to one thread: several burn their time on small matrices."""
+    limit: AbstractContextManager[Any] = _threads().limit(limits=1)
+    return limit
 
 
 def is_foreign(values: object) -> bool:

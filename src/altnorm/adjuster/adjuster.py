@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from altnorm._base.arrays import Array, array_namespace, move, to_numpy
+from altnorm._base.arrays import Array, array_namespace, move, one_thread, to_numpy
 from altnorm._base.errors import InputError, shown
 from altnorm._base.persistence import storable
 from altnorm._base.specs import (
@@ -256,8 +255,7 @@ class Adjuster(Adaptable):
         self._check_params()
         checked, _ = self._check_fit(proba)
         data = read_validation(self, checked, y, sample_weight, groups)
-        # Linear algebra in many threads would burn their time on small matrices.
-        with threadpool_limits(1):
+        with one_thread():
             folds = assign_folds(data.classes, self.cv, data.groups)
             judge = Judge(data, folds, self.significance)
             fitter = CrossFitter(data, folds, calibrate=self.calibrate)

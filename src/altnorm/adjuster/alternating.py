@@ -9,9 +9,8 @@ from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from altnorm._base.arrays import Array, to_numpy
+from altnorm._base.arrays import Array, one_thread, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.persistence import storable
 from altnorm._base.specs import declare, mapping, nested, record, table
@@ -171,7 +170,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self._check_params()
         checked, _ = self._check_fit(proba)
         data = read_validation(self, checked, y, sample_weight, groups)
-        with threadpool_limits(1):
+        with one_thread():
             published = self.tuning == "as-published"
             folds = assign_folds(data.classes, self.cv, data.groups)
             search = Search(data, make_paths(data, None if published else folds), folds)

@@ -103,15 +103,15 @@ class Likelihood:
 
     def curvature(self, slope: float, bias: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the second derivatives by slope and by each bias (the Hessian's diagonal)."""
-        tilt = as_array(np.exp(bias), self.log_p)
+        tilt, ones = (as_array(values, self.log_p) for values in (np.exp(bias), np.ones(bias.size)))
         by_slope, by_bias = 0.0, np.zeros(bias.size)
         for log_p, weight, power in self._powers(slope):
             xp = array_namespace(power)
-            power *= tilt
-            p = power / xp.sum(power, axis=1, keepdims=True)
+            total = power @ tilt
+            p = power * tilt / total[:, None]
             by_bias += to_numpy(weight @ (p * (1 - p)))
             p *= log_p
-            mean, second = xp.sum(p, axis=1), xp.sum(p * log_p, axis=1)
+            mean, second = p @ ones, (p * log_p) @ ones
             by_slope += float(xp.sum(weight * (second - mean**2)))
         return by_slope, by_bias
 
@@ -142,10 +142,11 @@ class Likelihood:
 def _shifted(log_p: Array, codes: np.ndarray, eps: float) -> Array:
     """Shift each row so that its maximum is 0, without infinities."""
     xp = array_namespace(log_p)
-    columns = xp.arange(log_p.shape[1], device=device(log_p))[None, :]
-    impossible = (columns == move(codes, log_p)[:, None]) & (log_p == -math.inf)
-    log_p = xp.where(impossible, xp.full_like(log_p, math.log(eps)), log_p)
-    return xp.clip(log_p - xp.max(log_p, axis=1, keepdims=True), min=_LOG_ZERO)
+    if np.isneginf(entries_at(log_p, codes)).any():
+        columns = xp.arange(log_p.shape[1], device=device(log_p))[None, :]
+        impossible = (columns == move(codes, log_p)[:, None]) & (log_p == -math.inf)
+        log_p = xp.where(impossible, xp.full_like(log_p, math.log(eps)), log_p)
+    return xp.maximum(log_p - xp.max(log_p, axis=1, keepdims=True), _LOG_ZERO)
 
 
 def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray) -> np.ndarray:

@@ -233,8 +233,9 @@ class _Descent:
     def begin(cls, loss: MatrixLoss, penalty: str) -> _Descent:
         """Fit the slope, and see how the loss curves there."""
         m, total = loss.n_classes, float(loss.weight.sum())
-        rows = loss.x[:, :m] * loss.x.dtype.type(loss.scale) + loss.center.astype(loss.x.dtype)
-        plain = Likelihood.build(rows, loss.codes, loss.weight, rough=True)
+        rows = loss.x[:, :m] * np.float32(loss.scale) + loss.center.astype(np.float32)
+        rows = (rows - rows.max(axis=1, keepdims=True)).astype(np.float32, copy=False)
+        plain = Likelihood(rows, loss.codes, loss.weight)
         slope = fit_slope(plain, rough=True)
         by_slope, by_bias = plain.curvature(slope, np.zeros(m))
         weighted = loss.x * (loss.weight / total).astype(loss.x.dtype)[:, None]
