@@ -63,7 +63,7 @@ STUDIES = (
     Study("corruption", 3, "datasets", uses=("blur",)),
     Study("reference_choice", 4, "predictions", uses=("suite",)),
     Study("blur", 5, "predictions", uses=("suite",)),
-    Study("suite", 20, "predictions"),
+    Study("suite", 27, "predictions"),
     Study("evidence", 40),
     Study("across", 0.2, uses=("blur", "suite"), reads=("blur", "dialogre", "suite", "ufet")),
 )
