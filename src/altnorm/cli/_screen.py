@@ -213,11 +213,11 @@ def gain_style(figures: Figures) -> str:
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Any]:
     """Show a bar on the terminal, or nothing where there is none; yields ``advance(n)``."""
+    if not errors.is_terminal:  # where a bar that is disabled still ends a line, with Rich 13.0
+        yield lambda _: None
+        return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    hidden = not errors.is_terminal
-    with Progress(
-        *columns, TimeRemainingColumn(), console=errors, transient=True, disable=hidden
-    ) as bar:
+    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda n: bar.advance(task, n)
 
