@@ -73,3 +73,11 @@ def confused(n=1500, seed=0):
     z[two, 1] += 2.5
     z[two, 0] -= 3.0
     return softmax(z, axis=1), y
+
+
+def values_of(decision, truth, decided):
+    """What each row's decision is worth, by the table of what decisions are worth."""
+    table = decision.table(person=True)
+    if table.ndim == 2:
+        return table[truth, decided]
+    return table[np.arange(len(table)), truth.astype(int), decided].sum(axis=1)

@@ -14,7 +14,7 @@ from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.asking.sampling import Outcomes, common_step, find_changes
 from altnorm.decisions import Decision
 from altnorm.peers import Identity, LabelThresholds
-from tests.problems import MODES, planted, planted_labels
+from tests.problems import MODES, planted, planted_labels, values_of
 
 POOL, LABELS = planted(600, seed=1)
 MULTI_POOL, MULTI_LABELS = planted_labels(300, seed=1)
@@ -232,7 +232,7 @@ def test_a_changed_row_counts_what_it_is_worth(name):
     rows = altnorm.ask(new, pool, against=old)
     assert sorted(rows) == np.flatnonzero(codes[0] != codes[1]).tolist()
     found = altnorm.judge(new, pool, rows, CLASSES[truth[rows]], against=old)
-    after, before = (decision.values_of(truth, decided) for decided in codes)
+    after, before = (values_of(decision, truth, decided) for decided in codes)
     assert found.gain == pytest.approx((after - before).mean(), abs=1e-12)
     assert found.ci_low == found.ci_high == found.gain
     assert (found.n_fixed, found.n_broken) == ((after > before).sum(), (after < before).sum())
@@ -254,7 +254,7 @@ def test_a_changed_row_counts_what_it_is_worth(name):
 def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_better):
     decision, runs, pool = DECISIONS[name], 60, np.empty((60, 4))
     new, old, codes, truth = undecided(60, 4, decision)
-    gain = np.subtract(*(decision.values_of(truth, decided) for decided in codes)).mean()
+    gain = np.subtract(*(values_of(decision, truth, decided) for decided in codes)).mean()
     if is_better != (gain > 0):
         new, old, gain = old, new, -gain
     wrong = missed = 0

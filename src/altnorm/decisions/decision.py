@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -99,21 +99,6 @@ class Decision:
             return classes[codes]
         return np.array([*classes.tolist(), None], dtype=object)[codes]
 
-    def values_of(self, truth: Any, decided: Any) -> np.ndarray:
-        """Return what each row's decision is worth, (n,), in the units of the purpose's score.
-
-        `truth` and `decided` are column numbers (n,), or 0/1 matrices.
-        """
-        truth, decided = np.asarray(truth, dtype=int), np.asarray(decided, dtype=int)
-        if self.kind == "weights":
-            hit, predicted = self._hit_and_predicted().T
-            # To leave a row to a person is neither right nor a prediction.
-            return np.where(truth == decided, hit[truth], 0) + np.append(predicted, 0)[decided]
-        table = self.table()
-        if self.kind == "costs":
-            return np.asarray(table[truth, decided])
-        return np.asarray(table[np.arange(len(table)), truth, decided].sum(axis=1))
-
     def table(self, *, person: bool = False) -> np.ndarray:
         """Return what a decision (columns) is worth for a true class (rows), or for each label.
 
@@ -122,26 +107,12 @@ class Decision:
         """
         m = len(self.values)
         if self.kind == "weights":
-            hit, predicted = self._hit_and_predicted().T
+            plain = np.tile([1.0, 0.0], (m, 1))
+            hit, predicted = (plain if self.worth is None else self.worth).T
             return np.pad(np.diag(hit) + predicted, ((0, 0), (0, int(person))))
         if self.worth is not None:
             return self.worth
         return np.tile(np.eye(2) / m, (m, 1, 1)) if self.kind == "thresholds" else -self.values
-
-    def _hit_and_predicted(self) -> np.ndarray:
-        return np.tile([1.0, 0.0], (len(self.values), 1)) if self.worth is None else self.worth
-
-    @property
-    def value_range(self) -> tuple[float, float]:
-        """Least and largest worth of a row's decision."""
-        if self.kind == "weights":
-            hit, predicted = self._hit_and_predicted().T
-            return float((predicted + np.minimum(hit, 0)).min()), float((predicted + hit).max())
-        table = self.table()
-        if self.kind == "costs":
-            return float(table.min()), float(table.max())
-        low, high = table.min(axis=(1, 2)), table.max(axis=(1, 2))
-        return float(low.sum()), float(high.sum())
 
     def __repr__(self) -> str:
         if self.is_argmax:
