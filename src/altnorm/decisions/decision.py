@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from altnorm._base.arrays import Array, array_namespace, as_array, column_of_max, to_numpy
+from altnorm._base.arrays import Array, as_array, column_of_max, to_numpy
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, one_of, rule
 
@@ -86,10 +86,7 @@ class Decision:
             return (to_numpy(proba) > self.values).astype(np.int8)
         if self.is_argmax:
             return column_of_max(proba)
-        values = as_array(self.values, proba)
-        if self.kind == "weights":
-            return column_of_max(proba * values)
-        return column_of_max(-(array_namespace(proba).matmul(proba, values)))
+        return column_of_max(rate(self.kind, as_array(self.values, proba), proba))
 
     def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the classes that codes stand for, None where a row is left to a person."""
@@ -119,3 +116,8 @@ class Decision:
             return "Decision(the most probable class)"
         shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
         return f"Decision({self.kind}={' '.join(shown.split())})"
+
+
+def rate(kind: str, values: Array, proba: Array) -> Array:
+    """What each decision on a row is worth, by weights or by costs; the largest is taken."""
+    return -(proba @ values) if kind == "costs" else proba * values

@@ -1,9 +1,10 @@
 r"""What a fitted model does to a row, written once for every array library.
 
-A `Program` holds constants; `probabilities` and `decisions` run it. They are written in the array
-API and look at no value to decide what to do next, so that the same lines compute on NumPy arrays,
-record the gradients of PyTorch, and write the nodes of an ONNX graph. The iterations themselves are
-those of :mod:`altnorm.method`, and scores those of :mod:`altnorm.families`. What the standard lacks
+A `Program` holds constants, which `read_program` takes from a fitted model; `probabilities` and
+`rule` run it. They are written in the array API and look at no value to decide what to do next, so
+that the same lines compute on NumPy arrays, record the gradients of PyTorch, and write the nodes of
+an ONNX graph. The iterations themselves are those of :mod:`altnorm.method`, scores those of
+:mod:`altnorm.families`, and decisions those of :mod:`altnorm.decisions`. What the standard lacks
 comes as a `Backend`.
 
 All is computed in double precision, whatever comes in: alpha^depth multiplies rounding errors.
@@ -13,17 +14,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
-from altnorm._base.arrays import Array, array_namespace, log_softmax, softmax, top_k
+from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, softmax, top_k
+from altnorm._base.errors import InputError
+from altnorm.decisions.decision import rate
+from altnorm.families import (
+    BiasCorrectedTemperature,
+    Identity,
+    LabelThresholds,
+    LabelwiseScaling,
+    MatrixScaling,
+    TemperatureScaling,
+)
+from altnorm.families.base import Peer
 from altnorm.families.labelwise import Labelwise
 from altnorm.families.matrix import Affine
 from altnorm.families.temperature import Tilt
-from altnorm.method.ambiguity import binary_ambiguity, top_entropy
-from altnorm.method.scaling import Anchor, LogReference, Rows, smallest_safe, step_rows
-from altnorm.method.two_classes import Curve, OneStep
+from altnorm.method.ambiguity import binary_ambiguity, log_sizes, top_entropy
+from altnorm.method.estimator import chosen_model
+from altnorm.method.functional import Problem, reduce_problem
+from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
+from altnorm.method.normalizer import AlternatingNormalizer, fitted_problem, odds_references
+from altnorm.method.scaling import (
+    Anchor,
+    LogReference,
+    Rows,
+    anchor_path,
+    smallest_safe,
+    step_rows,
+)
+from altnorm.method.two_classes import Curve, OneStep, odds_function
 
 TINY = smallest_safe(np.empty(0))  # a product below, in double precision, may have lost terms
 
@@ -138,13 +163,11 @@ class Rule(NamedTuple):
         xp = array_namespace(p)
         if self.kind == "thresholds":
             return xp.astype(p > self.values, xp.int64)
-        if self.values is not None:
-            p = -(p @ self.values) if self.kind == "costs" else p * self.values
-        return xp.argmax(p, axis=1)
+        return xp.argmax(p if self.values is None else rate(self.kind, self.values, p), axis=1)
 
 
-_SCORES = (Tilt, Affine, Labelwise)
-Model = Tilt | Affine | Labelwise | AlternatingRows | AlternatingOdds | None  # None is nothing
+Scores = Tilt | Affine | Labelwise
+Alternating = AlternatingRows | AlternatingOdds
 
 
 class Program(NamedTuple):
@@ -153,28 +176,28 @@ class Program(NamedTuple):
     input: str
     is_multilabel: bool
     is_direct: bool  # whether logits go to the scores as they are, not by way of probabilities
-    model: Model
-    cooling: Tilt | Labelwise | None  # divides by a temperature
+    stages: tuple[Scores | Alternating, ...]  # of probabilities, a temperature last; none: nothing
     rule: Rule
 
     def probabilities(self, values: Array, backend: Backend) -> Array:
         """Adjusted probabilities of rows of doubles."""
-        p = self.modelled(values, backend)
-        if self.cooling is None:
-            return p
-        logs = log_odds(p) if self.is_multilabel else masked_log(p)
-        return self.linked(self.cooling.scores(logs))
-
-    def modelled(self, values: Array, backend: Backend) -> Array:
-        """Probabilities before the temperature."""
-        model = self.model
-        if isinstance(model, _SCORES) and self.is_direct and self.input == "logits":
-            return self.linked(model.scores(values if self.is_multilabel else log_softmax(values)))
+        if self.is_direct:
+            peer: Any = self.stages[0]
+            return self.linked(peer.scores(values if self.is_multilabel else log_softmax(values)))
         p = self.linked(values) if self.input == "logits" else values
-        if isinstance(model, _SCORES):
-            logs = log_odds(p) if self.is_multilabel else normalized_log(p)
-            return self.linked(model.scores(logs))
-        return p if model is None else model(p, backend)
+        for stage in self.stages:
+            if isinstance(stage, Alternating):
+                p = stage(p, backend)
+            else:
+                p = self.linked(stage.scores(self.logs(p, stage)))
+        return p
+
+    def logs(self, p: Array, stage: Scores) -> Array:
+        """Log-odds of labels, or log-probabilities of classes."""
+        if self.is_multilabel:
+            return log_odds(p)
+        # What all logs of a row have in common cancels in the softmax, but not before a matrix.
+        return normalized_log(p) if isinstance(stage, Affine) else masked_log(p)
 
     def linked(self, scores: Array) -> Array:
         """Probabilities that scores stand for."""
@@ -213,3 +236,100 @@ def normalized_log(p: Array) -> Array:
 def log_odds(p: Array) -> Array:
     """Log-odds of yes."""
     return masked_log(p) - masked_log(1 - p)
+
+
+# Read off the attributes of a fitted model.
+
+
+def read_program(fitted: FittedNormalizer) -> Program:
+    """Say what a fitted model does to a row, constants in double precision.
+
+    Of the peers it knows Identity, those that fit a temperature, a matrix or a line, and
+    LabelThresholds.
+    """
+    model, kind = chosen_model(fitted), kind_of(fitted)
+    with quiet(np):
+        stage = _read_model(model, kind)
+    stages = [] if stage is None else [stage]
+    temperature = 1.0 if model is fitted else float(getattr(fitted, "temperature_", 1.0))
+    if temperature != 1:
+        cooling = Tilt(1 / temperature, np.zeros(len(fitted.classes_)))
+        stages.append(Labelwise(*cooling, math.inf) if kind.is_multilabel else cooling)
+    is_direct = fitted.input == "logits" and isinstance(fitted, Peer)
+    rule = _read_rule(fitted, kind)
+    return Program(fitted.input, kind.is_multilabel, is_direct, tuple(stages), rule)
+
+
+def _read_rule(fitted: FittedNormalizer, kind: LabelKind) -> Rule:
+    decision = getattr(fitted, "decision_", None)
+    if decision is not None:
+        values = None if decision.is_argmax else np.asarray(decision.values, dtype=np.float64)
+        return Rule(decision.kind, values, decision.leaves_rows)
+    if kind.is_multilabel:
+        return Rule("thresholds", np.full(len(fitted.classes_), 0.5))
+    return Rule("weights", None)
+
+
+def _read_model(model: object, kind: LabelKind) -> Scores | Alternating | None:
+    """Return the constants of a fitted estimator; None if it changes nothing."""
+    if hasattr(model, "classes_"):
+        match model:
+            case AlternatingNormalizer():
+                return _read_alternating(model, kind)
+            case Identity():
+                return None
+            case TemperatureScaling():
+                return Tilt(1 / model.temperature_, np.zeros(len(model.classes_)))
+            case BiasCorrectedTemperature():
+                return Tilt(1 / float(model.temperature_), _double(model.bias_))
+            case MatrixScaling():
+                return Affine(_double(model.matrix_), _double(model.bias_), float(model.floor_))
+            case LabelwiseScaling():
+                return Labelwise(_double(model.slope_), _double(model.bias_), float(model.limit_))
+            case LabelThresholds():
+                return Labelwise(1.0, -logit(_double(model.thresholds_)), math.inf)
+    raise InputError(
+        "The model must be a fitted Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, "
+        "Identity, or a peer that fits a temperature, a matrix or thresholds",
+        f"it is {model!r}",
+        "Fit one first.",
+        value=model,
+        code="not_supported",
+    )
+
+
+def _double(values: Any) -> np.ndarray:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _read_alternating(normalizer: AlternatingNormalizer, kind: LabelKind) -> Alternating:
+    k_max = 2 if kind.is_multilabel else min(normalizer.k_max, len(normalizer.classes_))
+    doubt = Doubt(float(normalizer.threshold), k_max, log_sizes(2, k_max))
+    references = list(odds_references(normalizer))
+    if kind.is_multilabel:
+        active = np.array([one is not None for one in references])
+        return AlternatingOdds(doubt, active, odds_function(references, doubt.threshold))
+    if normalizer.depth > 1 and references[0] is not None:
+        return AlternatingOdds(doubt, None, odds_function(references, doubt.threshold))
+    reference = normalizer.reference_.astype(np.float64)
+    problem, _ = reduce_problem(fitted_problem(normalizer, reference[:0], reference))
+    return _read_rows(problem, doubt)
+
+
+def _read_rows(problem: Problem, doubt: Doubt) -> AlternatingRows:
+    """Follow the reference on its own; without any row a single iteration says it all."""
+    n, log_q = problem.reference.shape[0], np.log(problem.q)
+    if n:
+        path = islice(anchor_path(problem.logs()), problem.depth)
+        anchors = [stage.anchor for stage in path]
+    else:
+        zero, empty = np.zeros_like(log_q), np.zeros((0, log_q.size))
+        anchors = [Anchor(empty, zero, zero[:0], None, zero - np.inf)]
+    return AlternatingRows(
+        doubt,
+        LogReference(None, None, log_q, float(problem.alpha), problem.log_mass),
+        tuple(Kernel(a._replace(shares=None), np.exp(a.log_a)) for a in anchors),
+        supported=anchors[0].log_p > -np.inf,
+        every=np.ones(n, dtype=bool),
+        possible=None if problem.q.all() else problem.q > 0,
+    )

@@ -1,15 +1,16 @@
 r"""Fitted models as PyTorch modules, differentiable with respect to their input.
 
-Everything that does not depend on the row is worked out when the module is made
-(:mod:`altnorm.deploy.reading`). `forward` runs the program that ONNX graphs are written from
-(:mod:`altnorm.deploy.program`); `torch.compile` and `torch.export` take it as one graph. With more
-than two classes and iterations it uses one operator of altnorm's own, a matrix product of logs, so
-a program exported then needs ``import altnorm.torch`` where it runs; everything else is PyTorch's.
+Everything that does not depend on the row is worked out when the module is made. `forward` runs the
+program that ONNX graphs are written from (:mod:`altnorm.deploy.program`); `torch.compile` and
+`torch.export` take it as one graph. With more than two classes and iterations it uses one operator
+of altnorm's own, a matrix product of logs, so a program exported then needs ``import
+altnorm.torch`` where it runs; everything else is PyTorch's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,7 @@ except ImportError as error:
 from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace
-from altnorm.deploy.program import TINY, Backend, Program, convert
-from altnorm.deploy.reading import read_program
+from altnorm.deploy.program import TINY, Backend, Program, convert, read_program
 from altnorm.method import scaling
 from altnorm.method.kinds import FittedNormalizer
 
@@ -142,17 +142,21 @@ def _replace_rows(p: Tensor, chosen: Tensor, change: Callable[[Tensor], Tensor])
 # The product of logs looks at its values to decide what to recompute, which a traced graph cannot
 # express, so it is an operator of its own: `torch.compile` and `torch.export` call it as it is.
 
+_OPERANDS = "Tensor left, Tensor log_right, Tensor right, Tensor supported"
+_PRODUCT = f"({_OPERANDS}) -> Tensor"
+_GRADIENT = f"(Tensor grad, Tensor out, {_OPERANDS}) -> Tensor"
+_operator = partial(torch.library.custom_op, mutates_args=())
 
-def _forward(left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor) -> Tensor:
+
+@_operator("altnorm::log_product", schema=_PRODUCT)  # type: ignore[untyped-decorator]
+def log_product(left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor) -> Tensor:
+    """As :func:`altnorm.method.scaling.log_product`."""
     result: Tensor = scaling.log_product(left, log_right, right, supported)
     return result
 
 
-def _fake_forward(left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor) -> Tensor:
-    return left.new_empty(left.shape[0], log_right.shape[0])
-
-
-def _gradient(
+@_operator("altnorm::log_product_gradient", schema=_GRADIENT)  # type: ignore[untyped-decorator]
+def log_product_gradient(
     grad: Tensor, out: Tensor, left: Tensor, log_right: Tensor, right: Tensor, supported: Tensor
 ) -> Tensor:
     """Gradient for `left`: ``sum_r grad[t, r] * exp(left[t, k] + log_right[r, k] - out[t, r])``."""
@@ -169,31 +173,12 @@ def _gradient(
     return result
 
 
-def _fake_gradient(grad: Tensor, out: Tensor, left: Tensor, *constants: Tensor) -> Tensor:
-    return torch.empty_like(left)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(output, *inputs)
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-    return log_product_gradient(grad, *ctx.saved_tensors), None, None, None
-
-
-_OPERANDS = "Tensor left, Tensor log_right, Tensor right, Tensor supported"
-
-log_product = torch.library.custom_op(
-    "altnorm::log_product", _forward, mutates_args=(), schema=f"({_OPERANDS}) -> Tensor"
+# What tracing needs to know: shapes of the results, and which operator is the other's gradient.
+log_product.register_fake(lambda left, right, *_: left.new_empty(left.shape[0], right.shape[0]))
+log_product_gradient.register_fake(lambda grad, out, left, *_: torch.empty_like(left))
+log_product.register_autograd(
+    lambda ctx, grad: (log_product_gradient(grad, *ctx.saved_tensors), None, None, None),
+    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output, *inputs),
 )
-log_product_gradient = torch.library.custom_op(
-    "altnorm::log_product_gradient",
-    _gradient,
-    mutates_args=(),
-    schema=f"(Tensor grad, Tensor out, {_OPERANDS}) -> Tensor",
-)
-log_product.register_fake(_fake_forward)
-log_product_gradient.register_fake(_fake_gradient)
-log_product.register_autograd(_backward, setup_context=_setup_context)
 
 _BACKEND = Backend(log_product, _replace_rows)

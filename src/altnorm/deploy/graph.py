@@ -172,7 +172,7 @@ class _Namespace(SimpleNamespace):
 
 
 namespace = _Namespace(
-    __name__="altnorm.deploy.onnx",
+    __name__="altnorm.deploy.graph",
     int64=np.int64,
     exp=_operator("Exp"),
     log=_operator("Log"),

@@ -1,0 +1,451 @@
+r"""A fitted model as an ONNX graph on standard operators.
+
+All that does not depend on the row is worked out beforehand and stored; the rest is the program
+that PyTorch runs, too (:mod:`altnorm.deploy.program`). The graph computes in double precision
+whatever its input is, in the log domain, and so agrees with `transform` in double precision on the
+same rows. It may be appended to that of a classifier, and skl2onnx can be taught to do so.
+
+- One iteration: the reference's log column sums, one number per class.
+- More iterations, several classes: the log of the reference after each iteration on its own, and
+  two matrix products per iteration. What a linear product loses to underflow is recomputed in the
+  log domain, entry by entry, inside the graph.
+- More iterations, two classes or several labels: the adjustment is a function of one number, the
+  logit. It is tabulated to rounding accuracy, as polynomials on a few pieces that a binary search
+  finds. The graph is as small for 20 million pairs as for 20.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+try:
+    import onnx
+    from onnx import TensorProto, helper
+except ImportError as error:
+    raise ImportError(
+        "altnorm.onnx needs the `onnx` extra; install it with pip install 'altnorm[onnx]'"
+    ) from error
+
+from altnorm._base.errors import InputError
+from altnorm._base.files import check_input, replacing
+from altnorm._base.validation import check_choice, check_integer
+from altnorm.adjuster.classifier import AdjustedClassifier
+from altnorm.deploy.graph import Graph, Value, adjusted, labelled
+from altnorm.deploy.program import Program, read_program
+from altnorm.method.estimator import chosen_model
+from altnorm.method.kinds import FittedNormalizer
+
+__all__ = ["export", "register_converter"]
+
+_LARGEST_FILE = 2**31 - 2**20  # of a protocol buffer
+_OLDEST_OPSET = 13
+_LABELS = (TensorProto.INT64, TensorProto.INT32, TensorProto.STRING)
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def export(
+    adjuster: FittedNormalizer,
+    path: str | PathLike[str],
+    *,
+    dtype: str = "float32",
+    output_name: str = "adjusted",
+    decision_output: str = "decision",
+    label_output: str | None = None,
+    opset: int = 18,
+    append_to: Any = None,
+    append_output: str | None = None,
+    force: bool = True,
+) -> Any:
+    """Write a fitted model as an ONNX graph.
+
+    The graph has one input, "proba" or "logits" as `adjuster.input` says, of shape (N, m) with any
+    N. Its first output holds what `transform` gives, in the same shape and type; rows that it
+    leaves alone come out bit for bit. The second holds the decision for the purpose, as int64: the
+    column of each row's class, (N,), and m where the row is left to a person; for several labels
+    per row a 0/1 matrix. Unlike `transform` the graph neither checks its input nor divides rounded
+    rows by their sums. Class names and settings are in the model's ``metadata_props``, as JSON.
+
+    Parameters
+    ----------
+    adjuster : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or a peer
+        A fitted model. Of the peers Identity, those that fit a temperature, a matrix or a line, and
+        LabelThresholds.
+    path : str or path-like
+        Where to write the graph. It appears there complete or not at all.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of input and probabilities. Inside, the graph computes in float64.
+    output_name : str, default="adjusted"
+        Name of the output of probabilities.
+    decision_output : str, default="decision"
+        Name of the output of decisions.
+    label_output : str, optional
+        Name of a third output with the decided class out of `classes_`, as int64 or text; where
+        rows may be left to a person as text, empty for these. None leaves it out.
+    opset : int, default=18
+        Version of the operator set, 13 or later.
+    append_to : ModelProto, str or path-like, optional
+        A classifier to which the model is appended: features in, adjusted probabilities out. Its
+        input, type and operator set (13 or later) are kept, and its outputs follow ours. Labels
+        that it decides itself, without the adjustment, are renamed: "label" becomes
+        "label_before".
+    append_output : str, optional
+        The classifier's output that the model takes. None takes its only output of floats with one
+        column per class.
+    force : bool, default=True
+        Whether an existing file may be replaced.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The graph that was written.
+
+    Notes
+    -----
+    At a depth above 1 with several classes the file holds `depth` matrices of the reference's
+    shape, 8 bytes per entry, and must stay below 2 GB.
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile
+    >>> from altnorm import AlternatingNormalizer
+    >>> from altnorm.deploy.onnx import export
+    >>> rows = np.array([[0.02, 0.98], [0.05, 0.95], [0.95, 0.05]])
+    >>> normalizer = AlternatingNormalizer(threshold=0.5).fit(rows)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     graph = export(normalizer, os.path.join(folder, "model.onnx")).graph
+    >>> graph.input[0].name, [output.name for output in graph.output]
+    ('proba', ['adjusted', 'decision'])
+    """
+    check_choice(dtype, "dtype", ("float32", "float64"))
+    opset = check_integer(opset, "opset", low=_OLDEST_OPSET)
+    program = read_program(adjuster)
+    names = [output_name, decision_output, *([] if label_output is None else [label_output])]
+    _check_names(names, adjuster.input)
+    if append_to is None:
+        model = _empty_model(adjuster, dtype, opset)
+        given = model.graph.input[0]
+    else:
+        model = _prepare_classifier(append_to, names)
+        given = _find_output(model, len(adjuster.classes_), append_output)
+    _extend(model, program, adjuster.classes_, given, names)
+    known = {entry.key: entry.value for entry in model.metadata_props}
+    helper.set_model_props(model, {**known, **_metadata(adjuster)})
+    _check_size(model)
+    _check_graph(model, appended=append_to is not None)
+    with replacing(path, force=force) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    return model
+
+
+def _check_names(names: list[str], taken: str) -> None:
+    """Raise unless outputs have names, all different and not that of the input."""
+    if not all(names) or len({*names, taken}) <= len(names):
+        raise InputError(
+            f"Outputs must have different names, none of them empty or '{taken}'",
+            f"they are {', '.join(map(repr, names))}",
+            "Pass another `output_name` or `label_output`.",
+            value=names,
+            code="onnx_output",
+        )
+
+
+def _empty_model(adjuster: FittedNormalizer, dtype: str, opset: int) -> Any:
+    """A graph with the model's input and nothing else."""
+    tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    shape = ["N", len(adjuster.classes_)]
+    given = helper.make_tensor_value_info(adjuster.input, tensor_type, shape)
+    opsets = [helper.make_opsetid("", opset)]
+    graph = helper.make_graph([], "altnorm", [given], [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def _extend(model: Any, program: Program, classes: Any, given: Any, names: list[str]) -> None:
+    """Add a program to a graph, after its value `given`; our outputs come first."""
+    opset = next(s.version for s in model.opset_import if s.domain in ("", "ai.onnx"))
+    g = Graph(opset, _free_prefix(model))
+    given_type = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+    before = Value(g, given.name, given_type)
+    values = [*adjusted(before, program)]
+    if len(names) > 2:
+        values.append(labelled(values[1], classes, program))
+    types = [helper.np_dtype_to_tensor_dtype(value.dtype) for value in values]
+    g.finish(dict(zip(names, values, strict=True)))
+    shapes = [["N", len(classes)] if program.is_multilabel else ["N"]] * len(names)
+    shapes[0] = ["N", len(classes)]
+    ours = map(helper.make_tensor_value_info, names, types, shapes)
+    outputs = [*ours, *model.graph.output]
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+    model.graph.node.extend(g.nodes)
+    model.graph.initializer.extend(g.initializers)
+    needed = helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
+    model.ir_version = max(model.ir_version, needed)
+    model.producer_name, model.producer_version = "altnorm", version("altnorm")
+
+
+def _check_size(model: Any) -> None:
+    size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+    if size > _LARGEST_FILE:
+        raise InputError(
+            "An ONNX file must stay below 2 GB",
+            f"this one would hold {size / 1e9:.1f} GB, the reference once per iteration",
+            "Use fewer reference rows, or depth=1.",
+            value=size,
+            code="too_large",
+        )
+
+
+def _metadata(adjuster: FittedNormalizer) -> dict[str, str]:
+    chosen = chosen_model(adjuster)
+    settings = {"method": type(chosen).__name__, **chosen.get_params(), "input": adjuster.input}
+    if chosen is not adjuster and hasattr(adjuster, "temperature_"):
+        settings["temperature"] = adjuster.temperature_
+    return {
+        "altnorm.classes": json.dumps(adjuster.classes_, default=_plain),
+        "altnorm.settings": json.dumps(settings, default=_plain),
+        "altnorm.version": version("altnorm"),
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+# Classifiers that a model is appended to.
+
+
+def _prepare_classifier(source: Any, taken: list[str]) -> Any:
+    """Return a copy whose labels are renamed, if its operator set is new enough.
+
+    Labels that a classifier decides say nothing of the adjustment, so "label" becomes
+    "label_before"; so does an output with one of the names that are `taken`.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(source if isinstance(source, onnx.ModelProto) else _load(source))
+    remedy = "Convert the classifier with a later target opset."
+    _check_opset(_read_opset(model), "The classifier's operator set", remedy)
+    for output in list(model.graph.output):
+        tensor = output.type.tensor_type
+        is_label = tensor.elem_type in _LABELS and len(tensor.shape.dim) <= 1
+        is_label &= not output.name.endswith("_before")
+        if is_label or output.name in taken:
+            _rename(model.graph, output.name, f"{output.name}_before")
+    used = sorted(_names(model.graph).intersection(taken))
+    if used:
+        raise InputError(
+            "Outputs must have names that the classifier does not use",
+            f"it uses {used[0]!r}",
+            "Pass another `output_name` or `label_output`.",
+            value=used[0],
+            code="onnx_output",
+        )
+    return model
+
+
+def _free_prefix(model: Any) -> str:
+    """A prefix of names that the model does not use; it may have been appended to before."""
+    used, prefix, number = _names(model.graph), "altnorm/", 1
+    while any(name.startswith(prefix) for name in used):
+        number += 1
+        prefix = f"altnorm{number}/"
+    return prefix
+
+
+def _find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
+    """Find the classifier's output that the model takes."""
+    found = []
+    for output in classifier.graph.output:
+        shape = output.type.tensor_type.shape.dim
+        fits = len(shape) == 2 and shape[1].dim_value in (0, n_classes)
+        if output.type.tensor_type.elem_type in _FLOATS and fits:
+            found.append(output)
+    chosen = [output for output in found if wanted in (None, output.name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    raise InputError(
+        f"The classifier must have one output of floats with {n_classes} "
+        f"columns{'' if wanted is None else f' named {wanted!r}'}",
+        f"its outputs are {[output.name for output in classifier.graph.output]}, of which "
+        f"{len(chosen)} fit",
+        "Pass `append_output`; for scikit-learn, convert with zipmap=False.",
+        value=len(chosen),
+        code="onnx_output",
+    )
+
+
+def _check_graph(model: Any, *, appended: bool) -> None:
+    """Raise unless the whole is a sound graph; what is wrong with a classifier is bad input."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except Exception as error:  # the checker's own, of several kinds
+        if not appended:
+            raise
+        raise InputError(
+            "`append_to` must be a sound ONNX graph",
+            f"this one is not ({_first_line(error)})",
+            "Convert the classifier anew.",
+            code="onnx_file",
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _load(path: str | PathLike[str]) -> Any:
+    """Read a classifier; a file that holds something else is bad input."""
+    source = check_input(path)
+    try:
+        model = onnx.load(source)
+        onnx.checker.check_model(model)
+    except OSError:
+        raise
+    except Exception as error:  # the parser's own, which protocol buffers do not document
+        raise InputError(
+            "`append_to` must be an ONNX model",
+            f"'{source}' is not, or it is damaged ({_first_line(error)})",
+            "Name the file that your converter wrote.",
+            value=str(source),
+            code="onnx_file",
+        ) from error
+    return model
+
+
+def _read_opset(model: Any) -> int:
+    """Version of the standard operators, which skl2onnx names twice; now they are named once."""
+    standard = [s.version for s in model.opset_import if s.domain in ("", "ai.onnx")]
+    others = [s for s in model.opset_import if s.domain not in ("", "ai.onnx")]
+    opset = max(standard, default=_OLDEST_OPSET)
+    del model.opset_import[:]
+    model.opset_import.extend([helper.make_opsetid("", opset), *others])
+    return opset
+
+
+def _check_opset(opset: int, what: str, remedy: str) -> None:
+    """Raise unless a set of standard operators is new enough."""
+    if opset < _OLDEST_OPSET:
+        raise InputError(
+            f"{what} must be {_OLDEST_OPSET} or later",
+            f"it is {opset}",
+            remedy,
+            value=opset,
+            code="onnx_opset",
+        )
+
+
+def _names(graph: Any) -> set[str]:
+    """Names of all values in a graph and in its subgraphs."""
+    found = {value.name for value in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        found.update(node.input, node.output)
+        for attribute in node.attribute:
+            found |= _names(attribute.g).union(*(_names(inner) for inner in attribute.graphs))
+    return found
+
+
+def _rename(graph: Any, old: str, new: str) -> None:
+    """Rename a value wherever it is used."""
+    for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        if value.name == old:
+            value.name = new
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [new if name == old else name for name in names]
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                _rename(inner, old, new)
+
+
+# How skl2onnx converts a classifier that adjusts its own predictions.
+
+
+def register_converter() -> None:
+    """Teach skl2onnx to convert :class:`altnorm.AdjustedClassifier`.
+
+    From then on ``skl2onnx.to_onnx`` takes such a classifier, also inside a pipeline, if it can
+    convert the classifier within. The graph's `label` and `probabilities` are those after the
+    adjustment. Needs skl2onnx.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from altnorm import AdjustedClassifier
+    >>> from altnorm.deploy.onnx import register_converter
+    >>> X, y = make_classification(500, 10, n_informative=4, n_classes=3, random_state=0)
+    >>> model = AdjustedClassifier(GaussianNB()).fit(X, y)
+    >>> register_converter()
+    >>> from skl2onnx import to_onnx
+    >>> graph = to_onnx(model, X[:1], options={"zipmap": False}).graph
+    >>> [output.name for output in graph.output]
+    ['label', 'probabilities']
+    """
+    try:
+        from skl2onnx import update_registered_converter
+        from skl2onnx.common.shape_calculator import calculate_linear_classifier_output_shapes
+    except ImportError as error:
+        raise ImportError(
+            "register_converter needs skl2onnx; install it with pip install skl2onnx"
+        ) from error
+    update_registered_converter(
+        AdjustedClassifier,
+        "AltnormAdjustedClassifier",
+        calculate_linear_classifier_output_shapes,
+        _convert,
+        options={
+            "zipmap": [True, False, "columns"],
+            "nocl": [True, False],
+            "output_class_labels": [True, False],
+        },
+    )
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the inner classifier and then the adjustment to a graph of skl2onnx."""
+    from skl2onnx.common.data_types import guess_proto_type
+
+    model, (label, proba) = operator.raw_operator, operator.outputs
+    opset = container.target_opset_any_domain("")
+    _check_opset(opset, "`target_opset`", "Leave it out.")
+    # Two of these in one pipeline must not share the names of their values.
+    g = Graph(opset, scope.get_unique_variable_name("altnorm") + "/")
+    dtype = helper.tensor_dtype_to_np_dtype(guess_proto_type(proba.type))
+    before = Value(g, _inner_proba(scope, operator), dtype)
+    program = read_program(model.adjuster_)
+    after, decided = adjusted(before, program)
+    # With `nocl` (no class labels) skl2onnx promises indices in the place of names.
+    if not scope.get_options(model, {"nocl": False})["nocl"]:
+        decided = labelled(decided, model.classes_, program)
+    g.finish({label.full_name: decided, proba.full_name: after})
+    container.initializers.extend(g.initializers)
+    # skl2onnx takes nodes in parts, each with the version of its operator.
+    for node in g.nodes:
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        attributes |= {"op_version": opset, "name": scope.get_unique_operator_name("altnorm")}
+        container.add_node(node.op_type, list(node.input), list(node.output), **attributes)
+
+
+def _inner_proba(scope: Any, operator: Any) -> str:
+    """Declare the inner classifier; return the name of its probabilities."""
+    from skl2onnx import get_model_alias
+    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
+
+    estimator = operator.raw_operator.estimator_
+    # skl2onnx knows no frozen estimators, and the one inside predicts the same.
+    if isinstance(estimator, FrozenEstimator):
+        estimator = estimator.estimator
+    inner = scope.declare_local_operator(get_model_alias(type(estimator)), estimator)
+    inner.inputs = operator.inputs
+    is_text = np.asarray(estimator.classes_).dtype.kind in "UO"
+    label_type = StringTensorType() if is_text else Int64TensorType()
+    inner.outputs.append(scope.declare_local_variable("label_before", label_type))
+    proba_type = type(operator.outputs[1].type)([None, len(estimator.classes_)])
+    proba = scope.declare_local_variable("proba_before", proba_type)
+    inner.outputs.append(proba)
+    return str(proba.onnx_name)
