@@ -21,6 +21,7 @@ from altnorm._base.files import check_output, replacing
 from altnorm.adjuster.comparison import Comparison
 from altnorm.io.predictions import Predictions
 from altnorm.method.kinds import FittedNormalizer
+from altnorm.report.evaluation import read_case
 
 __all__ = ["check_page", "render_report", "write_report"]
 
@@ -101,13 +102,7 @@ def write_report(
 
 
 def check_page(path: str | os.PathLike[str]) -> None:
-    """Raise unless a path is one that an HTML page can have.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Where a report is to go.
-    """
+    """Raise unless a path is one that an HTML page can have."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".html", ".htm", ""):
         raise InputError(
@@ -138,8 +133,6 @@ def render_report(
         raise ImportError(
             "The report needs the extra `report`: pip install 'altnorm[report]'"
         ) from error
-    from altnorm.report.evaluation import read_case
-
     n_rows = predictions.proba.shape[0]
     if texts is not None and len(texts) != n_rows:
         raise InputError(

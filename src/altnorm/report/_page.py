@@ -148,19 +148,24 @@ def _peers(comparison: Comparison | None) -> list[Line]:
     ]
 
 
-def _charts(case: Case, factors: np.ndarray | None) -> dict[str, list[Bar]]:
+Parts = list[tuple[str, float]]  # kinds and lengths, one after the other; what has no kind is blank
+Lines = Iterable[tuple[str, Parts, str]]  # names, parts and texts
+Bars = list[tuple[str, list[tuple[str, float, float]], str]]  # parts: kinds, starts and widths
+
+
+def _charts(case: Case, factors: np.ndarray | None) -> dict[str, Bars]:
     """Bars of what changes, by pairs and by classes, and of what makes it change."""
     found: dict[str, Lines] = {}
     names = case.names
-    applied, truth = case.applied, case.truth
+    _, _, old, new, truth = case.applied
     if len(case.explanation):
         if not case.kind.is_multilabel:
-            found["flows"] = _flow_lines(measures.flows(applied.old, applied.new, truth), names)
-        changes = measures.class_changes(applied.old, applied.new, case.classes.size, truth)
+            found["flows"] = _flow_lines(measures.flows(old, new, truth), names)
+        changes = measures.class_changes(old, new, case.classes.size, truth)
         found["changes"] = _change_lines(changes, names, case.kind.is_multilabel)
-    if hasattr(case.model, "matrix_") and case.judged is not None:
-        rows = case.judged
-        pairs = measures.confusions(rows.truth, rows.applied.old, rows.applied.new)
+    judged = case.judged
+    if hasattr(case.model, "matrix_") and judged is not None and judged.truth is not None:
+        pairs = measures.confusions(judged.old, judged.new, judged.truth)
         found["confusions"] = _confusion_lines(pairs, names)
     if factors is not None:
         found["factors"] = _factor_lines(factors, names)
@@ -168,36 +173,16 @@ def _charts(case: Case, factors: np.ndarray | None) -> dict[str, list[Bar]]:
     return {name: bars for name, bars in charts.items() if bars}
 
 
-class Part(NamedTuple):
-    """A stretch of a bar, in per cent of the width."""
-
-    kind: str
-    start: float
-    width: float
-
-
-class Bar(NamedTuple):
-    """One line of a chart."""
-
-    name: str
-    parts: list[Part]
-    text: str
-
-
-Parts = list[tuple[str, float]]  # kinds and lengths, one after the other; what has no kind is blank
-Lines = Iterable[tuple[str, Parts, str]]  # names, parts and texts
-
-
-def _chart(lines: Lines) -> list[Bar]:
-    """Lines as bars, the longest of which takes the whole width."""
+def _chart(lines: Lines) -> Bars:
+    """Lines as bars, whose parts are in per cent of the width; the longest takes all of it."""
     found = list(lines)
     longest = max((sum(length for _, length in parts) for _, parts, _ in found), default=0)
     bars = []
     for name, parts, text in found:
         ends = np.cumsum([0, *(length for _, length in parts)]) * (100 / (longest or 1))
         widths = zip(parts, ends, np.diff(ends), strict=False)
-        drawn = [Part(kind, start, width) for (kind, _), start, width in widths if kind and width]
-        bars.append(Bar(name, drawn, text))
+        drawn = [(kind, start, width) for (kind, _), start, width in widths if kind and width]
+        bars.append((name, drawn, text))
     return bars
 
 
@@ -263,17 +248,14 @@ def _times(factor: float) -> str:
 
 def _classes(case: Case) -> list[tuple[str, ...]]:
     """Every class in numbers: its rows, how often it is predicted, and the share recognised."""
-    if case.truth is None:
+    m, (_, _, *decided, truth) = case.classes.size, case.applied
+    if truth is None:
         return []
-    m, codes = case.classes.size, (case.truth, case.applied.old, case.applied.new)
-    # One column per class; of a row that is left to a person, none.
-    sides = [s if s.ndim == 2 else np.eye(m + 1, dtype=bool)[s][:, :m] for s in codes]
-    true, *decided = (np.asarray(side, dtype=bool) for side in sides)
-    n, cells = true.sum(axis=0), []
+    n, cells = measures.count_classes(truth, m), []
     for side in decided:
-        named, right = side.sum(axis=0).tolist(), (side & true).sum(axis=0)
-        cells.append([f"{k:,}" for k in named])
-        cells.append([percent(right[j] / n[j]) if n[j] else "–" for j in range(m)])
+        found = measures.recalls(truth, side, m).tolist()
+        cells.append([f"{k:,}" for k in measures.count_classes(side, m).tolist()])
+        cells.append(["–" if math.isnan(share) else percent(share) for share in found])
     order = np.argsort(-n, kind="stable")[:MAX_CLASSES].tolist()
     return [(str(case.classes[j]), f"{n[j]:,}", *(column[j] for column in cells)) for j in order]
 
@@ -349,8 +331,8 @@ def changed_rows(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:
     if explained.label is not None:
         position = {name: j for j, name in enumerate(case.classes.tolist())}
         data["label"] = [position[name] for name in explained.label[entries].tolist()]
-    if case.truth is not None:
-        truth = case.truth[rows]
+    if case.applied.truth is not None:
+        truth = case.applied.truth[rows]
         if truth.ndim == 2:
             truth = truth[np.arange(rows.size), data["label"]].astype(int)
         data["truth"] = truth

@@ -61,12 +61,10 @@ class Display:
         kind, applied = kind_of(normalizer), apply(normalizer, proba)
         labels = kind.check_labels(y, applied.before.shape)
         truth = kind.encode(labels, normalizer.classes_)
-        return cls._from_applied(truth, applied, normalizer.classes_, **options)
+        return cls._from_applied(applied._replace(truth=truth), normalizer.classes_, **options)
 
     @classmethod
-    def _from_applied(
-        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
-    ) -> Self:
+    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
         raise NotImplementedError
 
     def plot(self, ax: Any = None) -> Self:
@@ -136,21 +134,15 @@ class FixedBrokenDisplay(Display):
             True and decided class codes 0 .. m-1, or 0/1 matrices.
         classes : array-like of shape (n_classes,)
             Names.
-
-        Returns
-        -------
-        FixedBrokenDisplay
-            Not yet drawn.
         """
         truth, old, new = (np.asarray(codes) for codes in (y_true, before, after))
         names = np.asarray(classes)
         return cls(class_changes(old, new, names.size, truth), names)
 
     @classmethod
-    def _from_applied(
-        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
-    ) -> Self:
-        return cls.from_predictions(truth, applied.old, applied.new, classes=classes, **options)
+    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+        decided = applied.truth, applied.old, applied.new
+        return cls.from_predictions(*decided, classes=classes, **options)
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
         """Draw the classes where there is most to see.
@@ -226,11 +218,6 @@ class PurposeDisplay(Display):
             Calibrated probabilities of rows that had no part in their fit.
         shares : array-like of shape (n_classes,), optional
             Class shares; None takes those of `y_true`.
-
-        Returns
-        -------
-        PurposeDisplay
-            Not yet drawn.
         """
         truth, p = np.asarray(y_true), np.asarray(proba)
         if truth.ndim == 2:
@@ -247,10 +234,8 @@ class PurposeDisplay(Display):
         return cls(purposes(p, truth, q, p.argmax(axis=1)))
 
     @classmethod
-    def _from_applied(
-        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
-    ) -> Self:
-        return cls.from_predictions(truth, applied.after, **options)
+    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+        return cls.from_predictions(applied.truth, applied.after, **options)
 
     def _draw(self, ax: Any) -> None:
         found = self.purposes
@@ -302,11 +287,6 @@ class ReliabilityDisplay(Display):
             Probabilities.
         n_bins : int, default=12
             Number of bins.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            Not yet drawn.
         """
         truth = np.asarray(y_true)
         first = reliability(np.asarray(before), truth, n_bins=n_bins)
@@ -315,10 +295,8 @@ class ReliabilityDisplay(Display):
         return cls(first, reliability(np.asarray(after), truth, n_bins=n_bins))
 
     @classmethod
-    def _from_applied(
-        cls, truth: np.ndarray, applied: Applied, classes: Any, **options: Any
-    ) -> Self:
-        return cls.from_predictions(truth, applied.before, applied.after, **options)
+    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+        return cls.from_predictions(applied.truth, applied.before, applied.after, **options)
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1)

@@ -49,6 +49,7 @@ class Applied(NamedTuple):
     after: np.ndarray  # (n, m)
     old: np.ndarray  # (n,) columns, or (n, m) 0 and 1: what `before` says by itself
     new: np.ndarray  # likewise; m for a row that is left to a person
+    truth: np.ndarray | None = None  # labels, where there are any that it has not seen
 
     @property
     def left(self) -> np.ndarray:
@@ -62,13 +63,6 @@ class Applied(NamedTuple):
         return Explanation.from_decisions(
             (self.before, self.after), (self.old, self.new), ambiguity, classes
         )
-
-
-class Judged(NamedTuple):
-    """Labelled rows, and what a model that has not seen them makes of them."""
-
-    truth: np.ndarray
-    applied: Applied
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,48 +107,33 @@ class Evaluation:
 
 
 def evaluate(
-    normalizer: FittedNormalizer,
-    predictions: Predictions,
-    *,
-    scoring: Any = None,
-    significance: float = 0.05,
+    normalizer: FittedNormalizer, predictions: Predictions, *, scoring: Any = None
 ) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
 
     Every row has a label, and columns are in the order of ``normalizer.classes_``. Where the
     predictions say which rows belong together, the evidence counts groups. Without `scoring` the
     purpose of the normalizer judges, or else accuracy (micro-F1 with several labels).
-
-    Examples
-    --------
-    >>> from altnorm import AlternatingNormalizer, load_demo
-    >>> from altnorm.report.evaluation import evaluate
-    >>> demo = load_demo()
-    >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
-    >>> evaluate(normalizer, demo.test).verdict.adopted
-    True
     """
     check_kind(predictions, normalizer)
-    truth, applied = predictions.codes, apply(normalizer, predictions.proba)
-    purpose = purpose_of(normalizer, scoring)
-    score = purpose.score
-    how = {"significance": significance, "groups": predictions.groups}
-    verdict = _compare(truth, applied, score, **how)
-    cautions = seen_before(normalizer, applied.before)
-    classes = class_names(normalizer, predictions)
-    cautions += _hurt(purpose, applied, truth, classes)
+    truth = predictions.codes
+    applied = apply(normalizer, predictions.proba, truth)
+    purpose, classes = purpose_of(normalizer, scoring), class_names(normalizer, predictions)
+    multilabel = purpose.kind.is_multilabel
     # With rows left to a person, what other scores would count is not defined.
-    names = ("neg_log_loss",) if applied.left.size else SCORES[purpose.kind.is_multilabel]
-    others = [
-        _compare(truth, applied, resolve_scoring(name, purpose.kind.is_multilabel), **how)
-        for name in names
-        if name != score.name
-    ]
+    names = ("neg_log_loss",) if applied.left.size else SCORES[multilabel]
+    others = [resolve_scoring(name, multilabel) for name in names if name != purpose.score.name]
+    sides = {"proba": (applied.before, applied.after), "labels": (applied.old, applied.new)}
+    verdict, *scores = (
+        compare_predictions(truth, *sides[score.needs], scoring=score, groups=predictions.groups)
+        for score in (purpose.score, *others)
+    )
+    cautions = seen_before(normalizer, applied.before) + _hurt(purpose, applied, truth, classes)
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
     fewer[applied.left] = 0
     return Evaluation(
         verdict.with_cautions(cautions),
-        others,
+        scores,
         (reliability(applied.before, truth), reliability(applied.after, truth)),
         np.flatnonzero(fewer > 0),
         np.flatnonzero(fewer < 0),
@@ -163,11 +142,11 @@ def evaluate(
     )
 
 
-def apply(normalizer: FittedNormalizer, proba: Any) -> Applied:
+def apply(normalizer: FittedNormalizer, proba: Any, truth: np.ndarray | None = None) -> Applied:
     """Apply a fitted transformer to what its `transform` takes."""
     kind, before = kind_of(normalizer), read_before(normalizer, proba)
     after = np.asarray(normalizer.transform(proba))
-    return Applied(before, after, kind.decide(before), decision_codes(normalizer, proba))
+    return Applied(before, after, kind.decide(before), decision_codes(normalizer, proba), truth)
 
 
 def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.ndarray:
@@ -180,16 +159,10 @@ def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.nd
 
 def purpose_of(normalizer: FittedNormalizer, scoring: Any = None) -> Purpose:
     """Return what decisions are judged by: as asked, as tuned for, or as usual."""
-    kind, classes = kind_of(normalizer), np.asarray(normalizer.classes_)
+    costs = None
     if scoring is None:
-        own = getattr(normalizer, "scoring", None), getattr(normalizer, "costs", None)
-        return resolve_purpose(*own, kind, classes)
-    return resolve_purpose(scoring, None, kind, classes)
-
-
-def _compare(truth: np.ndarray, applied: Applied, score: Any, **how: Any) -> Verdict:
-    sides = (applied.before, applied.after) if score.needs == "proba" else applied[2:]
-    return compare_predictions(truth, *sides, scoring=score, **how)
+        scoring, costs = (getattr(normalizer, name, None) for name in ("scoring", "costs"))
+    return resolve_purpose(scoring, costs, kind_of(normalizer), np.asarray(normalizer.classes_))
 
 
 def _hurt(
@@ -261,7 +234,7 @@ class Case:
     applied: Applied
     explanation: Explanation
     evaluation: Evaluation | None  # where there are labels that the model has not seen
-    judged: Judged | None  # rows whose labels may be looked at: tested, or cross-fitted
+    judged: Applied | None  # to rows whose labels may be looked at: tested, or cross-fitted
     drift: Drift | None  # None if the model cannot say
     seen: bool  # whether the model was fitted on these predictions
     shares: np.ndarray | None  # of the classes among the validation labels, if they are known
@@ -287,11 +260,6 @@ class Case:
         """What the labels of these predictions say."""
         return None if self.evaluation is None else self.evaluation.verdict
 
-    @property
-    def truth(self) -> np.ndarray | None:
-        """Labels of the rows of the report, where the model has not seen them."""
-        return None if self.evaluation is None or self.judged is None else self.judged.truth
-
     @cached_property
     def names(self) -> list[str]:
         """What decisions are called: the classes, and a person at the end.
@@ -312,24 +280,23 @@ class Case:
     @cached_property
     def purposes(self) -> Purposes | None:
         """What other decisions from the same probabilities would give; None if all are alike."""
-        if self.judged is None:
+        judged = self.judged
+        if judged is None or judged.truth is None:
             return None
-        truth, (_, after, old, _) = self.judged
+        after, old, truth = judged.after, judged.old, judged.truth
         if self.kind.is_multilabel:
             return label_thresholds(after, truth, old)
-        found = purposes(after, truth, self._shares(), old)
+        found = purposes(after, truth, self._shares(after), old)
         return found if found.spread.any() else None
 
-    def _shares(self) -> np.ndarray:
+    def _shares(self, after: np.ndarray) -> np.ndarray:
         decision = getattr(self.normalizer, "decision_", None)
         if decision is not None and self.purpose == "balanced_accuracy" and not decision.is_argmax:
             return np.asarray(decision.values.min() / decision.values)
         if self.shares is not None:
             return self.shares
         # What calibrated probabilities say of the balance, without a look at these labels.
-        assert self.judged is not None
-        mean = self.judged.applied.after.mean(axis=0, dtype=np.float64)
-        return np.maximum(mean, 0.5 / len(self.judged.truth))
+        return np.maximum(after.mean(axis=0, dtype=np.float64), 0.5 / len(after))
 
 
 def read_case(
@@ -346,7 +313,7 @@ def read_case(
     if predictions.labels is not None and not seen:
         evaluation = evaluate(normalizer, predictions, scoring=scoring)
         applied, explanation = evaluation.applied, evaluation.explanation
-        judged: Judged | None = Judged(predictions.codes, applied)
+        judged: Applied | None = applied
     else:
         # Labels that tuning has used would show the model better than it is.
         evaluation, applied = None, apply(normalizer, predictions.proba)
@@ -368,7 +335,7 @@ def _label_shares(known: Predictions | None) -> np.ndarray | None:
     return class_shares(known.codes, np.ones(len(known.proba)), known.proba.shape[1])
 
 
-def _cross_fitted(normalizer: Any, predictions: Predictions) -> Judged | None:
+def _cross_fitted(normalizer: Any, predictions: Predictions) -> Applied | None:
     """Validation rows as the model sees them when it is fitted without their fold.
 
     None where there is nothing to fit again, or where that would take long.
@@ -390,5 +357,4 @@ def _cross_fitted(normalizer: Any, predictions: Predictions) -> Judged | None:
             fitted = clone(model).set_params(input="proba").fit(before[~inside], truth[~inside])
             fitted.multilabel = getattr(model, "multilabel", None)
         after[inside] = apply_model(fitted, normalizer.temperature_, kind, before[inside])
-    new = normalizer.decision_.codes(after)
-    return Judged(truth, Applied(before, after, kind.decide(before), new))
+    return Applied(before, after, kind.decide(before), normalizer.decision_.codes(after), truth)

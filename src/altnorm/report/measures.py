@@ -98,16 +98,7 @@ class Purposes(NamedTuple):
 def class_changes(
     old: np.ndarray, new: np.ndarray, m: int, truth: np.ndarray | None = None
 ) -> ClassChanges:
-    """Count changed decisions by class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.report.measures import class_changes
-    >>> changes = class_changes(np.array([0, 0, 1]), np.array([1, 0, 0]), 2, np.array([1, 0, 1]))
-    >>> changes.fixed, changes.broken
-    (array([0, 1]), array([0, 1]))
-    """
+    """Count changed decisions by class."""
     if old.ndim == 2:
         return _label_changes(old > 0, new > 0, truth)
     moved = old != new
@@ -128,16 +119,7 @@ def _label_changes(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None) -
 
 
 def flows(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None = None) -> Flows:
-    """Count the rows that moved between each two classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.report.measures import flows
-    >>> found = flows(np.array([0, 0, 1]), np.array([1, 1, 1]), np.array([1, 0, 1]))
-    >>> found.n_rows, found.fixed, found.broken
-    (array([2]), array([1]), array([1]))
-    """
+    """Count the rows that moved between each two classes."""
     moved = np.flatnonzero(old != new)
     pairs, inverse = np.unique(np.stack([old[moved], new[moved]]), axis=1, return_inverse=True)
     inverse, n = inverse.reshape(-1), pairs.shape[1]
@@ -153,17 +135,8 @@ def flows(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None = None) -> 
     return Flows(source, target, count[order], fixed, broken)
 
 
-def confusions(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> Confusions:
-    """Count the rows of each class that were taken for each other class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.report.measures import confusions
-    >>> found = confusions(np.array([0, 0, 0]), np.array([1, 1, 0]), np.array([0, 1, 1]))
-    >>> found.before, found.after, found.fixed
-    (array([2]), array([2]), array([1]))
-    """
+def confusions(old: np.ndarray, new: np.ndarray, truth: np.ndarray) -> Confusions:
+    """Count the rows of each class that were taken for each other class."""
     m = 2 + int(max(truth.max(), old.max(), new.max()))
     then, now = truth * m + old, truth * m + new
     keys, before = np.unique(then[old != truth], return_counts=True)
@@ -175,16 +148,7 @@ def confusions(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> Confusion
 
 
 def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Reliability:
-    """Compare confidence with the share that is right; every label counts if there are several.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.report.measures import reliability
-    >>> found = reliability(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 0]), n_bins=2)
-    >>> found.confidence, found.right, round(found.error, 2)
-    (array([0.6, 0.9]), array([0., 1.]), 0.35)
-    """
+    """Compare confidence with the share that is right; every label counts if there are several."""
     confidence = proba.reshape(-1) if truth.ndim == 2 else proba.max(axis=1)
     right = truth.reshape(-1) if truth.ndim == 2 else proba.argmax(axis=1) == truth
     order = np.argsort(confidence, kind="stable")
@@ -241,29 +205,15 @@ def purposes(proba: np.ndarray, truth: np.ndarray, shares: np.ndarray, old: np.n
 
     The rule is :math:`\operatorname{argmax}_j p_j / q_j^s`, with `q` the class shares: Bayes' rule
     for accuracy at s = 0 and for balanced accuracy at s = 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.report.measures import purposes
-    >>> proba, truth = np.array([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]]), np.array([0, 0, 1])
-    >>> found = purposes(proba, truth, np.array([0.8, 0.2]), np.array([0, 0, 0]))
-    >>> found.scores[:, [0, -1]].round(2)
-    array([[0.67, 0.67],
-           [0.5 , 0.75]])
     """
     decided = [old, *((proba * shares**-s).argmax(axis=1) for s in POSITIONS)]
-    m = shares.size
-    hits = np.stack([np.bincount(truth[d == truth], minlength=m) for d in decided])
-    n_true = np.bincount(truth, minlength=m)
-    return _purposes(POSITIONS, ("accuracy", "balanced_accuracy"), truth, decided, hits, n_true)
+    return _purposes(POSITIONS, ("accuracy", "balanced_accuracy"), truth, decided, shares.size)
 
 
 def label_thresholds(proba: np.ndarray, truth: np.ndarray, old: np.ndarray) -> Purposes:
     """What one threshold for all labels gives, from low to high."""
     decided = [old, *((proba > t).astype(np.int8) for t in THRESHOLDS)]
-    hits, n_true = np.stack([(d * truth).sum(axis=0) for d in decided]), truth.sum(axis=0)
-    return _purposes(THRESHOLDS, ("f1_micro", "f1_macro"), truth, decided, hits, n_true)
+    return _purposes(THRESHOLDS, ("f1_micro", "f1_macro"), truth, decided, proba.shape[1])
 
 
 def _purposes(
@@ -271,14 +221,27 @@ def _purposes(
     names: tuple[str, str],
     truth: np.ndarray,
     decided: list[np.ndarray],
-    hits: np.ndarray,
-    n_true: np.ndarray,
+    m: int,
 ) -> Purposes:
     """Measure decisions before, which come first, and at each position."""
     measured = [resolve_scoring(name, truth.ndim == 2) for name in names]
     scores = np.array([[score(truth, d) for d in decided] for score in measured])
-    recall = np.divide(hits, n_true, out=np.full(hits.shape, np.nan), where=n_true > 0)
+    n_true = count_classes(truth, m)
+    recall = np.stack([recalls(truth, d, m) for d in decided])
     changed = np.array([(d != decided[0]).sum() for d in decided[1:]])
     return Purposes(
         positions, names, scores[:, 1:], changed, recall[1:], scores[:, 0], recall[0], n_true
     )
+
+
+def count_classes(codes: np.ndarray, m: int) -> np.ndarray:
+    """Rows of each class, or with each label; one that is left to a person is of none."""
+    return codes.sum(axis=0) if codes.ndim == 2 else np.bincount(codes, minlength=m + 1)[:m]
+
+
+def recalls(truth: np.ndarray, decided: np.ndarray, m: int) -> np.ndarray:
+    """Share of the rows of each class that is recognised, (m,); NaN without rows."""
+    one_class = truth.ndim == 1
+    hits = count_classes(truth[decided == truth] if one_class else decided * truth, m)
+    n = count_classes(truth, m)
+    return np.divide(hits, n, out=np.full(m, np.nan), where=n > 0)
