@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from altnorm import AlternatingNormalizer, InputError, families, load
 from altnorm._base import persistence
 from altnorm._base.persistence import KINDS, Saved, model_metadata, read_content, write_content
-from altnorm.balance.shift import Shift
+from altnorm.balance import Shift
 from altnorm.decisions import Decision
 from tests.commands import draw
 from tests.io.test_model import check_same

@@ -15,7 +15,7 @@ from altnorm._base.specs import TINY, array, declare, nested, rule
 from altnorm._base.validation import check_choice
 from altnorm._base.words import p_words
 from altnorm.adjuster.applied import apply_model
-from altnorm.balance.shift import Rows, Shift, look_for_shift, spread_rows
+from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
 from altnorm.decisions import Decision
 from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive
@@ -83,7 +83,7 @@ class Adaptable(ProbabilityTransformer):
         Returns
         -------
         self : object
-            The copy, with a :class:`~altnorm.balance.shift.Shift` as `shift_`.
+            The copy, with a :class:`~altnorm.balance.Shift` as `shift_`.
 
         Raises
         ------

@@ -37,7 +37,7 @@ from altnorm.adjuster.choice import (
     try_likeness,
 )
 from altnorm.adjuster.validation import Validation, read_validation
-from altnorm.balance.shift import Shift
+from altnorm.balance import Shift
 from altnorm.decisions import Decision, resolve_purpose
 from altnorm.decisions.weights import balancing_weights
 from altnorm.evidence.cautions import (

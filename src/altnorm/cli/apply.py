@@ -17,7 +17,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.adjuster import load
-from altnorm.balance.shift import Shift
+from altnorm.balance import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
 from altnorm.io.columns import (

@@ -22,7 +22,7 @@ from scipy.special import logit
 
 from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, softmax, top_k
 from altnorm._base.errors import InputError
-from altnorm.decisions.decision import rate
+from altnorm.decisions import rate
 from altnorm.families import (
     BiasCorrectedTemperature,
     Identity,
