@@ -241,7 +241,7 @@ def test_an_interrupt_in_check_says_what_is_left(folder, monkeypatch, capsys, wh
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"altnorm.cli._journey.{where}", interrupt)
+    monkeypatch.setattr(f"altnorm.cli.check.{where}", interrupt)
     assert run(CHECK) == 130
     # Older versions of Rich leave the line of their progress bar first.
     assert capsys.readouterr().err.lstrip("\n") == f"Interrupted; {left} written.\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -61,17 +61,10 @@ Force = Annotated[bool, flag("--force", "Replace an existing output.")]
 Json = Annotated[bool, flag("--json", "Print one line of JSON, no tables.")]
 Strict = Annotated[bool, flag("--strict", "Exit with status 1 if the answer is no.")]
 OpenPage = Annotated[bool, flag("--open", "Open the report in a browser.")]
-Logits = Annotated[bool, flag("--logits", "The file holds logits; this is never guessed.")]
 Jobs = Annotated[
     int, option("N", "Number of threads; -1 uses all cores.", "--jobs", "-j", callback=_check_jobs)
 ]
 Significance = Annotated[float, option("P", "Significance level.")]
-Group = Annotated[
-    str | None,
-    option(
-        "NAME", "Column that says which rows belong together: a patient, a speaker, a document."
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -120,24 +113,11 @@ class Tuning:
         }
 
 
-@dataclass(frozen=True)
-class LabelColumns:
-    """Where the labels are."""
-
-    label: Annotated[
-        str | None,
-        option("NAME", "Column of the labels: class names or column indices (.npz: the array)."),
-    ] = None
-    label_prefix: Annotated[
-        str | None,
-        option(
-            "TEXT", "Several labels per row: how the names of the 0/1 columns start, such as y_."
-        ),
-    ] = None
+# Columns of a file: a layout, of which each command takes the fields that are options here.
 
 
 @dataclass(frozen=True)
-class ClassColumns:
+class ClassColumns(Layout):
     """Which columns of a file are classes, and how to read it."""
 
     prefix: Annotated[
@@ -147,9 +127,9 @@ class ClassColumns:
         ),
     ] = ""
     other: Annotated[
-        list[str] | None,
+        list[str],
         option("NAME", "A floating-point column that is not a class; may be given several times."),
-    ] = None
+    ] = ()  # type: ignore[assignment]
     format: Annotated[
         str | None,
         option(
@@ -166,49 +146,70 @@ class ClassColumns:
         ),
     ] = False
 
-    def layout(
-        self,
-        labels: LabelColumns | None = None,
-        *,
-        logits: bool = False,
-        group: str | None = None,
-        gaps: bool = False,
-    ) -> Layout:
-        """Put what is said about the columns together."""
-        label, label_prefix = (None, None) if labels is None else astuple(labels)
-        if label is not None and label_prefix is not None:
+
+@dataclass(frozen=True)
+class LabelColumns(ClassColumns):
+    """Where the labels are, too."""
+
+    label: Annotated[
+        str | None,
+        option("NAME", "Column of the labels: class names or column indices (.npz: the array)."),
+    ] = None
+    label_prefix: Annotated[
+        str | None,
+        option(
+            "TEXT", "Several labels per row: how the names of the 0/1 columns start, such as y_."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.label is not None and self.label_prefix is not None:
             raise InputError(
                 "Labels are in one column or in one column per label",
                 remedy="Pass --label or --label-prefix, not both.",
             )
-        columns = label, self.prefix, label_prefix, self.other or ()
-        return Layout(*columns, logits, self.format, self.usual_options, gaps, group)
+
+
+@dataclass(frozen=True)
+class EvidenceColumns(LabelColumns):
+    """And which rows count as one."""
+
+    group: Annotated[
+        str | None,
+        option(
+            "NAME", "Column that says which rows belong together: a patient, a speaker, a document."
+        ),
+    ] = None
+    logits: Annotated[bool, flag("--logits", "The file holds logits; this is never guessed.")] = (
+        False
+    )
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let a command take options that belong together as one record, such as `LabelColumns`.
 
-    The command line sees one option for each field, in the place of the record.
+    The command line sees one option for each annotated field, in the place of the record.
     """
     hints = get_type_hints(command, include_extras=True)
-    parameters, records = [], {}
+    parameters: list[inspect.Parameter] = []
+    records: dict[str, tuple[Any, list[str]]] = {}
     for parameter in inspect.signature(command).parameters.values():
         kind = hints[parameter.name]
         if not is_dataclass(kind):
             parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
             continue
-        assert isinstance(kind, type)
-        records[parameter.name] = kind
         types = get_type_hints(kind, include_extras=True)
-        for field in fields(kind):
-            how: dict[str, Any] = {"default": field.default, "annotation": types[field.name]}
-            parameters.append(inspect.Parameter(field.name, parameter.KEYWORD_ONLY, **how))
+        names = [name for name, hint in types.items() if get_origin(hint) is Annotated]
+        records[parameter.name] = kind, names
+        for name in names:
+            how: dict[str, Any] = {"default": getattr(kind, name), "annotation": types[name]}
+            parameters.append(inspect.Parameter(name, parameter.KEYWORD_ONLY, **how))
 
     @wraps(command)
     def run(**given: Any) -> Any:
         made = {
-            name: kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-            for name, kind in records.items()
+            record: kind(**{name: given.pop(name) for name in names})
+            for record, (kind, names) in records.items()
         }
         return command(**given, **made)
 

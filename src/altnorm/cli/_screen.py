@@ -40,6 +40,13 @@ REMEDIES = {
 }
 """What to do about an error, by its code."""
 
+RULES = {
+    "weights": "the class of largest weighted probability",
+    "costs": "the decision of least expected cost",
+    "thresholds": "every label whose probability is above its threshold",
+}
+"""How a model decides, by the kind of its decision."""
+
 _OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior|dtype|number|seed"
 
 _WORDS = {

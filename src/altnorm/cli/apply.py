@@ -73,7 +73,7 @@ def apply(
     """
     start = time.perf_counter()
     normalizer = load(model)
-    layout = columns.layout(logits=normalizer.input == "logits")
+    layout = replace(columns, logits=normalizer.input == "logits")
     changes = Changes(normalizer)
     how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
     if find_source(source, layout.format).is_table:
@@ -275,7 +275,7 @@ def adapt(
             f"'{model}' was not (it is {type(normalizer).__name__})",
             "Tune one with `altnorm tune`, without --no-labels.",
         )
-    rows = _read_rows(normalizer, new, columns.layout(logits=normalizer.input == "logits"))
+    rows = _read_rows(normalizer, new, replace(columns, logits=normalizer.input == "logits"))
     word = None if assume is None else "label_shift"
     adapted = unnamed(normalizer).adapt(rows, assume=word, insist=insist)
     if hasattr(normalizer, "feature_names_in_"):

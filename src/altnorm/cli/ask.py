@@ -53,8 +53,7 @@ def ask(
         ),
     ] = None,
     *,
-    labels: options.LabelColumns,
-    columns: options.ClassColumns,
+    columns: options.LabelColumns,
     seed: Annotated[int, options.option("N", "Same seed, same rows.")] = 0,
     force: options.Force = False,
     json: options.Json = False,
@@ -70,8 +69,7 @@ def ask(
     asked = _read_asked(output) if output.exists() and not force else None
     check_output(output, force=force or asked is not None)
     n_before = 0 if asked is None else asked.n_rows
-    layout = columns.layout(labels)
-    questions = _pool_questions(model, against, pool, layout, seed, n_before + number, text or [])
+    questions = _pool_questions(model, against, pool, columns, seed, n_before + number, text or [])
     if asked is not None:
         questions = asked.extended(questions)
     if questions.lines:

@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import webbrowser
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
+from sklearn.frozen import FrozenEstimator
 
-from altnorm import Adjuster, load
+from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
+from altnorm._base.words import DO_NOTHING, FAMILY_NAMES
 from altnorm.adjuster.applied import does
+from altnorm.adjuster.comparison import Comparison, default_methods
 from altnorm.cli import _options as options
-from altnorm.cli._journey import Journey, show_files, show_journey, travel
 from altnorm.cli._screen import (
     by_class,
     changed_table,
+    errors,
+    gain_style,
     head,
     in_options,
+    new_table,
     out,
     print_json,
     score_table,
     show_cautions,
     show_verdict,
 )
-from altnorm.evidence.verdict import outcome
+from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
+from altnorm.decisions import resolve_purpose
+from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
 from altnorm.io.columns import Layout
-from altnorm.io.datasets import Demo, load_demo
+from altnorm.io.datasets import load_demo
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
 from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.explanation import ChangedRow
+from altnorm.method.kinds import kind_of
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
 MODEL = Path("altnorm-model.safetensors")
 REPORT = Path("altnorm-report.html")
+OURS = "altnorm"
+"""What the tuned model is called among the methods."""
 N_SHOWN = 5
 """Fixed and broken rows that are shown, each."""
+
+MEANINGS = {
+    "accuracy": "Accuracy is the share of rows whose class is right. ",
+    "balanced_accuracy": "Balanced accuracy is the share of rows whose class is right, taken for "
+    "each class and averaged over the classes. ",
+    "f1_micro": "Micro-F1 weighs labels found against labels missed and labels given wrongly. ",
+    "neg_mean_cost": "The mean cost is what a row's decision costs on average, by your table. ",
+}
+MEANING = (
+    "Log loss is the mean surprise at the true class: 0 for one that was certain, 0.7 for a coin "
+    "toss. The 95% interval says how far chance may have moved a change; p, how often chance alone "
+    "would bring one as large."
+)
 
 
 @options.grouped
@@ -70,10 +96,7 @@ def check(
     open_page: options.OpenPage = False,
     *,
     tuning: options.Tuning,
-    labels: options.LabelColumns,
-    group: options.Group = None,
-    columns: options.ClassColumns,
-    logits: options.Logits = False,
+    columns: options.EvidenceColumns,
     text: Annotated[
         str | None, options.option("NAME", "Column to show beside the changed rows of the report.")
     ] = None,
@@ -92,14 +115,20 @@ def check(
     check_output(report, force=force)
     if model is None:
         check_output(output, force=force)
-        layout = columns.layout(labels, logits=logits, group=group, gaps=True)
-        journey = _fit(tuning, layout, validation, test, text, output, report, force)
+        val, tested = read_predictions(validation, replace(columns, gaps=True)), None
+        layout = replace(columns, logits=val.input == "logits")
+        if test is not None:
+            tested = read_predictions(test, layout, classes=val.classes)
+        texts = _texts(text, test or validation, layout)
+        estimator = Adjuster(**tuning.settings(val))
+        files: dict[str, Any] = {"model": output, "report": report, "force": force}
+        journey = travel(estimator, val, tested, texts=texts, **files)
         helps = _show(journey, json=json, explain=explain)
     else:
-        given = {"TEST": test is not None, "--output": output != MODEL, "--logits": logits}
-        _check_nothing_fitted(tuning, given | {"--explain": explain})
+        given = {"TEST": test is not None, "--output": output != MODEL, "--explain": explain}
+        _check_nothing_fitted(tuning, given | {"--logits": columns.logits})
         fitted = load(model)
-        layout = columns.layout(labels, logits=fitted.input == "logits", group=group)
+        layout = replace(columns, logits=fitted.input == "logits")
         new = read_predictions(validation, layout, classes=fitted.classes_)
         if new.labels is None:
             helps = _watch(fitted, new, json=json)
@@ -112,32 +141,6 @@ def check(
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not helps)
-
-
-def _fit(
-    tuning: options.Tuning,
-    layout: Layout,
-    validation: Path,
-    test: Path | None,
-    text: str | None,
-    model: Path,
-    report: Path,
-    force: bool,
-) -> Journey:
-    """Read the files, and go the whole way."""
-    val, tested = read_predictions(validation, layout), None
-    if test is not None:
-        layout = replace(layout, logits=val.input == "logits", gaps=False)
-        tested = read_predictions(test, layout, classes=val.classes)
-    return travel(
-        Adjuster(**tuning.settings(val)),
-        val,
-        tested,
-        model=model,
-        report=report,
-        texts=_texts(text, test or validation, layout),
-        force=force,
-    )
 
 
 def _texts(name: str | None, path: Path, layout: Layout) -> list[str] | None:
@@ -161,6 +164,86 @@ def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> Non
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Journey:
+    """What was found on the way, and where it was written."""
+
+    tuned: Adjuster
+    validation: Predictions
+    result: Evaluation | None  # on the labels of test predictions
+    compared: Comparison | None  # with the peers, on the same
+    model: Path
+    report: Path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "validation": self.tuned.verdict_.to_dict(),
+            **tuned_record(self.tuned),
+            "test": None if self.result is None else self.result.to_dict(),
+            "comparison": None if self.compared is None else self.compared.to_dicts(),
+            "model": str(self.model),
+            "report": str(self.report),
+        }
+
+
+def travel(
+    estimator: Adjuster,
+    validation: Predictions,
+    test: Predictions | None,
+    *,
+    model: Path,
+    report: Path,
+    force: bool,
+    **page: Any,
+) -> Journey:
+    """Tune once, judge, compare with the peers, and write report and model.
+
+    Without test predictions the evidence is the cross-fitted one, and the report is about the
+    validation predictions, whose labels it must not look at again. `page` is what else the report
+    shows.
+    """
+    tuned = fit_named(estimator, validation)
+    # Rows without labels served as reference in tuning; peers can make no use of them.
+    labelled = validation.labelled()
+    result = compared = None
+    if test is not None and test.labels is not None:
+        result = evaluate(tuned, test)
+        compared = _compare(tuned, labelled, test)
+    # The report takes seconds: an interrupt meanwhile should leave nothing behind.
+    page |= {"comparison": compared, "validation": labelled, "seen": test is None}
+    write_report(tuned, validation if test is None else test, report, force=force, **page)
+    save_model(tuned, model, force=force)
+    return Journey(tuned, validation, result, compared, model, report)
+
+
+def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
+    """Compare a fitted model with its peers, which alone are fitted here."""
+    purpose = resolve_purpose(tuned.scoring, tuned.costs, kind_of(tuned), tuned.classes_)
+    return compare(
+        validation.probabilities(),
+        validation.codes,
+        test.probabilities(),
+        test.codes,
+        methods=_methods(tuned, multilabel=validation.multilabel),
+        scoring=purpose.score,
+        test_groups=test.groups,
+        verbose=int(errors.is_terminal),
+    )
+
+
+def _methods(tuned: Adjuster, *, multilabel: bool) -> Mapping[str, Any]:
+    methods = {
+        name: method.set_params(n_jobs=tuned.n_jobs) if "n_jobs" in method.get_params() else method
+        for name, method in default_methods(multilabel).items()
+        if not isinstance(method, Adjuster)
+    }
+    ours = copy(tuned)
+    ours.input = "proba"  # what all methods are given here
+    # Doing nothing comes first, and what this is about second.
+    return {DO_NOTHING: methods.pop(DO_NOTHING), OURS: FrozenEstimator(ours), **methods}
+
+
 def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
     """Tell the journey; return whether the verdict is yes, and no test rows contradict it."""
     if json:
@@ -172,6 +255,84 @@ def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
             out.print(f"Next:   altnorm apply {journey.model} NEW -o OUT", soft_wrap=True)
     worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
     return journey.tuned.verdict_.adopted and not worse
+
+
+def show_journey(journey: Journey, *, explain: bool) -> None:
+    """Print what was found and, if asked to, what the numbers mean."""
+    tuned = journey.tuned
+    rows = f"{journey.validation.has_label.sum():,}"
+    head(f"Should I use it? Tuned on {rows} validation rows, each judged by a fit without it")
+    show_verdict(tuned.verdict_)
+    head("What was tried? Log loss on the same rows, lower is better")
+    out.print(tried_table(tuned))
+    out.print(applied_words(tuned))
+    if journey.result is not None and journey.compared is not None:
+        _show_result(journey.result)
+        _show_comparison(tuned, journey.result, journey.compared)
+    if explain:
+        head("What do the numbers mean?")
+        out.print(MEANINGS.get(tuned.verdict_.scoring, "") + MEANING)
+
+
+def tried_table(tuned: Adjuster) -> Table:
+    """One row per family: its log loss, and the change from what a temperature gives."""
+    table = new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
+    tried = [one for one in tuned.families_.values() if outcome(one) != "not_tried"]
+    if tried:
+        table.add_row("at most a temperature", score_figures(tried[0]).before, "", "", "")
+    for name, verdict in tuned.families_.items():
+        label = FAMILY_NAMES.get(name, name)
+        if outcome(verdict) == "not_tried":
+            table.add_row(label, "", "", "", f"not tried: {verdict.reason_text}")
+            continue
+        figures = score_figures(verdict)
+        change = Text(figures.change, style=gain_style(figures))
+        interval = f"{figures.low} to {figures.high}"
+        table.add_row(label, figures.after, change, interval, _fate(tuned, name, verdict))
+    return table
+
+
+def _fate(tuned: Adjuster, name: str, verdict: Verdict) -> str:
+    if name == tuned.family_:
+        return "applied"
+    if verdict.reason == "no_gain":
+        return "no better than a temperature"
+    return "passes" if verdict.adopted else verdict.reason_text
+
+
+def _show_result(result: Evaluation) -> None:
+    verdict = result.verdict
+    head(f"What changes? Before and after on {verdict.n_rows:,} test rows that it has not seen")
+    out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
+    show_cautions(verdict.cautions)
+    out.print(score_table([verdict, *result.scores]))
+
+
+def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) -> None:
+    head("How does it compare? On the same test rows")
+    decision = tuned.decision_
+    if decision.kind != "thresholds" and not decision.is_argmax:
+        out.print("The other methods decide for the most probable class.")
+    header, *lines = compared.cells()
+    table = new_table(header, header[:1])
+    rows = sorted(compared, key=lambda row: -row.score)
+    for (method, score, change, *rest), row in zip(lines, rows, strict=True):
+        table.add_row(method, score, Text(change, style=gain_style(compared.figures(row))), *rest)
+    out.print(table)
+    # Where the model does not help, its user should know what does.
+    alternative = compared.alternative()
+    if alternative and not result.verdict.adopted:
+        out.print(alternative)
+
+
+def show_files(journey: Journey) -> None:
+    """Print where everything is."""
+    head("Where is it?")
+    out.print(f"Model:  {journey.model.absolute()} ({does(journey.tuned)})", soft_wrap=True)
+    out.print(f"Report: {journey.report.absolute()}", soft_wrap=True)
+
+
+# With --model: an existing model meets new predictions.
 
 
 def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bool) -> bool:
@@ -235,9 +396,9 @@ def demo(
         data.test,
         model=output.with_suffix(".safetensors"),
         report=output,
+        force=True,
         texts=data.queries,
         title="Demo: intents of queries to an assistant",
-        force=True,
     )
     if json:
         print_json(journey.to_dict())
@@ -250,14 +411,14 @@ def demo(
         )
         show_journey(journey, explain=True)
         if journey.result is not None:
-            _show_rows(data, journey.result)
+            _show_rows(data.queries, journey.result)
         show_files(journey)
         out.print("Next:   altnorm check val.parquet test.parquet --label NAME")
     if open_page:
         webbrowser.open(output.absolute().as_uri())
 
 
-def _show_rows(data: Demo, result: Evaluation) -> None:
+def _show_rows(queries: Sequence[str], result: Evaluation) -> None:
     head("Why? Three rows that were fixed and one that was broken")
     fixed = _telling(result.changed(result.fixed), 3)
     broken = _telling(result.changed(result.broken), 1)
@@ -265,7 +426,7 @@ def _show_rows(data: Demo, result: Evaluation) -> None:
         *((row, "fixed", "green") for row in fixed),
         *((row, "broken", "red") for row in broken),
     ):
-        out.print(Text(f"{mark:>6}", style=style), Text(f"“{data.queries[row.row]}”"))
+        out.print(Text(f"{mark:>6}", style=style), Text(f"“{queries[row.row]}”"))
         out.print(Padding(Text(str(row), style="dim"), (0, 0, 0, 7)))
 
 

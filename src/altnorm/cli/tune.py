@@ -1,24 +1,44 @@
-"""``altnorm tune``: only the model, for scripts."""
+"""``altnorm tune``: only the model, for scripts; `check` fits, tells and writes it likewise."""
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
+
+import numpy as np
 
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import plural
+from altnorm.adjuster.applied import does
 from altnorm.cli import _options as options
-from altnorm.cli._journey import applied_words, fit_named, save_model, tuned_record
-from altnorm.cli._screen import out, print_json, show_verdict
+from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
+from altnorm.decisions import Decision
+from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
-from altnorm.method.kinds import resolve_kind
+from altnorm.method.estimator import unnamed
+from altnorm.method.kinds import kind_of, resolve_kind
 from altnorm.method.reference import PRIORS
 
 FAMILIES = "alternating,bias,matrix"
+
+# What to say where the labels are of this kind, and the estimator is for the other one.
+_OTHER_KIND = {
+    "multi-label": (
+        "Without --multilabel each row needs one class",
+        "Pass --multilabel labelwise (each label its own problem) or --multilabel pairs (the "
+        "paper's way).",
+    ),
+    "single-label": (
+        "For --multilabel each label needs a 0/1 column",
+        "Pass --label-prefix, or leave --multilabel out.",
+    ),
+}
 
 
 @options.grouped
@@ -29,10 +49,7 @@ def tune(
     output: options.Output,
     *,
     tuning: options.Tuning,
-    labels: options.LabelColumns,
-    group: options.Group = None,
-    columns: options.ClassColumns,
-    logits: options.Logits = False,
+    columns: options.EvidenceColumns,
     prior: Annotated[
         str,
         options.option(
@@ -66,8 +83,7 @@ def tune(
     Without enough evidence for a gain the model changes no decision, and says so.
     """
     check_output(output, force=force)
-    layout = columns.layout(labels, logits=logits, group=group, gaps=True)
-    predictions = read_predictions(validation, layout)
+    predictions = read_predictions(validation, replace(columns, gaps=True))
     known = _resolve_prior(prior, predictions, tuning.multilabel)
     if no_labels:
         _fit_unlabelled(predictions, known, tuning.multilabel).save(output, force=force)
@@ -130,3 +146,80 @@ def _tell_unlabelled(output: Path, *, json: bool) -> None:
         f"Model: {output} (no labels used, so it is unknown whether it helps)", soft_wrap=True
     )
     out.print(f"Next: altnorm ask {output} POOL -o ask.csv", soft_wrap=True)
+
+
+# What `check` does, too: fit, write the model, say what is applied.
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """A frame of probabilities: `fit` learns from it which class each column stands for.
+
+    Labels alone would not tell: some classes may have no row, and columns come in any order.
+    """
+
+    values: np.ndarray
+    columns: list[Any]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        # NumPy before 2.0 knows no `copy=None`.
+        return np.asarray(self.values, dtype) if not copy else np.array(self.values, dtype)
+
+
+def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
+    """Fit on columns with names; return the estimator, which takes arrays in their order."""
+    labels = _check_labels(estimator, predictions) if labelled else None
+    frame = NamedColumns(predictions.proba, predictions.classes.tolist())
+    # Groups are the units of the evidence, of which there is none without labels.
+    has_groups = labelled and predictions.groups is not None
+    more = {"groups": predictions.groups} if has_groups else {}
+    with by_class(predictions.classes):
+        return unnamed(estimator.fit(frame, labels, **more))
+
+
+def _check_labels(estimator: Any, predictions: Predictions) -> Any:
+    """Return the labels, if there are any and they are of the estimator's kind."""
+    _ = predictions.codes  # raises where there are none
+    given = predictions.kind.words
+    if given != kind_of(estimator).words:
+        rule, remedy = _OTHER_KIND[given.problem]
+        raise InputError(rule, f"the labels are {given.labels}", remedy)
+    return predictions.labels
+
+
+def save_model(tuned: Adjuster, path: Path, *, force: bool) -> None:
+    """Write a model without the number of threads, which is this machine's and not the model's."""
+    kept = copy(tuned)
+    kept.n_jobs = None
+    kept.save(path, force=force)
+
+
+def tuned_record(tuned: Adjuster) -> dict[str, Any]:
+    """What tuning found and what is applied, as JSON can hold it."""
+    return {
+        "family": tuned.family_,
+        "families": {name: one.to_dict() for name, one in tuned.families_.items()},
+        "calibration": tuned.calibration_.to_dict(),
+        "applied": {
+            "model": type(tuned.model_).__name__,
+            "temperature": tuned.temperature_,
+            "decision": tuned.decision_.kind,
+            "values": tuned.decision_.values.tolist(),
+        },
+    }
+
+
+def applied_words(tuned: Adjuster) -> str:
+    """Say what is applied: to probabilities, and to decide."""
+    what = f"The model {does(tuned)}."
+    numbers = score_figures(tuned.calibration_)
+    if numbers.changed:
+        what += f" Probabilities: {numbers.name} {numbers.before} -> {numbers.after}."
+    return f"{what} {_rule(tuned.decision_)}".rstrip() if tuned.verdict_.adopted else what
+
+
+def _rule(decision: Decision) -> str:
+    if decision.is_argmax:
+        return ""
+    person = " A row may be left to a person." if decision.leaves_rows else ""
+    return f"It decides for {RULES[decision.kind]}.{person}"
