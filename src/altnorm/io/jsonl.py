@@ -1,7 +1,7 @@
 """JSON lines -> record batches: columns as in CSV, scores by label, or logged answers.
 
-A file is read twice: once to learn its columns and their types, once for the rows. What differs
-between the kinds of lines is in a *shape*: what the first pass must learn, and what a line holds.
+A file is read twice: once to learn its columns and their types, once for the rows. The answers in a
+sample log are read as scores by label, after a pass that learns what the options are called.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -30,59 +31,21 @@ _ROWS = 4096  # of a batch
 Line = tuple[int, dict[str, Any]]
 
 
-class Lines:
-    """Lines like ``{"cat": 0.9, "dog": 0.1, "y": "cat"}``: one key per column.
+class _Scores:
+    """The scores of lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
 
-    Other kinds of lines say what differs.
-    """
-
-    label: str | None = None  # column of the labels, where the format itself says so
-
-    @property
-    def ordered(self) -> bool:
-        """Whether every line gives the classes in the same order, after the first pass."""
-        return True
-
-    def learn(self, line: Line) -> None:
-        """Record a line in the first pass."""
-
-    def classes(self) -> list[str]:
-        """Names of the class columns, where the format itself says so, after the first pass."""
-        return []
-
-    def keeps(self, line: Line) -> bool:
-        """Whether the line is a row of the table."""
-        return True
-
-    def others(self, line: Line) -> dict[str, Any]:
-        """What the line holds beside the classes."""
-        return line[1]
-
-    def proba(self, lines: list[Line]) -> np.ndarray:
-        """Probabilities of some rows, one column per class."""
-        return np.empty((len(lines), 0))
-
-
-class ScoreLines(Lines):
-    """Lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
-
-    Scores are probabilities if none is negative, else all are log-probabilities; a label that a
+    They are probabilities if none is negative, else all are log-probabilities; a label that a
     line lacks is filled in by :func:`altnorm.from_topk`. Lines that name the top few may lack some
     of the `labels` that are known from elsewhere altogether.
     """
 
-    def __init__(self, labels: Collection[str] = ()) -> None:
+    def __init__(self, labels: Collection[str]) -> None:
         self._codes = {name: j for j, name in enumerate(labels)}
         self._orders: set[tuple[str, ...]] = set()
         self._low, self._high = 0.0, 0.0
 
-    @property
-    def ordered(self) -> bool:
-        return self._orders == {tuple(self._codes)}
-
-    def learn(self, line: Line) -> None:
-        number, record = line
-        scores = record.get("scores")
+    def learn(self, number: int, scores: Any) -> None:
+        """Record those of a line in the first pass."""
         if not isinstance(scores, dict) or not scores or not all(map(_is_number, scores.values())):
             raise file_error(
                 "`scores` must give a number for each label",
@@ -97,6 +60,7 @@ class ScoreLines(Lines):
             self._orders.add(tuple(scores))
 
     def classes(self) -> list[str]:
+        """Their labels, after the first pass."""
         if self._low < 0 < self._high or self._high > 1 + 1e-6:
             raise file_error(
                 "`scores` must all be probabilities, from 0 to 1, or all log-probabilities, at "
@@ -106,10 +70,12 @@ class ScoreLines(Lines):
             )
         return list(self._codes)
 
-    def others(self, line: Line) -> dict[str, Any]:
-        return {name: value for name, value in line[1].items() if name != "scores"}
+    def are_ordered(self) -> bool:
+        """Whether every line gives the labels in the order of `classes`, after the first pass."""
+        return self._orders == {tuple(self._codes)}
 
     def proba(self, lines: list[Line]) -> np.ndarray:
+        """Probabilities of some lines, one column per class."""
         width = max(len(record["scores"]) for _, record in lines)
         indices = np.full((len(lines), width), -1)
         values = np.zeros((len(lines), width))
@@ -130,84 +96,70 @@ class ScoreLines(Lines):
 SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}
 
 
-class SampleLog(Lines):
-    """Sample logs of lm-evaluation-harness: answers of a language model to multiple-choice tasks.
+def _learn_log(path: Path, usual: bool) -> tuple[str, Sequence[str]]:
+    """The filter of a sample log whose lines are read, and what the options are called.
 
-    One line per question (``samples_TASK_DATE.jsonl``). ``filtered_resps`` holds one pair for each
-    option, its log-likelihood and whether it is the greedy answer, as numbers or as text;
-    ``target`` is the index of the right option, or its text; ``arguments`` the prompts and the
-    options' texts. The options are the classes, named by text or by number. `usual` keeps only the
-    questions with the usual number of options.
+    A log of lm-evaluation-harness has one line per question of a multiple-choice task
+    (``samples_TASK_DATE.jsonl``). ``filtered_resps`` holds one pair for each option, its
+    log-likelihood and whether it is the greedy answer, as numbers or as text; ``target`` is the
+    index of the right option, or its text; ``arguments`` the prompts and the options' texts. The
+    options are the classes, named by their texts where these are the same in every question, else
+    by number. `usual` keeps only the questions with the usual number of options.
     """
-
-    label = "target"
-
-    def __init__(self, *, usual: bool = False) -> None:
-        self._usual = usual
-        self._sizes: Counter[int] = Counter()
-        self._texts: set[tuple[str, ...]] = set()
-        self._filters: dict[str, None] = {}  # in the order of the file
-        self._size = 0
-        self._named = False  # whether the options are the same in every line
-
-    def learn(self, line: Line) -> None:
-        number, record = line
+    filters: dict[str, None] = {}  # in the order of the file
+    sizes: Counter[int] = Counter()
+    texts: dict[int, set[tuple[str, ...]]] = {}  # by the number of options
+    for number, record in read_lines(path):
         if not record.keys() >= SAMPLE_KEYS:
             raise file_error(
                 f"Each line of a sample log has {', '.join(sorted(SAMPLE_KEYS))}",
                 f"line {number} has {shown(', '.join(sorted(record)))}",
                 "For other JSON lines, pass --format jsonl.",
             )
+        filters.setdefault(str(record.get("filter")))
+        if str(record.get("filter")) == next(iter(filters)):
+            question = _Question.of((number, record))
+            sizes[len(question.scores)] += 1
+            texts.setdefault(len(question.scores), set()).add(question.texts)
+    size = _usual_size(sizes, usual)
+    first, *others = filters
+    if others:
+        message = (
+            f"The log has several filters; the lines of '{shown(first)}' are read, those of "
+            f"{shown(', '.join(others))} are not."
+        )
+        warn(InputWarning(message, "several_filters"))
+    common = texts[size].pop() if len(texts[size]) == 1 else ()
+    return first, common or [str(j) for j in range(size)]
+
+
+def _log_lines(path: Path, first: str, names: Sequence[str]) -> Iterator[Line]:
+    """The lines of a sample log with scores by label, and the label under ``target``."""
+    for number, record in read_lines(path):
         # Each filter repeats all questions: lines of one filter only are one set of predictions.
-        self._filters.setdefault(str(record.get("filter")))
-        if self._is_first_filter(record):
-            question = _Question.of(line)
-            self._sizes[len(question.scores)] += 1
-            self._texts.add(question.texts)
+        if str(record.get("filter")) != first:
+            continue
+        question = _Question.of((number, record))
+        if len(question.scores) == len(names):
+            row: dict[str, Any] = {k: record[k] for k in ("doc_id", "doc") if k in record}
+            # Likelihoods, restricted to the options.
+            scores = dict(zip(names, softmax(question.scores).tolist(), strict=True))
+            yield number, {**row, "target": names[question.target], "scores": scores}
 
-    def classes(self) -> list[str]:
-        """Text of the options where they are the same in every line, else their numbers."""
-        if not self._sizes:
-            raise file_error("A sample log must have lines", "it has none")
-        self._size, n_usual = self._sizes.most_common(1)[0]
-        n_other = self._sizes.total() - n_usual
-        if n_other and not self._usual:
-            raise file_error(
-                "All questions must have the same number of options",
-                f"{n_usual} have {self._size} and {n_other} have another number",
-                "Pass --usual-options to keep those with the usual number.",
-            )
-        if len(self._filters) > 1:
-            first, *others = self._filters
-            message = (
-                f"The log has several filters; the lines of '{shown(first)}' are read, those of "
-                f"{shown(', '.join(others))} are not."
-            )
-            warn(InputWarning(message, "several_filters"))
-        texts = [known for known in self._texts if len(known) == self._size]
-        self._named = len(texts) == 1
-        return list(texts[0]) if self._named else [str(j) for j in range(self._size)]
 
-    def keeps(self, line: Line) -> bool:
-        is_first = self._is_first_filter(line[1])
-        return is_first and len(_Question.of(line).scores) == self._size
-
-    def others(self, line: Line) -> dict[str, Any]:
-        """The question and the right option, by its name among the classes."""
-        _, record = line
-        if not self._is_first_filter(record):
-            return {}
-        question = _Question.of(line)
-        is_named = self._named and question.texts
-        target = question.texts[question.target] if is_named else str(question.target)
-        return {**{k: record[k] for k in ("doc_id", "doc") if k in record}, "target": target}
-
-    def proba(self, lines: list[Line]) -> np.ndarray:
-        """Probabilities of the options: their likelihoods, restricted to them."""
-        return softmax(np.array([_Question.of(line).scores for line in lines]), axis=1)
-
-    def _is_first_filter(self, record: dict[str, Any]) -> bool:
-        return str(record.get("filter")) == next(iter(self._filters))
+def _usual_size(sizes: Counter[int], usual: bool) -> int:
+    """How many options the questions have that are read."""
+    if not sizes:
+        raise file_error("A sample log must have lines", "it has none")
+    size, n_usual = sizes.most_common(1)[0]
+    n_other = sizes.total() - n_usual
+    if n_other and not usual:
+        raise file_error(
+            "All questions must have the same number of options",
+            f"{n_usual} have {size} and {n_other} have another number",
+            "Pass --usual-options to keep those with the usual number.",
+        )
+    return size
 
 
 class _Question(NamedTuple):
@@ -353,42 +305,46 @@ def open_lines(
     import pyarrow as pa
 
     first = next(read_lines(path), (0, {}))[1]
-    shape: Lines = ScoreLines(numbers) if isinstance(first.get("scores"), dict) else Lines()
-    if format == "lm-eval" or (format is None and first.keys() >= SAMPLE_KEYS):
-        shape = SampleLog(usual=usual)
+    is_log = format == "lm-eval" or (format is None and first.keys() >= SAMPLE_KEYS)
+    lines, scores = partial(read_lines, path), None
+    if is_log:
+        lines, scores = partial(_log_lines, path, *_learn_log(path, usual)), _Scores(())
+    elif isinstance(first.get("scores"), dict):
+        scores = _Scores(numbers)
     kinds: dict[str, set[str]] = {}
-    for line in read_lines(path):
-        shape.learn(line)
-        for name, value in shape.others(line).items():
+    for number, record in lines():
+        if scores is not None:
+            scores.learn(number, record.pop("scores", None))
+        for name, value in record.items():
             kinds.setdefault(name, set()).add(_kind(value))
-    classes = shape.classes()
-    twice = sorted(set(classes) & kinds.keys())
-    if twice:
-        raise file_error(
-            f"'{shown(twice[0])}' is both a class and another key", remedy="Rename one."
-        )
     types = {name: _arrow_type(found, name in numbers) for name, found in kinds.items()}
-    fields = [pa.field(name, kind) for name, kind in types.items()]
-    fields += [pa.field(name, pa.float64()) for name in classes]
-    metadata = None
-    if classes:
-        said = {"classes": classes, "label": shape.label, "ordered": shape.ordered}
+    fields, metadata = [pa.field(name, kind) for name, kind in types.items()], None
+    if scores is not None:
+        classes = scores.classes()
+        twice = sorted(set(classes) & kinds.keys())
+        if twice:
+            rule = f"'{shown(twice[0])}' is both a class and another key"
+            raise file_error(rule, remedy="Rename one.")
+        fields += [pa.field(name, pa.float64()) for name in classes]
+        label = "target" if is_log else None
+        said = {"classes": classes, "label": label, "ordered": scores.are_ordered()}
         metadata = {CLASSES_KEY: json.dumps(said).encode()}
     schema = pa.schema(fields, metadata)
-    return schema, _batches(path, shape, types, schema)
+    return schema, _batches(lines(), scores, types, schema)
 
 
-def _batches(path: Path, shape: Lines, types: dict[str, Any], schema: Any) -> Iterator[Any]:
+def _batches(
+    lines: Iterator[Line], scores: _Scores | None, types: dict[str, Any], schema: Any
+) -> Iterator[Any]:
     import pyarrow as pa
 
-    kept = (line for line in read_lines(path) if shape.keeps(line))
-    while lines := list(islice(kept, _ROWS)):
-        rows = [shape.others(line) for line in lines]
+    while part := list(islice(lines, _ROWS)):
         columns = [
-            pa.array([_plain(row.get(name), kind) for row in rows], kind)
+            pa.array([_plain(record.get(name), kind) for _, record in part], kind)
             for name, kind in types.items()
         ]
-        columns += [pa.array(column) for column in shape.proba(lines).T.copy()]
+        if scores is not None:
+            columns += [pa.array(column) for column in scores.proba(part).T.copy()]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
