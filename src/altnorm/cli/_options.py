@@ -13,8 +13,7 @@ import typer
 
 from altnorm._base.errors import InputError
 from altnorm.io.class_tables import read_cost_file
-from altnorm.io.columns import Layout
-from altnorm.io.formats import FORMATS
+from altnorm.io.formats import FORMATS, Layout
 from altnorm.io.predictions import Predictions
 
 _MOST_JOBS = 4096

@@ -21,7 +21,6 @@ from altnorm.balance import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
 from altnorm.io.columns import (
-    Layout,
     check_adjusted,
     class_columns,
     column_matrix,
@@ -29,7 +28,7 @@ from altnorm.io.columns import (
     spare_columns,
     spare_hint,
 )
-from altnorm.io.formats import find_source
+from altnorm.io.formats import Layout, find_source
 from altnorm.io.predictions import read_predictions, write_predictions
 from altnorm.io.tables import TableSource, is_table, open_table, write_table
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
@@ -76,7 +75,7 @@ def apply(
     layout = replace(columns, logits=normalizer.input == "logits")
     changes = Changes(normalizer)
     how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
-    if find_source(source, layout.format).is_table:
+    if find_source(source, layout).is_table:
         _stream(changes, source, layout, output, prediction, jobs, how)
     elif prediction is None:
         _whole(changes, source, layout, output, how)
@@ -145,7 +144,7 @@ def open_classes(
 ) -> Iterator[tuple[TableSource, list[str]]]:
     """Open a table whose class columns, which come with it, are those that a model expects."""
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
-    with open_table(source, numbers=columns, **layout.reading) as table:
+    with open_table(source, layout, numbers=columns) as table:
         # Neither logits nor labels have a sum that would give away a class too many.
         sums = not (layout.logits or kind_of(normalizer).is_multilabel)
         class_columns(table.schema, layout, normalizer.classes_, sums=sums)
@@ -306,7 +305,7 @@ def _check_options(output: Path | None, assume: Assumption | None, insist: bool)
 def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np.ndarray:
     """Predictions from a file, of a long one rows at equal steps."""
     sample = RowSample()
-    if find_source(source, layout.format).is_table:
+    if find_source(source, layout).is_table:
         with open_classes(source, layout, normalizer) as (table, columns):
             for batch in table.batches:
                 sample.add(column_matrix(batch, columns))

@@ -18,7 +18,8 @@ from altnorm.asking.judgement import GO_ON, Judgement
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.io.columns import Layout, names_of
+from altnorm.io.columns import names_of
+from altnorm.io.formats import Layout
 from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import (

@@ -39,8 +39,8 @@ from altnorm.cli._screen import (
 from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
 from altnorm.decisions import resolve_purpose
 from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
-from altnorm.io.columns import Layout
 from altnorm.io.datasets import load_demo
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
 from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.explanation import ChangedRow

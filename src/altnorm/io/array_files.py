@@ -19,7 +19,6 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
 from altnorm.io.columns import (
-    Layout,
     Parts,
     check_rows,
     check_zero_one,
@@ -27,7 +26,7 @@ from altnorm.io.columns import (
     names_of,
     read_labels,
 )
-from altnorm.io.formats import Source
+from altnorm.io.formats import Layout, Source
 from altnorm.method.topk import from_topk
 
 _MOST_CLASSES = 10**6

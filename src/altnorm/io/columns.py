@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -17,56 +17,12 @@ from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
-from altnorm.io.formats import Source
+from altnorm.io.formats import Layout, Source
 from altnorm.io.jsonl import CLASSES_KEY
 from altnorm.io.tables import read_table
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
 _MISSING = ("None", "", "nan", "-1", "-1.0")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Which columns of a table (or arrays of an .npz file) hold what.
-
-    Parameters
-    ----------
-    label : str, optional
-        Column of the labels: class names or indices. In an .npz file "labels" by default.
-    prefix : str, default=""
-        Starts the name of each class column; the rest is the class name. Without a prefix and
-        without known classes, every floating-point column stands for a class.
-    label_prefix : str, optional
-        Starts the name of each 0/1 label column of a multi-label table.
-    other : sequence of str
-        Floating-point columns that are not classes.
-    logits : bool, default=False
-        Whether the file holds logits. An .npz file says so itself, by the name of the array.
-    format : str, optional
-        Format of the file, where its name does not say it: "npz", "npy", "csv", "tsv", "jsonl",
-        "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
-    usual_options : bool, default=False
-        Of a sample log, keep only the questions with the usual number of options.
-    gaps : bool, default=False
-        Whether rows may lack a label; theirs is then None.
-    group : str, optional
-        Column of a table that says which rows belong together.
-    """
-
-    label: str | None = None
-    prefix: str = ""
-    label_prefix: str | None = None
-    other: Sequence[str] = ()
-    logits: bool = False
-    format: str | None = None
-    usual_options: bool = False
-    gaps: bool = False
-    group: str | None = None
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """How to open the file, as `read_table` and `open_table` take it."""
-        return {"format": self.format, "usual": self.usual_options}
 
 
 def column_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
@@ -88,7 +44,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     """Read predictions from a table; `classes` are those expected, if they are known."""
     text = [name for name in (layout.label, layout.group) if name]
     expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
-    table = read_table(source.path, text=text, numbers=expected, **layout.reading)
+    table = read_table(source.path, layout, text=text, numbers=expected)
     check_rows(table.num_rows)
     said = said_by_file(table.schema)
     if layout.label is None and layout.label_prefix is None:

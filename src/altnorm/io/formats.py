@@ -1,4 +1,4 @@
-"""Which format a file has: by its name, or as the caller says; files that are compressed; `-`."""
+"""What a file holds and how: as the caller says or by its name; files that are compressed; `-`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -32,6 +34,49 @@ FORMATS = (*dict.fromkeys(SUFFIXES.values()), "lm-eval")
 
 TEXT = ("csv", "tsv", "jsonl", "lm-eval")  # may be compressed; values have no types of their own
 ARRAYS = ("npz", "npy")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a table (or arrays of an .npz file) hold what.
+
+    Parameters
+    ----------
+    label : str, optional
+        Column of the labels: class names or indices. In an .npz file "labels" by default.
+    prefix : str, default=""
+        Starts the name of each class column; the rest is the class name. Without a prefix and
+        without known classes, every floating-point column stands for a class.
+    label_prefix : str, optional
+        Starts the name of each 0/1 label column of a multi-label table.
+    other : sequence of str
+        Floating-point columns that are not classes.
+    logits : bool, default=False
+        Whether the file holds logits. An .npz file says so itself, by the name of the array.
+    format : str, optional
+        Format of the file, where its name does not say it: "npz", "npy", "csv", "tsv", "jsonl",
+        "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
+    usual_options : bool, default=False
+        Of a sample log, keep only the questions with the usual number of options.
+    gaps : bool, default=False
+        Whether rows may lack a label; theirs is then None.
+    group : str, optional
+        Column of a table that says which rows belong together.
+    """
+
+    label: str | None = None
+    prefix: str = ""
+    label_prefix: str | None = None
+    other: Sequence[str] = ()
+    logits: bool = False
+    format: str | None = None
+    usual_options: bool = False
+    gaps: bool = False
+    group: str | None = None
+
+
+PLAIN = Layout()
+"""Nobody has said anything about the file."""
 
 
 class Source(NamedTuple):
@@ -59,11 +104,9 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     return found if inner == name or found in TEXT else None
 
 
-def find_source(path: str | os.PathLike[str], format: str | None = None) -> Source:
-    """Say where to read from: a file that exists, or a copy of the standard input for `-`.
-
-    `format` is one of `FORMATS`; None goes by the name of the file.
-    """
+def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
+    """Say where to read from: a file that exists, or a copy of the standard input for `-`."""
+    format = layout.format
     if format is not None and format not in FORMATS:
         raise file_error(f"--format must be one of {', '.join(FORMATS)}", f"it is '{format}'")
     if os.fspath(path) == "-":

@@ -20,7 +20,7 @@ from scipy.special import softmax
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
-from altnorm.io.formats import open_plain
+from altnorm.io.formats import Layout, open_plain
 from altnorm.method.topk import from_topk
 
 CLASSES_KEY = b"altnorm"
@@ -96,7 +96,7 @@ class _Scores:
 SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}
 
 
-def _learn_log(path: Path, usual: bool) -> tuple[str, Sequence[str]]:
+def _learn_log(path: Path, *, usual: bool) -> tuple[str, Sequence[str]]:
     """The filter of a sample log whose lines are read, and what the options are called.
 
     A log of lm-evaluation-harness has one line per question of a multiple-choice task
@@ -295,20 +295,19 @@ def read_json(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-def open_lines(
-    path: Path, numbers: Collection[str], format: str | None, usual: bool
-) -> tuple[Any, Iterator[Any]]:
+def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches; columns named in `numbers` are read as floating-point.
 
-    What the lines hold is told by the first, unless `format` insists.
+    What the lines hold is told by the first, unless the layout insists on a format.
     """
     import pyarrow as pa
 
     first = next(read_lines(path), (0, {}))[1]
-    is_log = format == "lm-eval" or (format is None and first.keys() >= SAMPLE_KEYS)
+    is_log = first.keys() >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval"
     lines, scores = partial(read_lines, path), None
     if is_log:
-        lines, scores = partial(_log_lines, path, *_learn_log(path, usual)), _Scores(())
+        known = _learn_log(path, usual=layout.usual_options)
+        lines, scores = partial(_log_lines, path, *known), _Scores(())
     elif isinstance(first.get("scores"), dict):
         scores = _Scores(numbers)
     kinds: dict[str, set[str]] = {}

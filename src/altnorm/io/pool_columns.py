@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from altnorm._base.files import file_error
-from altnorm.io.columns import Layout, names_of, no_such_column, said_by_file
-from altnorm.io.formats import find_source
+from altnorm.io.columns import names_of, no_such_column, said_by_file
+from altnorm.io.formats import Layout, find_source
 from altnorm.io.questions import OWN_COLUMNS
 from altnorm.io.tables import open_table
 
@@ -44,13 +44,13 @@ def pool_columns(
     are such or are named like answers. `text` names columns to show instead of all; with dots,
     fields of nested ones, such as "doc.question".
     """
-    if not find_source(path, layout.format).is_table:
+    if not find_source(path, layout).is_table:
         return {}
     import pyarrow as pa
 
     names = names_of(classes)
     numbers = [layout.prefix + name for name in names]
-    with open_table(path, numbers=numbers, **layout.reading) as opened:
+    with open_table(path, layout, numbers=numbers) as opened:
         table = pa.Table.from_batches(opened.batches, opened.schema)
     truth = {*hidden, said_by_file(table.schema).get("label")}
     if text:

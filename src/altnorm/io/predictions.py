@@ -17,8 +17,8 @@ from altnorm._base.files import file_error, replacing
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
 from altnorm.io.array_files import read_arrays
-from altnorm.io.columns import Layout, check_text, names_of, no_such_column, read_columns
-from altnorm.io.formats import SUFFIXES, find_source, format_of
+from altnorm.io.columns import check_text, names_of, no_such_column, read_columns
+from altnorm.io.formats import PLAIN, SUFFIXES, Layout, find_source, format_of
 from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
 from altnorm.method.kinds import LabelKind, kind_of_labels
 
@@ -134,7 +134,7 @@ class Predictions:
 
 
 def read_predictions(
-    path: str | os.PathLike[str], layout: Layout | None = None, *, classes: Any = None
+    path: str | os.PathLike[str], layout: Layout = PLAIN, *, classes: Any = None
 ) -> Predictions:
     """Read predictions from a file; no pickle, whatever the format.
 
@@ -155,8 +155,7 @@ def read_predictions(
     Predictions
         Probabilities or logits, class names, and labels where the file has them.
     """
-    layout = Layout() if layout is None else layout
-    source = find_source(path, layout.format)
+    source = find_source(path, layout)
     if source.is_table:
         return _check_values(Predictions(*read_columns(source, layout, classes)))
     if layout.group is not None:
@@ -170,10 +169,9 @@ def read_predictions(
     return predictions if classes is None else predictions.select(classes)
 
 
-def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = None) -> list[str]:
+def read_texts(path: str | os.PathLike[str], name: str, layout: Layout) -> list[str]:
     """Read one column of a table, as `read_predictions` reads it, as text; gaps are empty."""
-    layout = Layout() if layout is None else layout
-    table = read_table(path, text=[name], **layout.reading)
+    table = read_table(path, layout, text=[name])
     if name not in table.schema.names:
         raise no_such_column(name, table.schema.names)
     return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
@@ -182,7 +180,7 @@ def read_texts(path: str | os.PathLike[str], name: str, layout: Layout | None = 
 def write_predictions(
     predictions: Predictions,
     path: str | os.PathLike[str],
-    layout: Layout | None = None,
+    layout: Layout = PLAIN,
     *,
     force: bool = False,
     spreadsheet_safe: bool = False,
@@ -203,7 +201,6 @@ def write_predictions(
         Whether text that a spreadsheet would run as a formula gets a single quote before it, for
         .csv and .tsv.
     """
-    layout = Layout() if layout is None else layout
     target = Path(path)
     check_spreadsheet(target, spreadsheet_safe)
     if is_table(target):

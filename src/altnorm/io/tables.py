@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
-from altnorm.io.formats import ARRAYS, SUFFIXES, Source, find_source, format_of
+from altnorm.io.formats import ARRAYS, PLAIN, SUFFIXES, Layout, Source, find_source, format_of
 from altnorm.io.jsonl import jsonl_writer, open_lines
 from altnorm.io.text_tables import (
     DELIMITERS,
@@ -60,26 +60,21 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def open_table(
-    path: str | os.PathLike[str],
-    *,
-    numbers: Collection[str] = (),
-    format: str | None = None,
-    usual: bool = False,
+    path: str | os.PathLike[str], layout: Layout = PLAIN, *, numbers: Collection[str] = ()
 ) -> Iterator[TableSource]:
     """Open a file of columns to read it batch by batch.
 
     `numbers` are columns of text to read as numbers, the others stay what they are; also labels
-    that scores by label may lack. `format` is for names that do not say it, and `usual` keeps only
-    the questions of a sample log that have the usual number of options.
+    that scores by label may lack.
     """
-    source = _table_source(path, format)
+    source = _table_source(path, layout)
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
                 delimiter = DELIMITERS[source.format]
                 table = TableSource(*open_text(source.path, delimiter, set(numbers), stack))
             elif source.format in ("jsonl", "lm-eval"):
-                table = TableSource(*open_lines(source.path, numbers, format, usual))
+                table = TableSource(*open_lines(source.path, layout, numbers))
             elif source.format == "parquet":
                 table = _open_parquet(source.path, stack)
             else:
@@ -91,25 +86,24 @@ def open_table(
 
 def read_table(
     path: str | os.PathLike[str],
+    layout: Layout = PLAIN,
     *,
     text: Collection[str] = (),
     numbers: Collection[str] = (),
-    format: str | None = None,
-    usual: bool = False,
 ) -> Any:
-    """Read all rows of a file, which is told of as for `open_table`, as a PyArrow table.
+    """Read all rows of a file as a PyArrow table, `numbers` as `open_table` does.
 
     Types of a CSV file are those that values look like, but for the columns of `text`.
     """
     import pyarrow as pa
 
-    source = _table_source(path, format)
+    source = _table_source(path, layout)
     if source.format in DELIMITERS:
         with _reading(source):
             table = read_text(source.path, DELIMITERS[source.format], text)
             _check_names(table.schema.names, source.path)
         return table
-    with open_table(path, numbers=numbers, format=format, usual=usual) as opened:
+    with open_table(path, layout, numbers=numbers) as opened:
         return pa.Table.from_batches(opened.batches, opened.schema)
 
 
@@ -154,8 +148,8 @@ def check_spreadsheet(path: str | os.PathLike[str], spreadsheet_safe: bool) -> N
         )
 
 
-def _table_source(path: str | os.PathLike[str], format: str | None) -> Source:
-    source = find_source(path, format)
+def _table_source(path: str | os.PathLike[str], layout: Layout) -> Source:
+    source = find_source(path, layout)
     return source._replace(format=_table_format(source.path, source.format))
 
 
