@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
@@ -35,26 +35,19 @@ _MOST_VALUES = 2**30  # 8 GB in double precision
 
 def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
     """Read predictions from an .npz or .npy file; `wanted` are the classes, if they are known."""
-    path = source.path
-    with _open_arrays(source) as file:
-        name = "" if source.format == "npy" else _matrix_name(file.names, layout, path)
-        key = name or ("logits" if layout.logits else "proba")
-        shape = _full_shape(file, name, key, path)
-        is_truncated, has_classes = "indices" in file.names, "classes" in file.names
-        _check_size(shape, path, is_truncated=is_truncated)
-        label = _label_name(file, layout, shape, path)
-        if has_classes:
-            _check_classes(file.header("classes").shape, shape[1:], path)
-        elif wanted is not None:
-            _check_unnamed(names_of(wanted), shape[1], path)
-        values = file.read(name)
+    with _open_arrays(source, layout) as file:
+        key = _matrix_name(file, layout)
+        shape = _full_shape(file, key)
+        is_truncated = "indices" in file.names
+        _check_size(shape, file.path, is_truncated=is_truncated)
+        label = _label_name(file, layout, shape)
+        classes = _read_classes(file, shape[1], wanted)
+        values = file.read(key)
         # Single, double or half precision: what the library computes with, or widens.
         values = values if values.dtype.itemsize <= 8 else values.astype(np.float64)
         if is_truncated:
             values, key = from_topk(file.read("indices"), values, shape[1], input=key), "proba"
-        classes = file.read("classes") if has_classes else np.arange(shape[1])
         labels = None if label is None else file.read(label)
-    _check_classes(len(set(names_of(classes))), classes.size, path)
     if labels is not None and labels.ndim == 2:
         labels = check_zero_one(labels, names_of(classes))
     elif labels is not None:
@@ -62,29 +55,29 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
     return Parts(values, classes, labels, key)
 
 
-def _matrix_name(names: list[str], layout: Layout, path: Path) -> str:
+def _matrix_name(file: _ArrayFile, layout: Layout) -> str:
     """Which array holds the predictions."""
     choices = ["logits"] if layout.logits else ["proba", "logits"]
-    if "indices" in names:
+    if "indices" in file.names:
         choices = ["proba", "log_proba"]
-    found = next((name for name in choices if name in names), None)
+    found = next((name for name in choices if name in file.names), None)
     if found is None:
         must = " or ".join(f"`{name}`" for name in choices)
         raise file_error(
-            f"'{path}' must hold {must}",
-            f"it holds {listed(names)}",
+            f"'{file.path}' must hold {must}",
+            f"it holds {listed(file.names)}",
             "Save the predictions under that name: np.savez(path, proba=..., labels=...).",
-            value=listed(names),
+            value=listed(file.names),
         )
     return found
 
 
-def _full_shape(file: _ArrayFile, name: str, key: str, path: Path) -> tuple[int, ...]:
+def _full_shape(file: _ArrayFile, key: str) -> tuple[int, ...]:
     """Rows and classes; those of truncated scores are not the shape of the array."""
-    shape, dtype = file.header(name)
+    shape, dtype = file.header(key)
     if len(shape) != 2 or dtype.kind != "f":
         raise file_error(
-            f"`{key}` in '{path}' must be a floating-point array with one row per example and "
+            f"`{key}` in '{file.path}' must be a floating-point array with one row per example and "
             "one column per class",
             f"it is {dtype} of shape {shape}",
             "Save the probability of every class, not only of one; with two classes, [1 - p, p]."
@@ -94,10 +87,10 @@ def _full_shape(file: _ArrayFile, name: str, key: str, path: Path) -> tuple[int,
     if "indices" not in file.names:
         return shape
     if "classes" in file.names:
-        return (shape[0], *file.header("classes").shape)
-    if "n_classes" not in file.names or file.header("n_classes").shape != ():
+        return (shape[0], *file.header("classes")[0])
+    if "n_classes" not in file.names or file.header("n_classes")[0] != ():
         raise file_error(
-            f"`indices` in '{path}' needs the number of classes",
+            f"`indices` in '{file.path}' needs the number of classes",
             "there is neither `classes` nor `n_classes`",
             "Add an array `classes` with their names, or the number `n_classes`.",
         )
@@ -118,19 +111,19 @@ def _check_size(shape: tuple[int, ...], source: Path, *, is_truncated: bool) -> 
         )
 
 
-def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...], path: Path) -> str | None:
+def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...]) -> str | None:
     """Which array holds the labels, if there is one; its shape is known to fit."""
     name = layout.label or "labels"
     if name not in file.names:
         if layout.label:
             raise file_error(
-                f"'{path}' has no array `{name}`",
+                f"'{file.path}' has no array `{name}`",
                 f"it has {listed(file.names)}",
                 "Name the array of labels with --label.",
                 value=name,
             )
         return None
-    found = file.header(name).shape
+    found, _ = file.header(name)
     if found not in (shape, shape[:1]):
         raise file_error(
             f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
@@ -142,49 +135,44 @@ def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...], path: 
     return name
 
 
-def _check_classes(found: Any, expected: Any, source: Path) -> None:
-    """Raise unless `classes` has the shape, or the number of different names, that it should."""
-    if found != expected:
-        n = expected if isinstance(expected, int) else expected[0]
-        what = f"{found} different names" if isinstance(found, int) else f"shape {found}"
+def _read_classes(file: _ArrayFile, n: int, wanted: Any) -> np.ndarray:
+    """What the columns stand for; those without names are matched to classes 0 .. n-1 only."""
+    if "classes" not in file.names:
+        numbers = np.arange(n)
+        if wanted is not None and sorted(names_of(wanted)) != sorted(names_of(numbers)):
+            raise file_error(
+                "Columns are matched by class name, never by position alone",
+                f"'{file.path}' has {n} columns without names, the model knows "
+                f"{listed(names_of(wanted))}",
+                "Write an .npz file with an array `classes`, one name per column in the file's "
+                "order.",
+            )
+        return numbers
+    shape, _ = file.header("classes")
+    classes = file.read("classes") if shape == (n,) else np.empty(0)
+    n_names = len(set(names_of(classes)))
+    if n_names != n:
         raise file_error(
-            f"`classes` in '{source}' must name each of the {n} columns once",
-            f"it has {what}",
+            f"`classes` in '{file.path}' must name each of the {n} columns once",
+            f"it has shape {shape}" if shape != (n,) else f"it has {n_names} different names",
             "Save the class names in the order of the columns.",
-            value=found,
         )
-
-
-def _check_unnamed(wanted: list[str], n_columns: int, source: Path) -> None:
-    """Raise if columns without names would have to be matched to named classes by position."""
-    if len(wanted) != n_columns or set(wanted) != set(names_of(np.arange(n_columns))):
-        raise file_error(
-            "Columns are matched by class name, never by position alone",
-            f"'{source}' has {n_columns} columns without names, the model knows {listed(wanted)}",
-            "Write an .npz file with an array `classes`, one name per column in the file's order.",
-        )
-
-
-class _Header(NamedTuple):
-    """What an array says about itself before its values."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    return classes
 
 
 class _ArrayFile:
-    """An open .npz file, or an .npy file, whose one array has the name ""."""
+    """An open .npz file, or an .npy file: one array, whose name is what it should hold."""
 
-    def __init__(self, source: Source, stack: ExitStack) -> None:
-        self._path = source.path
+    def __init__(self, source: Source, layout: Layout, stack: ExitStack) -> None:
+        self.path = source.path
+        self.names = ["logits" if layout.logits else "proba"]
         self._stored: dict[str, zipfile.ZipInfo] = {}
-        self.names = [""]
         if source.format == "npz":
             self._zip = stack.enter_context(zipfile.ZipFile(source.path))
             self._stored = {one.filename.removesuffix(".npy"): one for one in self._zip.infolist()}
             self.names = list(self._stored)
 
-    def header(self, name: str) -> _Header:
+    def header(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and type of an array, checked against the size that the file has."""
         with self._open(name) as (file, size):
             major, _ = np.lib.format.read_magic(file)
@@ -194,13 +182,13 @@ class _ArrayFile:
         if dtype.hasobject:
             raise file_error(
                 "Arrays must hold numbers or text, and pickled objects are never loaded",
-                (f"`{name}` in " if name else "") + f"'{self._path}' holds such objects",
+                f"`{name}` in '{self.path}' holds such objects",
                 "Save a plain type, for example labels=np.asarray(labels, str).",
             )
         # Fewer would be rows that nobody reads.
         if min(shape, default=0) < 0 or needed != size:
             raise ValueError(f"{needed:,} bytes are announced and {size:,} are there")
-        return _Header(shape, dtype)
+        return shape, dtype
 
     def read(self, name: str) -> np.ndarray:
         """Return an array; numbers in the machine's own byte order."""
@@ -217,17 +205,17 @@ class _ArrayFile:
     @contextmanager
     def _open(self, name: str) -> Iterator[tuple[IO[bytes], int]]:
         info = self._stored.get(name)
-        opened: Any = self._path.open("rb") if info is None else self._zip.open(info)
+        opened: Any = self.path.open("rb") if info is None else self._zip.open(info)
         with opened as file:
-            yield file, self._path.stat().st_size if info is None else info.file_size
+            yield file, self.path.stat().st_size if info is None else info.file_size
 
 
 @contextmanager
-def _open_arrays(source: Source) -> Iterator[_ArrayFile]:
+def _open_arrays(source: Source, layout: Layout) -> Iterator[_ArrayFile]:
     """Open a NumPy file; whatever is wrong with its bytes is told in one sentence."""
     try:
         with ExitStack() as stack:
-            yield _ArrayFile(source, stack)
+            yield _ArrayFile(source, layout, stack)
     except InputError:
         raise
     # Damaged bytes surface as whatever zipfile, zlib, ast or NumPy happens to stumble over.
