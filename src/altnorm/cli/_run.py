@@ -226,13 +226,13 @@ def _tell(error: Exception, written: Sequence[Path]) -> int:
         sentence = sentence.replace("Input should be a valid integer", "it must be a whole number")
         sentence = sentence.replace("Input should be a valid", "it must be a")
         sentence = sentence if sentence.endswith(("?", ".")) else f"{sentence}."
-        errors.print(f"Error: {sentence} See --help.", soft_wrap=True)
+        errors.say(f"Error: {sentence} See --help.")
         return BAD_INPUT
     # A full disk behind standard output fails once more when Python exits, unless it is silenced.
     if isinstance(error, OSError) and error.filename is None and _stdout_fails():
         _silence_stdout()
     if isinstance(error, (InputError, OSError, ImportError, MemoryError)) or _is_arrow(error):
-        errors.print(f"Error: {one_sentence(error, written)}", soft_wrap=True)
+        errors.say(f"Error: {one_sentence(error, written)}")
         return BAD_INPUT
     # Not one of those that tell a user what to do: the trace is for us.
     traceback.print_exception(error)
@@ -268,7 +268,7 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
 
 
 def _interrupted(written: Sequence[Path]) -> int:
-    errors.print(f"Interrupted; {_left_behind(written)}.", soft_wrap=True)
+    errors.say(f"Interrupted; {_left_behind(written)}.")
     return INTERRUPTED
 
 
@@ -289,6 +289,6 @@ def _warning_printer() -> Callable[..., None]:
         if issubclass(category, UserWarning) and kind not in shown:
             shown.add(kind)
             text = " ".join(in_options(str(message)).split())
-            errors.print(f"Warning: {text}", soft_wrap=True)
+            errors.say(f"Warning: {text}")
 
     return show

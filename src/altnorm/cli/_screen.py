@@ -113,6 +113,10 @@ class _TextConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(escaped(text), **options)
 
+    def say(self, text: str) -> None:
+        """Print a line that only the terminal breaks: names and commands can be copied."""
+        self.print(text, soft_wrap=True)
+
 
 def escaped(text: str) -> str:
     """Text with its control characters, except newlines, as escape sequences."""

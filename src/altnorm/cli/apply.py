@@ -213,7 +213,7 @@ def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> None
     rows, n_rows = changes.seen.rows, changes.seen.n_seen
     drift = None if rows is None else unnamed(changes.fitted).drift(rows)
     if drift is not None and drift.advice != "nothing":
-        errors.print(f"Warning: {in_options(str(drift))}", soft_wrap=True)
+        errors.say(f"Warning: {in_options(str(drift))}")
     if json:
         record = {
             "output": str(output),
@@ -228,7 +228,7 @@ def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> None
     else:
         rate = f"{n_rows / seconds:,.0f} rows a second"
         summary = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
-        out.print(f"{summary}: {output}", soft_wrap=True)
+        out.say(f"{summary}: {output}")
 
 
 class Assumption(StrEnum):
@@ -324,23 +324,21 @@ def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np
 
 def _show_shift(shift: Shift, names: list[str]) -> None:
     """Print the sentences of a shift, and the classes whose share changes most."""
-    out.print(str(shift), soft_wrap=True)
+    out.say(str(shift))
     order = sorted(range(len(names)), key=lambda j: -abs(shift.after[j] - shift.before[j]))
     for j in order[:_N_SHOWN]:
-        out.print(
+        out.say(
             f"  {names[j]}: {shift.before[j]:.1%} before, {shift.after[j]:.1%} now "
-            f"({shift.low[j]:.1%} to {shift.high[j]:.1%})",
-            soft_wrap=True,
+            f"({shift.low[j]:.1%} to {shift.high[j]:.1%})"
         )
 
 
 def _say_next(shift: Shift, model: Path, new: Path, output: Path | None) -> None:
     if output is not None:
-        out.print(f"Model: {output}", soft_wrap=True)
-        out.print(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv", soft_wrap=True)
+        out.say(f"Model: {output}")
+        out.say(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv")
     elif not shift.adapted and not shift.contradicted:
-        out.print(
+        out.say(
             f"If you know that only the balance has changed: altnorm adapt {model} {new} "
-            "--assume label-shift -o MODEL2",
-            soft_wrap=True,
+            "--assume label-shift -o MODEL2"
         )

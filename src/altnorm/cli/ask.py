@@ -18,9 +18,7 @@ from altnorm.asking.judgement import GO_ON, Judgement
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
-from altnorm.io.columns import names_of
 from altnorm.io.formats import Layout
-from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import (
     NEITHER,
@@ -28,6 +26,7 @@ from altnorm.io.questions import (
     Origin,
     Questions,
     make_questions,
+    pool_columns,
     read_questions,
 )
 from altnorm.report.evaluation import check_kind
@@ -109,10 +108,7 @@ def _pool_questions(
     check_kind(predictions, fitted)
     changes = find_changes(fitted, predictions.proba, other)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
-    truth = [] if layout.label is None else [layout.label]
-    if layout.label_prefix is not None:
-        truth = [layout.label_prefix + name for name in names_of(fitted.classes_)]
-    others = pool_columns(pool, layout, fitted.classes_, hidden=truth, text=text)
+    others = pool_columns(pool, layout, fitted.classes_, text)
     source = Origin.of(changes, seed, *digests)
     return make_questions(changes, fitted.classes_, source, n=n, others=others)
 
@@ -125,18 +121,15 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
     added = questions.n_rows - n_before
     left = source.n_changed - questions.n_rows
     rows = f"{plural(added, 'further row' if n_before else 'row')} to label"
-    out.print(
+    out.say(
         f"{rows}, of {source.n_changed:,} that the model changes among {source.n_rows:,}"
-        f"{'' if left else ' (these are all)'}: {output}",
-        soft_wrap=True,
+        f"{'' if left else ' (these are all)'}: {output}"
     )
     answers = "yes or no"
     if not questions.multilabel:
         answers = f"one of the candidates, another class, or `{NEITHER}`"
-    out.print(
-        f"Fill in the column `label` from the top ({answers}), then: altnorm judge {model} "
-        f"{output}",
-        soft_wrap=True,
+    out.say(
+        f"Fill in the column `label` from the top ({answers}), then: altnorm judge {model} {output}"
     )
 
 
@@ -165,7 +158,7 @@ def judge(
         line = Text(str(judgement))
         line.stylize(_STYLES[judgement.decision], 0, len(judgement.decision))
         out.print(line)
-        out.print(step, soft_wrap=True)
+        out.say(step)
     return int(strict and not judgement.adopted)
 
 

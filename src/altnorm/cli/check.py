@@ -252,7 +252,7 @@ def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
         show_journey(journey, explain=explain)
         show_files(journey)
         if does(journey.tuned) != "changes nothing":
-            out.print(f"Next:   altnorm apply {journey.model} NEW -o OUT", soft_wrap=True)
+            out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
     worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
     return journey.tuned.verdict_.adopted and not worse
 
@@ -328,8 +328,8 @@ def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) 
 def show_files(journey: Journey) -> None:
     """Print where everything is."""
     head("Where is it?")
-    out.print(f"Model:  {journey.model.absolute()} ({does(journey.tuned)})", soft_wrap=True)
-    out.print(f"Report: {journey.report.absolute()}", soft_wrap=True)
+    out.say(f"Model:  {journey.model.absolute()} ({does(journey.tuned)})")
+    out.say(f"Report: {journey.report.absolute()}")
 
 
 # With --model: an existing model meets new predictions.
@@ -369,7 +369,7 @@ def _show_judged(
             out.print(changed_table(lines, f"{rows.size:,} rows {what}{shown}"))
     tuned = getattr(fitted, "verdict_", None)
     show_cautions(() if tuned is None else tuned.cautions, " from tuning")
-    out.print(f"Report: {report.absolute()}", soft_wrap=True)
+    out.say(f"Report: {report.absolute()}")
     return result.verdict.adopted
 
 

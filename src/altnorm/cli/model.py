@@ -129,4 +129,4 @@ def export(
     if json:
         print_json({"output": str(output)})
     else:
-        out.print(f"ONNX model: {output}", soft_wrap=True)
+        out.say(f"ONNX model: {output}")

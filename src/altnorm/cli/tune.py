@@ -111,7 +111,7 @@ def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
     )
     show_verdict(tuned.verdict_)
     out.print(applied_words(tuned))
-    out.print(f"Model: {output}", soft_wrap=True)
+    out.say(f"Model: {output}")
 
 
 def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:
@@ -142,10 +142,8 @@ def _tell_unlabelled(output: Path, *, json: bool) -> None:
     if json:
         print_json({"model": str(output), "verdict": None})
         return
-    out.print(
-        f"Model: {output} (no labels used, so it is unknown whether it helps)", soft_wrap=True
-    )
-    out.print(f"Next: altnorm ask {output} POOL -o ask.csv", soft_wrap=True)
+    out.say(f"Model: {output} (no labels used, so it is unknown whether it helps)")
+    out.say(f"Next: altnorm ask {output} POOL -o ask.csv")
 
 
 # What `check` does, too: fit, write the model, say what is applied.

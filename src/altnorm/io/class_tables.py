@@ -79,25 +79,13 @@ def _is_number(text: str) -> bool:
 
 
 def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
-    r"""Read a table of costs as :class:`altnorm.Adjuster` takes it: rows are true classes.
+    """Read a table of costs as :class:`altnorm.Adjuster` takes it: rows are true classes.
 
     .csv or .tsv: a table with the classes as header and as first column, in any order, in which
     every class must occur; one column more, called "person" or "abstain", is the cost of leaving a
     row to a person. Or a table with the columns true, decision and cost: costs that it does not
     give are 0 if right and 1 if wrong. .json: ``{true: {decision: cost}}``, or a list of such
     lines, ``[{"true": ..., "decision": ..., "cost": ...}]``; both as the latter.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from altnorm.io.class_tables import read_cost_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "costs.csv"
-    ...     _ = file.write_text("true,healthy,ill,person\nhealthy,0,1,0.3\nill,20,0,0.3\n")
-    ...     read_cost_file(file, ["ill", "healthy"])
-    array([[ 0. , 20. ,  0.3],
-           [ 1. ,  0. ,  0.3]])
     """
     source, names = check_input(path), names_of(classes)
     is_json = source.suffix.lower() == ".json"

@@ -65,17 +65,6 @@ def load_demo() -> Demo:
 
 
 def decode_log_proba(codes: np.ndarray) -> np.ndarray:
-    """Turn the bytes of the shipped file into probabilities.
-
-    Parameters
-    ----------
-    codes : ndarray of uint8, shape (n, m)
-        Rounded log-probabilities.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-        Probabilities, each row divided by its sum.
-    """
+    """Turn the bytes of the shipped file, rounded log-probabilities, into probabilities."""
     proba = np.exp(-np.expm1(codes / RESOLUTION))
     return proba / proba.sum(axis=1, keepdims=True)
