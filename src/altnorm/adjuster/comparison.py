@@ -12,7 +12,8 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
-from altnorm.evidence.scores import Score, resolve_scoring
+from altnorm.decisions import decision_codes
+from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from altnorm.families import (
     BatchCalibration,
@@ -21,7 +22,7 @@ from altnorm.families import (
     LabelThresholds,
     TemperatureScaling,
 )
-from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of, kind_of_labels
+from altnorm.method.kinds import kind_of, kind_of_labels
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 
@@ -233,7 +234,10 @@ def compare(
     rows = []
     for name, method in _tracked(methods) if verbose > 0 else methods.items():
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
-        new = _predict(fitted, test_proba, kind, score)
+        if score.needs == "proba":
+            new = np.asarray(fitted.transform(test_proba))
+        else:
+            new = decision_codes(fitted, test_proba)
         verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
         rows.append(MethodResult.from_verdict(name, verdict))
     # Every method starts from the same score; the first will do.
@@ -246,18 +250,6 @@ def _for_purpose(method: Any, scoring: Any) -> Any:
     told = method.get_params()
     aimless = "scoring" in told and told["scoring"] is None and told.get("costs") is None
     return method.set_params(scoring=scoring) if aimless and scoring is not None else method
-
-
-def _predict(fitted: FittedNormalizer, proba: Any, kind: LabelKind, score: Score) -> np.ndarray:
-    """Predictions of a fitted method as the score needs them."""
-    if score.needs == "proba":
-        return np.asarray(fitted.transform(proba))
-    decided = np.asarray(fitted.predict(proba))
-    if decided.dtype != object or kind.is_multilabel:
-        return kind.encode(decided, fitted.classes_)
-    # The column past the classes is that of a person, to whom a row is left.
-    columns = {name: j for j, name in enumerate([*fitted.classes_.tolist(), None])}
-    return np.array([columns[name] for name in decided.tolist()])
 
 
 def _tracked(methods: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 
-from altnorm._base.arrays import on_host
 from altnorm._base.errors import InputError
-from altnorm._base.labels import class_codes
 from altnorm._base.validation import check_integer
-from altnorm.decisions import Decision
+from altnorm.decisions import Decision, decision_codes
 from altnorm.method.estimator import read_before, read_values
 from altnorm.method.kinds import FittedNormalizer, kind_of
 
@@ -137,25 +134,6 @@ def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> N
                 value=int(unknown[0]),
                 code="against",
             )
-
-
-def decision_codes(model: FittedNormalizer, proba: Any, classes: Any = None) -> np.ndarray:
-    """Return what a model decides: class codes, their number for None; or the 0/1 matrix.
-
-    Codes are those of `classes`, or else of the model's own.
-    """
-    said = on_host(model.predict(proba))
-    if kind_of(model).is_multilabel:
-        return np.asarray(said.toarray() if issparse(said) else said).astype(int)
-    labels, classes = np.asarray(said), np.asarray(model.classes_ if classes is None else classes)
-    given = np.ones(labels.size, dtype=bool)
-    if labels.dtype.kind == "O":
-        given[:] = [label is not None for label in labels]
-        labels = np.asarray(labels[given].tolist())
-    codes = np.full(given.size, classes.size)
-    if given.any():
-        codes[given] = class_codes(labels, classes)
-    return codes
 
 
 def _other_decisions(

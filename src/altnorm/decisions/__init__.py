@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 
-from altnorm._base.arrays import Array, as_array, column_of_max, to_numpy
+from altnorm._base.arrays import Array, as_array, column_of_max, on_host, to_numpy
 from altnorm._base.errors import InputError
+from altnorm._base.labels import class_codes
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, one_of, rule
 from altnorm._base.validation import check_unmasked
@@ -21,7 +23,7 @@ from altnorm.decisions.weights import balancing_weights, fit_weights
 from altnorm.evidence.paired import derivative
 from altnorm.evidence.scores import Score, cost_score, resolve_scoring
 from altnorm.families.thresholds import common_threshold, rows_threshold, shrunk_thresholds
-from altnorm.method.kinds import LabelKind
+from altnorm.method.kinds import FittedNormalizer, LabelKind
 
 HALF = 0.5
 """The threshold of a label where errors of both kinds count alike."""
@@ -131,6 +133,26 @@ class Decision:
             return "Decision(the most probable class)"
         shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
         return f"Decision({self.kind}={' '.join(shown.split())})"
+
+
+def decision_codes(model: FittedNormalizer, proba: Any, classes: Any = None) -> np.ndarray:
+    """Return what a model decides: class codes, their number for None; or the 0/1 matrix.
+
+    Codes are those of `classes`, or else of the model's own.
+    """
+    said = on_host(model.predict(proba))
+    labels = np.asarray(said.toarray() if issparse(said) else said)
+    if labels.ndim == 2:
+        return labels.astype(int)
+    classes = np.asarray(model.classes_ if classes is None else classes)
+    given = np.ones(labels.size, dtype=bool)
+    if labels.dtype.kind == "O":
+        given[:] = [label is not None for label in labels]
+        labels = np.asarray(labels[given].tolist())
+    codes = np.full(given.size, classes.size)
+    if given.any():
+        codes[given] = class_codes(labels, classes)
+    return codes
 
 
 def rate(kind: str, values: Array, proba: Array) -> Array:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from altnorm._base.errors import InputError, InputTypeError, Place
 from altnorm._base.frames import check_once, check_same_names
 from altnorm._base.words import plural
-from altnorm.asking.sampling import decision_codes
+from altnorm.decisions import decision_codes
 from altnorm.io.columns import check_adjusted, names_of
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
 from altnorm.method.kinds import FittedNormalizer, kind_of

@@ -16,8 +16,7 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
 from altnorm.adjuster.applied import apply_model
-from altnorm.asking.sampling import decision_codes
-from altnorm.decisions import Purpose, resolve_purpose
+from altnorm.decisions import Purpose, decision_codes, resolve_purpose
 from altnorm.decisions.weights import balancing_weights, class_shares
 from altnorm.evidence.cautions import Labelled, hurt_classes, share_seen
 from altnorm.evidence.folds import assign_folds
