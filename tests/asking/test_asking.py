@@ -177,7 +177,8 @@ def test_a_decision_that_falls_before_the_interval_says_so(sign):
     said = "; the sign is settled, the two-sided interval still holds 0."
     seen = set()
     for n in range(1, 16):  # every label speaks for the same side
-        found = weigh_labels(Pool(900, 300, 300.0, np.eye(4)), counted(np.full(n, sign)))
+        pool = Pool(900, 300, 300.0, Decision("weights", np.ones(4)))
+        found = weigh_labels(pool, counted(np.full(n, sign)))
         is_settled = found.ci_low > 0 if sign > 0 else found.ci_high <= 0
         assert str(found).endswith(said) == (found.decision != "go on" and not is_settled)
         seen.add((found.decision, is_settled))

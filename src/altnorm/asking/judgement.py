@@ -32,6 +32,7 @@ from altnorm.asking.sampling import (
     find_changes,
     value_changes,
 )
+from altnorm.decisions import Decision
 from altnorm.method.kinds import FittedNormalizer, kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
@@ -158,9 +159,13 @@ class Pool(NamedTuple):
     """Rows with a changed decision."""
     total: float
     """The most that all changes together can be worth, or cost."""
-    worth: np.ndarray
-    """What decisions are worth, as in :class:`altnorm.decisions.Decision`."""
-    in_costs: bool = False
+    decision: Decision
+    """How decisions are taken, and what they are worth."""
+
+    @property
+    def worth(self) -> np.ndarray:
+        """What decisions are worth, rows that are left to a person among them."""
+        return self.decision.table(person=True)
 
 
 def judge(
@@ -237,11 +242,10 @@ def judge(
     labelled = ~np.isnan(truth).any(axis=1)
     # Up to the first row without a label: skipping rows would let who labels choose them.
     n = int(np.append(labelled, False).argmin())
-    values = value_changes(decision.table(person=True), before[:n], after[:n])
-    counts = changes.n_rows, changes.rows.size, float(changes.size.sum())
+    pool = Pool(changes.n_rows, changes.rows.size, float(changes.size.sum()), decision)
     return weigh_labels(
-        Pool(*counts, decision.table(person=True), decision.kind == "costs"),
-        values.outcomes(truth[:n].astype(int)),
+        pool,
+        value_changes(pool.worth, before[:n], after[:n]).outcomes(truth[:n].astype(int)),
         significance=significance,
         n_waiting=int(np.count_nonzero(labelled[n:])),
     )
@@ -272,8 +276,8 @@ def weigh_labels(
         n_decided,
         n_waiting,
         significance,
-        pool.worth.ndim == 3,
-        pool.in_costs,
+        pool.decision.kind == "thresholds",
+        pool.decision.kind == "costs",
     )
 
 

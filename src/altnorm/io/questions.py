@@ -181,9 +181,9 @@ class Questions:
         rows = [answers[number] for number in takewhile(answers.__contains__, count(1))]
         width = len(names) if self.multilabel else 1
         before, after, truth = np.reshape(rows, (-1, 3, width)).astype(int).swapaxes(0, 1)
-        outcomes = value_changes(decision.table(person=True), before, after).outcomes(truth)
+        pool = Pool(*self.source[:3], decision)
+        outcomes = value_changes(pool.worth, before, after).outcomes(truth)
         _check_named(outcomes.x)
-        pool = Pool(*self.source[:3], decision.table(person=True), decision.kind == "costs")
         _check_total(pool, outcomes.size)
         n_waiting = len(answers) - len(rows)
         return weigh_labels(pool, outcomes, significance=significance, n_waiting=n_waiting)

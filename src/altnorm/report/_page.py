@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -21,19 +20,9 @@ from markupsafe import Markup
 from altnorm._base.persistence import versions
 from altnorm._base.words import Figures, percent, plural, score_name
 from altnorm.adjuster.comparison import Comparison
+from altnorm.report import _words as words
 from altnorm.report import measures
-from altnorm.report._words import (
-    answer,
-    capital,
-    cautions,
-    score_line,
-    typeset,
-    value_words,
-    why,
-    worse_calibrated,
-)
 from altnorm.report.evaluation import Case
-from altnorm.report.measures import ClassChanges, Confusions, Flows
 
 SCRIPTS = ("core.js", "purposes.js", "rows.js")
 STYLES = ("style.css", "print.css")
@@ -42,6 +31,7 @@ MAX_CLASSES = 1000  # of the table
 MAX_RECALLS = 2000  # classes whose recalls the page carries
 MAX_ROWS = 1000  # changed ones that are listed
 MAX_TEXT = 240  # characters of a row's text
+JSON = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
 TOP = 5  # classes of a row whose probabilities are shown
 
 
@@ -49,11 +39,20 @@ def render(
     case: Case, texts: Sequence[str] | None, comparison: Comparison | None, title: str | None
 ) -> str:
     """Fill the template; everything that comes from outside is escaped."""
-    data = page_data(case, texts)
+    # What the scripts need; None where there is nothing to show.
+    data = _plain(
+        {
+            "classes": case.names,
+            "multilabel": case.kind.is_multilabel,
+            "purposes": _purposes(case),
+            "rows": changed_rows(case, texts),
+        }
+    )
     environment = Environment(
         loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.policies["json.dumps_kwargs"] = JSON
     # One function around all files, so that nothing leaks into the page's own names.
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
     title = title or "Adjusted predictions"
@@ -64,10 +63,11 @@ def render(
         style=Markup(style),
         script=Markup(script),
         policy=Markup(_policy(script, style)),
-        data=Markup(_json(data)),
+        data=data,
         case=case,
-        answer=answer(case),
-        cautions=cautions(case, comparison),
+        words=words,
+        answer=words.answer(case),
+        cautions=words.cautions(case, comparison),
         scores=_scores(case),
         peers=_peers(comparison),
         charts=_charts(case, factors),
@@ -76,7 +76,7 @@ def render(
         purposes=data["purposes"],
         alike=case.judged is not None and case.purposes is None,
         purpose=score_name(case.purpose, case.kind.is_multilabel),
-        why=list(why(case, factors)),
+        why=list(words.why(case, factors)),
         rows=data["rows"],
         n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),
@@ -84,8 +84,6 @@ def render(
         shift=str(getattr(case.normalizer, "shift_", "")),
         plural=plural,
         percent=percent,
-        capital=capital,
-        worse_calibrated=worse_calibrated,
     )
 
 
@@ -111,12 +109,6 @@ def _css_string(text: str) -> str:
     return f'"{"".join(coded)}"'
 
 
-def _json(data: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
 class Line(NamedTuple):
     """A line of a table of scores, with an interval that is drawn."""
 
@@ -134,7 +126,7 @@ class Line(NamedTuple):
 def _scores(case: Case) -> list[Line]:
     if case.evaluation is None:
         return []
-    shown = [score_line(one) for one in (case.evaluation.verdict, *case.evaluation.scores)]
+    shown = [words.score_line(one) for one in (case.evaluation.verdict, *case.evaluation.scores)]
     return [Line(line.name, line) for line in shown]
 
 
@@ -143,7 +135,7 @@ def _peers(comparison: Comparison | None) -> list[Line]:
         return []
     rows = sorted(comparison, key=lambda row: -row.score)
     return [
-        Line(row.method, typeset(comparison.figures(row)), (row.n_fixed, row.n_broken))
+        Line(row.method, words.typeset(comparison.figures(row)), (row.n_fixed, row.n_broken))
         for row in rows
     ]
 
@@ -186,7 +178,7 @@ def _chart(lines: Lines) -> Bars:
     return bars
 
 
-def _flow_lines(flows: Flows, names: list[str]) -> Lines:
+def _flow_lines(flows: measures.Flows, names: list[str]) -> Lines:
     """Rows from one class to another, and what became of them."""
     for i, n in enumerate(flows.n_rows[:MAX_BARS].tolist()):
         parts, text = [("other", n)], plural(n, "row")
@@ -202,7 +194,7 @@ def _flow_lines(flows: Flows, names: list[str]) -> Lines:
         yield f"{names[flows.source[i]]} → {names[flows.target[i]]}", parts, text
 
 
-def _change_lines(changes: ClassChanges, names: list[str], multilabel: bool) -> Lines:
+def _change_lines(changes: measures.ClassChanges, names: list[str], multilabel: bool) -> Lines:
     """Rows fixed to the right and broken to the left; without labels, gained and lost."""
     (more, less), order = changes.sides, changes.ends(MAX_BARS)
     kinds = words = ("fixed", "broken")
@@ -219,7 +211,7 @@ def _both_sides(all_less: np.ndarray, less: float, more: float, kinds: tuple[str
     return [("", all_less.max() - less), (kinds[1], less), (kinds[0], more)]
 
 
-def _confusion_lines(found: Confusions, names: list[str]) -> Lines:
+def _confusion_lines(found: measures.Confusions, names: list[str]) -> Lines:
     """Confusions that were repaired, and what is left of them."""
     for i in range(min(MAX_BARS, int((found.fixed > 0).sum()))):
         before, fixed = int(found.before[i]), int(found.fixed[i])
@@ -260,30 +252,18 @@ def _classes(case: Case) -> list[tuple[str, ...]]:
     return [(str(case.classes[j]), f"{n[j]:,}", *(column[j] for column in cells)) for j in order]
 
 
-def _settings(case: Case) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Groups of names and values for the end of the page."""
-    groups = [case.normalizer] if case.model is case.normalizer else [case.model, case.normalizer]
+def _settings(case: Case) -> dict[str, dict[str, str]]:
+    """Parameters of the model, and of what chose it, for the end of the page."""
     hidden = ("n_jobs", "verbose", "random_state")
-    return [
-        (
-            type(one).__name__,
-            [(k, value_words(v)) for k, v in one.get_params(deep=False).items() if k not in hidden],
-        )
-        for one in groups
-    ]
-
-
-def page_data(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:
-    """Return what the scripts need; None where there is nothing to show."""
-    found: dict[str, Any] = _plain(
-        {
-            "classes": case.names,
-            "multilabel": case.kind.is_multilabel,
-            "purposes": _purposes(case),
-            "rows": changed_rows(case, texts),
+    estimators: tuple[Any, ...] = case.model, case.normalizer
+    return {
+        type(one).__name__: {
+            name: words.value_words(value)
+            for name, value in one.get_params(deep=False).items()
+            if name not in hidden
         }
-    )
-    return found
+        for one in estimators
+    }
 
 
 def _purposes(case: Case) -> dict[str, Any] | None:
