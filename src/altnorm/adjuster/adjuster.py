@@ -39,13 +39,11 @@ from altnorm.adjuster.choice import (
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
 from altnorm.decisions import Decision, resolve_purpose
-from altnorm.decisions.weights import balancing_weights
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
     find_cautions,
     find_suspicions,
-    hurt_classes,
     sketch_rows,
     too_few_rows,
 )
@@ -388,19 +386,11 @@ class Adjuster(Adaptable):
             if suspicions:
                 return suspicions, "suspect_input"
             found += find_cautions(rows, grouped=data.groups is not None)
-            found.append(self._hurt(judge, choice, rows))
+            if choice.trial.accepted:
+                decided = judge.before, choice.trial.codes
+                found.append(data.purpose.price(rows, *decided, choice.trial.candidate.proba()))
         likeness, refused = try_likeness(judge, fitter, choice)
         return [caution for caution in [*found, likeness] if caution is not None], refused
-
-    def _hurt(self, judge: Judge, choice: Choice, rows: Labelled) -> Caution | None:
-        """Whether what is adopted serves one purpose at the expense of another."""
-        purpose = judge.data.purpose
-        aims_elsewhere = purpose.costs is not None or purpose.score.name == "balanced_accuracy"
-        if not choice.trial.accepted or aims_elsewhere:
-            return None
-        weights = balancing_weights(rows.labels, rows.weight, rows.classes.size)
-        balanced = (choice.trial.candidate.proba() * weights).argmax(axis=1)
-        return hurt_classes(rows, judge.before, choice.trial.codes, balanced)
 
     def _conclude(
         self,

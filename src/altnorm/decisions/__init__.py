@@ -20,8 +20,10 @@ from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, one_of, rule
 from altnorm._base.validation import check_unmasked
 from altnorm.decisions.weights import balancing_weights, fit_weights
+from altnorm.evidence.cautions import Labelled, hurt_classes
 from altnorm.evidence.paired import derivative
 from altnorm.evidence.scores import Score, cost_score, resolve_scoring
+from altnorm.evidence.verdict import Caution
 from altnorm.families.thresholds import common_threshold, rows_threshold, shrunk_thresholds
 from altnorm.method.kinds import FittedNormalizer, LabelKind
 
@@ -196,6 +198,16 @@ class Purpose:
         if self._is_tuned():
             return self._valued("weights", self._weights(*known), *known)
         return self.plain(*known)
+
+    def price(
+        self, rows: Labelled, before: np.ndarray, after: np.ndarray, proba: np.ndarray
+    ) -> Caution | None:
+        """Say whether decisions from `proba` serve this purpose at the expense of another."""
+        weighs_classes = self.costs is not None or self.score.name == "balanced_accuracy"
+        if self.kind.is_multilabel or weighs_classes:
+            return None
+        balanced = proba * balancing_weights(rows.labels, rows.weight, rows.classes.size)
+        return hurt_classes(rows, before, after, balanced.argmax(axis=1))
 
     def _valued(
         self,

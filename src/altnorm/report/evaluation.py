@@ -17,8 +17,8 @@ from altnorm._base.errors import InputError
 from altnorm._base.words import percent
 from altnorm.adjuster.applied import apply_model
 from altnorm.decisions import Purpose, decision_codes, resolve_purpose
-from altnorm.decisions.weights import balancing_weights, class_shares
-from altnorm.evidence.cautions import Labelled, hurt_classes, share_seen
+from altnorm.decisions.weights import class_shares
+from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
@@ -127,11 +127,13 @@ def evaluate(
         compare_predictions(truth, *sides[score.needs], scoring=score, groups=predictions.groups)
         for score in (purpose.score, *others)
     )
-    cautions = seen_before(normalizer, applied.before) + _hurt(purpose, applied, truth, classes)
+    rows = Labelled(applied.before, truth, np.ones(len(truth)), classes)
+    price = purpose.price(rows, applied.old, applied.new, applied.after)
+    cautions = [_seen_before(normalizer, applied.before), price]
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
     fewer[applied.left] = 0
     return Evaluation(
-        verdict.with_cautions(cautions),
+        verdict.with_cautions(tuple(caution for caution in cautions if caution is not None)),
         scores,
         (reliability(applied.before, truth), reliability(applied.after, truth)),
         np.flatnonzero(fewer > 0),
@@ -164,25 +166,11 @@ def purpose_of(normalizer: FittedNormalizer, scoring: Any = None) -> Purpose:
     return resolve_purpose(scoring, costs, kind_of(normalizer), np.asarray(normalizer.classes_))
 
 
-def _hurt(
-    purpose: Purpose, applied: Applied, truth: np.ndarray, classes: np.ndarray
-) -> tuple[Caution, ...]:
-    """Whether a class is given up, or balanced accuracy falls, for another purpose."""
-    aims_elsewhere = purpose.costs is not None or purpose.score.name == "balanced_accuracy"
-    if purpose.kind.is_multilabel or aims_elsewhere:
-        return ()
-    weight = np.ones(len(truth))
-    balanced = applied.after * balancing_weights(truth, weight, classes.size)
-    rows = Labelled(applied.before, truth, weight, classes)
-    found = hurt_classes(rows, applied.old, applied.new, balanced.argmax(axis=1))
-    return () if found is None else (found,)
-
-
-def seen_before(normalizer: FittedNormalizer, proba: np.ndarray) -> tuple[Caution, ...]:
+def _seen_before(normalizer: FittedNormalizer, proba: np.ndarray) -> Caution | None:
     """Return a caution if a normalizer was tuned on these rows, or on many of them."""
     share = share_seen(getattr(normalizer, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
     if share < MANY_SEEN:
-        return ()
+        return None
     those = (
         "These are the rows"
         if share > 0.99
@@ -192,7 +180,7 @@ def seen_before(normalizer: FittedNormalizer, proba: np.ndarray) -> tuple[Cautio
         f"{those} that the model was tuned on, so the result is too good. Judge it on rows that it "
         "has not seen; the verdict of tuning is cross-fitted and allows for this."
     )
-    return (Caution("tuned_on_these_rows", text, share, serious=True),)
+    return Caution("tuned_on_these_rows", text, share, serious=True)
 
 
 def _n_wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
