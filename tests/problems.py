@@ -40,6 +40,21 @@ def planted_labels(n=500, m=6, seed=0):
     return expit(z), y.astype(int)
 
 
+def favouring(n=300, m=4, seed=0):
+    """Logits that favour some classes, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    return rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + np.linspace(0, 1, m), y
+
+
+def bold_labels(n=300, m=4, seed=0):
+    """Log-odds that are too bold by a factor, and too low by an amount, for each label."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(-1, 1.5, (n, m))
+    bold, low = rng.uniform(0.7, 2, m), rng.uniform(0, 2, m)
+    return truth * bold - low, rng.random((n, m)) < expit(truth)
+
+
 def problem(seed=0, n=300, m=4, shift=0.5):
     """Labels, biased probabilities, and the same without the bias."""
     rng = np.random.default_rng(seed)

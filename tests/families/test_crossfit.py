@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from altnorm.families import LabelwiseScaling
@@ -14,6 +14,7 @@ from altnorm.families.likelihood import stratified_folds
 from altnorm.families.matrix import matrix_path
 from altnorm.families.temperature import bias_path
 from altnorm.peers import BiasCorrectedTemperature, MatrixScaling
+from tests.problems import bold_labels, favouring
 
 cauchy_path = partial(matrix_path, penalty="cauchy")
 # What is fitted, its path of penalties, and how far off rough fits may leave the loss.
@@ -25,22 +26,12 @@ FAMILIES = {
 }
 
 
-def draw(n=200, m=4, seed=0, *, by_label=False):
-    """Logits that favour some classes, or of labels that are too low, and labels."""
-    rng = np.random.default_rng(seed)
-    if by_label:
-        truth = rng.normal(-1, 1.5, (n, m))
-        return truth * rng.uniform(0.7, 2, m) - 1, rng.random((n, m)) < expit(truth)
-    y = rng.integers(m, size=n)
-    return rng.normal(size=(n, m)) + 1.5 * np.eye(m)[y] + np.linspace(0, 1, m), y
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_strength_is_the_best_by_cross_validation(family):
     """Each fold and strength fitted afresh, scored by scikit-learn."""
     make, path, rtol = FAMILIES[family]
     by_label = family == "labelwise"
-    logits, y = draw(by_label=by_label)
+    logits, y = bold_labels(200) if by_label else favouring(200)
     folds = np.arange(200) * 3 // 200 if by_label else stratified_folds(y, 3)
     losses = []
     for strength in STRENGTHS:
@@ -63,7 +54,7 @@ def test_the_strength_is_the_best_by_cross_validation(family):
 
 def test_no_fit_sees_the_labels_of_its_fold():
     """Not even by where it starts, or how it steps: other labels there change no bit of it."""
-    logits, y = draw()
+    logits, y = favouring(200)
     log_p = np.log(softmax(logits, axis=1))
     folds = np.arange(200) % 5
     other = np.where(folds == 2, (y + 1) % 4, y)

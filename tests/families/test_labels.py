@@ -13,6 +13,7 @@ from altnorm.families import LabelwiseScaling
 from altnorm.families.crossfit import STRENGTHS
 from altnorm.families.labelwise import odds_limit
 from altnorm.peers import LabelThresholds
+from tests.problems import bold_labels
 
 
 def draw(n=60, m=5, seed=0):
@@ -126,14 +127,6 @@ def test_double_threshold_on_single_data(threshold):
 FITTED = 1e-4  # a fitted number against that of another optimiser
 
 
-def draw_odds(n=300, m=4, seed=0):
-    """Log-odds that are too bold by a factor, and too low by an amount, for each label."""
-    rng = np.random.default_rng(seed)
-    truth = rng.normal(-1, 1.5, (n, m))
-    bold, low = rng.uniform(0.7, 2, m), rng.uniform(0, 2, m)
-    return truth * bold - low, rng.random((n, m)) < expit(truth)
-
-
 def standardised(logits, weight):
     center = np.average(logits.mean(axis=1), weights=weight)
     scale = np.sqrt(np.average(((logits - center) ** 2).mean(axis=1), weights=weight))
@@ -167,7 +160,7 @@ def oracle(logits, y, weight, strength):
 @pytest.mark.parametrize("strength", [64.0, 4.0, 0.25])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_fit_is_the_penalised_optimum(strength, weighted):
-    logits, y = draw_odds()
+    logits, y = bold_labels()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
     fitted = LabelwiseScaling(strength, input="logits")
     fitted.fit(logits, y, sample_weight=weight if weighted else None)
@@ -179,7 +172,7 @@ def test_the_fit_is_the_penalised_optimum(strength, weighted):
 
 
 def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
-    logits, y = draw_odds(200, 5)
+    logits, y = bold_labels(200, 5)
     proba = expit(logits)
     y[:, 0], y[:, 1] = False, True
     y[:, 2] = logits[:, 2] > np.median(logits[:, 2])  # which no finite slope separates best
@@ -193,7 +186,7 @@ def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
 
 
 def test_no_positives_at_all():
-    logits, y = draw_odds(50)
+    logits, y = bold_labels(50)
     after = LabelwiseScaling(input="logits").fit(logits, np.zeros_like(y)).transform(logits)
     assert (after < 0.1).all()
 
