@@ -1,4 +1,4 @@
-"""What holds across classifiers: how trends are counted, and that the page is made."""
+"""What holds across classifiers: how trends are counted."""
 
 import pytest
 from scipy.stats import spearmanr
@@ -8,7 +8,6 @@ pytest.importorskip("matplotlib")
 from experiments.across import __main__ as across
 from experiments.across import study
 from experiments.across.study import Point
-from tests.pages import check_figures, read_page
 
 
 def points(gains):
@@ -37,9 +36,3 @@ def test_classifiers_of_one_source_are_drawn_together():
 
 def test_the_papers_own_tables_have_13_of_18_small_depths():
     assert "13 of 18 (72%)" in across.depths_table()
-
-
-def test_the_page_is_made_from_the_other_studies(tmp_path):
-    across.main(["--output", str(tmp_path)])
-    check_figures(tmp_path, ["trends"])
-    assert read_page(tmp_path).endswith(read_page(across.PAGE.parent))

@@ -11,14 +11,7 @@ from experiments.asking import __main__ as asking
 from experiments.asking import study
 from experiments.asking.tables import make_tables
 from experiments.suite.files import Classifier
-from tests.pages import (
-    check_figures,
-    draw_logits,
-    draw_tags,
-    read_page,
-    read_table,
-    write_classifier,
-)
+from tests.pages import check_page, draw_logits, draw_tags, read_page, write_classifier
 
 CLASSES = [draw_logits(n, seed, [2, 0, 0, -1]) for n, seed in ((300, 0), (200, 1))]
 TAGS = [draw_tags(n, seed) for n, seed in ((300, 0), (200, 1))]
@@ -62,14 +55,13 @@ def test_the_page_says_what_was_measured(tmp_path):
     for name, parts in (("cifar10_tiny", CLASSES), ("dialogre_tiny", TAGS)):
         write_classifier(data / f"{name}.npz", *parts)
     asking.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
-    rows = read_table(output, "asking")
+    rows = check_page(output)["asking"]
     assert [row["classifier"] for row in rows] == ["cifar10_tiny"] * 2 + ["dialogre_tiny"]
     page = read_page(output)
     wrong = np.mean([float(row["wrong"]) for row in rows])
     assert f"| wrong answer at the stop | at most 5 % | {wrong:.1f} % |" in page
     for row in rows:
         assert f"| {row['fixed']} | {row['broken']} | {float(row['gain']):+.2f} |" in page
-    check_figures(output, ["labels"])
 
 
 def test_the_tables_follow_from_the_numbers():

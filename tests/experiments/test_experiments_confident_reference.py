@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib")
 
 from experiments.confident_reference import __main__ as study_command
 from experiments.confident_reference import study
-from tests.pages import check_figures, read_page, read_table
+from tests.pages import check_page, read_page
 
 
 def test_predictions_are_bayes_rule():
@@ -43,9 +43,8 @@ def test_a_confident_reference_costs_and_all_rows_do_not():
 
 def test_the_page_holds_what_was_measured(tmp_path):
     study_command.main(["--quick", "--output", str(tmp_path), "--jobs", "1"])
-    rows = read_table(tmp_path, "results")
+    rows = check_page(tmp_path)["results"]
     assert len(rows) == len(study.SPREADS) * study_command.QUICK.n_draws * len(study.REFERENCES)
     chosen = [row for row in rows if (row["spread"], row["reference"]) == ("2", "all rows")]
     mean = np.mean([float(row["gain"]) for row in chosen])
     assert f"| {mean:+.2f} ± " in read_page(tmp_path)
-    check_figures(tmp_path, ["gains"])

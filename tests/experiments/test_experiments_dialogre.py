@@ -12,7 +12,7 @@ from experiments._multilabel import grid
 from experiments._multilabel.methods import METHODS
 from experiments.dialogre import __main__ as dialogre
 from experiments.dialogre import data, evaluation
-from tests.pages import check_figures, read_table
+from tests.pages import check_page, import_training, tiny_encoder
 
 DIALOGUE = [
     "Speaker 1: Have you met Ada?",
@@ -121,42 +121,16 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     other = str(tmp_path / "other.npz")
     arguments = ["--predictions", str(saved), "--output", str(output), "--second-look", other]
     dialogre.main(["--quick", "--jobs", "1", *arguments])
-    check_figures(output, ["gains"])
+    tables = check_page(output)
     for name in ("results", "second_look"):
-        rows = read_table(output, name)
-        assert [row["method"] for row in rows] == list(METHODS)
-        assert 0 < float(rows[0]["micro"]) <= 100
-    assert len(read_table(output, "doubt")) == 2 * 3
-
-
-@pytest.fixture
-def train():
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    from experiments.dialogre import train
-
-    return train
-
-
-def tiny_encoder(folder, texts):
-    """A random BERT of two narrow layers, and a tokenizer that knows the words of `texts`."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-    from transformers import BertConfig, BertModel
-
-    special = ["[PAD]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]"]
-    splitter = pre_tokenizers.BertPreTokenizer()
-    words = {w for t in texts for w, _ in splitter.pre_tokenize_str(t.lower())}
-    vocabulary = {word: i for i, word in enumerate([*special, *sorted(words)])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), splitter
-    folder.mkdir()
-    tokenizer.save(str(folder / "tokenizer.json"))
-    shape = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16)
-    BertModel(BertConfig(vocab_size=len(vocabulary), **shape)).save_pretrained(folder)
+        assert [row["method"] for row in tables[name]] == list(METHODS)
+        assert 0 < float(tables[name][0]["micro"]) <= 100
+    assert len(tables["doubt"]) == 2 * 3
 
 
 @pytest.mark.heavy
-def test_speakers_are_marked_and_arguments_are_spans(train, tmp_path):
+def test_speakers_are_marked_and_arguments_are_spans(tmp_path):
+    train = import_training("dialogre")
     tiny_encoder(tmp_path / "encoder", DIALOGUE)
     write_dialogues(tmp_path)
     pairs = data.read_split(tmp_path, "train")
@@ -171,7 +145,8 @@ def test_speakers_are_marked_and_arguments_are_spans(train, tmp_path):
 
 
 @pytest.mark.heavy
-def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
+def test_training_writes_what_the_study_reads(tmp_path, monkeypatch):
+    train = import_training("dialogre")
     tiny_encoder(tmp_path / "encoder", DIALOGUE)
     write_dialogues(tmp_path, copies=3)
     paths = ["--data", ".", "--encoder", "encoder", "--output", "output"]

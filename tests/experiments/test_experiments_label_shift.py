@@ -9,7 +9,7 @@ from experiments.label_shift import __main__ as label_shift
 from experiments.label_shift.asking import KINDS, ask_once
 from experiments.label_shift.study import SHIFTS, new_balance, resample
 from experiments.label_shift.worlds import WORLDS, Source
-from tests.pages import draw_logits, read_page, read_table, write_classifier
+from tests.pages import check_page, draw_logits, read_page, write_classifier
 
 RNG = np.random.default_rng(0)
 Y = RNG.choice(4, 3000, p=[0.4, 0.3, 0.2, 0.1])
@@ -47,15 +47,13 @@ def test_the_quick_run_writes_everything(tmp_path):
     label_shift.main(["--data", str(data), "--output", str(results), "--quick"])
     page = read_page(results)
     assert page.startswith("*The tables are from another run than the words.*")
-    label_shift.main(["--tables", "--output", str(results)])
-    assert read_page(results) == page
-    rows = read_table(results, "resampled")
+    tables = check_page(results)
+    rows, asked = tables["resampled"], tables["asked"]
     assert {row["change"] for row in rows if row["source"] == "cifar10_a"} == set(SHIFTS)
     assert {row["change"] for row in rows if row["source"] != "cifar10_a"} == {"other people"}
-    assert len(read_table(results, "simulated")) == 2 * len(WORLDS)
+    assert len(tables["simulated"]) == 2 * len(WORLDS)
     gain = np.mean([float(r["word"]) - float(r["none"]) for r in rows if r["change"] == "strong"])
     assert f"| strong | 1 | {gain:+.2f} |" in page
-    asked = read_table(results, "asked")
     assert [row["kind"] for row in asked] == [kind for kind in KINDS for _ in range(2)]
     for row in asked:
         assert int(row["labels"]) <= int(row["changed"]) <= 400

@@ -10,7 +10,7 @@ from experiments.language import __main__ as language
 from experiments.language import study
 from experiments.language.methods import DIVIDED, LearntBatchCalibration, fit_method
 from experiments.language.tables import duels_table
-from tests.pages import check_figures, draw_logits, read_page, read_table, write_classifier
+from tests.pages import check_page, draw_logits, read_page, write_classifier
 
 N_CLASSES = 3
 NAME = "llm_mmlu16_llama13b"
@@ -80,7 +80,8 @@ def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     (val, _), (test, test_y) = parts = answers(90, 0), answers(200, 1)
     write_classifier(data / f"{NAME}.npz", *parts)
     language.main(["--data", str(data), "--quick", "--output", str(output), "--jobs", "1"])
-    rows = read_table(output, "language")
+    tables = check_page(output)
+    rows = tables["language"]
     assert {(row["labels"], row["draws"]) for row in rows} == {
         ("0", "1"),
         ("50", "2"),
@@ -94,7 +95,7 @@ def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     proba = softmax(test, axis=1)
     by_hand = 100 * np.mean((proba / proba.mean(axis=0)).argmax(axis=1) == test_y)
     assert float(batch["accuracy"]) == pytest.approx(by_hand, rel=1e-4)
-    (divided,) = (r for r in read_table(output, "no_labels") if r["method"] == DIVIDED)
+    (divided,) = (r for r in tables["no_labels"] if r["method"] == DIVIDED)
     mean = np.log(softmax(val, axis=1).mean(axis=0))
     by_hand = 100 * np.mean((test - mean).argmax(axis=1) == test_y)
     # The row itself is one more row of the reference.
@@ -102,4 +103,3 @@ def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
     page = read_page(output)
     assert f"| {base:.1f} % |" in page
     assert "LLaMA-13B" in page
-    check_figures(output, ["accuracy", "log_loss"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.provenance import __main__ as provenance
-from tests.pages import read_page, read_table
+from tests.pages import check_page, read_page
 
 NAME = "letter26_gnb"
 
@@ -33,7 +33,8 @@ def test_the_page_holds_sizes_and_hashes(folder, datasets, tmp_path):
     output = tmp_path / "out"
     given = ["--data", str(folder), "--datasets", str(datasets), "--output", str(output)]
     assert provenance.main(given) == 0
-    (row,), (data,) = read_table(output, "files"), read_table(output, "data")
+    tables = check_page(output)
+    (row,), (data,) = tables["files"], tables["data"]
     assert row["sha256"] == hashlib.sha256((folder / f"{NAME}.npz").read_bytes()).hexdigest()
     assert (row["classes"], row["validation"], row["test"]) == ("3", "5", "7")
     assert data["file"] == "test.csv"

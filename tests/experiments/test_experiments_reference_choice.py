@@ -11,7 +11,7 @@ from experiments.reference_choice import __main__ as reference_choice
 from experiments.reference_choice import study
 from experiments.reference_choice.bench import Bench, find_neighbours, one_step
 from experiments.suite.files import Classifier
-from tests.pages import check_figures, draw_logits, read_table, write_classifier
+from tests.pages import check_page, draw_logits, write_classifier
 
 N_CLASSES = 5
 BIAS = np.linspace(-1, 1, N_CLASSES)
@@ -31,10 +31,9 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
         write_classifier(folder / f"{name}.npz", *parts)
     arguments = ["--data", str(folder), "--quick", "--output", str(tmp_path), "--jobs", "1"]
     reference_choice.main(arguments)
-    check_figures(tmp_path, ["sizes"])
-    choices = {row["choice"] for row in read_table(tmp_path, "gains")}
-    assert choices == {*study.CHOICES, study.DEFAULTS}
-    assert {row["classifier"] for row in read_table(tmp_path, "classifiers")} == names
+    tables = check_page(tmp_path)
+    assert {row["choice"] for row in tables["gains"]} == {*study.CHOICES, study.DEFAULTS}
+    assert {row["classifier"] for row in tables["classifiers"]} == names
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0])

@@ -5,14 +5,13 @@ import json
 
 import numpy as np
 import pytest
-from test_experiments_dialogre import tiny_encoder
 
 pytest.importorskip("matplotlib")
 
 from experiments._multilabel.methods import METHODS
 from experiments.ufet import __main__ as ufet
 from experiments.ufet import data, evaluation
-from tests.pages import check_figures, read_table
+from tests.pages import check_page, import_training, tiny_encoder
 
 TYPES = [*(f"type{i}" for i in range(130)), "baker", "night_watch"]
 ROWS = [
@@ -86,22 +85,13 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     saved, output = tmp_path / "seed0.npz", tmp_path / "results"
     write_predictions(saved, 0)
     ufet.main(["--quick", "--predictions", str(saved), "--output", str(output)])
-    check_figures(output, ("gains", "tuning"))
-    tables = {"results": len(METHODS), "tuning": 4 * 2 * 3, "shifted": 2, "doubt": 6}
-    assert {name: len(read_table(output, name)) for name in tables} == tables
-
-
-@pytest.fixture
-def train():
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    from experiments.ufet import train
-
-    return train
+    n_lines = {"results": len(METHODS), "tuning": 4 * 2 * 3, "shifted": 2, "doubt": 6}
+    assert {name: len(rows) for name, rows in check_page(output).items()} == n_lines
 
 
 @pytest.mark.heavy
-def test_the_mention_is_marked_and_the_context_cut(train, tmp_path):
+def test_the_mention_is_marked_and_the_context_cut(tmp_path):
+    train = import_training("ufet")
     long = "far " * 200
     tiny_encoder(tmp_path / "encoder", [" ".join(row[:3]) for row in ROWS])
     tokenizer = train.load_tokenizer(tmp_path / "encoder")
@@ -114,7 +104,8 @@ def test_the_mention_is_marked_and_the_context_cut(train, tmp_path):
 
 
 @pytest.mark.heavy
-def test_training_writes_what_the_study_reads(train, tmp_path, monkeypatch):
+def test_training_writes_what_the_study_reads(tmp_path, monkeypatch):
+    train = import_training("ufet")
     write_mentions(tmp_path)
     tiny_encoder(tmp_path / "encoder", [" ".join(row[:3]) for row in ROWS])
     paths = ["--data", ".", "--encoder", "encoder", "--output", "out"]
