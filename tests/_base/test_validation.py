@@ -232,6 +232,7 @@ def fitted():
         (spoiled(np.nan), r"`proba` must be finite; 1 of 6 .* row 1, column 2 \(nan\)\. Drop"),
         (spoiled(-np.inf).tolist(), r"`proba` must be finite; 1 of 6 .* \(-inf\)\. Drop"),
         (pd.DataFrame(spoiled(np.nan)), r"`proba` must be finite; 1 of 6"),
+        (spoiled(0.9), r"first is row 1 \(sum 1\.1\).* input='logits'"),
         ([["a", "b", "c"]], "`proba` must hold floating-point numbers; its dtype is <U1"),
     ],
 )
