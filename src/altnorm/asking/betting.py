@@ -25,6 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from altnorm.method.scaling import logsumexp
+
 # Equal bets on the middles of 32 equal intervals. Any choice is valid; this one, a uniform
 # mixture, needs nothing to be known about the share of fixed rows and is seldom far from the best.
 _PARTS = (np.arange(32) + 0.5) / 32
@@ -63,8 +65,7 @@ def log_capital(draws: DrawnUnits, s: float) -> np.ndarray:
 
 def _log_mean(log_capitals: np.ndarray) -> np.ndarray:
     """Logarithm of the mean over the parts of the capital, which are the columns."""
-    highest = log_capitals.max(axis=1, keepdims=True)
-    return np.log(np.exp(log_capitals - highest).mean(axis=1)) + highest[:, 0]
+    return np.asarray(logsumexp(log_capitals, axis=1)[:, 0] - np.log(_PARTS.size))
 
 
 def _log_factors(draws: DrawnUnits, s: float) -> np.ndarray:

@@ -7,7 +7,7 @@ class weights in `weights`, thresholds of labels in :mod:`altnorm.families`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from altnorm.method.kinds import FittedNormalizer, LabelKind
 HALF = 0.5
 """The threshold of a label where errors of both kinds count alike."""
 
+_TUNED = ("balanced_accuracy", "matthews_corrcoef")  # and F-scores: they ask for weights
 _LARGEST = 1e15  # cost beside which a cost of 1 is not lost in rounding
 
 
@@ -173,31 +174,24 @@ class Purpose:
     @property
     def is_argmax(self) -> bool:
         """Whether the most probable class is the decision, whatever the labels say."""
-        return not self.kind.is_multilabel and self.costs is None and not self._is_tuned()
+        tuned = self.score.name in _TUNED or self.score.f_beta is not None
+        return not self.kind.is_multilabel and self.costs is None and not tuned
 
     def plain(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Return the rule that needs no purpose: the most probable class, labels above 0.5.
 
         What its decisions are worth is the purpose's to say.
         """
-        m = proba.shape[1]
-        if self.kind.is_multilabel:
-            return self._valued("thresholds", np.full(m, HALF), proba, labels, weight)
         if self.costs is not None:
-            return Decision("costs", 1 - np.eye(m), -self.costs)
-        return self._valued("weights", np.ones(m), proba, labels, weight)
+            return Decision("costs", 1 - np.eye(proba.shape[1]), -self.costs)
+        return self._rule(HALF if self.kind.is_multilabel else 1.0, proba, labels, weight)
 
     def fit(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Fit the rule to labelled rows, calibrated by fits that they had no part in."""
-        known = proba, labels, weight
         if self.costs is not None:
             return Decision("costs", self.costs)
-        if self.kind.is_multilabel:
-            values = np.broadcast_to(self._thresholds(*known), (proba.shape[1],))
-            return self._valued("thresholds", np.array(values, dtype=float), *known)
-        if self._is_tuned():
-            return self._valued("weights", self._weights(*known), *known)
-        return self.plain(*known)
+        find = self._thresholds if self.kind.is_multilabel else self._weights
+        return self._rule(find(proba, labels, weight), proba, labels, weight)
 
     def price(
         self, rows: Labelled, before: np.ndarray, after: np.ndarray, proba: np.ndarray
@@ -209,25 +203,19 @@ class Purpose:
         balanced = proba * balancing_weights(rows.labels, rows.weight, rows.classes.size)
         return hurt_classes(rows, before, after, balanced.argmax(axis=1))
 
-    def _valued(
-        self,
-        kind: str,
-        values: np.ndarray,
-        proba: np.ndarray,
-        labels: np.ndarray,
-        weight: np.ndarray,
+    def _rule(
+        self, values: Any, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray
     ) -> Decision:
-        """A rule, and what its decisions are worth."""
-        decided = Decision(kind, values).codes(proba)
-        return Decision(kind, values, self._worth(decided, labels, weight, proba.shape[1]))
+        """The rule of these thresholds or weights, one or m, and what its decisions are worth."""
+        m, kind = proba.shape[1], "thresholds" if self.kind.is_multilabel else "weights"
+        rule = Decision(kind, np.full(m, values, dtype=float))
+        return replace(rule, worth=self._worth(rule.codes(proba), labels, weight, m))
 
-    def _is_tuned(self) -> bool:
-        return self.score.name in _TUNED or self.score.f_beta is not None
-
-    def _weights(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _weights(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Any:
         if self.score.name == "balanced_accuracy":
             return balancing_weights(labels, weight, proba.shape[1])
-        assert self.score.of_counts is not None
+        if self.is_argmax or self.score.of_counts is None:
+            return 1.0
         return fit_weights(proba, labels, weight, self.score.of_counts)
 
     def _thresholds(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Any:
@@ -256,9 +244,6 @@ class Purpose:
         worth[:, 1, 1] = by_hit + by_predicted
         worth[:, 0, 1] = by_predicted
         return worth
-
-
-_TUNED = ("balanced_accuracy", "matthews_corrcoef")
 
 
 def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarray) -> Purpose:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,20 +20,14 @@ N_NAMED = 4  # classes that a sentence names
 CLEARLY_WORSE = 0.01  # by which a calibration error must grow to be mentioned
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The answer to "should I use it?"."""
 
     tone: str
     headline: str
     sentence: str
     basis: str = ""
-    verdict: Verdict | None = None
-
-    @property
-    def shown(self) -> Figures | None:
-        """The numbers below the answer."""
-        return None if self.verdict is None else score_line(self.verdict)
+    verdict: Verdict | None = None  # whose numbers stand below the answer
 
 
 def score_line(verdict: Verdict) -> Figures:
