@@ -28,11 +28,10 @@ from altnorm.asking.betting import (
 from altnorm.asking.sampling import (
     Outcomes,
     common_step,
-    decision_of,
     find_changes,
     value_changes,
 )
-from altnorm.decisions import Decision
+from altnorm.decisions import Decision, decision_of
 from altnorm.method.kinds import FittedNormalizer, kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
@@ -232,7 +231,7 @@ def judge(
     'adopt'
     """
     changes = find_changes(adjuster, proba, against)
-    decision = decision_of(adjuster, changes.multilabel)
+    decision = decision_of(adjuster)
     position = _find_positions(changes.rows, asked)
     before, after = changes.before[position], changes.after[position]
     check_unmasked(y, "y")

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_integer
-from altnorm.decisions import Decision, decision_codes
+from altnorm.decisions import decision_codes, decision_of
 from altnorm.method.estimator import read_before, read_values
 from altnorm.method.kinds import FittedNormalizer, kind_of
 
@@ -113,7 +113,7 @@ def find_changes(
         old = _other_decisions(against, adjuster, proba)
     before, after = (codes.reshape(len(new), -1) for codes in (old, new))
     multilabel = kind.is_multilabel
-    worth = decision_of(adjuster, multilabel).table(person=not hasattr(adjuster, "decision_"))
+    worth = decision_of(adjuster).table(person=not hasattr(adjuster, "decision_"))
     if not multilabel:
         _check_outcomes(before, after, worth.shape[1])
     size = value_changes(worth, before, after).size
@@ -169,21 +169,6 @@ def _check_comparable(adjuster: FittedNormalizer, against: FittedNormalizer) -> 
 
 
 # What changes are worth, under each truth that a label may tell.
-
-
-def decision_of(model: FittedNormalizer, multilabel: bool) -> Decision:
-    """How a fitted model decides, and what decisions are worth to it.
-
-    Where the model does not say, a right decision is worth 1; that of several labels per row the
-    share of right ones. To leave a row to a person is not right.
-    """
-    decision = getattr(model, "decision_", None)
-    if isinstance(decision, Decision):
-        return decision
-    m = len(model.classes_)
-    if multilabel:
-        return Decision("thresholds", np.full(m, 0.5))
-    return Decision("weights", np.ones(m))
 
 
 def common_step(worth: np.ndarray) -> float:

@@ -20,6 +20,7 @@ from altnorm.adjuster import load
 from altnorm.balance import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
+from altnorm.decisions import decision_of
 from altnorm.io.columns import (
     check_adjusted,
     class_columns,
@@ -121,13 +122,13 @@ class Changes:
         self.seen.add(values)
         if not len(values):
             return
-        kind, decision = kind_of(self.fitted), getattr(self.fitted, "decision_", None)
+        kind, decision = kind_of(self.fitted), decision_of(self.fitted)
         before = kind.from_logits(values) if self.fitted.input == "logits" else values
         # As written: in single precision that may tip a tie, and a count can bear it.
-        decided = kind.decide(after) if decision is None else decision.codes(after)
+        decided = decision.codes(after)
         self.n_rows += int((before != after).any(axis=1).sum())
         self.n_decisions += int(np.count_nonzero(kind.decide(before) != decided))
-        if decision is not None and decision.leaves_rows:
+        if decision.leaves_rows:
             self.n_left += int(np.count_nonzero(decided == after.shape[1]))
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ from altnorm.evidence.paired import derivative
 from altnorm.evidence.scores import Score, cost_score, resolve_scoring
 from altnorm.evidence.verdict import Caution
 from altnorm.families.thresholds import common_threshold, rows_threshold, shrunk_thresholds
-from altnorm.method.kinds import FittedNormalizer, LabelKind
+from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
 
 HALF = 0.5
 """The threshold of a label where errors of both kinds count alike."""
@@ -136,6 +136,20 @@ class Decision:
             return "Decision(the most probable class)"
         shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
         return f"Decision({self.kind}={' '.join(shown.split())})"
+
+
+def decision_of(model: FittedNormalizer) -> Decision:
+    """How a fitted model decides, and what decisions are worth to it.
+
+    Where the model does not say, a right decision is worth 1; that of several labels per row the
+    share of right ones. To leave a row to a person is not right.
+    """
+    decision, m = getattr(model, "decision_", None), len(model.classes_)
+    if isinstance(decision, Decision):
+        return decision
+    if kind_of(model).is_multilabel:
+        return Decision("thresholds", np.full(m, HALF))
+    return Decision("weights", np.ones(m))
 
 
 def decision_codes(model: FittedNormalizer, proba: Any, classes: Any = None) -> np.ndarray:

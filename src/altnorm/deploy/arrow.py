@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from altnorm._base.errors import InputError, InputTypeError, Place
 from altnorm._base.frames import check_once, check_same_names
 from altnorm._base.words import plural
-from altnorm.decisions import decision_codes
+from altnorm.decisions import decision_codes, decision_of
 from altnorm.io.columns import check_adjusted, names_of
 from altnorm.method.estimator import ProbabilityTransformer, unnamed
 from altnorm.method.kinds import FittedNormalizer, kind_of
@@ -277,13 +277,13 @@ def _located(error: ValueError, start: int, names: list[str]) -> InputError:
 
 def _decide(normalizer: FittedNormalizer, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
     """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
-    decision = getattr(normalizer, "decision_", None)
-    usual = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
     # Rows need not be adjusted once more where their probabilities are all that decides.
-    if not len(values) or (usual and decision is None):
-        return kind_of(normalizer).decide(adjusted)
-    if decision is not None and adjusted.dtype == np.float64:
-        return np.asarray(decision.codes(adjusted))
+    if hasattr(normalizer, "decision_"):
+        suffices = adjusted.dtype == np.float64
+    else:
+        suffices = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
+    if suffices or not len(values):
+        return decision_of(normalizer).codes(adjusted)
     return decision_codes(normalizer, values)
 
 

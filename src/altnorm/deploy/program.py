@@ -22,7 +22,7 @@ from scipy.special import logit
 
 from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, softmax, top_k
 from altnorm._base.errors import InputError
-from altnorm.decisions import rate
+from altnorm.decisions import Decision, decision_of, rate
 from altnorm.families import (
     BiasCorrectedTemperature,
     Identity,
@@ -256,18 +256,13 @@ def read_program(fitted: FittedNormalizer) -> Program:
         cooling = Tilt(1 / temperature, np.zeros(len(fitted.classes_)))
         stages.append(Labelwise(*cooling, math.inf) if kind.is_multilabel else cooling)
     is_direct = fitted.input == "logits" and isinstance(fitted, Peer)
-    rule = _read_rule(fitted, kind)
+    rule = _read_rule(decision_of(fitted))
     return Program(fitted.input, kind.is_multilabel, is_direct, tuple(stages), rule)
 
 
-def _read_rule(fitted: FittedNormalizer, kind: LabelKind) -> Rule:
-    decision = getattr(fitted, "decision_", None)
-    if decision is not None:
-        values = None if decision.is_argmax else np.asarray(decision.values, dtype=np.float64)
-        return Rule(decision.kind, values, decision.leaves_rows)
-    if kind.is_multilabel:
-        return Rule("thresholds", np.full(len(fitted.classes_), 0.5))
-    return Rule("weights", None)
+def _read_rule(decision: Decision) -> Rule:
+    values = None if decision.is_argmax else _double(decision.values)
+    return Rule(decision.kind, values, decision.leaves_rows)
 
 
 def _read_model(model: object, kind: LabelKind) -> Scores | Alternating | None:

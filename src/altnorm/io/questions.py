@@ -27,7 +27,8 @@ import numpy as np
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input, file_error, replacing
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
-from altnorm.asking.sampling import OTHER, Changes, decision_of, value_changes
+from altnorm.asking.sampling import OTHER, Changes, value_changes
+from altnorm.decisions import decision_of
 from altnorm.io.columns import listed, names_of, no_such_column, said_by_file
 from altnorm.io.formats import Layout, find_source
 from altnorm.io.tables import open_table
@@ -175,7 +176,7 @@ class Questions:
 
     def judge(self, model: FittedNormalizer, *, significance: float = 0.05) -> Judgement:
         """Weigh the answers as :func:`altnorm.judge` does; a row without one ends them."""
-        names, decision = names_of(model.classes_), decision_of(model, self.multilabel)
+        names, decision = names_of(model.classes_), decision_of(model)
         answers = self._answers(names)
         # The test is valid for rows in the order of the seed; labels out of turn wait for theirs.
         rows = [answers[number] for number in takewhile(answers.__contains__, count(1))]

@@ -10,7 +10,7 @@ import numpy as np
 
 from altnorm._base.words import Figures, percent, plural, score_name, setting_words
 from altnorm.adjuster.comparison import Comparison
-from altnorm.decisions import HALF
+from altnorm.decisions import HALF, decision_of
 from altnorm.evidence.verdict import Caution, Verdict, remarks, rise_words, score_figures
 from altnorm.families import Identity
 from altnorm.method.normalizer import AlternatingNormalizer
@@ -240,8 +240,8 @@ def _why_proba(case: Case) -> Iterator[str]:
 
 
 def _why_decision(case: Case) -> Iterator[str]:
-    decision = getattr(case.normalizer, "decision_", None)
-    if decision is None or decision.is_argmax:
+    decision = decision_of(case.normalizer)
+    if decision.is_argmax:
         return
     if decision.kind == "costs":
         yield "The decision is the one of least expected cost, not the most probable class."

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
 from altnorm.adjuster.applied import apply_model
-from altnorm.decisions import Purpose, decision_codes, resolve_purpose
+from altnorm.decisions import Purpose, decision_codes, decision_of, resolve_purpose
 from altnorm.decisions.weights import class_shares
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds
@@ -277,8 +277,8 @@ class Case:
         return found if found.spread.any() else None
 
     def _shares(self, after: np.ndarray) -> np.ndarray:
-        decision = getattr(self.normalizer, "decision_", None)
-        if decision is not None and self.purpose == "balanced_accuracy" and not decision.is_argmax:
+        decision = decision_of(self.normalizer)
+        if self.purpose == "balanced_accuracy" and not decision.is_argmax:
             return np.asarray(decision.values.min() / decision.values)
         if self.shares is not None:
             return self.shares

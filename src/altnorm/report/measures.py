@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
+from altnorm.decisions import decision_of
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.families import Identity
 from altnorm.method.estimator import chosen_model
@@ -174,10 +175,10 @@ def favoured(normalizer: FittedNormalizer, before: np.ndarray) -> np.ndarray | N
     elif not isinstance(model, Identity) and not hasattr(model, "matrix_"):
         # Without the temperature that follows: it favours no class.
         log_f = _measured(before, np.asarray(model.transform_clean(before)), multilabel)
-    decision = getattr(normalizer, "decision_", None)
-    if decision is not None and decision.kind == "weights":
+    decision = decision_of(normalizer)
+    if decision.kind == "weights":
         log_f = log_f + np.log(decision.values)
-    elif decision is not None and decision.kind == "thresholds":
+    elif decision.kind == "thresholds":
         log_f = log_f + np.log1p(-decision.values) - np.log(decision.values)
     log_f -= 0.0 if multilabel else log_f.mean()
     return None if np.allclose(log_f, 0, atol=1e-6) else np.exp(log_f)
