@@ -7,7 +7,8 @@ Along a path of penalties each of the two is a third of the work.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ _MEMORY = 10  # steps that are remembered
 _ENOUGH = 1e-4  # of the decrease that the slope promises
 _SHORTER = 0.3
 _SHORTEST = 1e-3
+_MAX_STEPS = 300
 
 Operator = Callable[[np.ndarray], np.ndarray]
 
@@ -73,14 +75,13 @@ def descend(
     history: History,
     *,
     least_gain: float,
-    max_steps: int,
 ) -> Point:
     """Minimise a function until one more step would gain less than `least_gain`.
 
     `precondition` is an inverse of a rough Hessian; `history` is used and continued.
     """
     here, noise = start, 16 * np.finfo(np.float32).eps
-    for _ in range(max_steps):
+    for _ in range(_MAX_STEPS):
         direction = history.solve(here.gradient, precondition)
         slope = float(here.gradient @ direction)
         # Half of it is what the step would gain if the Hessian were known.
@@ -96,3 +97,40 @@ def descend(
         history.add(ahead.at - here.at, ahead.gradient - here.gradient)
         here = ahead
     return here
+
+
+class Penalised(NamedTuple):
+    """A loss and a penalty on its unknowns, with a rough Hessian of both."""
+
+    loss: Callable[[np.ndarray], Point]
+    penalty: Callable[[np.ndarray, float], tuple[float, np.ndarray]]  # value and derivative
+    precondition: Callable[[float, np.ndarray], np.ndarray]  # at a strength
+    free: np.ndarray | None  # second derivatives of the penalty at strength 1; None: not constant
+
+    def walk(
+        self, start: Point, strengths: Sequence[float], *, least_gain: float
+    ) -> Iterator[Point]:
+        """Yield the best point at each strength, without its penalty, each from the one before."""
+        here, before, history = start, 0.0, History()
+        for strength in strengths:
+            if self.free is None:
+                history = History()
+            else:
+                history.stiffen((strength - before) * self.free)
+            here = descend(
+                partial(self._evaluate, strength),
+                self._add(here, strength),
+                partial(self.precondition, strength),
+                history,
+                least_gain=least_gain,
+            )
+            here, before = self._add(here, strength, -1.0), strength
+            yield here
+
+    def _evaluate(self, strength: float, at: np.ndarray) -> Point:
+        return self._add(self.loss(at), strength)
+
+    def _add(self, point: Point, strength: float, sign: float = 1.0) -> Point:
+        """Add the penalty to a point, or take it away again."""
+        value, gradient = self.penalty(point.at, strength)
+        return Point(point.at, point.value + sign * value, point.gradient + sign * gradient)

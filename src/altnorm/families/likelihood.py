@@ -28,8 +28,8 @@ from altnorm._base.arrays import (
 SLOPES = (1e-3, 1e3)
 """Range of the slope, the inverse of the temperature."""
 
-MAX_BIAS = 30.0
-"""Largest bias, so that a class without rows and without a penalty still gets a finite one."""
+BIASES = (-30.0, 30.0)
+"""Range of a bias, so that a class without rows and without a penalty still gets a finite one."""
 
 # Newton's method converges quadratically: after a step this small, its square is what is left. The
 # loss is flat at its optimum, so that it takes the larger one for what it is to many digits.

@@ -37,14 +37,13 @@ from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.families.base import SingleLabelPeer
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
-from altnorm.families.descent import History, Point, descend
+from altnorm.families.descent import Penalised, Point
 from altnorm.families.likelihood import Likelihood, fit_slope, label_log_p, stratified_folds
 
 _LOWEST = -25.0  # exp(-25) is as good as impossible; below it there is only noise
 
 # What one more step may still gain, per unit of weight.
 _LAST_GAIN, _ROUGH_GAIN = 1e-9, 2e-5
-_MAX_STEPS = 300
 
 
 class Affine(NamedTuple):
@@ -214,82 +213,38 @@ class MatrixLoss:
             yield float(weight @ log_total), power @ x
 
 
-@dataclass(frozen=True)
-class _Descent:
-    """A loss, where to start, and a rough Hessian there: that of the temperature fit.
+def _begin(loss: MatrixLoss, penalty: str) -> tuple[Penalised, Point]:
+    """Fit the slope, see how the loss curves there, and return the problem and that point.
 
-    The second moments of the rows are taken as the same for every class, so that one basis makes
-    them, and the penalty, diagonal for all classes and strengths.
+    The rough Hessian is that of the temperature fit. The second moments of the rows are taken as
+    the same for every class, so that one basis makes them, and the penalty, diagonal for all
+    classes and strengths.
     """
+    m, total = loss.n_classes, float(loss.weight.sum())
+    rows = loss.x[:, :m] * np.float32(loss.scale) + loss.center.astype(np.float32)
+    rows = (rows - rows.max(axis=1, keepdims=True)).astype(np.float32, copy=False)
+    plain = Likelihood(rows, loss.codes, loss.weight)
+    slope = fit_slope(plain, rough=True)
+    by_slope, by_bias = plain.curvature(slope, np.zeros(m))
+    by_slope = max(by_slope, np.finfo(np.float64).eps * total)
+    weighted = loss.x * (loss.weight / total).astype(loss.x.dtype)[:, None]
+    held = np.eye(m + 1)
+    held[:m, :m] = PENALTIES[penalty].curvature(m)
+    moments, basis = eigh((weighted.T @ loss.x).astype(np.float64), held)
+    curvature = float(by_bias.mean()) * np.maximum(moments, 0)
 
-    loss: MatrixLoss
-    penalty: _Penalty
-    start: Point
-    by_slope: float
-    basis: np.ndarray  # (m + 1, m + 1)
-    curvature: np.ndarray  # (m + 1,) in that basis, the same for every class
+    def penalise(theta: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
+        value, gradient = PENALTIES[penalty].of(theta[1:].reshape(m, m + 1), strength)
+        return value, np.append(0.0, gradient)
 
-    @classmethod
-    def begin(cls, loss: MatrixLoss, penalty: str) -> _Descent:
-        """Fit the slope, and see how the loss curves there."""
-        m, total = loss.n_classes, float(loss.weight.sum())
-        rows = loss.x[:, :m] * np.float32(loss.scale) + loss.center.astype(np.float32)
-        rows = (rows - rows.max(axis=1, keepdims=True)).astype(np.float32, copy=False)
-        plain = Likelihood(rows, loss.codes, loss.weight)
-        slope = fit_slope(plain, rough=True)
-        by_slope, by_bias = plain.curvature(slope, np.zeros(m))
-        weighted = loss.x * (loss.weight / total).astype(loss.x.dtype)[:, None]
-        held = np.eye(m + 1)
-        held[:m, :m] = PENALTIES[penalty].curvature(m)
-        moments, basis = eigh((weighted.T @ loss.x).astype(np.float64), held)
-        return cls(
-            loss,
-            PENALTIES[penalty],
-            start=loss(np.append(slope, np.zeros(m * (m + 1)))),
-            by_slope=max(by_slope, np.finfo(np.float64).eps * total),
-            basis=basis,
-            curvature=float(by_bias.mean()) * np.maximum(moments, 0),
-        )
+    def precondition(strength: float, gradient: np.ndarray) -> np.ndarray:
+        turned = gradient[1:].reshape(m, m + 1) @ basis
+        turned /= curvature + strength
+        return np.append(gradient[0] / by_slope, turned @ basis.T)
 
-    def penalised(self, point: Point, strength: float, sign: float = 1.0) -> Point:
-        """Add the penalty to a point, or take it away again."""
-        m = self.loss.n_classes
-        value, gradient = self.penalty.of(point.at[1:].reshape(m, m + 1), strength)
-        whole = point.gradient.copy()
-        whole[1:] += sign * gradient.reshape(-1)
-        return Point(point.at, point.value + sign * value, whole)
-
-    def _evaluate(self, strength: float, at: np.ndarray) -> Point:
-        return self.penalised(self.loss(at), strength)
-
-    def precondition(self, strength: float, gradient: np.ndarray) -> np.ndarray:
-        """Solve a system with the rough Hessian and its penalty."""
-        m = self.loss.n_classes
-        rows = gradient[1:].reshape(m, m + 1) @ self.basis
-        rows /= self.curvature + strength
-        return np.append(gradient[0] / self.by_slope, rows @ self.basis.T)
-
-    def walk(
-        self, strengths: Sequence[float], start: Point | None = None, *, gain: float = _ROUGH_GAIN
-    ) -> Iterator[Point]:
-        """Yield the fit at each strength, without its penalty, each started from the last one."""
-        here, before, history = start or self.start, 0.0, History()
-        for strength in strengths:
-            if self.penalty.is_quadratic:
-                free = np.append(0.0, np.ones(here.at.size - 1))
-                history.stiffen((strength - before) * free)
-            else:
-                history = History()
-            here = descend(
-                partial(self._evaluate, strength),
-                self.penalised(here, strength),
-                partial(self.precondition, strength),
-                history,
-                least_gain=gain * float(self.loss.weight.sum()),
-                max_steps=_MAX_STEPS,
-            )
-            here, before = self.penalised(here, strength, -1.0), strength
-            yield here
+    start = loss(np.append(slope, np.zeros(m * (m + 1))))
+    free = np.append(0.0, np.ones(m * (m + 1))) if PENALTIES[penalty].is_quadratic else None
+    return Penalised(loss, penalise, precondition, free), start
 
 
 def matrix_path(
@@ -309,8 +264,9 @@ def matrix_path(
     as cross-fitting needs it.
     """
     loss = MatrixLoss.build(to_numpy(log_p), codes, weight, rough=rough)
-    descent = _Descent.begin(loss, penalty)
-    for point in descent.walk(strengths, gain=_ROUGH_GAIN if rough else _LAST_GAIN):
+    problem, start = _begin(loss, penalty)
+    gain = (_ROUGH_GAIN if rough else _LAST_GAIN) * float(loss.weight.sum())
+    for point in problem.walk(start, strengths, least_gain=gain):
         yield loss.affine(point.at)
 
 
@@ -323,12 +279,12 @@ def fit_matrix(
     penalty has many, and the one at the end of a path is taken.
     """
     path = path_down_to(strength) if penalty == "cauchy" else [strength]
-    *_, near = _Descent.begin(MatrixLoss.build(log_p, codes, weight, rough=True), penalty).walk(
-        path
-    )
+    total = float(weight.sum())
+    problem, start = _begin(MatrixLoss.build(log_p, codes, weight, rough=True), penalty)
+    *_, near = problem.walk(start, path, least_gain=_ROUGH_GAIN * total)
     loss = MatrixLoss.build(log_p, codes, weight, rough=False)
-    descent = _Descent.begin(loss, penalty)
-    (found,) = descent.walk([strength], loss(near.at), gain=_LAST_GAIN)
+    problem, _ = _begin(loss, penalty)
+    (found,) = problem.walk(loss(near.at), [strength], least_gain=_LAST_GAIN * total)
     return loss.affine(found.at)
 
 

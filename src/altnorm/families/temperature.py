@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from altnorm._base.arrays import Array, array_namespace, move, softmax
 from altnorm._base.persistence import storable
@@ -18,8 +17,9 @@ from altnorm._base.specs import TINY, array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
 from altnorm.families.crossfit import check_strength, choose_strength
+from altnorm.families.descent import Penalised, Point
 from altnorm.families.likelihood import (
-    MAX_BIAS,
+    BIASES,
     SLOPES,
     Likelihood,
     fit_slope,
@@ -28,9 +28,8 @@ from altnorm.families.likelihood import (
 )
 from altnorm.method.estimator import ProbabilityTransformer, read_input
 
-# Largest derivative, in units of standard errors, and least share by which the loss still falls.
-_EXACT = {"gtol": 1e-5, "ftol": 1e-13}
-_ROUGH = {"gtol": 1e-2, "ftol": 1e-5}
+# What one more step may still gain, per unit of weight.
+_LAST_GAIN, _ROUGH_GAIN = 1e-12, 2e-5
 
 
 @storable
@@ -237,8 +236,9 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         self.strength_ = choose_strength(self.strength, bias_path, log_p, codes, weight, folds)
         # Only the last steps need be exact.
         (near,) = bias_path(log_p, codes, weight, [self.strength_], rough=True)
-        slope, bias = fit_bias(Likelihood.build(log_p, codes, weight), self.strength_, near)
-        self.temperature_, self.bias_ = 1 / slope, bias - bias.mean()
+        loss = Likelihood.build(log_p, codes, weight)
+        ((slope, self.bias_),) = _walk_biases(loss, near, [self.strength_], _LAST_GAIN)
+        self.temperature_ = 1 / slope
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)
@@ -345,39 +345,36 @@ def bias_path(
     With `rough`, in single precision and as exactly as cross-fitting needs it.
     """
     loss = Likelihood.build(log_p, codes, weight, rough=rough)
-    state = fit_slope(loss, rough=rough), np.zeros(log_p.shape[1])
-    for strength in strengths:
-        state = fit_bias(loss, strength, state, rough=rough)
-        # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.
-        yield Tilt(state[0], state[1] - state[1].mean())
+    start = Tilt(fit_slope(loss, rough=rough), np.zeros(log_p.shape[1]))
+    yield from _walk_biases(loss, start, strengths, _ROUGH_GAIN if rough else _LAST_GAIN)
 
 
-def fit_bias(
-    loss: Likelihood, strength: float, start: tuple[float, np.ndarray], *, rough: bool = False
-) -> tuple[float, np.ndarray]:
-    """Minimise ``loss + strength / 2 * sum(bias**2)`` over slope and bias by L-BFGS-B.
-
-    Each unknown is measured in units of its standard error at `start`, so that the problem is
-    well conditioned and the largest derivative at the end means the same at any size.
-    """
+def _walk_biases(
+    loss: Likelihood, start: Tilt, strengths: Sequence[float], gain: float
+) -> Generator[Tilt, None, None]:
+    """Minimise ``loss + strength / 2 * sum(bias**2)`` over biases and slope, in their ranges."""
+    free = np.append(np.ones(start.bias.size), 0.0)
+    low, high = (np.where(free, bias, slope) for bias, slope in zip(BIASES, SLOPES, strict=True))
     by_slope, by_bias = loss.curvature(*start)
     tiny = np.finfo(np.float64).eps * max(1.0, by_slope)
-    unit = 1 / np.sqrt(np.maximum(np.append(by_bias + strength, by_slope), tiny))
 
-    def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        bias, slope = (theta * unit)[:-1], float(theta[-1] * unit[-1])
-        value, d_slope, d_bias = loss.value_and_grad(slope, bias)
-        penalty = 0.5 * strength * (bias @ bias)
-        return value + penalty, np.append(d_bias + strength * bias, d_slope) * unit
+    def evaluate(theta: np.ndarray) -> Point:
+        at = np.clip(theta, low, high)
+        value, d_slope, d_bias = loss.value_and_grad(float(at[-1]), at[:-1])
+        gradient = np.append(d_bias, d_slope)
+        outwards = ((at == low) & (gradient > 0)) | ((at == high) & (gradient < 0))
+        return Point(at, value, np.where(outwards, 0.0, gradient))
 
-    limits = [(-MAX_BIAS, MAX_BIAS)] * by_bias.size + [SLOPES]
-    found = minimize(
-        objective,
-        np.append(start[1], start[0]) / unit,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.asarray(limits) / unit[:, None],
-        options={**(_ROUGH if rough else _EXACT), "maxiter": 1000, "maxcor": 20},
-    )
-    theta = found.x * unit
-    return float(theta[-1]), theta[:-1]
+    def penalise(theta: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
+        gradient = strength * free * theta
+        return 0.5 * float(gradient @ theta), gradient
+
+    def precondition(strength: float, gradient: np.ndarray) -> np.ndarray:
+        return gradient / np.maximum(np.append(by_bias + strength, by_slope), tiny)
+
+    problem = Penalised(evaluate, penalise, precondition, free)
+    here, total = evaluate(np.append(start.bias, start.slope)), float(loss.weight.sum())
+    for point in problem.walk(here, strengths, least_gain=gain * total):
+        bias = point.at[:-1]
+        # A constant in all biases cancels in the softmax; of all that fit alike, the mean is 0.
+        yield Tilt(float(point.at[-1]), bias - bias.mean())
