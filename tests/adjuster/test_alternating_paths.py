@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from altnorm import AlternatingNormalizer
-from altnorm.adjuster.alternating_paths import Setting, fit_alternating, make_paths
+from altnorm.adjuster.alternating_paths import (
+    Setting,
+    fit_alternating,
+    make_paths,
+    reference_sums,
+)
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions import resolve_purpose
 from altnorm.method.kinds import resolve_kind
@@ -85,6 +90,32 @@ def test_deeper_iterations_are_close(mode, alpha):
     for depth, adjusted in enumerate(found, 1):
         expected = one_by_one(proba, labels, mode, folds, setting._replace(depth=depth))
         np.testing.assert_allclose(adjusted, expected, atol=CLOSE)
+
+
+@pytest.mark.parametrize("spread", [1.0, 5.0, 60.0])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0, 9.0])
+def test_the_references_of_all_folds_iterated_on_their_own(alpha, smoothing, spread):
+    """Against the two equations in logs, also where linear numbers would underflow."""
+    proba, _ = draw(None, spread=spread)
+    proba[:, 3] = 0  # a class that no row has
+    proba[:12] = np.eye(4)[np.arange(12) % 3]
+    proba /= proba.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(1)
+    weight = rng.uniform(0.5, 2, (3, 60)) * (np.arange(60) % 3 != np.arange(3)[:, None])
+    q = rng.dirichlet(np.ones(4), 3)
+    found = reference_sums(proba, weight, q, Setting(alpha, 5, 0.25, "all", smoothing))
+    with np.errstate(divide="ignore"):
+        log_a = [np.log(proba[w > 0]) for w in weight]
+        mass = np.log(smoothing * weight.sum(axis=1, keepdims=True)) + np.log(q)
+    for _, sums in zip(range(5), found, strict=False):
+        for k, (w, share) in enumerate(zip(weight, np.log(q), strict=True)):
+            whole = logsumexp(alpha * log_a[k], b=w[w > 0][:, None], axis=0)
+            whole = np.logaddexp(whole, mass[k])
+            np.testing.assert_allclose(sums[k], whole, rtol=1e-9, atol=1e-9)
+            factor = np.where(np.isneginf(whole), 0, share - np.where(np.isneginf(whole), 0, whole))
+            new = alpha * log_a[k] + factor
+            log_a[k] = new - logsumexp(new, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from itertools import islice
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -70,85 +70,67 @@ class ClassPaths:
 
         Nothing comes where some fold has no reference row outside of it.
         """
-        n_folds = len(self.outside)
-        if not all(self._has_reference(setting, k) for k in range(n_folds)):
+        rows, weight = self._reference(setting)
+        if not weight.any(axis=1).all():
             return
-        steps = [self._fold_path(setting, k) for k in range(n_folds)]
-        rows = [self._in_doubt(setting, k) for k in range(n_folds)]
-        for depth in range(1, setting.depth + 1):
-            out = array_namespace(self.data.work).asarray(self.data.work, copy=True)
-            for inside, step in zip(rows, steps, strict=True):
-                new = next(step)
-                if depth == setting.depth:
-                    step.close()  # its reference is large, and the next fold has its own
-                if inside.any():
-                    out = put_rows(out, inside, new)
-            yield setting._replace(depth=depth), out
-
-    def _in_doubt(self, setting: Setting, fold: int) -> np.ndarray:
-        return (self.folds == fold) & (self.ambiguity > setting.threshold)
-
-    def _has_reference(self, setting: Setting, fold: int) -> bool:
-        known, high = self.outside[fold], self._highest(setting)
-        used = (self.ambiguity <= high) & (known.weight > 0)
-        return bool(used.any() or (self.more_ambiguity <= high).any() or known.absent.any())
-
-    @staticmethod
-    def _highest(setting: Setting) -> float:
-        """Ambiguity up to which a row serves as reference."""
-        return setting.threshold if setting.reference == "confident" else math.inf
-
-    def _fold_path(self, setting: Setting, fold: int) -> Generator[Array, None, None]:
-        """Rows in doubt of one fold after each iteration against the rows of the others."""
-        b = take_rows(self.data.work, self._in_doubt(setting, fold))
-        rows, weight = self._reference(setting, fold)
-        xp = array_namespace(rows)
+        doubt, work = self.ambiguity > setting.threshold, self.data.work
+        xp, folds, b = array_namespace(work), self.folds[doubt], take_rows(work, doubt)
         wide = xp.astype(rows[:1, :], widest_float(rows))
-        q, weight = (as_array(values, wide) for values in (self.outside[fold].prior, weight))
-        sums = reference_sums(rows, weight, q, setting)
-        while True:
-            with quiet(np):
-                b = step_once(b, next(sums), q, alpha=setting.alpha)
-            yield b
+        q = as_array(np.stack([known.prior for known in self.outside]), wide)
+        sums = reference_sums(rows, as_array(weight, wide), q, setting)
+        for depth in range(1, setting.depth + 1):
+            b = step_once(b, next(sums), q, alpha=setting.alpha, each=folds)
+            if depth == setting.depth:
+                sums.close()  # it holds copies of the rows
+            out = xp.asarray(work, copy=True)
+            yield setting._replace(depth=depth), put_rows(out, doubt, b) if doubt.any() else out
 
-    def _reference(self, setting: Setting, fold: int) -> tuple[Array, np.ndarray]:
-        """Rows that may serve, and their weights: 0 inside the fold."""
-        known, data = self.outside[fold], self.data
-        high = self._highest(setting)
-        weight = np.where(self.ambiguity <= high, known.weight, 0.0)
-        more = data.unlabelled[self.more_ambiguity <= high]
+    def _reference(self, setting: Setting) -> tuple[Array, np.ndarray]:
+        """Rows that may serve, and their weights for each fold, (k, n): 0 inside of it."""
+        data, highest = (
+            self.data,
+            setting.threshold if setting.reference == "confident" else math.inf,
+        )
+        absent = np.stack([known.absent for known in self.outside])
+        weight = np.stack([known.weight for known in self.outside]) * (self.ambiguity <= highest)
+        more = data.unlabelled[self.more_ambiguity <= highest]
         # A class without labels stands in the reference with a sure row of its own.
-        missing = np.flatnonzero(known.absent)
+        missing = np.flatnonzero(absent.any(axis=0))
         if not len(more) and not missing.size:
             return data.work, weight
         parts = np.concatenate([more, np.eye(data.proba.shape[1])[missing]])
         xp = array_namespace(data.work)
         same = xp.asarray(parts, dtype=data.work.dtype, device=device(data.work))
-        weights = weight, np.ones(len(more)), known.absent[missing]
-        return xp.concat([data.work, same]), np.concatenate(weights)
+        counts = np.ones((len(weight), len(more)))
+        return xp.concat([data.work, same]), np.hstack([weight, counts, absent[:, missing]])
 
 
-def reference_sums(a: Array, weight: Array, q: Array, setting: Setting) -> Iterator[Array]:
-    """Yield the logs of the column sums of the reference iterated on its own.
+def reference_sums(
+    a: Array, weight: Array, q: Array, setting: Setting
+) -> Generator[Array, None, None]:
+    """Yield the logs of the column sums of each fold's reference iterated on its own, (k, m).
 
-    Linear for as long as no sum is so small that it may have lost terms to underflow, then in logs.
+    The folds' references are the same rows `a` (n, m) with their own weights (k, n). A power of a
+    diagonal scaling is a diagonal scaling: after d iterations the reference of a fold is
+    ``a ** (alpha ** d)`` with its rows multiplied by `r` and its columns by `c`. So the folds share
+    the powers, and an iteration is two small products. Where a number could be lost to underflow,
+    the sums come in logs instead.
     """
-    xp, alpha = array_namespace(a), setting.alpha
-    mass, tiny = setting.smoothing * float(xp.sum(weight)), smallest_safe(weight)
-    while True:
-        s = _column_sums(a, weight, alpha) + mass * q
-        if _is_lost(s < tiny, a, weight):
-            yield from _log_sums(a, weight, q, alpha, mass)
-        with quiet(np):
+    xp, alpha, power = array_namespace(a), setting.alpha, a
+    mass = setting.smoothing * xp.sum(weight, axis=1, keepdims=True)
+    r, c = xp.ones_like(weight), xp.ones_like(q)
+    for done in count():
+        with quiet(np):  # never around a yield: the caller's settings would change
+            r, c = r**alpha, c**alpha
+            s = _column_sums(power, weight * r, alpha) * c + mass * q
             log_s = xp.log(s)
+        if not all(map(_is_safe, (r, c, s))) or _is_lost(s, a, weight):
+            yield from islice(_log_sums(a, weight, q, alpha, mass), done, None)
         yield log_s
-        one = xp.ones_like(s)
-        new = _power(a, alpha) * xp.where(s > 0, q / xp.where(s > 0, s, one), one)
-        total = new @ one  # NumPy is slow to reduce over a short last axis
-        if bool(xp.any(total < tiny)):
-            yield from islice(_log_sums(a, weight, q, alpha, mass), 1, None)
-        new /= total[:, None]
-        a = new
+        power = _power(power, alpha)
+        with quiet(np):
+            c = c * xp.where(s > 0, q / s, xp.ones_like(s))
+            r = 1 / (c @ power.T)
 
 
 def _power(a: Array, alpha: float) -> Array:
@@ -159,26 +141,43 @@ def _power(a: Array, alpha: float) -> Array:
 def _column_sums(a: Array, weight: Array, alpha: float) -> Array:
     """Weighted sums of powers, in blocks: with one iteration there need be no copy of the rows."""
     blocks = block_slices(a.shape[0], 24 * a.shape[1], a, cached=True)
-    sums = [weight[rows] @ _power(a[rows, :], alpha) for rows in blocks]
-    return array_namespace(a).sum(array_namespace(a).stack(sums), axis=0)
+    return sum(weight[:, rows] @ _power(a[rows, :], alpha) for rows in blocks)
 
 
-def _is_lost(small: Array, a: Array, weight: Array) -> bool:
-    """Whether a class has a small sum although some row has it."""
+def _is_safe(factors: Array) -> bool:
+    """Whether such numbers, unless they are 0, are far from what underflows or overflows."""
+    limit = math.sqrt(smallest_safe(factors))
+    within = (factors > limit) & (factors < 1 / limit)
+    return bool(array_namespace(factors).all(within | (factors == 0)))
+
+
+def _is_lost(s: Array, a: Array, weight: Array) -> bool:
+    """Whether a class has a sum of 0 although some row has it."""
     xp = array_namespace(a)
-    if not bool(xp.any(small)):
+    if bool(xp.all(s > 0)):
         return False
-    rows = xp.where(weight[:, None] > 0, a, xp.zeros_like(a))
-    return bool(xp.any(small & (xp.max(rows, axis=0) > 0)))
+    has = xp.astype(weight > 0, weight.dtype) @ xp.astype(a > 0, weight.dtype) > 0
+    return bool(xp.any(has & (s == 0)))
 
 
-def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> Iterator[Array]:
+def _log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: Array) -> Iterator[Array]:
+    """As `reference_sums`, in logs, fold by fold."""
+    each = [
+        _fold_log_sums(a, weight[k, :], q[k, :], alpha, float(mass[k, 0]))
+        for k in range(q.shape[0])
+    ]
+    yield from map(array_namespace(a).stack, zip(*each, strict=True))
+
+
+def _fold_log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float) -> Iterator[Array]:
     xp, log_mass = array_namespace(a), math.log(mass) if mass else None
+    used = to_numpy(weight) > 0
+    rows, weight = take_rows(a, used), take_rows(weight, used)
     with quiet(np):
-        log_a = xp.log(xp.astype(a, widest_float(a), copy=False))
+        log_a = xp.log(xp.astype(rows, widest_float(rows), copy=False))
         reference = LogReference(log_a, xp.log(weight), xp.log(q), alpha, log_mass)
     while True:
-        with quiet(np):  # never around a yield: the caller's settings would change
+        with quiet(np):
             anchor = next_anchor(reference)
             log_s = reference.smoothed(anchor.log_p - anchor.log_c)
         yield log_s

@@ -31,6 +31,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
+
 from altnorm._base.arrays import (
     Array,
     array_namespace,
@@ -43,6 +45,7 @@ from altnorm._base.arrays import (
     quiet,
     scatter,
     take_entries,
+    take_rows,
     top_columns,
 )
 
@@ -130,38 +133,45 @@ def column_factors(log_sums: Array, reference: LogReference) -> Array:
     return xp.where(log_sums > _NEG_INF, log_c, xp.zeros_like(log_c))
 
 
-def step_once(p: Array, log_s: Array, q: Array, *, alpha: float) -> Array:
-    """One iteration for many rows, given the log of the reference's column sums.
+def step_once(
+    p: Array, log_s: Array, q: Array, *, alpha: float, each: np.ndarray | None = None
+) -> Array:
+    """One iteration for many rows, given the log of the reference's column sums, and the prior.
 
     ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
-    product is needed: rows only meet the reference through its column sums.
+    product is needed: rows only meet the reference through its column sums. Where rows meet
+    different ones, `each` says which rows of `log_s` and `q`, (k, m), are its own.
     """
-    at_once = step_in_kernel(p, log_s, q, alpha=alpha)
+    at_once = step_in_kernel(p, log_s, q, alpha=alpha) if each is None else None
     if at_once is not None:
         return at_once
     xp, tiny = array_namespace(p), smallest_safe(p)
     unused = log_s == _NEG_INF
     s = xp.where(unused, xp.full_like(log_s, tiny), xp.exp(log_s))
     some_unused, is_linear = bool(xp.any(unused)), not bool(xp.any(_is_low(log_s, p)))
+    # NumPy is slow to sum over a short last axis, and not to multiply.
+    ones = xp.ones_like(s if each is None else s[0, :])
 
-    ones = xp.ones_like(s)  # NumPy is slow to sum over a short last axis, and not to multiply
+    def step(rows: slice) -> Array:
+        def own(values: Array) -> Array:
+            return values if each is None else take_rows(values, each[rows])
 
-    def step(b: Array) -> Array:
+        b = p[rows, :]
         if is_linear:
             power = b if alpha == 1 else b**alpha
             if some_unused:  # a class no reference row has goes to the row as a whole
-                power = xp.where(unused, xp.astype(b > 0, b.dtype), power)
-            new = q * power / (s + power)
+                power = xp.where(own(unused), xp.astype(b > 0, b.dtype), power)
+            new = own(q) * power / (own(s) + power)
             total = new @ ones
             if bool(xp.all(total > new.shape[1] * tiny)):  # so that the largest is above it
                 return new / total[:, None]
-        scores, _ = weigh(alpha * xp.log(b), log_s, xp.log(q))
+        scores, _ = weigh(alpha * xp.log(b), own(log_s), xp.log(own(q)))
         new = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         return new / xp.sum(new, axis=1, keepdims=True)
 
     blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
     with quiet(xp):
-        return concat_blocks((step(p[rows, :]) for rows in blocks), p)
+        return concat_blocks(map(step, blocks), p)
 
 
 def step_in_kernel(
