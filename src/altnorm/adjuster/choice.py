@@ -248,10 +248,8 @@ def choose(
         proved = judge.proves(rival.test) and judge.proves(rival.against(trial))
         if rival.accepted and proved:
             trial = rival
-    own = _own_decisions(judge, fitter, competitors, mildest, calibrate=calibrate)
-    if own is not None and own.accepted:
-        better = own.against(trial).errors >= ONE_ERROR
-        trial = own if better or not trial.accepted else trial
+    highest = mildest.log_loss(weight) if calibrate else np.inf
+    trial = _own_decisions(judge, fitter, competitors, trial, highest_loss=highest)
     fallback = mildest if calibrate else untouched
     if not trial.accepted:
         return Choice(fallback, judge.plain, trial, mildest, adopted=False)
@@ -324,30 +322,35 @@ def _own_decisions(
     judge: Judge,
     fitter: CrossFitter,
     competitors: Competitors,
-    mildest: Candidate,
+    trial: Trial,
     *,
-    calibrate: bool,
-) -> Trial | None:
-    """Put alternating normalization's own decisions to the test, at its setting of best score.
+    highest_loss: float,
+) -> Trial:
+    """Put alternating normalization's own decisions in the place of a trial if they are better.
 
-    Each fold is judged under the setting that is best on the others. Probabilities that are worse
-    than a temperature's are no option.
+    Each fold is judged under the setting that is best on the others. Probabilities of a higher loss
+    than a temperature's are no option; they take longest to work out, and so they come last.
     """
-    score, tried = judge.data.purpose.score, competitors.own_decisions
-    if not tried or score.needs == "proba":
-        return None
-    best = judge.best_setting(tried)
-    known = (one for one in competitors.others if one.params == best._asdict())
-    candidate = next(known, None) or fitter.at_setting(best)
-    weight = judge.data.weight
-    if calibrate and candidate.log_loss(weight) > mildest.log_loss(weight):
-        return None
+    tried, data = competitors.own_decisions, judge.data
+    if not tried or data.purpose.score.needs == "proba":
+        return trial
     codes = np.empty_like(judge.before)
     for k in range(int(judge.folds.max()) + 1):
         inside = judge.folds == k
         codes[inside] = tried[judge.best_setting(tried, ~inside)][inside]
     # Whatever the purpose's rule is.
-    return judge.compare(candidate, codes, (judge.before, codes), rule=judge.plain)
+    own = judge.compare(competitors.untouched, codes, (judge.before, codes), rule=judge.plain)
+    better = not trial.accepted or own.against(trial).errors >= ONE_ERROR
+    if not (own.accepted and better):
+        return trial
+    best = judge.best_setting(tried)
+    known = (one for one in competitors.others if one.params == best._asdict())
+    candidate = next(known, None) or fitter.at_setting(best)
+    return (
+        trial
+        if candidate.log_loss(data.weight) > highest_loss
+        else replace(own, candidate=candidate)
+    )
 
 
 def log_loss_verdict(
