@@ -63,7 +63,7 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
     names = [name_cell(name) for name in classes]
     if decision.kind != "costs":
         return f"{RULES[decision.kind]}: {_by_name(names, decision.values)}"
-    outcomes = [*names, "a person"][: decision.n_outcomes]
+    outcomes = [*names, "a person"][: decision.values.shape[1]]
     rows = zip(names[:_SHOWN], decision.values[:_SHOWN], strict=True)
     lines = [f"{name} as {_by_name(outcomes, costs)}" for name, costs in rows]
     return "\n".join([RULES["costs"], *lines])

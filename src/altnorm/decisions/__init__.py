@@ -84,11 +84,6 @@ class Decision:
     )
 
     @property
-    def n_outcomes(self) -> int:
-        """Decisions to choose from in a row with one class; one more with a person to turn to."""
-        return int(self.values.shape[-1])
-
-    @property
     def is_argmax(self) -> bool:
         """Whether the most probable class is what is decided."""
         if self.kind == "costs":  # every mistake costs the same

@@ -77,7 +77,7 @@ class SingleLabel(_Kind):
     multilabel: ClassVar[None] = None  # how estimators spell the kind
     is_multilabel: ClassVar[bool] = False
     min_columns: ClassVar[int] = 2
-    scores: ClassVar = ("accuracy", "f1_macro", "neg_log_loss", "neg_brier_score")  # natural first
+    scores: ClassVar = ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss")  # usual first
     nouns: ClassVar = ("row", "class", "classes")  # what is decided, a column, and columns
     words: ClassVar = KindWords(
         problem="single-label",

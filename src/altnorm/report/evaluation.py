@@ -34,12 +34,6 @@ MANY_SEEN = 0.2  # share of the rows
 MAX_NAME = 48  # characters of a class
 MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
 
-SCORES = {
-    False: ("accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss"),
-    True: ("f1_micro", "f1_macro", "accuracy", "neg_log_loss"),
-}
-"""What is told beside the score that was asked for, with one class and with several labels."""
-
 
 class Applied(NamedTuple):
     """Probabilities and decisions before and after an adjustment."""
@@ -118,14 +112,14 @@ def evaluate(
     truth = predictions.codes
     applied = apply(normalizer, predictions.proba, truth)
     purpose, classes = purpose_of(normalizer, scoring), class_names(normalizer, predictions)
-    multilabel = purpose.kind.is_multilabel
+    kind, asked = purpose.kind, purpose.score
     # With rows left to a person, what other scores would count is not defined.
-    names = ("neg_log_loss",) if applied.left.size else SCORES[multilabel]
-    others = [resolve_scoring(name, multilabel) for name in names if name != purpose.score.name]
+    names = ("neg_log_loss",) if applied.left.size else kind.scores
+    others = [resolve_scoring(name, kind.is_multilabel) for name in names if name != asked.name]
     sides = {"proba": (applied.before, applied.after), "labels": (applied.old, applied.new)}
     verdict, *scores = (
         compare_predictions(truth, *sides[score.needs], scoring=score, groups=predictions.groups)
-        for score in (purpose.score, *others)
+        for score in (asked, *others)
     )
     rows = Labelled(applied.before, truth, np.ones(len(truth)), classes)
     price = purpose.price(rows, applied.old, applied.new, applied.after)
