@@ -188,9 +188,9 @@ class Outcomes(NamedTuple):
     """Value gained in each row."""
     size: np.ndarray
     """The most that could have been gained or lost in each row."""
-    n_fixed: np.ndarray
-    """Decisions of each row that are worth more than before."""
-    n_broken: np.ndarray
+    n_fixed: int
+    """Decisions that are worth more than before, and less."""
+    n_broken: int
 
 
 class ChangeValues(NamedTuple):
@@ -216,7 +216,7 @@ class ChangeValues(NamedTuple):
     def outcomes(self, truth: np.ndarray) -> Outcomes:
         """What the changes are worth under this truth, one column per decision."""
         gained = self.table[self.case, truth[self.row, self.column]]
-        counts = (self._per_row(sign).astype(int) for sign in (gained > 0, gained < 0))
+        counts = (int(np.count_nonzero(sign)) for sign in (gained > 0, gained < 0))
         return Outcomes(self._per_row(gained), self.size, *counts)
 
     def _per_row(self, values: np.ndarray) -> np.ndarray:

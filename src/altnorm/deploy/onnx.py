@@ -137,7 +137,7 @@ def export(
     known = {entry.key: entry.value for entry in model.metadata_props}
     helper.set_model_props(model, {**known, **_metadata(adjuster)})
     _check_size(model)
-    _check_graph(model, appended=append_to is not None)
+    onnx.checker.check_model(model, full_check=True)
     with replacing(path, force=force) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return model
@@ -226,8 +226,7 @@ def _prepare_classifier(source: Any, taken: list[str]) -> Any:
     Labels that a classifier decides say nothing of the adjustment, so "label" becomes
     "label_before"; so does an output with one of the names that are `taken`.
     """
-    model = onnx.ModelProto()
-    model.CopyFrom(source if isinstance(source, onnx.ModelProto) else _load(source))
+    model = _load(source)
     remedy = "Convert the classifier with a later target opset."
     _check_opset(_read_opset(model), "The classifier's operator set", remedy)
     for output in list(model.graph.output):
@@ -279,39 +278,24 @@ def _find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
     )
 
 
-def _check_graph(model: Any, *, appended: bool) -> None:
-    """Raise unless the whole is a sound graph; what is wrong with a classifier is bad input."""
+def _load(source: Any) -> Any:
+    """Return a copy of a classifier, or read it; what is something else is bad input."""
+    name = "this one"
     try:
+        if isinstance(source, onnx.ModelProto):
+            model = onnx.ModelProto()
+            model.CopyFrom(source)
+        else:
+            name = f"'{source}'"
+            model = onnx.load(check_input(source))
         onnx.checker.check_model(model, full_check=True)
-    except Exception as error:  # the checker's own, of several kinds
-        if not appended:
-            raise
-        raise InputError(
-            "`append_to` must be a sound ONNX graph",
-            f"this one is not ({_first_line(error)})",
-            "Convert the classifier anew.",
-            code="onnx_file",
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
-def _load(path: str | PathLike[str]) -> Any:
-    """Read a classifier; a file that holds something else is bad input."""
-    source = check_input(path)
-    try:
-        model = onnx.load(source)
-        onnx.checker.check_model(model)
-    except OSError:
+    except (InputError, OSError):
         raise
-    except Exception as error:  # the parser's own, which protocol buffers do not document
+    except Exception as error:  # the parser's and the checker's own, of several kinds
         raise InputError(
             "`append_to` must be an ONNX model",
-            f"'{source}' is not, or it is damaged ({_first_line(error)})",
-            "Name the file that your converter wrote.",
-            value=str(source),
+            f"{name} is not, or it is damaged ({' '.join(str(error).split())[:200]})",
+            "Convert the classifier anew, or name the file that your converter wrote.",
             code="onnx_file",
         ) from error
     return model
