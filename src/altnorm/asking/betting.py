@@ -36,16 +36,11 @@ _RESOLUTION = 2.0**-16  # of the limits, relative to all that could be gained
 class DrawnUnits(NamedTuple):
     """What was drawn from the pool, in order."""
 
-    x: np.ndarray
-    """What the change of each drawn unit is worth."""
-    k: np.ndarray
-    """Size of each drawn unit: the most that its change can be worth, or cost."""
-    total: float
-    """Sum of the sizes over the whole pool."""
-    n_units: int
-    """Units in the whole pool."""
-    step: float = 0.0
-    """All totals are multiples of this; 0 where they may be any number."""
+    x: np.ndarray  # what the change of each drawn unit is worth
+    k: np.ndarray  # size of each drawn unit: the most that its change can be worth, or cost
+    total: float  # sum of the sizes over the whole pool
+    n_units: int  # units in the whole pool
+    step: float = 0.0  # all totals are multiples of this; 0 where they may be any number
 
     @property
     def rounding(self) -> float:

@@ -154,12 +154,9 @@ class Pool(NamedTuple):
     """What has to be known about the pool from which the labelled rows were drawn."""
 
     n_rows: int
-    n_changed: int
-    """Rows with a changed decision."""
-    total: float
-    """The most that all changes together can be worth, or cost."""
-    decision: Decision
-    """How decisions are taken, and what they are worth."""
+    n_changed: int  # rows with a changed decision
+    total: float  # the most that all changes together can be worth, or cost
+    decision: Decision  # how decisions are taken, and what they are worth
 
     @property
     def worth(self) -> np.ndarray:

@@ -27,15 +27,11 @@ OTHER = -1
 class Changes(NamedTuple):
     """The rows of a pool that two models decide differently."""
 
-    rows: np.ndarray
-    """Their row numbers, ascending."""
-    before: np.ndarray
-    """Their decisions: class codes, one column, or a 0/1 matrix with one column per label."""
+    rows: np.ndarray  # their row numbers, ascending
+    before: np.ndarray  # their decisions: class codes (k, 1), or 0 and 1 for each label (k, m)
     after: np.ndarray
-    size: np.ndarray
-    """The most that the change of each row can be worth for the purpose, or cost."""
-    n_rows: int
-    """Rows in the pool."""
+    size: np.ndarray  # the most that the change of each row can be worth for the purpose, or cost
+    n_rows: int  # rows in the pool
     multilabel: bool
 
     def order(self, random_state: Seed) -> np.ndarray:
@@ -184,24 +180,18 @@ def common_step(worth: np.ndarray) -> float:
 class Outcomes(NamedTuple):
     """What the changes of some rows are worth, now that their truth is known."""
 
-    x: np.ndarray
-    """Value gained in each row."""
-    size: np.ndarray
-    """The most that could have been gained or lost in each row."""
-    n_fixed: int
-    """Decisions that are worth more than before, and less."""
-    n_broken: int
+    x: np.ndarray  # value gained in each row
+    size: np.ndarray  # the most that could have been gained or lost in each row
+    n_fixed: int  # decisions that are worth more than before
+    n_broken: int  # and less
 
 
 class ChangeValues(NamedTuple):
     """The changed decisions of some rows, and what each is worth under each truth."""
 
-    row: np.ndarray
-    """Row of each changed decision."""
-    column: np.ndarray
-    """Its label; 0 where each row has one class."""
-    case: np.ndarray
-    """Its line of `table`."""
+    row: np.ndarray  # row of each changed decision
+    column: np.ndarray  # its label; 0 where each row has one class
+    case: np.ndarray  # its line of `table`
     table: np.ndarray
     """Value gained (lines) if the truth is that (columns); for classes, the last is `OTHER`: NaN
     where the gain depends on which other class it is."""
