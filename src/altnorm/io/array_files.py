@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError, shown
+from altnorm._base.errors import InputError
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
 from altnorm.io.columns import (
@@ -26,7 +26,7 @@ from altnorm.io.columns import (
     names_of,
     read_labels,
 )
-from altnorm.io.formats import Layout, Source
+from altnorm.io.formats import Layout, Source, unreadable
 from altnorm.method.topk import from_topk
 
 _MOST_CLASSES = 10**6
@@ -220,8 +220,4 @@ def _open_arrays(source: Source, layout: Layout) -> Iterator[_ArrayFile]:
         raise
     # Damaged bytes surface as whatever zipfile, zlib, ast or NumPy happens to stumble over.
     except Exception as error:
-        reason = str(error).strip().splitlines()[0].rstrip(". ") if str(error) else "it is empty"
-        raise file_error(
-            f"'{source.path}' cannot be read as .{source.format}, it may be cut off or damaged: "
-            f"{shown(reason, 300)}."
-        ) from error
+        raise unreadable(source, error) from error

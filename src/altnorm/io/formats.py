@@ -8,12 +8,13 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input, file_error
 
 SUFFIXES = {
@@ -32,6 +33,16 @@ SUFFIXES = {
 FORMATS = (*dict.fromkeys(SUFFIXES.values()), "lm-eval")
 """What `--format` takes."""
 
+_NAMES = {
+    "npz": ".npz",
+    "npy": ".npy",
+    "csv": "CSV",
+    "tsv": "TSV",
+    "jsonl": "JSON lines",
+    "lm-eval": "a sample log",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+}
 TEXT = ("csv", "tsv", "jsonl", "lm-eval")  # may be compressed; values have no types of their own
 ARRAYS = ("npz", "npy")
 
@@ -119,13 +130,28 @@ def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     source = check_input(path)
     found = format or format_of(source)
     if found is None:
-        raise file_error(
-            f"A file of predictions must end in one of {', '.join(SUFFIXES)}",
-            f"'{source.name}' does not",
-            "Rename it, or say with --format what it holds.",
-            value=source.name,
-        )
+        raise suffix_error(source, "Rename it, or say with --format what it holds.")
     return Source(source, found)
+
+
+def suffix_error(
+    path: Path, remedy: str, what: str = "A file of predictions", without: Collection[str] = ()
+) -> InputError:
+    """Return the error for a name that tells no format, or none of those that will do."""
+    known = [suffix for suffix, format in SUFFIXES.items() if format not in without]
+    rule = f"{what} must end in one of {', '.join(known)}"
+    return file_error(rule, f"'{path.name}' does not", remedy, value=path.name)
+
+
+def unreadable(source: Source, error: Exception) -> InputError:
+    """Return the error for a file whose bytes are not what its format asks for."""
+    if not source.path.stat().st_size:
+        return file_error(f"'{source.path}' is empty.")
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+    return file_error(
+        f"'{source.path}' cannot be read as {_NAMES[source.format]}, it may be "
+        f"cut off or damaged: {shown(reason, 300)}."
+    )
 
 
 @cache

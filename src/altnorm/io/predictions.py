@@ -18,7 +18,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
 from altnorm.io.array_files import read_arrays
 from altnorm.io.columns import check_text, names_of, no_such_column, read_columns
-from altnorm.io.formats import PLAIN, SUFFIXES, Layout, find_source, format_of
+from altnorm.io.formats import PLAIN, Layout, find_source, format_of, suffix_error
 from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
 from altnorm.method.kinds import LabelKind, kind_of_labels
 
@@ -211,12 +211,7 @@ def write_predictions(
             write(batch)
         return
     if format_of(target) is None:
-        raise file_error(
-            f"A file of predictions must end in one of {', '.join(SUFFIXES)}",
-            f"'{target.name}' does not",
-            "Choose another name.",
-            value=target.name,
-        )
+        raise suffix_error(target, "Choose another name.")
     with replacing(target, force=force) as temporary, temporary.open("wb") as file:
         # A .npy file is one array: there is no place for classes or labels.
         if target.suffix.lower() == ".npy":

@@ -16,25 +16,25 @@ from typing import Any, NamedTuple
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
-from altnorm.io.formats import ARRAYS, PLAIN, SUFFIXES, Layout, Source, find_source, format_of
+from altnorm.io.formats import (
+    ARRAYS,
+    PLAIN,
+    Layout,
+    Source,
+    find_source,
+    format_of,
+    suffix_error,
+    unreadable,
+)
 from altnorm.io.jsonl import jsonl_writer, open_lines
 from altnorm.io.text_tables import (
     DELIMITERS,
     header_names,
     open_text,
-    read_text,
     text_writer,
     writable,
 )
 
-NAMES = {
-    "csv": "CSV",
-    "tsv": "TSV",
-    "jsonl": "JSON lines",
-    "lm-eval": "a sample log",
-    "parquet": "Parquet",
-    "arrow": "Arrow",
-}
 _WRONG_NUMBER = re.compile(
     r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
 )
@@ -60,19 +60,25 @@ def is_table(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def open_table(
-    path: str | os.PathLike[str], layout: Layout = PLAIN, *, numbers: Collection[str] = ()
+    path: str | os.PathLike[str],
+    layout: Layout = PLAIN,
+    *,
+    numbers: Collection[str] = (),
+    text: Collection[str] | None = None,
 ) -> Iterator[TableSource]:
     """Open a file of columns to read it batch by batch.
 
     `numbers` are columns of text to read as numbers, the others stay what they are; also labels
-    that scores by label may lack.
+    that scores by label may lack. With columns of `text` a CSV file is read as a whole: they stay
+    text, and the types of all others are those that their values look like.
     """
-    source = _table_source(path, layout)
+    source = find_source(path, layout)
+    _check_table(source.path, source.format)
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
-                delimiter = DELIMITERS[source.format]
-                table = TableSource(*open_text(source.path, delimiter, set(numbers), stack))
+                how = DELIMITERS[source.format], set(numbers), text, stack
+                table = TableSource(*open_text(source.path, *how))
             elif source.format in ("jsonl", "lm-eval"):
                 table = TableSource(*open_lines(source.path, layout, numbers))
             elif source.format == "parquet":
@@ -91,19 +97,10 @@ def read_table(
     text: Collection[str] = (),
     numbers: Collection[str] = (),
 ) -> Any:
-    """Read all rows of a file as a PyArrow table, `numbers` as `open_table` does.
+    """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
+    with open_table(path, layout, numbers=numbers, text=text) as opened:
+        import pyarrow as pa
 
-    Types of a CSV file are those that values look like, but for the columns of `text`.
-    """
-    import pyarrow as pa
-
-    source = _table_source(path, layout)
-    if source.format in DELIMITERS:
-        with _reading(source):
-            table = read_text(source.path, DELIMITERS[source.format], text)
-            _check_names(table.schema.names, source.path)
-        return table
-    with open_table(path, layout, numbers=numbers) as opened:
         return pa.Table.from_batches(opened.batches, opened.schema)
 
 
@@ -123,7 +120,8 @@ def write_table(
     Parquet should build no dictionary, and `codec` is its compression. `spreadsheet_safe` puts a
     single quote before text that a spreadsheet would run as a formula, in CSV and TSV.
     """
-    format = _table_format(Path(path), format_of(path))
+    format = format_of(path)
+    _check_table(Path(path), format)
     check_spreadsheet(path, spreadsheet_safe)
     compressed = Path(path).suffix.lower() in (".gz", ".feather")
     with replacing(path, force=force) as temporary, ExitStack() as stack:
@@ -148,28 +146,16 @@ def check_spreadsheet(path: str | os.PathLike[str], spreadsheet_safe: bool) -> N
         )
 
 
-def _table_source(path: str | os.PathLike[str], layout: Layout) -> Source:
-    source = find_source(path, layout)
-    return source._replace(format=_table_format(source.path, source.format))
-
-
-def _table_format(path: Path, format: str | None) -> str:
-    """The format, known to be one of columns and PyArrow to be there."""
+def _check_table(path: Path, format: str | None) -> None:
+    """Raise unless a format is one of columns, and PyArrow is there."""
     if format is None or format in ARRAYS:
-        known = [suffix for suffix, name in SUFFIXES.items() if name not in ARRAYS]
-        raise file_error(
-            f"A table must end in one of {', '.join(known)}",
-            f"'{path.name}' does not",
-            "Rename it.",
-            value=path.name,
-        )
+        raise suffix_error(path, "Rename it.", "A table", without=ARRAYS)
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise file_error(
             f"'{path.name}' needs PyArrow", remedy="Install it with: pip install 'altnorm[arrow]'"
         ) from error
-    return format
 
 
 def _check_names(names: list[str], source: Path) -> None:
@@ -189,28 +175,22 @@ def _reading(source: Source) -> Iterator[None]:
     except (FileNotFoundError, InputError):
         raise
     except (pa.ArrowException, *_BROKEN) as error:
-        if not source.path.stat().st_size:
-            raise file_error(f"'{source.path}' is empty.") from error
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
-        raise _unreadable(source, reason) from error
+        raise _in_our_words(source, error) from error
 
 
-def _unreadable(source: Source, reason: str) -> InputError:
-    """The error for what PyArrow cannot read; in our words where these help."""
-    wrong = _WRONG_NUMBER.search(reason)
+def _in_our_words(source: Source, error: Exception) -> InputError:
+    """The error for what PyArrow cannot read."""
+    wrong = _WRONG_NUMBER.search(str(error))
     if wrong:
         column, row, value = wrong.groups()
         name = header_names(source.path, DELIMITERS[source.format])[int(column)]
         where = "" if row is None else f" in row {int(row) - 2}"  # counted with the header, from 1
         offender = f"'{shown(name)}' holds '{shown(value)}'{where}"
         return file_error("Class columns must hold numbers", offender, "Correct it.")
-    if source.is_text and "UTF8" in reason:
+    if source.is_text and "UTF8" in str(error):
         rule = f"'{source.path}' must be text in UTF-8"
         return file_error(rule, "some of its bytes are not", "Save it in that encoding.")
-    return file_error(
-        f"'{source.path}' cannot be read as {NAMES[source.format]}, it may be cut off or "
-        f"damaged: {shown(reason, 300)}."
-    )
+    return unreadable(source, error)
 
 
 def _guarded(batches: Iterator[Any], source: Source) -> Iterator[Any]:
@@ -246,12 +226,12 @@ def _all_rows(batches: Iterator[Any], n_rows: int, source: Path) -> Iterator[Any
         found += batch.num_rows
         yield _sound(batch)
     if found != n_rows:
-        raise file_error(
-            f"'{source}' is damaged",
-            f"it says that it has {n_rows:,} rows and {found:,} can be read",
-            "Write it again.",
-            value=found,
-        )
+        what = f"it says that it has {n_rows:,} rows and {found:,} can be read"
+        raise _damaged(source, what, found)
+
+
+def _damaged(source: Path, what: str, found: int) -> InputError:
+    return file_error(f"'{source}' is damaged", what, "Write it again.", value=found)
 
 
 def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
@@ -289,12 +269,8 @@ def _check_batches(n_batches: int, source: Path) -> None:
         while file.tell() < footer and (message := next(messages, None)) is not None:
             found += message.type == "record batch"
     if found != n_batches:
-        raise file_error(
-            f"'{source}' is damaged",
-            f"it says that it has {n_batches:,} batches of rows and holds {found:,}",
-            "Write it again.",
-            value=found,
-        )
+        what = f"it says that it has {n_batches:,} batches of rows and holds {found:,}"
+        raise _damaged(source, what, found)
 
 
 def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
@@ -302,12 +278,7 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
     yield from reader
     rest = file.size() - file.tell()
     if rest:
-        raise file_error(
-            f"'{source}' is damaged",
-            f"it says that it ends, and {rest:,} bytes follow",
-            "Write it again.",
-            value=rest,
-        )
+        raise _damaged(source, f"it says that it ends, and {rest:,} bytes follow", rest)
     file.seek(max(0, file.size() - len(_END)))
     if file.read() != _END:
         message = (

@@ -36,27 +36,27 @@ def neutralise_formula(text: str) -> str:
 
 
 def open_text(
-    source: Path, delimiter: str, numbers: Collection[str], stack: ExitStack
+    source: Path,
+    delimiter: str,
+    numbers: Collection[str],
+    text: Collection[str] | None,
+    stack: ExitStack,
 ) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches; columns that are not `numbers` stay the text they are."""
-    import pyarrow as pa
-    from pyarrow.csv import open_csv
+    """Schema and record batches; columns that are not `numbers` stay the text they are.
 
-    names = _check_form(source, delimiter)
+    Where columns of `text` are named, all rows are read, and the types of the other columns are
+    those that their values look like.
+    """
+    import pyarrow as pa
+    from pyarrow.csv import open_csv, read_csv
+
+    names, file = _check_form(source, delimiter), _input(source, stack)
+    if text is not None:
+        table = read_csv(file, **_options(delimiter, {name: pa.string() for name in text}))
+        return table.schema, iter(table.to_batches())
     types = {name: pa.float64() if name in numbers else pa.string() for name in names}
-    reader = open_csv(_input(source, stack), **_options(delimiter, types))
+    reader = open_csv(file, **_options(delimiter, types))
     return reader.schema, iter(reader)
-
-
-def read_text(source: Path, delimiter: str, text: Collection[str]) -> Any:
-    """Read all rows; types are those that the values look like, but for the columns of `text`."""
-    import pyarrow as pa
-    from pyarrow.csv import read_csv
-
-    _check_form(source, delimiter)
-    types = {name: pa.string() for name in text}
-    with ExitStack() as stack:
-        return read_csv(_input(source, stack), **_options(delimiter, types))
 
 
 def _check_form(source: Path, delimiter: str) -> list[str]:
@@ -251,10 +251,7 @@ def _lines(columns: list[Any], delimiter: str) -> Any:
     lines = pc.binary_join_element_wise(
         *columns, between, null_handling="replace", null_replacement=""
     )
-    lines = pc.binary_join_element_wise(lines, nothing, newline)
-    if isinstance(lines, pa.ChunkedArray):
-        lines = lines.combine_chunks()
-    return lines.buffers()[2]
+    return pc.binary_join_element_wise(lines, nothing, newline).buffers()[2]
 
 
 def _as_text(name: str, column: Any) -> Any:
