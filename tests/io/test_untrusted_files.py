@@ -152,6 +152,14 @@ def test_text_of_a_parquet_file_must_be_utf8(tmp_path):
         read_table(tmp_path / "a.parquet")
 
 
+def test_what_a_parquet_file_says_in_our_name_is_not_believed(tmp_path):
+    sound = pa.Table.from_pandas(table(60, 0), preserve_index=False)
+    for said in (b"x", b'{"classes": ["id", "bee"], "label": "note"}'):
+        forged = sound.replace_schema_metadata({b"altnorm": said})
+        parquet.write_table(forged, tmp_path / "a.parquet")
+        assert read_predictions(tmp_path / "a.parquet").classes.tolist() == CLASSES.tolist()
+
+
 # Arrow.
 
 

@@ -260,7 +260,7 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
         where = f" ('{error.filename}')" if error.filename else ""
         return f"{error.strerror}{where}; {_left_behind(written)}."
     if isinstance(error, MemoryError):
-        reason = error or "no more was given"
+        reason = str(error) or "no more was given"
         return f"There is not enough memory ({reason}); {_left_behind(written)}."
     if isinstance(error, InputError) and error.code in REMEDIES:
         error = error.replace(remedy=REMEDIES[error.code])

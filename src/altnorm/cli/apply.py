@@ -148,8 +148,8 @@ def open_classes(
     with open_table(source, layout, numbers=columns) as table:
         # Neither logits nor labels have a sum that would give away a class too many.
         sums = not (layout.logits or kind_of(normalizer).is_multilabel)
-        class_columns(table.schema, layout, normalizer.classes_, sums=sums)
-        with spare_hint(spare_columns(table.schema, layout, columns)):
+        class_columns(table, layout, normalizer.classes_, sums=sums)
+        with spare_hint(spare_columns(table, layout, columns)):
             yield table, columns
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,8 +17,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import Layout, Source
-from altnorm.io.jsonl import CLASSES_KEY
-from altnorm.io.tables import read_table
+from altnorm.io.tables import TableSource, open_table
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
 _MISSING = ("None", "", "nan", "-1", "-1.0")
@@ -44,15 +42,15 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     """Read predictions from a table; `classes` are those expected, if they are known."""
     text = [name for name in (layout.label, layout.group) if name]
     expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
-    table = read_table(source.path, layout, text=text, numbers=expected)
+    with open_table(source.path, layout, text=text, numbers=expected) as opened:
+        table = opened.read()
     check_rows(table.num_rows)
-    said = said_by_file(table.schema)
     if layout.label is None and layout.label_prefix is None:
-        layout = replace(layout, label=said.get("label"))
+        layout = replace(layout, label=opened.known.label)
     sums = not layout.logits and layout.label_prefix is None
-    columns = class_columns(table.schema, layout, classes, sums=sums)
+    columns = class_columns(opened, layout, classes, sums=sums)
     # Nobody has said which columns are classes: types decide, so more is checked.
-    guessed = classes is None and not layout.prefix and not said
+    guessed = classes is None and not layout.prefix and not opened.known.classes
     if guessed:
         _check_guess(table, layout, columns, source)
     found = np.array([name[len(layout.prefix) :] for name in columns])
@@ -62,13 +60,13 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     elif layout.label is not None:
         # An index as label means a column of the file, not of the model.
         places = [table.schema.get_field_index(name) for name in columns]
-        reordered = places != sorted(places) or not said.get("ordered", True)
+        reordered = places != sorted(places) or not opened.known.ordered
         values = table.column(layout.label).to_pylist()
         labels = read_labels(values, names, layout, reordered=reordered)
         if guessed and layout.logits:
             _check_labelled(columns, labels)
     proba = column_matrix(table, columns)
-    spare = [] if classes is None or not sums else spare_columns(table.schema, layout, columns)
+    spare = [] if classes is None or not sums else spare_columns(opened, layout, columns)
     if spare:
         with spare_hint(spare):
             check_proba(proba)
@@ -84,27 +82,28 @@ def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarra
 
 
 def class_columns(
-    schema: Any, layout: Layout, classes: Any = None, *, sums: bool = True
+    table: TableSource, layout: Layout, classes: Any = None, *, sums: bool = True
 ) -> list[str]:
     """Names of the columns that hold the classes, in the order of `classes`, or else of the file.
 
     Where no `sums` of rows would give away a class too many, every spare column must be excused.
     """
+    names = table.schema.names
     named = [layout.label, layout.group, *layout.other]
-    unknown = [name for name in named if name is not None and name not in schema.names]
+    unknown = [name for name in named if name is not None and name not in names]
     if unknown:
-        raise no_such_column(unknown[0], schema.names)
-    found = _candidates(schema, layout)
+        raise no_such_column(unknown[0], names)
+    found = _candidates(table, layout)
     if classes is None:
         if len(found) < 2:
-            raise _too_few(found, schema.names, layout.prefix)
+            raise _too_few(found, names, layout.prefix)
         return found
     wanted = [layout.prefix + name for name in names_of(classes)]
     # Without a prefix a table may carry other columns; with one, a spare column is a class.
-    check_same_names(wanted, schema.names, extra=False)
+    check_same_names(wanted, names, extra=False)
     if layout.prefix:
         check_same_names(wanted, found)
-    spare = [] if sums else spare_columns(schema, layout, wanted)
+    spare = [] if sums else spare_columns(table, layout, wanted)
     if spare:
         name = shown(spare[0])
         raise column_error(
@@ -128,10 +127,10 @@ def _too_few(found: Sequence[str], names: Sequence[str], prefix: str) -> InputEr
     )
 
 
-def spare_columns(schema: Any, layout: Layout, columns: Sequence[str]) -> list[str]:
+def spare_columns(table: TableSource, layout: Layout, columns: Sequence[str]) -> list[str]:
     """Return the columns that look like classes and are none of `columns`."""
     known = set(columns)
-    return [name for name in _candidates(schema, layout) if name not in known]
+    return [name for name in _candidates(table, layout) if name not in known]
 
 
 @contextmanager
@@ -350,25 +349,19 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
     return values
 
 
-def _candidates(schema: Any, layout: Layout) -> list[str]:
+def _candidates(table: TableSource, layout: Layout) -> list[str]:
     """Columns that may stand for classes, judged by prefix and type."""
-    known = said_by_file(schema).get("classes")
     # A sample log knows its options; types need not be looked at.
-    if known and not layout.prefix:
-        return [name for name in known if name not in layout.other]
+    if table.known.classes and not layout.prefix:
+        return [name for name in table.known.classes if name not in layout.other]
     taken = {layout.label, layout.group, *layout.other}
-    fields = [field for field in schema if field.name not in taken]
+    fields = [field for field in table.schema if field.name not in taken]
     if layout.label_prefix:
         fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]
     # A prefix was chosen by people; types need not be looked at.
     if layout.prefix:
         return [field.name for field in fields if field.name.startswith(layout.prefix)]
     return [field.name for field in fields if _is_fraction(field.type)]
-
-
-def said_by_file(schema: Any) -> dict[str, Any]:
-    """Which columns are classes and labels, where the format of the file itself says so."""
-    return json.loads((schema.metadata or {}).get(CLASSES_KEY, b"{}"))
 
 
 def _is_fraction(kind: Any) -> bool:

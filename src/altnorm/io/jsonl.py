@@ -23,10 +23,6 @@ from altnorm._base.files import file_error
 from altnorm.io.formats import Layout, open_plain
 from altnorm.method.topk import from_topk
 
-CLASSES_KEY = b"altnorm"
-"""Metadata of a schema: which columns are the classes, which holds the labels, and whether every
-line gives the classes in this order, so that an index has a meaning."""
-
 _ROWS = 4096  # of a batch
 Line = tuple[int, dict[str, Any]]
 
@@ -295,8 +291,20 @@ def read_json(text: str) -> Any:
     return _DECODER.decode(text)
 
 
-def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches; columns named in `numbers` are read as floating-point.
+class Known(NamedTuple):
+    """What a file itself says about its columns."""
+
+    classes: Sequence[str] = ()
+    label: str | None = None
+    ordered: bool = (
+        True  # whether every row gives the classes in this order: an index has a meaning
+    )
+
+
+def open_lines(
+    path: Path, layout: Layout, numbers: Collection[str]
+) -> tuple[Any, Iterator[Any], Known]:
+    """Schema, record batches and what is known; columns of `numbers` are read as floating-point.
 
     What the lines hold is told by the first, unless the layout insists on a format.
     """
@@ -306,8 +314,8 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> tuple[An
     is_log = first.keys() >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval"
     lines, scores = partial(read_lines, path), None
     if is_log:
-        known = _learn_log(path, usual=layout.usual_options)
-        lines, scores = partial(_log_lines, path, *known), _Scores(())
+        options = _learn_log(path, usual=layout.usual_options)
+        lines, scores = partial(_log_lines, path, *options), _Scores(())
     elif isinstance(first.get("scores"), dict):
         scores = _Scores(numbers)
     kinds: dict[str, set[str]] = {}
@@ -317,7 +325,7 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> tuple[An
         for name, value in record.items():
             kinds.setdefault(name, set()).add(_kind(value))
     types = {name: _arrow_type(found, name in numbers) for name, found in kinds.items()}
-    fields, metadata = [pa.field(name, kind) for name, kind in types.items()], None
+    fields, known = [pa.field(name, kind) for name, kind in types.items()], Known()
     if scores is not None:
         classes = scores.classes()
         twice = sorted(set(classes) & kinds.keys())
@@ -325,11 +333,9 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> tuple[An
             rule = f"'{shown(twice[0])}' is both a class and another key"
             raise file_error(rule, remedy="Rename one.")
         fields += [pa.field(name, pa.float64()) for name in classes]
-        label = "target" if is_log else None
-        said = {"classes": classes, "label": label, "ordered": scores.are_ordered()}
-        metadata = {CLASSES_KEY: json.dumps(said).encode()}
-    schema = pa.schema(fields, metadata)
-    return schema, _batches(lines(), scores, types, schema)
+        known = Known(classes, "target" if is_log else None, scores.are_ordered())
+    schema = pa.schema(fields)
+    return schema, _batches(lines(), scores, types, schema), known
 
 
 def _batches(

@@ -29,7 +29,7 @@ from altnorm._base.files import check_input, file_error, replacing
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import OTHER, Changes, value_changes
 from altnorm.decisions import decision_of
-from altnorm.io.columns import listed, names_of, no_such_column, said_by_file
+from altnorm.io.columns import listed, names_of, no_such_column
 from altnorm.io.formats import Layout, find_source
 from altnorm.io.tables import open_table
 from altnorm.io.text_tables import neutralise_formula
@@ -454,8 +454,8 @@ def pool_columns(
     names = names_of(classes)
     numbers = [layout.prefix + name for name in names]
     with open_table(path, layout, numbers=numbers) as opened:
-        table = pa.Table.from_batches(opened.batches, opened.schema)
-    truth = {layout.label, said_by_file(table.schema).get("label")}
+        table = opened.read()
+    truth = {layout.label, opened.known.label}
     if layout.label_prefix is not None:
         truth |= {layout.label_prefix + name for name in names}
     if text:

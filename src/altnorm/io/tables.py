@@ -26,7 +26,7 @@ from altnorm.io.formats import (
     suffix_error,
     unreadable,
 )
-from altnorm.io.jsonl import jsonl_writer, open_lines
+from altnorm.io.jsonl import Known, jsonl_writer, open_lines
 from altnorm.io.text_tables import (
     DELIMITERS,
     header_names,
@@ -49,8 +49,15 @@ class TableSource(NamedTuple):
 
     schema: Any
     batches: Iterator[Any]  # the rows, in order; to be read once
+    known: Known = Known()
     n_rows: int | None = None  # where the file says so
     codec: str = "snappy"  # compression of the values, where the file says so
+
+    def read(self) -> Any:
+        """All rows, as a PyArrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.batches, self.schema)
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -99,9 +106,7 @@ def read_table(
 ) -> Any:
     """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
     with open_table(path, layout, numbers=numbers, text=text) as opened:
-        import pyarrow as pa
-
-        return pa.Table.from_batches(opened.batches, opened.schema)
+        return opened.read()
 
 
 @contextmanager
@@ -214,9 +219,8 @@ def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
         codec = metadata.row_group(0).column(0).compression.lower()
     size = max(1, _BATCH_VALUES // max(1, metadata.num_columns))
     batches = _all_rows(file.iter_batches(batch_size=size), metadata.num_rows, source)
-    return TableSource(
-        file.schema_arrow, batches, metadata.num_rows, "none" if codec == "uncompressed" else codec
-    )
+    codec = "none" if codec == "uncompressed" else codec
+    return TableSource(file.schema_arrow, batches, n_rows=metadata.num_rows, codec=codec)
 
 
 def _all_rows(batches: Iterator[Any], n_rows: int, source: Path) -> Iterator[Any]:
