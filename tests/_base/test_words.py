@@ -1,6 +1,7 @@
 """Words are made in one place: numbers, verdicts and settings as people read them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,8 +109,10 @@ def test_settings_in_words():
         "alternating normalization, exponent 0.5, 1 iteration, rows with an ambiguity above 0.25, "
         "all rows as reference, smoothing 0.1"
     )
-    assert model_words(None, calibrates=False) == "changes nothing"
-    assert model_words("bias", calibrates=True).endswith("factor and calibrates probabilities")
+    untouched = SimpleNamespace(family_=None, calibration_=SimpleNamespace(adopted=False))
+    assert model_words(untouched) == "changes nothing"
+    biased = SimpleNamespace(family_="bias", calibration_=SimpleNamespace(adopted=True))
+    assert model_words(biased).endswith("factor and calibrates probabilities")
 
 
 def test_notebooks_show_the_same_words():

@@ -10,10 +10,11 @@ import pytest
 from safetensors.numpy import save_file
 
 from altnorm import AlternatingNormalizer, InputError, families, load
-from altnorm._base import persistence
 from altnorm._base.persistence import KINDS, Saved, model_metadata, read_content, write_content
+from altnorm.adjuster.adaptation import KnownBalance
 from altnorm.balance import Shift
 from altnorm.decisions import Decision
+from altnorm.method.drift import Usage
 from tests.commands import draw
 from tests.io.test_model import check_same
 
@@ -56,12 +57,12 @@ def test_every_estimator_on_probabilities_can_be_saved():
 
 def forge(estimator, path):
     """Save as an attacker would: whatever the values, with a digest that fits."""
-    checked = persistence.check_model
-    persistence.check_model = lambda *_: None
+    checked = Saved._check_model
+    Saved._check_model = lambda *_: None
     try:
         estimator.save(path, force=True)
     finally:
-        persistence.check_model = checked
+        Saved._check_model = checked
     return path
 
 
@@ -73,6 +74,16 @@ SHIFTS = [
         ((1.0,), 0.5, 9),
         ((1.0, 0.0, 0.0), 1.5, 9),
         ((1.0, 0.0, 0.0), 0.5, -9),
+    )
+]
+THIRDS = np.full(3, 1 / 3)
+BALANCES = [
+    KnownBalance(fitted(kind), shares, np.full((2, 3), 1 / 3), np.array(codes))
+    for kind, shares, codes in (
+        ("BiasCorrectedTemperature", THIRDS, [0, 3]),
+        ("BiasCorrectedTemperature", THIRDS, [0, 1, 2]),
+        ("BiasCorrectedTemperature", np.array([1.0, 0.0, 0.0]), [0, 1]),
+        ("TemperatureScaling", THIRDS, [0, 1]),
     )
 ]
 BAD = {
@@ -90,8 +101,12 @@ BAD = {
         "reference_weight_": [np.ones(7), np.array([-1.0])],
         "classes_": [np.array(["a", "a", "b"])],
         "n_features_in_": [7],
-        "usage_counts_": [np.array([-1, 0, 0])],
-        "usage_doubt_": [[5]],
+        "usage_": [
+            Usage(np.array([-1, 0, 0]), 0, 5),
+            Usage(np.zeros(2, int), 0, 5),
+            Usage(np.zeros(3, int), 6, 5),
+            [5],
+        ],
         "offsets_": [np.array([0, 3])],
         "surprise_": [1],
     },
@@ -123,6 +138,7 @@ BAD = {
         "calibration_": ["yes"],
         "cv_results_": [{"a": np.ones(2), "b": np.ones(3)}],
         "seen_rows_": [np.array([1, 2]), np.array([2, 1], dtype=np.uint64)],
+        "balance_": ["even", *BALANCES],
         "shift_": ["adapted", *SHIFTS],
     },
 }

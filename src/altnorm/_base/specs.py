@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple, TypeGuard, Union, get_args, get_origi
 
 import numpy as np
 
-from altnorm._base.errors import InputError
 from altnorm._base.validation import is_number
 
 TINY: Final = float(np.finfo(np.float64).tiny)
@@ -197,28 +196,17 @@ def nested(*kinds: type) -> Spec:
     def holds(value: Any, scope: Scope) -> bool:
         if type(value) not in kinds or value.input != "proba":
             return False
-        same = (value.multilabel is None) == (scope.owner.multilabel is None)
+        # A record that does not say is one for rows with one class each.
+        multilabel = getattr(scope.owner, "multilabel", None)
+        same = (value.multilabel is None) == (multilabel is None)
         return same and value.classes_.size == scope.sizes.get("m")
 
     names = ", ".join(kind.__name__ for kind in kinds)
     return Spec(f"a model for the same classes that takes probabilities ({names})", holds)
 
 
-def check_model(
-    estimator: Any, check_params: Callable[[], None], remedy: str = "Save the model again."
-) -> None:
-    """Raise unless settings and fitted attributes are as the estimator's class asks for."""
-    try:
-        check_params()
-    except InputError as error:
-        rule = f"{type(estimator).__name__}: {error.rule}"
-        raise error.replace(rule=rule, code="model_file") from error
-    fault = _first_fault(estimator)
-    if fault:
-        raise InputError(fault, remedy=remedy, code="model_file")
-
-
-def _first_fault(estimator: Any) -> str:
+def first_fault(estimator: Any) -> str:
+    """Say which fitted attribute is not as its class declares it; empty if all are."""
     kind, scope = type(estimator), Scope(estimator, {})
     state, specs = fitted_state(estimator), declared(kind, "_fitted")
     unknown = sorted(state.keys() - specs.keys())

@@ -154,8 +154,9 @@ def setting_words(params: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def model_words(family: str | None, *, calibrates: bool) -> str:
-    """Say in a few words what a tuned model does; `family` as `family_` holds it."""
+def model_words(tuned: Any) -> str:
+    """Say in a few words what a fitted Adjuster does."""
+    family, calibrates = tuned.family_, tuned.calibration_.adopted
     if family is None and not calibrates:
         return "changes nothing"
     does = "changes no decision" if family is None else _DOES.get(family, family)

@@ -3,7 +3,7 @@
 - `validation`: clean validation data.
 - `candidates`, `alternating_paths`: what competes, cross-fitted.
 - `choice`: which probabilities, which decisions, on what evidence.
-- `adjuster`, `alternating`, `classifier`: the estimators. `applied`: what a fitted one does.
+- `adjuster`, `alternating`, `classifier`: the estimators.
 - `adaptation`: what new predictions without labels say. `comparison`: methods side by side.
 """
 

@@ -3,210 +3,81 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.arrays import Array, block_slices, on_host, take_rows, to_numpy
+from altnorm._base.arrays import block_slices, take_rows, to_numpy
 from altnorm._base.errors import InputError
+from altnorm._base.persistence import storable
 from altnorm._base.specs import TINY, array, declare, nested, rule
-from altnorm._base.validation import check_choice
 from altnorm._base.words import p_words
-from altnorm.adjuster.applied import apply_model
+from altnorm.adjuster.validation import Validation
 from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
 from altnorm.decisions import Decision
 from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive
-from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
-from altnorm.method.estimator import ProbabilityTransformer
-from altnorm.method.kinds import kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 
 MOST_NUMBERS = 2**18
 """Most numbers of validation predictions that a fitted model keeps for `adapt`."""
 
 
-def _decide(adjuster: Adaptable, rows: np.ndarray) -> np.ndarray:
-    """Decide clean rows."""
-    applied = adjuster.model_, adjuster.temperature_, kind_of(adjuster)
-    return adjuster.decision_.codes(apply_model(*applied, rows))
+@storable
+@dataclass(frozen=True, eq=False)
+class KnownBalance:
+    """What is kept of validation data with one class per row, to compare new predictions with."""
 
+    model: BiasCorrectedTemperature | MatrixScaling  # calibrates: of least cross-fitted log loss
+    shares: np.ndarray  # (m,) of the classes
+    rows: np.ndarray  # (kept, m) some predictions as they came
+    codes: np.ndarray  # (kept,) their classes
 
-def _are_codes(value: np.ndarray, estimator: Any) -> bool:
-    return bool(value.max() < estimator.classes_.size)
-
-
-class Adaptable(ProbabilityTransformer):
-    """What an estimator that was fitted to labels can say and do about new predictions.
-
-    A subclass calls `_remember_rows` at the end of `fit`.
-    """
-
-    scoring: Any
-    model_: Any
-    temperature_: float
-    decision_: Decision
-    family_: str | None
-    shift_: Shift
-    balance_model_: Any
-    balance_rows_: np.ndarray | None
-    balance_codes_: np.ndarray | None
-    balance_shares_: np.ndarray | None
-
-    _fitted = declare(
-        balance_model_=nested(BiasCorrectedTemperature, MatrixScaling) | None,
-        balance_rows_=array("f", ("kept", "m"), 0, 1, total=1, tolerance=1e-2) | None,
-        balance_codes_=(array("i u", ("kept",), 0) & rule("class numbers", _are_codes)) | None,
-        balance_shares_=array("f", ("m",), TINY, 1, total=1) | None,
+    _fields: ClassVar = declare(
+        model=nested(BiasCorrectedTemperature, MatrixScaling),
+        shares=array("f", ("m",), TINY, 1, total=1),
+        rows=array("f", ("kept", "m"), 0, 1, total=1, tolerance=1e-2),
+        codes=array("i u", ("kept",), 0)
+        & rule("class numbers", lambda codes, known: codes.max() < known.shares.size),
     )
 
-    def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
-        """Return a fitted copy; for the class balance of new predictions if you say so.
+    @classmethod
+    def of(cls, data: Validation, model: Any, temperature: float) -> KnownBalance:
+        """Calibrate by a linear score model and the temperature that follows it."""
+        linear, m = as_linear(model, temperature), data.proba.shape[1]
+        total = np.zeros(m)
+        for rows in block_slices(len(data.proba), 48 * m, data.work, cached=True):
+            total += data.weight[rows] @ to_numpy(linear.transform_clean(data.work[rows, :]))
+        kept = _representative(data.labels, data.weight, MOST_NUMBERS // m)
+        some = to_numpy(take_rows(data.work, kept)).astype(np.float32)
+        return cls(linear, positive(total), some, data.labels[kept])
 
-        Predictions alone cannot tell a change of the class balance from other changes. So by
-        default the copy is equal to the original, and its `shift_` says which balance it would be
-        and what would follow. With ``assume="label_shift"`` you say that only the balance has
-        changed, and the copy is for it; not if the predictions contradict that.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            New predictions, columns as in `fit`, a few hundred rows at least.
-        assume : {None, "label_shift"}, default=None
-            What you know about the new data: nothing, or that each class looks as it did and only
-            the shares of the classes have changed.
-        insist : bool, default=False
-            Whether to adapt even if the predictions contradict what you assume.
-
-        Returns
-        -------
-        self : object
-            The copy, with a :class:`~altnorm.balance.Shift` as `shift_`.
-
-        Raises
-        ------
-        InputError
-            If an energy test contradicts ``assume="label_shift"``, at the level 0.05.
-
-        See Also
-        --------
-        altnorm.ask : Which rows to label so that they decide whether the copy is better.
-        """
-        self._check_adaptable()
-        if assume is not None:
-            check_choice(assume, "assume", ("label_shift",))
-        rows = to_numpy(self._check_transform(on_host(proba)))
-        shift = self._look(rows)
-        adapted = self._retargeted(np.array(shift.before), np.array(shift.after))
-        n_changed = int((_decide(self, rows) != _decide(adapted, rows)).sum())
-        if assume is None:
-            adapted = copy(self)
-        elif shift.contradicted and not insist:
-            raise _contradicted(shift)
-        else:
-            adapted.usage_counts_, *adapted.usage_doubt_ = count_usage(self, rows)
-        adapted.shift_ = replace(
-            shift,
-            n_changed=n_changed,
-            adapted=assume is not None,
-            names=tuple(str(name) for name in self.classes_),
-        )
-        return adapted
-
-    def drift(self, proba: Any) -> Drift:
-        """Say whether incoming predictions still look like those at `fit`; needs no labels.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Incoming predictions, columns as in `fit`; a few hundred rows at least.
-
-        Returns
-        -------
-        Drift
-            `drifted`, the numbers behind it, `advice` on what follows, and one line as `str`.
-        """
-        rows = to_numpy(self._check_transform(on_host(proba)))
-        drift = measure_drift(fitted_usage(self), count_usage(self, rows))
-        if not drift.drifted or self.balance_rows_ is None:
-            return drift
-        return replace(drift, advice="stop" if self._look(rows).contradicted else "adapt")
-
-    def _remember_rows(
-        self,
-        proba: Array,
-        labels: np.ndarray,
-        weight: np.ndarray,
-        model: ProbabilityTransformer,
-        temperature: float,
-    ) -> None:
-        """Keep what `adapt` needs: some labelled rows, the balance, and a calibration.
-
-        That is the linear score model of least cross-fitted log loss, and the temperature that
-        follows it, fitted to all rows. With several labels per row nothing is kept.
-        """
-        self.__dict__.pop("shift_", None)
-        self.balance_model_ = self.balance_rows_ = None
-        self.balance_codes_ = self.balance_shares_ = None
-        if self.multilabel is not None:
-            return
-        self.balance_model_ = as_linear(model, temperature)
-        total = np.zeros(proba.shape[1])
-        for rows in block_slices(proba.shape[0], 48 * proba.shape[1], proba, cached=True):
-            calibrated = self.balance_model_.transform_clean(proba[rows, :])
-            total += weight[rows] @ to_numpy(calibrated)
-        self.balance_shares_ = positive(total)
-        kept = _representative(labels, weight, MOST_NUMBERS // proba.shape[1])
-        self.balance_rows_ = to_numpy(take_rows(proba, kept)).astype(np.float32)
-        self.balance_codes_ = labels[kept]
-
-    def _look(self, rows: np.ndarray) -> Shift:
+    def look(self, rows: np.ndarray) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
-        assert self.balance_rows_ is not None
-        assert self.balance_codes_ is not None
-        assert self.balance_shares_ is not None
         known, new = (
-            Rows(p, to_numpy(self.balance_model_.transform_clean(p.astype(np.float64))))
-            for p in (self.balance_rows_, rows)
+            Rows(p, to_numpy(self.model.transform_clean(p.astype(np.float64))))
+            for p in (self.rows, rows)
         )
-        return look_for_shift(known, self.balance_codes_, new, self.balance_shares_)
+        return look_for_shift(known, self.codes, new, self.shares)
 
-    def _retargeted(self, before: np.ndarray, after: np.ndarray) -> Self:
-        """Return a copy whose classes are more or less probable by the ratio of two balances.
 
-        Alternating normalization cannot carry it: it multiplies by the prior and divides by how the
-        reference uses the classes, and both change by the same ratio. There the best linear score
-        model takes its place.
-        """
-        changed = copy(self)
-        alternates = isinstance(self.model_, AlternatingNormalizer)
-        linear = self.balance_model_ if alternates else as_linear(self.model_, self.temperature_)
-        changed.model_, changed.temperature_ = tilted(linear, np.log(after / before)), 1.0
-        changed.family_ = "matrix" if hasattr(changed.model_, "matrix_") else "bias"
-        # There decisions divide by the class shares, which the new balance replaces.
-        if self.scoring == "balanced_accuracy":
-            changed.decision_ = _reweighted(self.decision_, before / after)
-        return changed
+def retargeted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
+    """Return a copy whose classes are more or less probable by the ratio of two balances.
 
-    def _check_adaptable(self) -> None:
-        check_is_fitted(self)
-        if self.balance_rows_ is None:
-            raise InputError(
-                "`adapt` is for problems with one class per row",
-                f"`multilabel` is {self.multilabel!r}",
-                "Fit again on current validation data.",
-                value=self.multilabel,
-                code="parameter",
-            )
-        if hasattr(self, "shift_") and self.shift_.adapted:
-            raise InputError(
-                "`adapt` starts from what was fitted to labels",
-                "this copy has been adapted already",
-                "Call `adapt` of the original.",
-                code="adapted_twice",
-            )
+    Alternating normalization cannot carry it: it multiplies by the prior and divides by how the
+    reference uses the classes, and both change by the same ratio. There the best linear score
+    model takes its place.
+    """
+    changed, linear = copy(adjuster), adjuster.balance_.model
+    if not isinstance(adjuster.model_, AlternatingNormalizer):
+        linear = as_linear(adjuster.model_, adjuster.temperature_)
+    changed.model_, changed.temperature_ = tilted(linear, np.log(after / before)), 1.0
+    changed.family_ = "matrix" if hasattr(changed.model_, "matrix_") else "bias"
+    # There decisions divide by the class shares, which the new balance replaces.
+    if adjuster.scoring == "balanced_accuracy":
+        changed.decision_ = _reweighted(adjuster.decision_, before / after)
+    return changed
 
 
 def tilted(model: Any, log_ratio: np.ndarray) -> Any:
@@ -252,7 +123,29 @@ def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndar
     return np.concatenate(parts)
 
 
-def _contradicted(shift: Shift) -> InputError:
+def known_balance(adjuster: Any) -> KnownBalance:
+    """Return what an adjuster has kept; raise unless it can be adapted."""
+    known: KnownBalance | None = adjuster.balance_
+    if known is None:
+        raise InputError(
+            "`adapt` is for problems with one class per row",
+            f"`multilabel` is {adjuster.multilabel!r}",
+            "Fit again on current validation data.",
+            value=adjuster.multilabel,
+            code="parameter",
+        )
+    if hasattr(adjuster, "shift_") and adjuster.shift_.adapted:
+        raise InputError(
+            "`adapt` starts from what was fitted to labels",
+            "this copy has been adapted already",
+            "Call `adapt` of the original.",
+            code="adapted_twice",
+        )
+    return known
+
+
+def contradicted(shift: Shift) -> InputError:
+    """Return the error that tells why nothing was adapted."""
     return InputError(
         "assume='label_shift' needs new predictions that another class balance explains",
         f"something else has changed: the energy distance that is left is {shift.energy:.3g} "

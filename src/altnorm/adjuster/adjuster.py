@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit, logit
+from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.arrays import Array, array_namespace, move, one_thread, to_numpy
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    move,
+    one_thread,
+    quiet,
+    softmax,
+    to_numpy,
+    widest_float,
+)
 from altnorm._base.errors import InputError, shown
 from altnorm._base.persistence import storable
 from altnorm._base.specs import (
@@ -22,9 +34,9 @@ from altnorm._base.specs import (
     record,
     table,
 )
-from altnorm._base.validation import check_level
-from altnorm.adjuster.adaptation import Adaptable
-from altnorm.adjuster.applied import apply_model, fitted_words, tuned_html
+from altnorm._base.validation import check_choice, check_level
+from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
+from altnorm.adjuster.adaptation import KnownBalance, contradicted, known_balance, retargeted
 from altnorm.adjuster.candidates import FAMILIES, Candidate, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
     Choice,
@@ -48,21 +60,21 @@ from altnorm.evidence.cautions import (
     too_few_rows,
 )
 from altnorm.evidence.folds import assign_folds
-from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
 from altnorm.families import (
     BiasCorrectedTemperature,
     Identity,
     LabelwiseScaling,
     MatrixScaling,
 )
-from altnorm.method.drift import count_usage
-from altnorm.method.estimator import read_weight
-from altnorm.method.kinds import kind_of
+from altnorm.method.drift import Drift, count_usage
+from altnorm.method.estimator import ProbabilityTransformer, read_before, read_weight
+from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 
 
 @storable
-class Adjuster(Adaptable):
+class Adjuster(ProbabilityTransformer):
     r"""Better probabilities and decisions from validation labels, adopted only on evidence.
 
     *Probabilities first.* Three families compete on rows that had no part in their fits, judged by
@@ -192,11 +204,12 @@ class Adjuster(Adaptable):
         temperature_=number(1e-9, 1e9),
         decision_=record(Decision),
         verdict_=record(Verdict),
-        calibration_=record(Verdict) | None,
+        calibration_=record(Verdict),
         families_=mapping(record(Verdict)),
         family_=one_of((None, "temperature", *FAMILIES)),
         cv_results_=table(),
         seen_rows_=array("u8", ("seen",), rising=True, empty=True),
+        balance_=record(KnownBalance) | None,
         shift_=record(Shift) | ABSENT,
     )
 
@@ -266,24 +279,6 @@ class Adjuster(Adaptable):
             self._remember(data, likeliest)
         return self
 
-    def transform(self, proba: Any) -> Any:
-        """Return the best probabilities that the labels support.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`. Columns of a data frame (pandas, Polars,
-            PyArrow, also a Polars LazyFrame or a DuckDB relation) are found by their names: they
-            may come in any order and among others.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Probabilities, never the caller's own array: a NumPy array or, for an array of PyTorch,
-            CuPy or JAX, one of the same kind on the same device.
-        """
-        return super().transform(proba)
-
     def predict_proba(self, proba: Any) -> Any:
         """Return the same as `transform`, whatever output scikit-learn is set to.
 
@@ -341,6 +336,59 @@ class Adjuster(Adaptable):
         predicted = to_numpy(new) if score.needs == "proba" else self.decision_.codes(new)
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
+    def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
+        """Return a fitted copy; for the class balance of new predictions if you say so.
+
+        Predictions alone cannot tell a change of the class balance from other changes. So by
+        default the copy is equal to the original, and its `shift_` says which balance it would be
+        and what would follow. With ``assume="label_shift"`` you say that only the balance has
+        changed, and the copy is for it; not if the predictions contradict that.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            New predictions, columns as in `fit`, a few hundred rows at least.
+        assume : {None, "label_shift"}, default=None
+            What you know about the new data: nothing, or that each class looks as it did and only
+            the shares of the classes have changed.
+        insist : bool, default=False
+            Whether to adapt even if the predictions contradict what you assume.
+
+        Returns
+        -------
+        self : object
+            The copy, with a :class:`~altnorm.balance.Shift` as `shift_`.
+
+        Raises
+        ------
+        InputError
+            If an energy test contradicts ``assume="label_shift"``, at the level 0.05.
+
+        See Also
+        --------
+        altnorm.ask : Which rows to label so that they decide whether the copy is better.
+        """
+        check_is_fitted(self)
+        known = known_balance(self)
+        check_choice(assume, "assume", ("label_shift", None))
+        rows = read_before(self, proba)
+        shift = known.look(rows)
+        adapted = retargeted(self, np.array(shift.before), np.array(shift.after))
+        n_changed = int((self._codes(rows) != adapted._codes(rows)).sum())
+        if assume is None:
+            adapted = copy(self)
+        elif shift.contradicted and not insist:
+            raise contradicted(shift)
+        else:
+            adapted.usage_ = count_usage(self, rows)
+        adapted.shift_ = replace(
+            shift,
+            n_changed=n_changed,
+            adapted=assume is not None,
+            names=tuple(str(name) for name in self.classes_),
+        )
+        return adapted
+
     @property
     def _repr_html_(self) -> Any:
         return lambda: self._repr_mimebundle_()["text/html"]
@@ -349,12 +397,12 @@ class Adjuster(Adaptable):
         """What a notebook shows: scikit-learn's diagram and, once fitted, what was found."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         if hasattr(self, "verdict_"):
-            bundle["text/html"] = bundle.get("text/html", "") + tuned_html(self)
+            bundle["text/html"] = bundle.get("text/html", "") + _tuned_html(self)
         return bundle
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         shown: str = super().__repr__(N_CHAR_MAX=N_CHAR_MAX)
-        return f"{shown}, fitted: {fitted_words(self)}" if hasattr(self, "verdict_") else shown
+        return f"{shown}, fitted: {_fitted_words(self)}" if hasattr(self, "verdict_") else shown
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -422,9 +470,16 @@ class Adjuster(Adaptable):
 
     def _remember(self, data: Validation, likeliest: Candidate) -> None:
         """Keep what `drift` and `adapt` need to know of the validation data."""
-        self.usage_counts_, *self.usage_doubt_ = count_usage(self, data.work)
+        self.usage_ = count_usage(self, data.work)
         self.seen_rows_ = sketch_rows(data.proba)
-        self._remember_rows(data.work, data.labels, data.weight, *likeliest.fit())
+        one_class = not data.kind.is_multilabel
+        self.balance_ = KnownBalance.of(data, *likeliest.fit()) if one_class else None
+        self.__dict__.pop("shift_", None)  # of a copy that is fitted again
+
+    def _advise(self, drift: Drift, rows: np.ndarray) -> Drift:
+        if not drift.drifted or self.balance_ is None:
+            return drift
+        return replace(drift, advice="stop" if self.balance_.look(rows).contradicted else "adapt")
 
     def _transform(self, proba: Array) -> Array:
         xp = array_namespace(proba)
@@ -436,3 +491,60 @@ class Adjuster(Adaptable):
 
     def _codes(self, proba: Array) -> np.ndarray:
         return self.decision_.codes(self._probabilities(proba))
+
+
+def apply_model(
+    model: ProbabilityTransformer, temperature: float, kind: LabelKind, proba: Array
+) -> Array:
+    """Return the probabilities (n, m) of a model, in double precision and new memory.
+
+    Their logarithms, or log-odds, are divided by the temperature; 1 changes nothing.
+    """
+    xp = array_namespace(proba)
+    wide = xp.astype(proba, widest_float(proba))
+    new = model.transform_clean(wide)
+    if temperature == 1:
+        return new
+    with quiet(np):
+        if kind.is_multilabel:
+            return np.asarray(expit(logit(new) / temperature))
+        return softmax(xp.log(new) / temperature)
+
+
+def _fitted_words(adjuster: Any) -> str:
+    """Say in a few words what was adopted."""
+    verdict = adjuster.verdict_
+    figures = score_figures(verdict)
+    if not verdict.adopted:
+        applied = "a temperature" if adjuster.temperature_ != 1 else "nothing"
+        return f"no decision changes, {applied} is applied"
+    name = FAMILY_NAMES.get(adjuster.family_, adjuster.family_)
+    return f"{name}, {figures.name} {figures.change_and_unit}"
+
+
+def _families_table(tuned: Any) -> list[tuple[str, ...]]:
+    """Return a row of text for each family, and for the calibration, under a header."""
+    rows = [("decisions", tuned.verdict_, "adopted")]
+    for name, verdict in tuned.families_.items():
+        word = "chosen" if name == tuned.family_ else "passes"
+        rows.append((FAMILY_NAMES.get(name, name), verdict, word))
+    rows.append(("probabilities", tuned.calibration_, "adopted"))
+    header = ("", "score", "before", "after", "change", "95% interval", "result")
+    return [header, *(_line(*row) for row in rows)]
+
+
+def _line(name: str, verdict: Verdict, word: str) -> tuple[str, ...]:
+    result = word if verdict.adopted or word == "chosen" else verdict.reason_text
+    if outcome(verdict) == "not_tried":
+        return name, "", "", "", "", "", result
+    found = score_figures(verdict)
+    numbers = found.before, found.after, found.change_and_unit, f"{found.low} to {found.high}"
+    return name, found.name, *numbers, result
+
+
+def _tuned_html(tuned: Any) -> str:
+    """Return what was found, for a notebook."""
+    header, *rows = _families_table(tuned)
+    cautions = [caution.text for caution in tuned.verdict_.cautions]
+    after = f"<p>It {model_words(tuned)}.</p>"
+    return html_card(str(tuned.verdict_), cautions, after, html_table(header, rows))

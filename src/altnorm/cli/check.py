@@ -18,8 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
-from altnorm._base.words import DO_NOTHING, FAMILY_NAMES
-from altnorm.adjuster.applied import does
+from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words
 from altnorm.adjuster.comparison import Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._screen import (
@@ -251,7 +250,7 @@ def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
     else:
         show_journey(journey, explain=explain)
         show_files(journey)
-        if does(journey.tuned) != "changes nothing":
+        if model_words(journey.tuned) != "changes nothing":
             out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
     worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
     return journey.tuned.verdict_.adopted and not worse
@@ -328,7 +327,7 @@ def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) 
 def show_files(journey: Journey) -> None:
     """Print where everything is."""
     head("Where is it?")
-    out.say(f"Model:  {journey.model.absolute()} ({does(journey.tuned)})")
+    out.say(f"Model:  {journey.model.absolute()} ({model_words(journey.tuned)})")
     out.say(f"Report: {journey.report.absolute()}")
 
 

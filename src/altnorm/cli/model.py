@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from rich.table import Column, Table
 
 from altnorm._base.persistence import model_metadata
-from altnorm._base.words import plural, score_name, setting_words
+from altnorm._base.words import model_words, plural, score_name, setting_words
 from altnorm.adjuster import load
-from altnorm.adjuster.applied import does
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
 from altnorm.decisions import Decision
@@ -91,7 +90,7 @@ def _plain(value: Any) -> Any:
 def _does(fitted: FittedNormalizer) -> str:
     """What the model does to predictions, in words."""
     if hasattr(fitted, "family_"):
-        return does(fitted)
+        return model_words(fitted)
     inner = chosen_model(fitted)
     if "alpha" in inner.get_params():
         return setting_words(inner.get_params())

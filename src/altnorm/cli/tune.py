@@ -12,8 +12,7 @@ import numpy as np
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
-from altnorm._base.words import plural
-from altnorm.adjuster.applied import does
+from altnorm._base.words import model_words, plural
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
 from altnorm.decisions import Decision
@@ -209,7 +208,7 @@ def tuned_record(tuned: Adjuster) -> dict[str, Any]:
 
 def applied_words(tuned: Adjuster) -> str:
     """Say what is applied: to probabilities, and to decide."""
-    what = f"The model {does(tuned)}."
+    what = f"The model {model_words(tuned)}."
     numbers = score_figures(tuned.calibration_)
     if numbers.changed:
         what += f" Probabilities: {numbers.name} {numbers.before} -> {numbers.after}."

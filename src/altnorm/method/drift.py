@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
+from altnorm._base.persistence import storable
+from altnorm._base.specs import array, declare, rule
 from altnorm._base.words import html_card, percent
 from altnorm.method.kinds import FittedNormalizer, kind_of
-
-if TYPE_CHECKING:
-    from altnorm.method.estimator import ProbabilityTransformer
 
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does
 _SMALL = 0.05  # a change that is real but smaller than this does not matter
 
 
-class Usage(NamedTuple):
+@storable
+@dataclass(frozen=True, eq=False)
+class Usage:
     """How a batch of predictions uses the classes."""
 
     counts: np.ndarray  # (m,) confident predictions of each class
     n_doubtful: int
     n_total: int  # rows, or entries of a multi-label problem
+
+    _fields: ClassVar = declare(
+        counts=array("i u", ("m",), low=0),
+        n_doubtful=rule("a count, at most all", lambda n, usage: 0 <= n <= usage.n_total),
+    )
 
 
 @dataclass(frozen=True)
@@ -80,11 +86,6 @@ def count_usage(normalizer: FittedNormalizer, proba: np.ndarray) -> Usage:
     threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
     doubt = kind.in_doubt(proba, threshold, k_max=k_max)
     return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
-
-
-def fitted_usage(normalizer: ProbabilityTransformer) -> Usage:
-    """Return what a normalizer saw at `fit`."""
-    return Usage(normalizer.usage_counts_, *normalizer.usage_doubt_)
 
 
 def measure_drift(before: Usage, now: Usage) -> Drift:

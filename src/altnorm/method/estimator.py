@@ -16,7 +16,7 @@ from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_ho
 from altnorm._base.errors import InputError
 from altnorm._base.frames import collected, column_names, named_columns
 from altnorm._base.persistence import Saved
-from altnorm._base.specs import ABSENT, array, declare, labels, rule
+from altnorm._base.specs import ABSENT, array, declare, labels, record, rule
 from altnorm._base.validation import (
     check_choice,
     check_device_array,
@@ -26,19 +26,13 @@ from altnorm._base.validation import (
     check_unmasked,
     check_weight,
 )
-from altnorm.method.drift import Drift, count_usage, fitted_usage, measure_drift
+from altnorm.method.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.method.explanation import Explanation
 from altnorm.method.kinds import FittedNormalizer, kind_of
 
 _DTYPES = [np.float64, np.float32]
 
 Normalizer = TypeVar("Normalizer", bound=FittedNormalizer)
-
-
-def _is_doubt(value: object, _: object) -> bool:
-    if not isinstance(value, list) or any(type(count) is not int for count in value):
-        return False
-    return len(value) == 2 and 0 <= value[0] <= value[1]
 
 
 class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -59,8 +53,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             lambda n, est: type(n) is int and n == est.classes_.size >= kind_of(est).min_columns,
         ),
         feature_names_in_=array("U O", ("m",)) | ABSENT,
-        usage_counts_=array("i u", ("m",), low=0),
-        usage_doubt_=rule("two counts, the first not larger", _is_doubt),
+        usage_=record(Usage),
     )
 
     def transform(self, proba: Any) -> Any:
@@ -152,7 +145,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Returns
         -------
         Drift
-            `drifted`, the numbers behind it, and one line as `str`.
+            `drifted`, the numbers behind it, `advice` on what follows, and one line as `str`.
 
         Examples
         --------
@@ -166,7 +159,12 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         >>> normalizer.drift(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
-        return measure_drift(fitted_usage(self), count_usage(self, read_before(self, proba)))
+        rows = read_before(self, proba)
+        return self._advise(measure_drift(self.usage_, count_usage(self, rows)), rows)
+
+    def _advise(self, drift: Drift, rows: np.ndarray) -> Drift:
+        """Say what follows from a drift of clean rows, where more is known than the rows say."""
+        return drift
 
     def _check_params(self) -> None:
         """Raise on bad settings, before any data are read."""
@@ -194,7 +192,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         read, checked = self._read_once(values)
         kind = kind_of(self)
         # What `drift` compares with, whatever the method itself remembers.
-        self.usage_counts_, *self.usage_doubt_ = count_usage(self, read)
+        self.usage_ = count_usage(self, read)
         labels = None if y is None else kind.check_labels(y, checked.shape)
         naming = None if kind.is_multilabel else labels  # a 0/1 matrix names no classes
         self.classes_ = resolve_classes(naming, checked.shape[1], names)

@@ -126,10 +126,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
         multi-label problems, those of label j at ``offsets_[j]:offsets_[j + 1]``.
     reference_weight_ : ndarray of shape (n_reference,) or None
         Weight of each reference row; None counts each once.
-    usage_counts_ : ndarray of shape (n_classes,)
-        Confident predictions of each class at `fit`, for `drift`.
-    usage_doubt_ : list of int
-        Doubtful predictions, and all, at `fit`.
+    usage_ : Usage
+        How predictions used the classes at `fit`, for `drift`: `counts` of confident ones,
+        `n_doubtful`, `n_total`.
     n_features_in_ : int
         Number of classes.
 

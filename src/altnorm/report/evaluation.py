@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
-from altnorm.adjuster.applied import apply_model
+from altnorm.adjuster.adjuster import apply_model
 from altnorm.decisions import Purpose, decision_codes, decision_of, resolve_purpose
 from altnorm.decisions.weights import class_shares
 from altnorm.evidence.cautions import Labelled, share_seen
