@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, f1_score
 
 from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
@@ -12,21 +12,6 @@ from altnorm.adjuster.comparison import Comparison
 from altnorm.evidence.verdict import compare_predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity, LabelThresholds, TemperatureScaling
 from tests.problems import planted, planted_labels
-
-
-class Recorder(BaseEstimator):
-    """Remembers what it is given, and favours the last classes."""
-
-    given: list = []  # noqa: RUF012  clones must share it
-
-    def fit(self, proba, y):
-        self.given.append((proba, y))
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict(self, proba):
-        self.given.append((proba,))
-        return self.classes_[(proba * np.linspace(1, 3, proba.shape[1])).argmax(axis=1)]
 
 
 @pytest.fixture
@@ -52,16 +37,6 @@ def test_a_row_says_what_the_predictions_say(data):
         expected = compare_predictions(test_y, test, pred)
         assert row.p_value == pytest.approx(expected.p_value, rel=1e-6)
         assert (row.ci_low, row.ci_high) == pytest.approx((expected.ci_low, expected.ci_high))
-
-
-def test_fitted_on_validation_data_alone(data):
-    val, val_y, test, _ = data
-    Recorder.given.clear()
-    compare(*data, methods={"recorder": Recorder()})
-    (fit_proba, fit_y), (seen,) = Recorder.given
-    np.testing.assert_array_equal(fit_proba, val)
-    np.testing.assert_array_equal(fit_y, val_y)
-    np.testing.assert_array_equal(seen, test)
 
 
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "neg_log_loss"])
