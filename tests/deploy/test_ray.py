@@ -41,22 +41,15 @@ def gather(ds):
     return pa.concat_tables(ray.get(ds.to_arrow_refs())).sort_by("id")
 
 
-def test_equal_to_the_local_result_row_for_row(table, normalizer, proba):
+def test_equal_to_the_local_result_row_for_row(table, adjuster, proba):
     ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
-    out = gather(adapter.transform(ds, normalizer, prediction="class"))
+    out = gather(adapter.transform(ds, adjuster, prediction="class"))
     assert out.column_names == [*table.column_names, "class"]
     assert out.schema.field("cat").type == pa.float64()
-    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))
-    assert out["class"].to_pylist() == normalizer.predict(proba).tolist()
-    assert out.select(["id", "text"]).equals(table.select(["id", "text"]))
-
-
-def test_both_stages_of_an_adjuster(table, adjuster, proba):
-    ds = ray.data.from_arrow([table.slice(0, 1000), table.slice(1000)])
-    out = gather(adapter.transform(ds, adjuster))
     np.testing.assert_allclose(matrix(out, CLASSES), adjuster.transform(proba), atol=1e-12, rtol=0)
-    assert out["prediction"].to_pylist() == adjuster.predict(proba).tolist()
-    assert None in out["prediction"].to_pylist()
+    assert out["class"].to_pylist() == adjuster.predict(proba).tolist()
+    assert None in out["class"].to_pylist()
+    assert out.select(["id", "text"]).equals(table.select(["id", "text"]))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -68,16 +61,6 @@ def test_tensors(normalizer, proba, dtype):
     found = np.concatenate([batch["data"] for batch in out.iter_batches(batch_format="numpy")])
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, normalizer.transform(exact))
-
-
-def test_from_file_to_file(table, normalizer, proba, tmp_path):
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, tmp_path / "in.parquet")
-    ds = ray.data.read_parquet(str(tmp_path / "in.parquet"))
-    adapter.transform(ds, normalizer).write_parquet(str(tmp_path / "out"))
-    out = pq.read_table(tmp_path / "out").sort_by("id")
-    np.testing.assert_array_equal(matrix(out, CLASSES), normalizer.transform(proba))
 
 
 def test_the_normalizer_is_put_once(table, normalizer, monkeypatch):

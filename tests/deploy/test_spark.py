@@ -86,15 +86,6 @@ def test_equal_to_the_local_result_row_for_row(frame, normalizer, proba):
     assert by_id(out.select(others)) == by_id(frame.select(others))
 
 
-def test_both_stages_of_an_adjuster(frame, adjuster, proba):
-    rows = by_id(adapter.transform(frame, adjuster))
-    found = np.array([[row[name] for name in CLASSES] for row in rows])
-    np.testing.assert_allclose(found, adjuster.transform(proba), atol=1e-12, rtol=0)
-    decided = [row["prediction"] for row in rows]
-    assert decided == adjuster.predict(proba).tolist()
-    assert None in decided
-
-
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_arrays(spark, normalizer, proba, kind):
     exact = proba.astype(np.float32 if kind == "float" else np.float64)
@@ -163,6 +154,7 @@ def test_vectors(vectors, adjuster, proba, output):
     assert out.columns == [*vectors.columns, *([output] if output else []), "c"]
     assert out.schema["probability"] == vectors.schema["probability"]
     rows, want = by_id(out), adjuster.transform(proba)
+    assert None in [row["c"] for row in rows]
     found = vector_matrix(rows, output or "probability")
     np.testing.assert_allclose(found, want, atol=1e-12, rtol=0)
     assert [row["c"] for row in rows] == adjuster.predict(proba).tolist()
