@@ -8,7 +8,7 @@ products. What is adopted is applied exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -20,14 +20,13 @@ from altnorm._base.arrays import (
     array_namespace,
     as_array,
     block_slices,
-    device,
     put_rows,
     quiet,
     take_rows,
     to_numpy,
     widest_float,
 )
-from altnorm.adjuster.validation import Sample, Validation, sample
+from altnorm.adjuster.validation import Validation
 from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
 from altnorm.method.kinds import Pairs
 from altnorm.method.normalizer import AlternatingNormalizer
@@ -52,6 +51,33 @@ class Setting(NamedTuple):
         return (self.depth, abs(math.log(self.alpha)), -self.threshold, -self.smoothing)
 
 
+class Known(NamedTuple):
+    """Rows that may serve as reference, and what may be known of them outside each fold."""
+
+    rows: Array  # (r, m) with labels, then without, then sure ones of classes that lack labels
+    weight: np.ndarray  # (k, r) how much each row counts: 0 inside the fold
+    prior: np.ndarray  # (k, p)
+
+    @classmethod
+    def of(cls, data: Validation, outside: Sequence[np.ndarray]) -> Known:
+        """Weigh rows, and count the prior, on the labels of some rows alone, given as masks."""
+        m, n_more = data.proba.shape[1], len(data.unlabelled)
+        known = [(data.labels[some], m, data.prior, data.weight[some]) for some in outside]
+        weights, absences, priors = zip(*(data.kind.stratify(*one) for one in known), strict=True)
+        own = np.zeros((len(outside), len(data.proba)))
+        for each, some, weight in zip(own, outside, weights, strict=True):
+            each[some] = weight
+        # A class without labels stands in the reference with a sure row of its own.
+        absent = np.stack(absences)
+        missing = np.flatnonzero(absent.any(axis=0))
+        rows = data.work
+        if n_more or missing.size:
+            more = np.concatenate([data.unlabelled, np.eye(m)[missing]])
+            rows = array_namespace(rows).concat([rows, as_array(more, rows)])
+        counts = np.ones((len(outside), n_more))
+        return cls(rows, np.hstack([own, counts, absent[:, missing]]), np.stack(priors))
+
+
 class ClassPaths:
     """Alternating normalization of rows that sum to 1, cross-fitted.
 
@@ -61,22 +87,23 @@ class ClassPaths:
 
     def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
         self.data = data
-        self.folds, self.outside = _samples(data, folds)
-        self.ambiguity = to_numpy(row_ambiguity(data.work, k_max=K_MAX))
-        self.more_ambiguity = to_numpy(row_ambiguity(data.unlabelled, k_max=K_MAX))
+        self.folds, self.known = _outside(data, folds)
+        self.ambiguity = to_numpy(row_ambiguity(self.known.rows, k_max=K_MAX))
 
     def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
         """Yield the setting at each depth up to its own, with the probabilities of all rows.
 
         Nothing comes where some fold has no reference row outside of it.
         """
-        rows, weight = self._reference(setting)
+        rows, weight, prior = self.known
+        if setting.reference == "confident":
+            weight = weight * (self.ambiguity <= setting.threshold)
         if not weight.any(axis=1).all():
             return
-        doubt, work = self.ambiguity > setting.threshold, self.data.work
+        work, doubt = self.data.work, self.ambiguity[: self.folds.size] > setting.threshold
         xp, folds, b = array_namespace(work), self.folds[doubt], take_rows(work, doubt)
         wide = xp.astype(rows[:1, :], widest_float(rows))
-        q = as_array(np.stack([known.prior for known in self.outside]), wide)
+        q = as_array(prior, wide)
         sums = reference_sums(rows, as_array(weight, wide), q, setting)
         for depth in range(1, setting.depth + 1):
             b = step_once(b, next(sums), q, alpha=setting.alpha, each=folds)
@@ -84,25 +111,6 @@ class ClassPaths:
                 sums.close()  # it holds copies of the rows
             out = xp.asarray(work, copy=True)
             yield setting._replace(depth=depth), put_rows(out, doubt, b) if doubt.any() else out
-
-    def _reference(self, setting: Setting) -> tuple[Array, np.ndarray]:
-        """Rows that may serve, and their weights for each fold, (k, n): 0 inside of it."""
-        data, highest = (
-            self.data,
-            setting.threshold if setting.reference == "confident" else math.inf,
-        )
-        absent = np.stack([known.absent for known in self.outside])
-        weight = np.stack([known.weight for known in self.outside]) * (self.ambiguity <= highest)
-        more = data.unlabelled[self.more_ambiguity <= highest]
-        # A class without labels stands in the reference with a sure row of its own.
-        missing = np.flatnonzero(absent.any(axis=0))
-        if not len(more) and not missing.size:
-            return data.work, weight
-        parts = np.concatenate([more, np.eye(data.proba.shape[1])[missing]])
-        xp = array_namespace(data.work)
-        same = xp.asarray(parts, dtype=data.work.dtype, device=device(data.work))
-        counts = np.ones((len(weight), len(more)))
-        return xp.concat([data.work, same]), np.hstack([weight, counts, absent[:, missing]])
 
 
 def reference_sums(
@@ -191,15 +199,10 @@ class LabelPaths:
     """
 
     def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
-        self.data, self.n_rows = data, len(data.proba)
-        folds, known = _samples(data, folds)
-        self.proba = np.concatenate([data.proba, data.unlabelled])
+        folds, self.known = _outside(data, folds)
+        self.proba, self.n_rows = self.known.rows, len(folds)
         self.folds = np.append(folds, np.full(len(data.unlabelled), -1))
-        pooled = isinstance(data.kind, Pairs)
-        self.axis = None if pooled else 0
-        self.used = [one.weight > 0 for one in known]
-        self.priors = [one.prior[:1] if pooled else one.prior for one in known]
-        self.weight = np.append(data.weight, np.ones(len(data.unlabelled)))
+        self.pooled = isinstance(data.kind, Pairs)
         self.ambiguity = binary_ambiguity(self.proba)
         with quiet(np):
             self.logits = logit(self.proba.astype(np.float64, copy=False))
@@ -207,10 +210,9 @@ class LabelPaths:
     def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
         """Yield the setting at each depth up to its own, with the probabilities of all rows."""
         serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")
-        some = serves.any(axis=1) & (self.weight > 0)
-        if not all((some & self._outside(k)).any() for k in range(len(self.priors))):
+        if not (self.known.weight * serves.any(axis=1)).any(axis=1).all():
             return
-        steps = [self._fold_path(setting, k) for k in range(len(self.priors))]
+        steps = [self._fold_path(setting, k) for k in range(len(self.known.prior))]
         for depth in range(1, setting.depth + 1):
             out = self.proba.copy()
             with quiet(np):
@@ -219,23 +221,23 @@ class LabelPaths:
             adjusted = np.where(self.ambiguity > setting.threshold, out, self.proba)
             yield setting._replace(depth=depth), adjusted[: self.n_rows]
 
-    def _outside(self, fold: int) -> np.ndarray:
-        return np.append(self.used[fold], np.ones(len(self.data.unlabelled), dtype=bool))
-
     def _fold_path(self, setting: Setting, fold: int) -> Iterator[np.ndarray]:
         """Logits of one fold's rows after each iteration against the rows of the others."""
-        alpha, outside, y = setting.alpha, self._outside(fold), self.logits[self.folds == fold]
-        weight = np.broadcast_to(self.weight[outside, None], self.logits[outside].shape)
+        alpha, y, axis = setting.alpha, self.logits[self.folds == fold], None if self.pooled else 0
+        weight, q = self.known.weight[fold], self.known.prior[fold]
+        if self.pooled:  # the probabilities of yes and no
+            q = q[:1]
+        outside = weight > 0
+        weight = np.broadcast_to(weight[outside, None], self.logits[outside].shape)
         if setting.reference == "confident":
             weight = weight * (self.ambiguity[outside] <= setting.threshold)
-        mass = setting.smoothing * weight.sum(axis=self.axis)
-        q = self.priors[fold]
+        mass = setting.smoothing * weight.sum(axis=axis)
         with quiet(np):
             log_q = np.log(q), np.log1p(-q)
         z = self.logits[outside]
         while True:
             sums = [
-                np.log((weight * np.exp(alpha * part)).sum(axis=self.axis) + mass * np.exp(lq))
+                np.log((weight * np.exp(alpha * part)).sum(axis=axis) + mass * np.exp(lq))
                 for part, lq in zip(log_sigmoids(z), log_q, strict=True)
             ]
             new, _ = step_logits(y, sums, log_q, alpha)
@@ -246,12 +248,12 @@ class LabelPaths:
             z = alpha * z + prior_over_sums(log_q, sums)
 
 
-def _samples(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, list[Sample]]:
-    """Folds, and what may be known of the rows outside each; of all, where there are none."""
+def _outside(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, Known]:
+    """Folds, and what may be known outside each; of all rows, where there are none."""
     if folds is None:
         every = np.ones(len(data.proba), dtype=bool)
-        return np.zeros(len(data.proba), dtype=int), [sample(data, every)]
-    return folds, [sample(data, folds != k) for k in range(int(folds.max()) + 1)]
+        return np.zeros(len(data.proba), dtype=int), Known.of(data, [every])
+    return folds, Known.of(data, [folds != k for k in range(int(folds.max()) + 1)])
 
 
 def make_paths(data: Validation, folds: np.ndarray | None) -> ClassPaths | LabelPaths:
@@ -261,14 +263,8 @@ def make_paths(data: Validation, folds: np.ndarray | None) -> ClassPaths | Label
 
 def fit_alternating(data: Validation, setting: Setting) -> AlternatingNormalizer:
     """Fit a setting on all rows."""
-    known: Sample = sample(data, np.ones(len(data.proba), dtype=bool))
-    missing = np.flatnonzero(known.absent)
-    weight = np.concatenate([known.weight, np.ones(len(data.unlabelled)), known.absent[missing]])
-    rows = data.work
-    if len(weight) > rows.shape[0]:
-        sure = np.eye(rows.shape[1], dtype=data.proba.dtype)[missing]
-        rows = np.concatenate([data.proba, data.unlabelled, sure])
+    rows, (weight,), (prior,) = Known.of(data, [np.ones(len(data.proba), dtype=bool)])
     normalizer = AlternatingNormalizer(
-        **setting._asdict(), k_max=K_MAX, prior=known.prior, multilabel=data.kind.multilabel
+        **setting._asdict(), k_max=K_MAX, prior=prior, multilabel=data.kind.multilabel
     )
     return normalizer.fit(rows, sample_weight=None if (weight == 1).all() else weight)

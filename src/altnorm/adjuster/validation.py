@@ -1,4 +1,4 @@
-"""Clean validation data from what a user passes to `fit`, and what may be known outside a fold."""
+"""Clean validation data from what a user passes to `fit`."""
 
 from __future__ import annotations
 
@@ -114,21 +114,3 @@ def is_worth_a_device(rows: Array) -> bool:
     if not is_foreign(rows) or int(rows.__dlpack_device__()[0]) == HOST:
         return False
     return math.prod(rows.shape) >= LEAST_ENTRIES
-
-
-class Sample(NamedTuple):
-    """What alternating normalization takes from labelled rows: their weights and the prior."""
-
-    weight: np.ndarray  # (n,) 0 for the rows that have no part in it
-    absent: np.ndarray  # (m,) weight of a sure row for each class without labels
-    prior: np.ndarray
-
-
-def sample(data: Validation, rows: np.ndarray) -> Sample:
-    """Weigh some rows, given as a mask, and count the prior on them alone."""
-    labels, (n_rows, n_classes) = data.labels[rows], data.proba.shape
-    given = data.weight[rows]
-    prior = data.kind.count_prior(labels, n_classes, data.prior, given)
-    strata, weight = data.kind.stratify(labels, n_classes, data.prior, given), np.zeros(n_rows)
-    weight[rows] = strata.weight
-    return Sample(weight, strata.absent, prior)

@@ -61,6 +61,12 @@ class _Kind(ABC):
     def check(self, proba: Array) -> Array:
         """Return probabilities that are sound, or raise."""
 
+    @abstractmethod
+    def count_prior(
+        self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the prior that a setting stands for, given the labels."""
+
     def prior_names(self, names: list[str]) -> list[str]:
         """What the entries of a prior are for, given the names of the columns."""
         return list(names)
@@ -240,7 +246,7 @@ class _SeveralLabels(_Kind):
     ) -> Strata:
         """Count every row alike: labels that come and go together have no shares to keep."""
         each = np.ones(len(labels)) if weight is None else weight
-        return Strata(each, np.zeros(n_columns))
+        return Strata(each, np.zeros(n_columns), self.count_prior(labels, n_columns, prior, weight))
 
     def count_use(self, proba: Array, doubt: np.ndarray) -> np.ndarray:
         """How often each label is more probable than not, without doubt."""

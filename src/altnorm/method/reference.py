@@ -148,10 +148,11 @@ def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
 
 
 class Strata(NamedTuple):
-    """Weights that give every class its share, whatever the sample's own counts."""
+    """Weights that give every class its share, whatever the sample's own counts; and the prior."""
 
     weight: np.ndarray  # (n,) of each row
     absent: np.ndarray  # (m,) of a sure row for each class without labels
+    prior: np.ndarray
 
 
 def post_stratify(
@@ -175,11 +176,11 @@ def post_stratify(
     weight = np.ones(codes.size) if sample_weight is None else sample_weight
     counts = np.bincount(codes, weight, minlength=n_classes)
     total = counts.sum()
-    share = class_prior(codes, n_classes, prior, sample_weight=sample_weight)
+    given = share = class_prior(codes, n_classes, prior, sample_weight=sample_weight)
     if not _is_compatible(counts, share):
         share = class_prior(codes, n_classes, "shrunk", sample_weight=sample_weight)
     factor = np.divide(total * share, counts, out=np.zeros(n_classes), where=counts > 0)
-    return Strata(weight * factor[codes], np.where(counts > 0, 0.0, total * share))
+    return Strata(weight * factor[codes], np.where(counts > 0, 0.0, total * share), given)
 
 
 def _is_compatible(counts: np.ndarray, share: np.ndarray) -> bool:
