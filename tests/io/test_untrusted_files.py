@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -183,6 +184,26 @@ def test_no_batch_of_an_arrow_file_is_lost_in_silence(tmp_path):
             except InputError as error:
                 n_refused += "1 batches of rows and holds 3" in str(error)
     assert n_refused == 1
+
+
+def test_an_arrow_file_need_not_end_its_stream(tmp_path):
+    """What follows the last batch is the footer."""
+    path = tmp_path / "a.arrow"
+    whole = write_arrow(path, pa.ipc.new_file)
+    footer, end = len(whole) - 10 - int.from_bytes(whole[-10:-6], "little"), b"\xff" * 4 + bytes(4)
+    assert whole[:footer].endswith(end)
+    path.write_bytes(whole[: footer - len(end)] + whole[footer:])
+    assert read_table(path).num_rows == 40
+
+
+@present_versions  # PyArrow 16 knows little of the text that Polars writes
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
+def test_an_arrow_file_of_polars_is_sound(tmp_path, compression):
+    """Its schema is no message, and dictionaries come last."""
+    data = pl.from_pandas(table(40, 0)).with_columns(pl.col("y").cast(pl.Categorical))
+    data.write_ipc(tmp_path / "a.arrow", compression=compression)
+    read = read_predictions(tmp_path / "a.arrow", LAYOUT)
+    assert read.labels.tolist() == table(40, 0)["y"].tolist()
 
 
 def test_a_stream_that_ends_too_soon(tmp_path):

@@ -81,11 +81,8 @@ def _is_number(text: str) -> bool:
 def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
     """Read a table of costs as :class:`altnorm.Adjuster` takes it: rows are true classes.
 
-    .csv or .tsv: a table with the classes as header and as first column, in any order, in which
-    every class must occur; one column more, called "person" or "abstain", is the cost of leaving a
-    row to a person. Or a table with the columns true, decision and cost: costs that it does not
-    give are 0 if right and 1 if wrong. .json: ``{true: {decision: cost}}``, or a list of such
-    lines, ``[{"true": ..., "decision": ..., "cost": ...}]``; both as the latter.
+    A table has a line and a column for each class, and maybe one for a person; from lines of true,
+    decision and cost, and in JSON, some may be missing. The page on the command line tells all.
     """
     source, names = check_input(path), names_of(classes)
     is_json = source.suffix.lower() == ".json"

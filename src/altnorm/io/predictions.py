@@ -112,15 +112,7 @@ class Predictions:
     def select(self, classes: Any) -> Predictions:
         """Return the same predictions with one column for each of `classes`, in their order.
 
-        Parameters
-        ----------
-        classes : array-like of shape (n_classes,)
-            The classes wanted, matched by name: the text of the class.
-
-        Returns
-        -------
-        Predictions
-            Columns in the order of `classes`.
+        They are matched by name, the text of the class.
         """
         wanted, found = names_of(classes), names_of(self.classes)
         check_same_names(wanted, found)

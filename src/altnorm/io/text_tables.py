@@ -259,9 +259,9 @@ def _as_text(name: str, column: Any) -> Any:
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     try:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
         return column.cast(pa.large_string())
     except pa.ArrowException as error:
         raise file_error(
