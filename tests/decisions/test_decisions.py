@@ -158,6 +158,23 @@ def test_two_classes_get_the_best_threshold(scoring, monkeypatch):
         assert score_at(np.log(found), proba, labels, weight, score) == pytest.approx(best)
 
 
+def test_leaders_are_those_of_a_look_at_all_scores():
+    """Also where classes are tied, or impossible."""
+    rng = np.random.default_rng(0)
+    for m in (2, 3, 6):
+        scores = np.log(np.round(rng.dirichlet(np.full(m, 0.3), 40), 1) + 1e-300)
+        scores[scores < -600] = -np.inf
+        leaders = weights._Leaders(scores.copy())
+        for _ in range(30):
+            j = int(rng.integers(m))
+            others = np.where(np.arange(m) == j, -np.inf, scores)
+            rival, ahead = leaders.without(j)
+            np.testing.assert_array_equal(rival, others.argmax(axis=1))
+            np.testing.assert_array_equal(ahead, others.max(axis=1))
+            scores[:, j] += rng.choice([-0.5, 0.0, 0.3])
+            leaders.change(j, scores[:, j].copy())
+
+
 def test_rare_classes_are_held_to_the_common_weight():
     proba, labels, weight = draw(400)
     of_counts = resolve_scoring("f1_macro").of_counts

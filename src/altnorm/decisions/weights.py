@@ -8,6 +8,8 @@ accuracy (1); then class by class, as far as the class has labels to support a w
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -49,95 +51,118 @@ def fit_weights(
     `proba` are calibrated, by fits that the rows had no part in; `of_counts` takes hits, predicted
     and true rows of each class, (..., 3 m).
     """
-    m = proba.shape[1]
+    rows = _Rows(labels, weight, proba.shape[1], of_counts)
     with np.errstate(divide="ignore"):
         log_p = np.log(proba.astype(np.float64, copy=False))
-    shares = class_shares(labels, weight, m)
-    counted = np.bincount(labels, weight, minlength=m)
+    shares = class_shares(labels, weight, rows.n_classes)
     starts = [-s * np.log(shares) for s in EXPONENTS]
-    scores = [_score(log_p + start, labels, weight, of_counts) for start in starts]
+    scores = [rows.score(log_p + start) for start in starts]
     start = starts[int(np.argmax(scores))]
-    found, best = start.copy(), max(scores)
+    found, best, leaders = start.copy(), max(scores), _Leaders(log_p + start)
     for _ in range(_SWEEPS):
         before = best
-        for j in np.argsort(-counted):
-            found[j], best = _best_weight(j, log_p, found, labels, weight, of_counts, best)
+        for j in np.argsort(-rows.true):
+            rival, ahead = leaders.without(j)
+            with np.errstate(invalid="ignore"):
+                needed = ahead - log_p[:, j]
+            better = rows.best_weight(j, needed, rival, best)
+            if better is not None:
+                found[j], best = better
+                leaders.change(j, log_p[:, j] + found[j])
         if best <= before:
             break
-    trust = counted / (counted + SHRINKAGE)
+    trust = rows.true / (rows.true + SHRINKAGE)
     shrunk = trust * found + (1 - trust) * start
     # Halfway to weights that score better the score may still be lower.
-    if _score(log_p + shrunk, labels, weight, of_counts) < max(scores):
-        shrunk = start
-    return np.exp(shrunk)
+    return np.exp(start if rows.score(log_p + shrunk) < max(scores) else shrunk)
 
 
-def _score(
-    scores: np.ndarray, labels: np.ndarray, weight: np.ndarray, of_counts: OfCounts
-) -> float:
-    m, decided = scores.shape[1], scores.argmax(axis=1)
-    hit = decided == labels
-    parts = [
-        np.bincount(labels[hit], weight[hit], minlength=m),
-        np.bincount(decided, weight, minlength=m),
-        np.bincount(labels, weight, minlength=m),
-    ]
-    return float(of_counts(np.concatenate(parts)))
+class _Leaders:
+    """The two classes of largest score in each row, kept while scores change class by class.
+
+    Few rows have a class among their first two: of many classes, looking through all scores again
+    for each of them would take longer than all else.
+    """
+
+    def __init__(self, scores: np.ndarray) -> None:
+        self.scores = scores
+        self.first, self.second = self._rank(scores.copy())
+
+    @staticmethod
+    def _rank(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first = scores.argmax(axis=1)
+        scores[np.arange(first.size), first] = -np.inf
+        return first, scores.argmax(axis=1)
+
+    def without(self, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the class of largest score in each row, class `j` left out, and that score."""
+        rival = np.where(self.first == j, self.second, self.first)
+        score = self.scores[np.arange(rival.size), rival]
+        return rival, np.where(rival == j, -np.inf, score)  # itself where no other is possible
+
+    def change(self, j: int, scores: np.ndarray) -> None:
+        """Give class `j` other scores."""
+        rises = scores >= self.scores[np.arange(scores.size), self.second]
+        self.scores[:, j] = scores
+        rows = np.flatnonzero(rises | (self.first == j) | (self.second == j))
+        self.first[rows], self.second[rows] = self._rank(self.scores[rows])
 
 
-def _best_weight(
-    j: int,
-    log_p: np.ndarray,
-    log_w: np.ndarray,
-    labels: np.ndarray,
-    weight: np.ndarray,
-    of_counts: OfCounts,
-    best: float,
-) -> tuple[float, float]:
-    """Return the log-weight of class `j` of best score, given the others', and that score."""
-    m = log_w.size
-    scores = log_p + log_w
-    scores[:, j] = -np.inf
-    rival = scores.argmax(axis=1)
-    with np.errstate(invalid="ignore"):
-        # Class j is decided where its log-weight exceeds this.
-        needed = scores[np.arange(labels.size), rival] - log_p[:, j]
-    own = np.unique(needed[(labels == j) & np.isfinite(needed)])
-    if not own.size:
-        return float(log_w[j]), best
-    # The score can only rise where a row of the class itself goes over.
-    cuts = own[np.linspace(0, own.size - 1, min(own.size, _MOST_CUTS)).astype(int)]
-    sums = _sums_at(j, cuts, needed, rival, labels, weight, m)
-    found = np.asarray(of_counts(sums))
-    top = int(found.argmax())
-    if found[top] <= best:
-        return float(log_w[j]), best
-    above = cuts[top + 1] if top + 1 < cuts.size else cuts[top] + 2e-3
-    return float(cuts[top] + min(1e-3, (above - cuts[top]) / 2)), float(found[top])
+@dataclass(frozen=True)
+class _Rows:
+    """Labelled rows, and the score that their decisions are to maximise."""
 
+    labels: np.ndarray
+    weight: np.ndarray
+    n_classes: int
+    of_counts: OfCounts
 
-def _sums_at(
-    j: int,
-    cuts: np.ndarray,
-    needed: np.ndarray,
-    rival: np.ndarray,
-    labels: np.ndarray,
-    weight: np.ndarray,
-    m: int,
-) -> np.ndarray:
-    """Hits, predicted and true rows of each class with class `j` taken up to each of the cuts."""
-    k = cuts.size
-    # Rows of bucket b go over to class j at the cuts b, b + 1, ...; those of bucket k never do.
-    bucket = np.searchsorted(cuts, np.nan_to_num(needed, nan=np.inf))
-    taken = np.bincount(bucket * m + rival, weight, minlength=(k + 1) * m).reshape(k + 1, m)
-    hit = rival == labels
-    lost = np.bincount((bucket * m + rival)[hit], weight[hit], minlength=(k + 1) * m)
-    is_j = labels == j
-    own = np.bincount(bucket[is_j], weight[is_j], minlength=k + 1)
-    taken_so_far, lost_so_far = taken.cumsum(axis=0), lost.reshape(k + 1, m).cumsum(axis=0)
-    predicted = taken_so_far[-1] - taken_so_far[:k]
-    hits = lost_so_far[-1] - lost_so_far[:k]
-    predicted[:, j] = taken_so_far[:k].sum(axis=1)
-    hits[:, j] = own.cumsum()[:k]
-    true = np.broadcast_to(np.bincount(labels, weight, minlength=m), (k, m))
-    return np.concatenate([hits, predicted, true], axis=1)
+    @cached_property
+    def true(self) -> np.ndarray:
+        """Weight of the rows of each class."""
+        return np.bincount(self.labels, self.weight, minlength=self.n_classes)
+
+    def score(self, scores: np.ndarray) -> float:
+        """Score of deciding for the class of largest score."""
+        decided, m = scores.argmax(axis=1), self.n_classes
+        hits = np.bincount(self.labels, self.weight * (decided == self.labels), minlength=m)
+        predicted = np.bincount(decided, self.weight, minlength=m)
+        return float(self.of_counts(np.concatenate([hits, predicted, self.true])))
+
+    def best_weight(
+        self, j: int, needed: np.ndarray, rival: np.ndarray, best: float
+    ) -> tuple[float, float] | None:
+        """Return the log-weight of class `j` that scores better than `best`, and its score.
+
+        A row is decided for `rival`, or for class `j` if its log-weight exceeds `needed`.
+        """
+        own = np.unique(needed[(self.labels == j) & np.isfinite(needed)])
+        if not own.size:
+            return None
+        # The score can only rise where a row of the class itself goes over.
+        cuts = own[np.linspace(0, own.size - 1, min(own.size, _MOST_CUTS)).astype(int)]
+        found = np.asarray(self.of_counts(self._sums_at(j, cuts, needed, rival)))
+        top = int(found.argmax())
+        if found[top] <= best:
+            return None
+        above = cuts[top + 1] if top + 1 < cuts.size else cuts[top] + 2e-3
+        return float(cuts[top] + min(1e-3, (above - cuts[top]) / 2)), float(found[top])
+
+    def _sums_at(
+        self, j: int, cuts: np.ndarray, needed: np.ndarray, rival: np.ndarray
+    ) -> np.ndarray:
+        """Hits, predicted and true rows of each class with class `j` taken up to each cut."""
+        k, m, labels, weight = cuts.size, self.n_classes, self.labels, self.weight
+        # Rows of bucket b go over to class j at the cuts b, b + 1, ...; of bucket k they never do.
+        bucket = np.searchsorted(cuts, np.nan_to_num(needed, nan=np.inf))
+        taken = np.bincount(bucket * m + rival, weight, minlength=(k + 1) * m).reshape(k + 1, m)
+        hit = rival == labels
+        lost = np.bincount((bucket * m + rival)[hit], weight[hit], minlength=(k + 1) * m)
+        is_j = labels == j
+        own = np.bincount(bucket[is_j], weight[is_j], minlength=k + 1)
+        taken_so_far, lost_so_far = taken.cumsum(axis=0), lost.reshape(k + 1, m).cumsum(axis=0)
+        predicted = taken_so_far[-1] - taken_so_far[:k]
+        hits = lost_so_far[-1] - lost_so_far[:k]
+        predicted[:, j] = taken_so_far[:k].sum(axis=1)
+        hits[:, j] = own.cumsum()[:k]
+        return np.concatenate([hits, predicted, np.broadcast_to(self.true, (k, m))], axis=1)
