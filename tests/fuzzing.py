@@ -37,7 +37,7 @@ from altnorm import (
     load,
 )
 from altnorm.cli._run import app, run
-from altnorm.io.columns import Layout
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Provenance
 from altnorm.io.tables import read_table

@@ -13,7 +13,7 @@ from altnorm.asking.sampling import find_changes
 from altnorm.cli import ask as ask_command
 from altnorm.decisions import Decision
 from altnorm.io import formats as _formats
-from altnorm.io.columns import Layout
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Origin, Provenance, make_questions, read_questions
 from tests.commands import CLASSES, out, refused, run, said, table, told, write_log

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, load, peers
-from altnorm.io.columns import Layout
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.commands import CLASSES, QUICK, draw, out, refused, run, said, table, told, words
 

@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from altnorm import InputError, from_topk
 from altnorm.io import formats
-from altnorm.io.columns import Layout
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from altnorm.io.tables import read_table
 from tests.commands import CLASSES, QUICK, refused, run, table, write_log

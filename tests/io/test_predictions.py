@@ -10,7 +10,7 @@ import pytest
 
 from altnorm import InputError
 from altnorm._base.frames import check_same_names
-from altnorm.io.columns import Layout
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from altnorm.io.tables import open_table
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
-from altnorm.io.columns import Layout
+from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.method.kinds import Pairs, SingleLabel
 from altnorm.peers import BiasCorrectedTemperature, Identity
