@@ -81,9 +81,7 @@ def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarra
     return check_zero_one(column_matrix(table, wanted), wanted)
 
 
-def class_columns(
-    table: TableSource, layout: Layout, classes: Any = None, *, sums: bool = True
-) -> list[str]:
+def class_columns(table: TableSource, layout: Layout, classes: Any, *, sums: bool) -> list[str]:
     """Names of the columns that hold the classes, in the order of `classes`, or else of the file.
 
     Where no `sums` of rows would give away a class too many, every spare column must be excused.

@@ -98,14 +98,10 @@ def open_table(
 
 
 def read_table(
-    path: str | os.PathLike[str],
-    layout: Layout = PLAIN,
-    *,
-    text: Collection[str] = (),
-    numbers: Collection[str] = (),
+    path: str | os.PathLike[str], layout: Layout = PLAIN, *, text: Collection[str] = ()
 ) -> Any:
     """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
-    with open_table(path, layout, numbers=numbers, text=text) as opened:
+    with open_table(path, layout, text=text) as opened:
         return opened.read()
 
 
