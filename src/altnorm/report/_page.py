@@ -39,31 +39,17 @@ def render(
     case: Case, texts: Sequence[str] | None, comparison: Comparison | None, title: str | None
 ) -> str:
     """Fill the template; everything that comes from outside is escaped."""
-    # What the scripts need; None where there is nothing to show.
-    data = _plain(
-        {
-            "classes": case.names,
-            "multilabel": case.kind.is_multilabel,
-            "purposes": _purposes(case),
-            "rows": changed_rows(case, texts),
-        }
-    )
-    environment = Environment(
-        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.policies["json.dumps_kwargs"] = JSON
     # One function around all files, so that nothing leaks into the page's own names.
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
     title = title or "Adjusted predictions"
     style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
     factors = measures.favoured(case.normalizer, case.applied.before)
-    return environment.get_template("page.html").render(
+    return _template().render(
         title=title,
         style=Markup(style),
         script=Markup(script),
         policy=Markup(_policy(script, style)),
-        data=data,
+        data=_data(case, texts),
         case=case,
         words=words,
         answer=words.answer(case),
@@ -72,12 +58,8 @@ def render(
         peers=_peers(comparison),
         charts=_charts(case, factors),
         classes=_classes(case),
-        reliability=[] if case.evaluation is None else case.evaluation.reliability,
-        purposes=data["purposes"],
-        alike=case.judged is not None and case.purposes is None,
         purpose=score_name(case.purpose, case.kind.is_multilabel),
         why=list(words.why(case, factors)),
-        rows=data["rows"],
         n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),
         versions=versions(),
@@ -85,6 +67,15 @@ def render(
         plural=plural,
         percent=percent,
     )
+
+
+def _template() -> Any:
+    environment = Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.policies["json.dumps_kwargs"] = JSON
+    return environment.get_template("page.html")
 
 
 def _read(name: str) -> str:
@@ -197,12 +188,12 @@ def _flow_lines(flows: measures.Flows, names: list[str]) -> Lines:
 def _change_lines(changes: measures.ClassChanges, names: list[str], multilabel: bool) -> Lines:
     """Rows fixed to the right and broken to the left; without labels, gained and lost."""
     (more, less), order = changes.sides, changes.ends(MAX_BARS)
-    kinds = words = ("fixed", "broken")
+    kinds = verbs = ("fixed", "broken")
     if changes.fixed is None:
         kinds = ("after", "other")
-        words = ("added", "removed") if multilabel else ("gained", "lost")
+        verbs = ("added", "removed") if multilabel else ("gained", "lost")
     for j in order:
-        text = f"{more[j]:,} {words[0]}, {less[j]:,} {words[1]}"
+        text = f"{more[j]:,} {verbs[0]}, {less[j]:,} {verbs[1]}"
         yield names[j], _both_sides(less[order], less[j], more[j], kinds), text
 
 
@@ -264,6 +255,18 @@ def _settings(case: Case) -> dict[str, dict[str, str]]:
         }
         for one in estimators
     }
+
+
+def _data(case: Case, texts: Sequence[str] | None) -> Any:
+    """What the scripts need; None where there is nothing to show."""
+    return _plain(
+        {
+            "classes": case.names,
+            "multilabel": case.kind.is_multilabel,
+            "purposes": _purposes(case),
+            "rows": changed_rows(case, texts),
+        }
+    )
 
 
 def _purposes(case: Case) -> dict[str, Any] | None:
