@@ -296,6 +296,7 @@ def _load(source: Any) -> Any:
             "`append_to` must be an ONNX model",
             f"{name} is not, or it is damaged ({' '.join(str(error).split())[:200]})",
             "Convert the classifier anew, or name the file that your converter wrote.",
+            value=name,
             code="onnx_file",
         ) from error
     return model
