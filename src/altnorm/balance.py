@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
 from altnorm._base.persistence import storable
-from altnorm._base.specs import Scope, Spec, declare, integer, number
+from altnorm._base.specs import Scope, Spec, declare, number
 from altnorm._base.words import html_card, p_words
 
 SIGNIFICANCE = 0.05  # of the energy test
@@ -97,7 +97,7 @@ class Shift:
     _fields: ClassVar = declare(
         **dict.fromkeys(("before", "after", "low", "high"), _SHARES),
         **dict.fromkeys(("p_value", "distance"), number(0, 1)),
-        **dict.fromkeys(("n_rows", "n_changed"), integer(0)),
+        **dict.fromkeys(("n_rows", "n_changed"), number(0)),
     )
 
     def __str__(self) -> str:

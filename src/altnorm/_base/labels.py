@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
-from altnorm._base.arrays import is_array_api_obj, to_numpy
+from altnorm._base.arrays import on_host, to_numpy
 from altnorm._base.errors import InputError, shown
 from altnorm._base.validation import check_matrix, check_unmasked, refuse
 
@@ -39,7 +39,7 @@ def check_indicator(values: Any, name: str) -> Any:
         array = csr_array(values)
         entries = array.data
     else:
-        array = entries = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+        array = entries = np.asarray(on_host(values))
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
             f"`{name}` must be a 0/1 matrix, one column per label",

@@ -82,15 +82,6 @@ def number(low: float = -MAX, high: float = MAX, *, above: bool = False) -> Spec
     return Spec(f"a number {'above' if above else 'from'} {low:g} to {high:g}", holds)
 
 
-def integer(low: int, high: int = 2**63) -> Spec:
-    """An integer from `low` to `high`; True is none."""
-
-    def holds(value: object, _: Scope) -> bool:
-        return is_number(value, Integral) and low <= value <= high
-
-    return Spec(f"an integer from {low} to {high}", holds)
-
-
 def one_of(choices: Collection[str | None]) -> Spec:
     """One of some words, or None where that is one of them."""
     words = tuple(choices)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Self
 
@@ -197,24 +198,20 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         super()._check_params()
         check_level(self.significance, "significance")
         check_choice(self.tuning, "tuning", TUNINGS)
-        for name in ("alphas", "depths", "thresholds", "references", "smoothings"):
-            if not len(getattr(self, name)):
-                raise InputError(
-                    f"`{name}` must hold at least one value",
-                    "it is empty",
-                    "Pass some.",
-                    value=getattr(self, name),
-                    code="parameter",
-                )
-        for alpha in self.alphas:
-            check_positive(alpha, "alphas")
-        for depth in self.depths:
-            check_integer(depth, "depths", low=1)
-        for name in ("thresholds", "smoothings"):
-            for value in getattr(self, name):
-                check_positive(value, name, zero=True)
-        for reference in self.references:
-            check_choice(reference, "references", REFERENCES)
+        checks: dict[str, Callable[[Any, str], object]] = {
+            "alphas": check_positive,
+            "depths": partial(check_integer, low=1),
+            "thresholds": partial(check_positive, zero=True),
+            "references": partial(check_choice, choices=REFERENCES),
+            "smoothings": partial(check_positive, zero=True),
+        }
+        for name, check in checks.items():
+            values = getattr(self, name)
+            if not len(values):
+                rule = f"`{name}` must hold at least one value"
+                raise InputError(rule, "it is empty", "Pass some.", value=values, code="parameter")
+            for value in values:
+                check(value, name)
 
     def _transform(self, proba: Array) -> Array:
         return self.best_normalizer_.transform_clean(proba)

@@ -139,27 +139,22 @@ class Comparison:
         return html_table(header, rows)
 
 
-def default_methods(multilabel: bool = False, *, random_state: Any = 0) -> dict[str, Any]:
+def default_methods(multilabel: bool = False) -> dict[str, Any]:
     """Return the methods that :func:`compare` tries, by name."""
     if multilabel:
-        modes = ("pairs", "labelwise")
         return {
             DO_NOTHING: Identity(multilabel="pairs"),
             "label thresholds": LabelThresholds(),
-            **{
-                f"{ALTERNATING}, {mode}": AlternatingNormalizerCV(
-                    multilabel=mode, random_state=random_state
-                )
-                for mode in modes
-            },
+            f"{ALTERNATING}, pairs": AlternatingNormalizerCV(multilabel="pairs"),
+            f"{ALTERNATING}, labelwise": AlternatingNormalizerCV(multilabel="labelwise"),
         }
     return {
         DO_NOTHING: Identity(),
         "temperature scaling": TemperatureScaling(),
         "BCTS": BiasCorrectedTemperature(),
         "batch calibration": BatchCalibration(),
-        ALTERNATING: AlternatingNormalizerCV(random_state=random_state),
-        "altnorm": Adjuster(random_state=random_state),
+        ALTERNATING: AlternatingNormalizerCV(),
+        "altnorm": Adjuster(),
     }
 
 

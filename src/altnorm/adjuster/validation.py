@@ -11,7 +11,13 @@ from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.labels import has_label
 from altnorm.decisions import Purpose, resolve_purpose
-from altnorm.evidence.folds import N_PIECES, PIECE_ROWS, deal_in_order, number_groups
+from altnorm.evidence.folds import (
+    N_PIECES,
+    PIECE_ROWS,
+    deal_in_order,
+    number_blocks,
+    number_groups,
+)
 from altnorm.method.estimator import read_weight, require_labels, resolve_classes
 from altnorm.method.kinds import LabelKind, kind_of
 
@@ -53,8 +59,7 @@ class Validation(NamedTuple):
 
     def blocks(self) -> np.ndarray:
         """Number the block of each row, for scores that can only be called."""
-        units = np.arange(len(self.proba)) if self.groups is None else self.groups
-        return units % N_PIECES if self.groups is not None else units * N_PIECES // len(units)
+        return number_blocks(len(self.proba), self.groups)
 
 
 def read_validation(

@@ -36,7 +36,8 @@ from altnorm._base.labels import is_missing
 from altnorm._base.validation import check_integer, check_unmasked
 
 N_PIECES = 20
-"""Pieces of a file whose sums give a standard error: enough for one, and as long as can be."""
+"""Pieces of a file whose sums give a standard error: enough for one, and as long as can be. So many
+blocks of rows are exchanged, too, for scores that can only be called."""
 
 PIECE_ROWS = 20
 """Rows of a piece at least: fewer say more about themselves than about their neighbourhood."""
@@ -138,6 +139,11 @@ def deal_groups(groups: np.ndarray, classes: np.ndarray, n_parts: int) -> np.nda
     parts = np.empty(first.size, dtype=int)
     parts[order] = deal_in_order(table.argmax(axis=1)[order], n_parts)
     return parts[codes]
+
+
+def number_blocks(n_rows: int, groups: np.ndarray | None) -> np.ndarray:
+    """Number the block of each row: pieces of the file, or some groups each."""
+    return np.arange(n_rows) * N_PIECES // n_rows if groups is None else groups % N_PIECES
 
 
 def number_groups(groups: Any, known: np.ndarray) -> np.ndarray:

@@ -256,13 +256,13 @@ def resolve_scoring(
     f_beta = _read_f_score(scoring, multilabel, classes)
     if f_beta is not None:
         return f_beta
-    known = isinstance(scoring, str) and scoring in get_scorer_names()
-    _check_scoring(scoring, multilabel, known=known)
-    name = scoring if known else getattr(scoring, "__name__", repr(scoring))
+    is_known = isinstance(scoring, str) and scoring in get_scorer_names()
+    _check_scoring(scoring, multilabel, known=is_known)
+    name = scoring if is_known else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)
     _check_classification(scorer, name)
-    given = _give_labels if multilabel else partial(_give_classes, classes=classes)
-    function = partial(_score_with, scorer=scorer, name=name, given=given)
+    known = {"scorer": scorer, "name": name, "multilabel": multilabel, "classes": classes}
+    function = partial(_score_with, **known)
     return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
 
 
@@ -382,17 +382,14 @@ class _Given(ClassifierMixin, BaseEstimator):
         return self.proba_
 
 
-def _give_labels(y_true: np.ndarray, proba: np.ndarray) -> tuple[_Given, np.ndarray]:
-    """A classifier of several labels per row, and the labels as it knows them."""
-    # A matrix of [0, 1] rows is how scikit-learn recognises such a classifier.
-    decided = kind_of_labels(True).decide(proba)
-    return _Given(np.tile([0, 1], (proba.shape[1], 1)), decided, proba), y_true
-
-
-def _give_classes(
-    y_true: np.ndarray, proba: np.ndarray, *, classes: np.ndarray | None
+def _as_given(
+    y_true: np.ndarray, proba: np.ndarray, multilabel: bool, classes: np.ndarray | None
 ) -> tuple[_Given, np.ndarray]:
-    """A classifier of one class per row, and the labels as it knows them."""
+    """Return a classifier that predicts `proba`, and the labels as it knows them."""
+    if multilabel:
+        # A matrix of [0, 1] rows is how scikit-learn recognises several labels per row.
+        decided = kind_of_labels(True).decide(proba)
+        return _Given(np.tile([0, 1], (proba.shape[1], 1)), decided, proba), y_true
     names = np.arange(proba.shape[1]) if classes is None else np.asarray(classes)
     return _Given(names, names[np.argmax(proba, axis=1)], proba), names[y_true]
 
@@ -404,9 +401,10 @@ def _score_with(
     *,
     scorer: Any,
     name: str,
-    given: Callable[[np.ndarray, np.ndarray], tuple[_Given, np.ndarray]],
+    multilabel: bool,
+    classes: np.ndarray | None,
 ) -> float:
-    classifier, truth = given(y_true, proba)
+    classifier, truth = _as_given(y_true, proba, multilabel, classes)
     # Weights that are all the same change no score, and not every scorer takes some.
     weighted = sample_weight is not None and np.ptp(sample_weight) > 0
     options = {"sample_weight": sample_weight} if weighted else {}

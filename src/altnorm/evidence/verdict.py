@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from altnorm._base.arrays import is_array_api_obj, to_numpy
+from altnorm._base.arrays import on_host, to_numpy
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.labels import check_indicator, check_label_proba
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_level, check_proba, check_unmasked, check_weight
 from altnorm._base.words import Figures, figures, html_card, html_table, plural
-from altnorm.evidence.folds import number_groups
+from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
 from altnorm.evidence.scores import Score, resolve_scoring
 from altnorm.method.kinds import kind_of_labels
@@ -47,8 +47,6 @@ OUTCOMES = {
     "unchanged": "No change",
     "open": "Not settled by these data",
 }
-N_BLOCKS = 20
-"""Blocks of rows whose exchange is tried, for scores that can only be called."""
 
 
 @storable
@@ -159,10 +157,39 @@ class Verdict:
         return max(0, self.n_changed - self.n_fixed - self.n_broken - self.n_left)
 
     def __str__(self) -> str:
-        return verdict_line(self)
+        result = outcome(self)
+        if result == "not_tried":
+            return f"{OUTCOMES[result]}: {self.reason_text}."
+        numbers = score_figures(self)
+        start = f"{OUTCOMES[result]}: {numbers.name}"
+        if self.reason == "identical":
+            parts = [f"{start} stays at {numbers.before}", "no decision changes"]
+        else:
+            lower = ", lower is better" if numbers.lower else ""
+            change = f"{numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}"
+            interval = f"{self.confidence:.0%} interval {numbers.low} to {numbers.high}"
+            parts = [f"{start} {change}, {interval}, {numbers.p_value})"]
+            if self.n_changed or not numbers.lower:  # probabilities may change without a decision
+                parts.append(change_words(self))
+        parts += remarks(self)
+        if result == "not_adopted" and self.reason != "identical":
+            parts.append("decisions stay as they are")
+        return "; ".join(parts) + "."
 
     def _repr_html_(self) -> str:
-        return verdict_html(self)
+        table = ""
+        if outcome(self) != "not_tried":
+            numbers = score_figures(self)
+            columns = {
+                numbers.name: "",
+                "before": numbers.before,
+                "after": numbers.after,
+                "change": numbers.change_and_unit,
+                f"{self.confidence:.0%} interval": f"{numbers.low} to {numbers.high}",
+                "p": numbers.p_value.removeprefix("p ").removeprefix("= "),
+            }
+            table = html_table(list(columns), [list(columns.values())])
+        return html_card(str(self), [c.text for c in self.cautions], table)
 
     def with_cautions(self, cautions: tuple[Caution, ...]) -> Verdict:
         """Return the same verdict with cautions."""
@@ -203,29 +230,6 @@ def score_figures(verdict: Verdict) -> Figures:
     )
 
 
-def verdict_line(verdict: Verdict) -> str:
-    """Return a verdict in one line."""
-    result = outcome(verdict)
-    if result == "not_tried":
-        return f"{OUTCOMES[result]}: {verdict.reason_text}."
-    numbers = score_figures(verdict)
-    start = f"{OUTCOMES[result]}: {numbers.name}"
-    if verdict.reason == "identical":
-        parts = [f"{start} stays at {numbers.before}", "no decision changes"]
-    else:
-        lower = ", lower is better" if numbers.lower else ""
-        parts = [
-            f"{start} {numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}, "
-            f"{verdict.confidence:.0%} interval {numbers.low} to {numbers.high}, {numbers.p_value})"
-        ]
-        if verdict.n_changed or not numbers.lower:  # probabilities may change without a decision
-            parts.append(change_words(verdict))
-    parts += remarks(verdict)
-    if result == "not_adopted" and verdict.reason != "identical":
-        parts.append("decisions stay as they are")
-    return "; ".join(parts) + "."
-
-
 def change_words(verdict: Verdict) -> str:
     """Say how many decisions change, and what became of them; the parts add up."""
     if not verdict.n_changed:
@@ -258,23 +262,6 @@ def remarks(verdict: Verdict) -> Iterator[str]:
         if caution.serious:
             text = caution.text[0].lower() + caution.text[1:].rstrip(".")
             yield f"but {text}" if verdict.adopted else text
-
-
-def verdict_html(verdict: Verdict) -> str:
-    """Return a verdict for a notebook."""
-    table = ""
-    if outcome(verdict) != "not_tried":
-        numbers = score_figures(verdict)
-        columns = {
-            numbers.name: "",
-            "before": numbers.before,
-            "after": numbers.after,
-            "change": numbers.change_and_unit,
-            f"{verdict.confidence:.0%} interval": f"{numbers.low} to {numbers.high}",
-            "p": numbers.p_value.removeprefix("p ").removeprefix("= "),
-        }
-        table = html_table(list(columns), [list(columns.values())])
-    return html_card(verdict_line(verdict), [c.text for c in verdict.cautions], table)
 
 
 def compare_predictions(
@@ -343,7 +330,7 @@ def compare_predictions(
     weight = np.ones(n) if weight is None else weight
     scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
     units = None if groups is None else _units(groups, n)
-    blocks = np.arange(n) * N_BLOCKS // n if units is None else units % N_BLOCKS
+    blocks = number_blocks(n, units)
     rows = attribute_gain(score, truth, old.scored, new.scored, weight, blocks)
     # A score that can only be called is known by blocks, of whole groups.
     clusters = [blocks] if score.function is not None else [] if units is None else [units]
@@ -385,7 +372,7 @@ def _check_truth(y_true: Any) -> np.ndarray:
     # Scores are per row and label; at the sizes we know a dense Boolean matrix is affordable.
     if issparse(y_true):
         y_true = y_true.toarray()
-    truth = to_numpy(y_true) if is_array_api_obj(y_true) else np.asarray(y_true)
+    truth = np.asarray(on_host(y_true))
     if truth.shape[:1] in [(), (0,)]:
         raise InputError(
             "`y_true` must have at least one row",
@@ -415,7 +402,7 @@ class _Predictions(NamedTuple):
 
 def _check_predictions(values: Any, name: str, truth: np.ndarray, score: Score) -> _Predictions:
     check_unmasked(values, name)
-    array = to_numpy(values) if is_array_api_obj(values) else np.asarray(values)
+    array = np.asarray(on_host(values))
     # Integers and truth values are decisions; probabilities have a decimal point.
     decisions_given = array.dtype.kind in "biu"
     if decisions_given and score.needs == "proba":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from altnorm._base.arrays import is_array_api_obj, to_numpy
+from altnorm._base.arrays import on_host
 from altnorm._base.errors import InputError, InputTypeError, InputWarning, warn
 from altnorm._base.validation import check_choice, check_integer, check_unmasked, refuse
 
@@ -79,9 +79,7 @@ def _read(
     """Class indices and probabilities, checked entry by entry."""
     check_unmasked(indices, "indices")
     check_unmasked(values, "values")
-    columns, known = (
-        to_numpy(v) if is_array_api_obj(v) else np.asarray(v) for v in (indices, values)
-    )
+    columns, known = (np.asarray(on_host(v)) for v in (indices, values))
     _check_form(columns, known)
     columns = columns.astype(np.int64)
     _refuse(
