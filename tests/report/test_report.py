@@ -340,13 +340,14 @@ class TestNumbers:
 
     def test_flows_and_changes(self, page):
         old, new = TEST.proba.argmax(axis=1), adjusted().predict(TEST.proba)
-        lines = dict(zip(*[iter(page.bars["flows"])] * 2, strict=True))
-        for name, text in lines.items():
+        sizes = []
+        for name, text in zip(*[iter(page.bars["flows"])] * 2, strict=True):
             source, target = name.split(" → ")
             moved = (NAMES[old] == source) & (new == target)
             fixed, broken = (moved & (TEST.labels == end) for end in (target, source))
             assert text.startswith(f"{fixed.sum()} fixed, {broken.sum()} broken")
-        assert lines
+            sizes.append(moved.sum())
+        assert sizes == sorted(sizes, reverse=True) != []
         for name, text in zip(*[iter(page.bars["changes"])] * 2, strict=True):
             mine = TEST.labels == name
             fixed = mine & (NAMES[old] != name) & (new == name)
