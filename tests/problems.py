@@ -12,8 +12,6 @@ SMALL = {
     "smoothings": (0.0, 0.1),
     "random_state": 0,
 }
-# Scores that the verdict tests in different ways.
-SCORES = ["accuracy", "f1_macro", "balanced_accuracy", "matthews_corrcoef", "neg_log_loss"]
 
 
 def draw(n=60, m=4, seed=0, scale=2.0):

@@ -7,7 +7,6 @@ from scipy.special import expit, logsumexp, softmax
 from altnorm import AlternatingNormalizer
 from altnorm.adjuster.alternating_paths import (
     Setting,
-    fit_alternating,
     make_paths,
     reference_sums,
 )
@@ -42,16 +41,15 @@ def draw(mode, n=60, m=4, seed=0, spread=3.0, dtype=np.float64):
     return proba.astype(dtype), labels
 
 
-def validation(proba, labels, mode, weight=None, prior=None, unlabelled=None):
+def validation(proba, labels, mode, weight=None):
     kind = resolve_kind(mode)
     purpose = resolve_purpose(None, None, kind, np.arange(proba.shape[1]))
     weight = np.ones(len(proba)) if weight is None else weight
-    unlabelled = proba[:0] if unlabelled is None else unlabelled
-    return Validation(proba, labels, weight, None, unlabelled, kind, prior, purpose)
+    return Validation(proba, labels, weight, None, proba[:0], kind, None, purpose)
 
 
-def path(setting, folds, *args, **options):
-    return [p for _, p in make_paths(validation(*args, **options), folds).path(setting)]
+def path(setting, folds, *args):
+    return [p for _, p in make_paths(validation(*args), folds).path(setting)]
 
 
 def one_by_one(proba, labels, mode, folds, setting, weight=None):
@@ -127,52 +125,3 @@ def test_without_folds_rows_are_adjusted_against_all_as_published(mode):
     expected = one_by_one(proba, labels, mode, np.arange(60), setting)
     assert np.abs(found - whole.transform(proba)).max() < np.abs(expected - found).max() + 0.05
     assert not np.allclose(found, expected)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_settings_without_a_reference_yield_nothing(mode):
-    """All confident rows are in one fold: that fold has none outside of it."""
-    proba, labels = draw(mode)
-    folds = np.arange(60) % 4
-    proba[:] = [0.3, 0.3, 0.25, 0.15] if mode is None else 0.4
-    proba[folds == 1] = np.eye(4)[0] if mode is None else 0.0
-    confident = Setting(1.0, 3, 0.5, "confident", 0.0)
-    assert path(confident, folds, proba, labels, mode) == []
-    assert len(path(confident._replace(reference="all"), folds, proba, labels, mode)) == 3
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_rows_without_labels_serve_every_fold(mode):
-    proba, labels = draw(mode, 90)
-    folds = np.arange(60) % 4
-    setting = Setting(1.3, 1, 0.25, "all", 0.0)
-    alone = path(setting, folds, proba[:60], labels[:60], mode)[0]
-    more = path(setting, folds, proba[:60], labels[:60], mode, unlabelled=proba[60:])[0]
-    assert more.shape == (60, 4)
-    assert not np.allclose(alone, more)
-    fitted = [
-        fit_alternating(validation(proba[:60], labels[:60], mode, unlabelled=rows), setting)
-        for rows in (proba[60:], proba[60:60])
-    ]
-    assert not np.allclose(*(one.transform(proba) for one in fitted))
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_nothing_but_numbers_comes_out(mode):
-    proba, labels = draw(mode, spread=60.0)
-    for alpha in (0.1, 35.0):
-        for found in path(
-            Setting(alpha, 4, 0.0, "all", 0.0), np.arange(60) % 4, proba, labels, mode
-        ):
-            assert np.isfinite(found).all()
-            if mode is None:
-                np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
-def test_labels_that_are_always_or_never_given_are_left():
-    proba, labels = draw("labelwise")
-    labels[:, 0], labels[:, 1] = False, True
-    for found in path(
-        Setting(2.0, 3, 0.25, "all", 0.1), np.arange(60) % 4, proba, labels, "labelwise"
-    ):
-        np.testing.assert_allclose(found[:, :2], proba[:, :2], rtol=1e-12)
