@@ -126,7 +126,7 @@ class Predictions:
 
 
 def read_predictions(
-    path: str | os.PathLike[str], layout: Layout = PLAIN, *, classes: Any = None
+    path: str | os.PathLike[str], layout: Layout | None = None, *, classes: Any = None
 ) -> Predictions:
     """Read predictions from a file; no pickle, whatever the format.
 
@@ -147,6 +147,7 @@ def read_predictions(
     Predictions
         Probabilities or logits, class names, and labels where the file has them.
     """
+    layout = PLAIN if layout is None else layout
     source = find_source(path, layout)
     if source.is_table:
         return _check_values(Predictions(*read_columns(source, layout, classes)))
@@ -172,7 +173,7 @@ def read_texts(path: str | os.PathLike[str], name: str, layout: Layout) -> list[
 def write_predictions(
     predictions: Predictions,
     path: str | os.PathLike[str],
-    layout: Layout = PLAIN,
+    layout: Layout | None = None,
     *,
     force: bool = False,
     spreadsheet_safe: bool = False,
@@ -193,6 +194,7 @@ def write_predictions(
         Whether text that a spreadsheet would run as a formula gets a single quote before it, for
         .csv and .tsv.
     """
+    layout = PLAIN if layout is None else layout
     target = Path(path)
     check_spreadsheet(target, spreadsheet_safe)
     if is_table(target):
