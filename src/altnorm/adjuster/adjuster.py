@@ -50,7 +50,7 @@ from altnorm.adjuster.choice import (
 )
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
-from altnorm.decisions import Decision, resolve_purpose
+from altnorm.decisions import Decision, purpose_of
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
@@ -332,7 +332,7 @@ class Adjuster(ProbabilityTransformer):
         checked = self._check_transform(proba)
         new, kind = self._probabilities(checked), kind_of(self)
         labels = kind.encode(kind.check_labels(y, tuple(new.shape)), self.classes_)
-        score = resolve_purpose(self.scoring, self.costs, kind, self.classes_).score
+        score = purpose_of(self).score
         predicted = to_numpy(new) if score.needs == "proba" else self.decision_.codes(new)
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 

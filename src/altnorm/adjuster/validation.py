@@ -10,7 +10,7 @@ import numpy as np
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.labels import has_label
-from altnorm.decisions import Purpose, resolve_purpose
+from altnorm.decisions import Purpose, purpose_of
 from altnorm.evidence.folds import (
     N_PIECES,
     PIECE_ROWS,
@@ -70,8 +70,7 @@ def read_validation(
     known, labels = _read_labels(estimator, y, checked)
     weight = read_weight(sample_weight, checked.shape[0])
     kind = kind_of(estimator)
-    costs = getattr(estimator, "costs", None)
-    purpose = resolve_purpose(estimator.scoring, costs, kind, estimator.classes_)
+    purpose = purpose_of(estimator)
     rows = checked if known.all() else take_rows(checked, known)  # no needless copy
     return Validation(
         to_numpy(rows),

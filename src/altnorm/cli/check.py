@@ -36,14 +36,13 @@ from altnorm.cli._screen import (
     show_verdict,
 )
 from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
-from altnorm.decisions import resolve_purpose
+from altnorm.decisions import purpose_of
 from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
 from altnorm.io.datasets import load_demo
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
 from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.explanation import ChangedRow
-from altnorm.method.kinds import kind_of
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
@@ -218,14 +217,13 @@ def travel(
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
     """Compare a fitted model with its peers, which alone are fitted here."""
-    purpose = resolve_purpose(tuned.scoring, tuned.costs, kind_of(tuned), tuned.classes_)
     return compare(
         validation.probabilities(),
         validation.codes,
         test.probabilities(),
         test.codes,
         methods=_methods(tuned, multilabel=validation.multilabel),
-        scoring=purpose.score,
+        scoring=purpose_of(tuned).score,
         test_groups=test.groups,
         verbose=int(errors.is_terminal),
     )

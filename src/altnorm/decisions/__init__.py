@@ -255,6 +255,14 @@ class Purpose:
         return worth
 
 
+def purpose_of(model: Any, scoring: Any = None) -> Purpose:
+    """Return what decisions are judged by: as asked, as the model is tuned for, or as usual."""
+    costs = None
+    if scoring is None:
+        scoring, costs = (getattr(model, name, None) for name in ("scoring", "costs"))
+    return resolve_purpose(scoring, costs, kind_of(model), np.asarray(model.classes_))
+
+
 def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarray) -> Purpose:
     """Return the purpose that the settings `scoring` and `costs` of an estimator stand for."""
     if costs is None:

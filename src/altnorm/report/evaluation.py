@@ -16,7 +16,7 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
 from altnorm.adjuster.adjuster import apply_model
-from altnorm.decisions import Purpose, decision_codes, decision_of, resolve_purpose
+from altnorm.decisions import decision_codes, decision_of, purpose_of
 from altnorm.decisions.weights import class_shares
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds
@@ -150,14 +150,6 @@ def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.nd
     if own.dtype.kind in "iu" and np.array_equal(own, np.arange(own.size)):
         return np.asarray(predictions.classes)
     return own
-
-
-def purpose_of(normalizer: FittedNormalizer, scoring: Any = None) -> Purpose:
-    """Return what decisions are judged by: as asked, as tuned for, or as usual."""
-    costs = None
-    if scoring is None:
-        scoring, costs = (getattr(normalizer, name, None) for name in ("scoring", "costs"))
-    return resolve_purpose(scoring, costs, kind_of(normalizer), np.asarray(normalizer.classes_))
 
 
 def _seen_before(normalizer: FittedNormalizer, proba: np.ndarray) -> Caution | None:
