@@ -132,6 +132,12 @@ def test_half_precision(normalizer, kind):
     np.testing.assert_allclose(found, normalizer.transform(wide), atol=1e-3)
     kept = ambiguity(wide) < normalizer.threshold - 1e-3
     np.testing.assert_array_equal(found[kept], proba[kept])
+    proba[7] = [0.5, 0.2, 0, 0]
+    with pytest.raises(InputError, match=r"must sum to 1; 1 of 200 rows do not, .* row 7"):
+        apply_one(normalizer, list_batch(proba, kind), columns="scores")
+    labels = Identity(multilabel="pairs").fit(wide)  # have no sum to tell by
+    found = list_matrix(apply_one(labels, list_batch(proba, kind), columns="scores"))
+    np.testing.assert_array_equal(found, proba)
 
 
 def test_a_prediction_is_never_less_probable_than_another_class_as_written(normalizer):

@@ -6,7 +6,6 @@ import pytest
 from altnorm import AlternatingNormalizer, InputError, ambiguity
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
-from altnorm.method.kinds import Pairs, SingleLabel
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.commands import CLASSES, QUICK, run, table
 from tests.libraries import LIBRARIES
@@ -112,12 +111,3 @@ def test_files_with_few_decimals(folder, model, capsys):
     assert "3 decimals explains" in capsys.readouterr().err
     read = read_predictions("out.csv", Layout("y"), classes=CLASSES)
     np.testing.assert_allclose(read.proba.sum(axis=1), 1, atol=1e-4)
-
-
-def test_rounding_is_undone_where_rows_have_a_sum():
-    rounded = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3]]).astype(np.float16).astype(np.float32)
-    assert (rounded.sum(axis=1) != 1).any()
-    np.testing.assert_allclose(SingleLabel().unrounded(rounded, "float16").sum(axis=1), 1)
-    assert Pairs().unrounded(rounded, "float16") is rounded
-    far = np.array([[0.5, 0.2]], dtype=np.float32)
-    assert (SingleLabel().unrounded(far, "float16") == far).all()

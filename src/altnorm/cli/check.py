@@ -373,7 +373,9 @@ def _show_judged(
 def _truth(predictions: Predictions, row: int) -> str:
     """The label of a row, or its labels."""
     label = np.asarray(predictions.labels)[row]
-    return ", ".join(map(str, predictions.kind.named(label, predictions.classes)))
+    if not predictions.kind.is_multilabel:
+        return str(label)
+    return ", ".join(map(str, predictions.classes[label.astype(bool)]))
 
 
 def demo(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.errors import InputError, InputTypeError, Place
 from altnorm._base.frames import check_once, check_same_names
+from altnorm._base.validation import sum_tolerance
 from altnorm._base.words import plural
 from altnorm.decisions import decision_codes, decision_of
 from altnorm.io.columns import check_adjusted, names_of
@@ -251,8 +252,10 @@ def _widen(normalizer: FittedNormalizer, stored: np.ndarray) -> np.ndarray:
     if stored.dtype != np.float16:
         return stored
     wide = stored.astype(np.float32)
-    is_proba = getattr(normalizer, "input", "proba") == "proba"
-    return kind_of(normalizer).unrounded(wide, "float16") if is_proba else wide
+    if getattr(normalizer, "input", "proba") != "proba" or kind_of(normalizer).is_multilabel:
+        return wide
+    sums = wide.sum(axis=1, keepdims=True)
+    return np.asarray(wide / np.where(np.abs(sums - 1) <= sum_tolerance("float16"), sums, 1))
 
 
 def _transform(normalizer: FittedNormalizer, values: np.ndarray, start: int) -> np.ndarray:

@@ -119,8 +119,10 @@ class Predictions:
         position = {name: j for j, name in enumerate(found)}
         order = [position[name] for name in wanted]
         labels = self.labels
-        if labels is not None:
-            labels = self.kind.reorder(self.codes, order, np.asarray(classes))
+        if labels is not None and self.kind.is_multilabel:
+            labels = self.codes[:, order]
+        elif labels is not None:  # the inverse of `order` takes an old column to its new place
+            labels = np.asarray(classes)[np.argsort(order)[self.codes]]
         proba = self.proba if wanted == found else self.proba[:, order]
         return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
 

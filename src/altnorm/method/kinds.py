@@ -24,7 +24,6 @@ from altnorm._base.validation import (
     check_proba,
     check_two_columns,
     check_unmasked,
-    sum_tolerance,
 )
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
 from altnorm.method.reference import Prior, Strata, class_prior, label_prior, post_stratify
@@ -131,20 +130,6 @@ class SingleLabel(_Kind):
         """Class of each row: the way back from `encode`."""
         return classes[decided]
 
-    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
-        """Class of each row after the columns are put into `order`, where they are `classes`."""
-        # The inverse of `order` takes an old column to its new place.
-        return classes[np.argsort(order)[codes]]
-
-    def named(self, label: Any, classes: np.ndarray) -> list[Any]:
-        """Classes that the label of one row stands for: itself."""
-        return [label]
-
-    def unrounded(self, proba: np.ndarray, dtype: str) -> np.ndarray:
-        """Divide rows by their sums, where these are as near to 1 as rounding leaves them."""
-        sums = proba.sum(axis=1, keepdims=True)
-        return proba / np.where(np.abs(sums - 1) <= sum_tolerance(dtype), sums, 1)
-
     def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each row."""
         return to_numpy(row_ambiguity(proba, k_max=k_max))
@@ -215,19 +200,6 @@ class _SeveralLabels(_Kind):
     def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the 0/1 matrix, which is how several labels are written."""
         return decided
-
-    def reorder(self, codes: np.ndarray, order: Sequence[int], classes: np.ndarray) -> np.ndarray:
-        """Return the columns of the 0/1 matrix in their new order."""
-        return codes[:, list(order)]
-
-    def named(self, label: Any, classes: np.ndarray) -> list[Any]:
-        """Labels that a row has."""
-        present: list[Any] = classes[np.asarray(label, dtype=bool)].tolist()
-        return present
-
-    def unrounded(self, proba: np.ndarray, dtype: str) -> np.ndarray:
-        """Return the entries, which have no sum to tell by."""
-        return proba
 
     def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each entry."""
