@@ -296,9 +296,7 @@ class Known(NamedTuple):
 
     classes: Sequence[str] = ()
     label: str | None = None
-    ordered: bool = (
-        True  # whether every row gives the classes in this order: an index has a meaning
-    )
+    ordered: bool = True  # whether all rows give the classes in this order: an index is a class
 
 
 def open_lines(
