@@ -74,10 +74,6 @@ class Doubt(NamedTuple):
         """Say which rows are in doubt, (t, 1)."""
         return top_entropy(top_k(p, self.k_max), 2, self.log_k) > self.threshold
 
-    def entries(self, p: Array) -> Array:
-        """Say which entries are in doubt."""
-        return binary_ambiguity(p) > self.threshold
-
 
 class Kernel(NamedTuple):
     """One iteration of the reference on its own, for all that come after the first."""
@@ -147,8 +143,8 @@ class AlternatingOdds(NamedTuple):
             log_p = masked_log(p)
             z = self.function(log_p[:, :1] - log_p[:, 1:])
             return xp.where(self.doubt.rows(p), sigmoid(xp.concat([z, -z], axis=1)), p)
-        new = sigmoid(self.function(log_odds(p)))
-        return xp.where(self.doubt.entries(p) & self.active, new, p)
+        in_doubt = binary_ambiguity(p) > self.doubt.threshold
+        return xp.where(in_doubt & self.active, sigmoid(self.function(log_odds(p))), p)
 
 
 class Rule(NamedTuple):
@@ -242,11 +238,7 @@ def log_odds(p: Array) -> Array:
 
 
 def read_program(fitted: FittedNormalizer) -> Program:
-    """Say what a fitted model does to a row, constants in double precision.
-
-    Of the peers it knows Identity, those that fit a temperature, a matrix or a line, and
-    LabelThresholds.
-    """
+    """Say what a fitted model does to a row, constants in double precision."""
     model, kind = chosen_model(fitted), kind_of(fitted)
     with quiet(np):
         stage = _read_model(model, kind)
