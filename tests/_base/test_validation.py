@@ -25,7 +25,6 @@ from altnorm import (
     topk_entropy,
     trajectory,
 )
-from altnorm.evidence.verdict import compare_predictions
 from altnorm.peers import BiasCorrectedTemperature, LabelThresholds
 
 GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
@@ -276,8 +275,6 @@ def test_masked_entries_are_refused(call, name):
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=v), "sample_weight"),
         (lambda v: compare(PROBLEM, v, PROBLEM, LABELS), "y"),
         (lambda v: compare(PROBLEM, LABELS, PROBLEM, v), "y"),
-        (lambda v: compare_predictions(v, PROBLEM, PROBLEM), "y_true"),
-        (lambda v: compare_predictions(LABELS, v, LABELS), "before"),
         (lambda v: judge(fitted(), PROBLEM, np.empty(0, int), v), "y"),
         (lambda v: judge(fitted(), PROBLEM, v, []), "asked"),
         (lambda v: from_topk(v[:, None], np.ones((60, 1)), 3, input="proba"), "indices"),

@@ -10,21 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
-from altnorm._base.arrays import on_host, to_numpy
-from altnorm._base.errors import InputError, InputTypeError
-from altnorm._base.labels import check_indicator, check_label_proba
+from altnorm._base.errors import InputError
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_level, check_proba, check_unmasked, check_weight
 from altnorm._base.words import Figures, figures, html_card, html_table, plural
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
-from altnorm.evidence.scores import Score, resolve_scoring
+from altnorm.evidence.scores import resolve_scoring
 from altnorm.method.kinds import kind_of_labels
+
+SIGNIFICANCE = 0.05
+"""Level of a comparison that decides nothing, two-sided."""
 
 REASONS = {
     "identical": "nothing changed",
@@ -131,8 +130,8 @@ class Verdict:
     n_fixed: int
     n_broken: int
     adopted: bool
-    significance: float = 0.05
-    confidence: float = 0.95
+    significance: float = SIGNIFICANCE
+    confidence: float = CONFIDENCE
     in_points: bool = True
     reason: str = ""
     cautions: tuple[Caution, ...] = ()
@@ -265,46 +264,18 @@ def remarks(verdict: Verdict) -> Iterator[str]:
 
 
 def compare_predictions(
-    y_true: Any,
-    before: Any,
-    after: Any,
+    truth: np.ndarray,
+    before: np.ndarray,
+    after: np.ndarray,
     *,
     scoring: Any = None,
-    significance: float = 0.05,
-    confidence: float = CONFIDENCE,
-    sample_weight: Any = None,
     groups: Any = None,
-    classes: Any = None,
 ) -> Verdict:
     """Say whether predictions are better after an adjustment than before, and how sure that is.
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Class codes 0 .. m-1 (the columns of the probabilities), or a 0/1 matrix (dense or sparse)
-        for multi-label problems.
-    before, after : array-like of shape (n_samples, n_classes)
-        Probabilities. Where the score needs decisions only, these may be given instead: class
-        codes of shape (n_samples,), or an integer or Boolean 0/1 matrix.
-    scoring : str, callable or Score, optional
-        See `altnorm.evidence.scores.resolve_scoring`; None is the natural score of the kind of
-        labels.
-    significance : float, default=0.05
-        `adopted` says that the gain is positive and the p-value smaller than this.
-    confidence : float, default=0.95
-        Level of the interval.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows in the score. They say how much a row matters, not how often it was
-        seen: a weight of 2 is no further evidence.
-    groups : array-like of shape (n_samples,), optional
-        Which rows belong together; the standard error counts groups then.
-    classes : array-like of shape (n_classes,), optional
-        Class labels, for scikit-learn scorers that know them (``pos_label="spam"``).
-
-    Returns
-    -------
-    Verdict
-        The comparison; `str` gives it in one line.
+    `truth` are class codes (n,), or 0 and 1 (n, m). Predictions are probabilities or, where the
+    score looks at decisions alone, these in the form of `truth`. Where `groups` say which rows
+    belong together, the evidence counts groups.
 
     Examples
     --------
@@ -319,36 +290,30 @@ def compare_predictions(
     >>> print(compare_predictions(y, before, before))
     No change: accuracy stays at 50.0%; no decision changes.
     """
-    check_level(significance, "significance")
-    check_level(confidence, "confidence")
-    truth = _check_truth(y_true)
-    score = resolve_scoring(scoring, truth.ndim == 2, classes=classes)
-    old = _check_predictions(before, "before", truth, score)
-    new = _check_predictions(after, "after", truth, score)
-    n = len(truth)
-    weight = check_weight(sample_weight, np.empty((n, 0)), "sample_weight")
-    weight = np.ones(n) if weight is None else weight
-    scores = score(truth, old.scored, weight), score(truth, new.scored, weight)
+    n, kind = len(truth), kind_of_labels(truth.ndim == 2)
+    score = resolve_scoring(scoring, kind.is_multilabel)
+    # Integers and truth values are decisions; probabilities have a decimal point.
+    decided = [p if p.dtype.kind in "biu" else kind.decide(p) for p in (before, after)]
+    scored = [before, after] if score.needs == "proba" else decided
+    scores = score(truth, scored[0]), score(truth, scored[1])
     units = None if groups is None else _units(groups, n)
-    blocks = number_blocks(n, units)
-    rows = attribute_gain(score, truth, old.scored, new.scored, weight, blocks)
+    blocks, weight = number_blocks(n, units), np.ones(n)
+    rows = attribute_gain(score, truth, *scored, weight, blocks)
     # A score that can only be called is known by blocks, of whole groups.
     clusters = [blocks] if score.function is not None else [] if units is None else [units]
-    test = paired_test(rows, weight, clusters, confidence=confidence)
-    identical = np.array_equal(old.scored, new.scored)
-    reason = reason_against(test.gain, test.p_value, significance, identical=identical)
+    test = paired_test(rows, weight, clusters)
+    identical = np.array_equal(*scored)
+    reason = _reason_against(test.gain, test.p_value, identical=identical)
     return Verdict(
         score.name,
         *scores,
         *test,
         n,
-        *count_changes(truth, old.decided, new.decided),
+        *count_changes(truth, *decided),
         adopted=not reason,
         reason=reason,
-        significance=significance,
-        confidence=confidence,
         in_points=score.in_points,
-        multilabel=truth.ndim == 2,
+        multilabel=kind.is_multilabel,
     )
 
 
@@ -366,84 +331,6 @@ def _units(groups: Any, n_rows: int) -> np.ndarray:
     return units
 
 
-def _check_truth(y_true: Any) -> np.ndarray:
-    """Return class codes (n,), or a Boolean label matrix (n, m)."""
-    check_unmasked(y_true, "y_true")
-    # Scores are per row and label; at the sizes we know a dense Boolean matrix is affordable.
-    if issparse(y_true):
-        y_true = y_true.toarray()
-    truth = np.asarray(on_host(y_true))
-    if truth.shape[:1] in [(), (0,)]:
-        raise InputError(
-            "`y_true` must have at least one row",
-            f"its shape is {truth.shape}",
-            "Pass labels.",
-            value=truth.shape,
-            code="predictions",
-        )
-    if truth.ndim == 2:
-        return check_indicator(truth, "y_true")
-    if truth.dtype.kind not in "iu" or truth.min() < 0:
-        raise InputError(
-            "`y_true` must hold class codes 0, 1, ...: the column of each row's true class",
-            f"its dtype is {truth.dtype} and its first entry {truth[0]!r}",
-            "Map labels to columns first.",
-            code="predictions",
-        )
-    return truth
-
-
-class _Predictions(NamedTuple):
-    """What the score looks at, and the decisions."""
-
-    scored: np.ndarray
-    decided: np.ndarray
-
-
-def _check_predictions(values: Any, name: str, truth: np.ndarray, score: Score) -> _Predictions:
-    check_unmasked(values, name)
-    array = np.asarray(on_host(values))
-    # Integers and truth values are decisions; probabilities have a decimal point.
-    decisions_given = array.dtype.kind in "biu"
-    if decisions_given and score.needs == "proba":
-        raise InputTypeError(
-            f"The score {score.name!r} needs probabilities",
-            f"`{name}` holds decisions (dtype {array.dtype})",
-            "Pass the probabilities, or a score of decisions such as 'accuracy'.",
-            code="predictions",
-        )
-    if decisions_given:
-        proba, decided = array, array if truth.ndim == 1 else check_indicator(array, name)
-    elif truth.ndim == 1:
-        proba = to_numpy(check_proba(array, name))
-        decided = proba.argmax(axis=1)
-    else:
-        proba = check_label_proba(array, name)
-        decided = proba > 0.5
-    _check_fit(proba, decided, name, truth)
-    return _Predictions(proba if score.needs == "proba" else decided, decided)
-
-
-def _check_fit(proba: np.ndarray, decided: np.ndarray, name: str, truth: np.ndarray) -> None:
-    if decided.shape != truth.shape:
-        raise InputError(
-            f"`{name}` must have a row for each row of `y_true`, and in multi-label problems a "
-            "column for each label",
-            f"the shapes are {proba.shape} and {truth.shape}",
-            "Pass the same rows in the same order.",
-            code="predictions",
-        )
-    if proba.ndim == 2 and truth.ndim == 1 and truth.max() >= proba.shape[1]:
-        raise InputError(
-            f"`y_true` must hold class codes below {proba.shape[1]}, the number of columns of "
-            f"`{name}`",
-            f"its largest is {truth.max()}",
-            "Map labels to columns first.",
-            value=truth.max(),
-            code="predictions",
-        )
-
-
 def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[int, int, int]:
     """Decisions changed, fixed and broken: one per row, or one per label of a row."""
     changed = old != new
@@ -451,11 +338,11 @@ def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[
     return int(changed.sum()), int(fixed.sum()), int(broken.sum())
 
 
-def reason_against(gain: float, p_value: float, significance: float, *, identical: bool) -> str:
-    """Why not to adopt, as a code; empty if there is no reason."""
+def _reason_against(gain: float, p_value: float, *, identical: bool) -> str:
+    """Why not to call it better, as a code; empty if there is no reason."""
     if identical:
         return "identical"
     # Not `gain <= 0`: a gain of NaN is no gain either.
     if not gain > 0:
         return "no_gain"
-    return "" if p_value < significance else "not_significant"
+    return "" if p_value < SIGNIFICANCE else "not_significant"
