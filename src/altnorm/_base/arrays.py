@@ -14,14 +14,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import array_api_compat
 import numpy as np
-from array_api_compat import array_namespace as _array_namespace
-from array_api_compat import (
-    device as device,
-)
-from array_api_compat import (
-    is_array_api_obj as is_array_api_obj,
-)
 from array_api_compat import (
     is_cupy_namespace,
     is_dask_array,
@@ -33,6 +27,8 @@ from array_api_compat import (
 )
 from sklearn import get_config
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+device, is_array_api_obj = array_api_compat.device, array_api_compat.is_array_api_obj
 
 Array = Any
 """An array of any supported library; the standard has no common base class to name."""
@@ -58,10 +54,10 @@ def array_namespace(*arrays: Array) -> Any:
     """Return the one library of some arrays, in the form of the array API standard."""
     kind = type(arrays[0])
     if len(arrays) > 1 and any(type(array) is not kind for array in arrays):
-        return _array_namespace(*arrays)
+        return array_api_compat.array_namespace(*arrays)
     # It is asked for dozens of times for a single row, and looking it up takes a while.
     if kind not in _NAMESPACES:
-        _NAMESPACES[kind] = _array_namespace(*arrays)
+        _NAMESPACES[kind] = array_api_compat.array_namespace(*arrays)
     return _NAMESPACES[kind]
 
 

@@ -68,7 +68,12 @@ from altnorm.families import (
     MatrixScaling,
 )
 from altnorm.method.drift import Drift, count_usage
-from altnorm.method.estimator import ProbabilityTransformer, read_before, read_weight
+from altnorm.method.estimator import (
+    ProbabilityTransformer,
+    read_before,
+    read_weight,
+    transform_clean,
+)
 from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 
@@ -502,7 +507,7 @@ def apply_model(
     """
     xp = array_namespace(proba)
     wide = xp.astype(proba, widest_float(proba))
-    new = model.transform_clean(wide)
+    new = transform_clean(model, wide)
     if temperature == 1:
         return new
     with quiet(np):

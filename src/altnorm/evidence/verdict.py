@@ -140,11 +140,6 @@ class Verdict:
     evidence: str = ""
     n_left: int = 0
 
-    def __post_init__(self) -> None:
-        # JSON has neither tuples nor cautions: what `to_dict` gave comes back whole.
-        cautions = tuple(c if isinstance(c, Caution) else Caution(**c) for c in self.cautions)
-        object.__setattr__(self, "cautions", cautions)
-
     @property
     def reason_text(self) -> str:
         """Why it was not adopted, in words; empty if it was."""

@@ -78,21 +78,6 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             new = array_namespace(new).asarray(new, copy=True)
         return move(new, proba)
 
-    def transform_clean(self, proba: Array) -> Array:
-        """Adjust probabilities that were checked already: for estimators that are made of others.
-
-        Parameters
-        ----------
-        proba : array of shape (n_samples, n_classes)
-            Class probabilities, whatever `input` says, where this estimator can work.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Adjusted class probabilities; an array, whatever output scikit-learn is set to.
-        """
-        return self._transform(self._from_proba(proba))
-
     def predict(self, proba: Any) -> Any:
         """Return the most probable class of each row after the adjustment.
 
@@ -296,6 +281,11 @@ def require_labels(
             remedy=remedy,
             code="no_labels",
         )
+
+
+def transform_clean(model: ProbabilityTransformer, proba: Array) -> Array:
+    """Adjust probabilities that were checked already, as an array, whatever `input` says."""
+    return model._transform(model._from_proba(proba))
 
 
 def chosen_model(fitted: FittedNormalizer) -> Any:

@@ -173,7 +173,9 @@ def trajectory(
     )
     xp = array_namespace(whole.p)
     reduced, alive = reduce_problem(whole)
-    steps = [whole.p, *_steps(reduced)]
+    with quiet(xp):
+        states, finish = _kernel(reduced)
+        steps = [whole.p, *map(finish, states)]
     return xp.stack(steps if alive is None else [xp.where(alive, b, whole.p) for b in steps])
 
 
@@ -291,13 +293,6 @@ def _final(problem: Problem) -> Array:
     with quiet(array_namespace(problem.p)):
         states, finish = _kernel(problem)
         return finish(deque(states, maxlen=1)[0])
-
-
-def _steps(problem: Problem) -> Iterator[Array]:
-    """Rows after each iteration."""
-    with quiet(array_namespace(problem.p)):
-        states, finish = _kernel(problem)
-        yield from map(finish, states)
 
 
 def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
