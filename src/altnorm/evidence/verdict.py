@@ -289,19 +289,19 @@ def compare_predictions(
     score = resolve_scoring(scoring, kind.is_multilabel)
     # Integers and truth values are decisions; probabilities have a decimal point.
     decided = [p if p.dtype.kind in "biu" else kind.decide(p) for p in (before, after)]
-    scored = [before, after] if score.needs == "proba" else decided
-    scores = score(truth, scored[0]), score(truth, scored[1])
+    old, new = (before, after) if score.needs == "proba" else decided
     units = None if groups is None else _units(groups, n)
     blocks, weight = number_blocks(n, units), np.ones(n)
-    rows = attribute_gain(score, truth, *scored, weight, blocks)
+    rows = attribute_gain(score, truth, old, new, weight, blocks)
     # A score that can only be called is known by blocks, of whole groups.
     clusters = [blocks] if score.function is not None else [] if units is None else [units]
     test = paired_test(rows, weight, clusters)
-    identical = np.array_equal(*scored)
+    identical = np.array_equal(old, new)
     reason = _reason_against(test.gain, test.p_value, identical=identical)
     return Verdict(
         score.name,
-        *scores,
+        score(truth, old),
+        score(truth, new),
         *test,
         n,
         *count_changes(truth, *decided),
