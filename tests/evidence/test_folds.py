@@ -15,7 +15,6 @@ from altnorm.evidence.folds import (
     has_near_copies,
     is_sorted,
     like_clusters,
-    like_rows,
 )
 from tests.problems import planted
 
@@ -166,19 +165,6 @@ def test_the_same_data_give_the_same_verdict(estimator):
 # Likeness.
 
 
-def spread(n=600, m=5, seed=0):
-    return np.log(np.random.default_rng(seed).dirichlet(np.ones(m), n))
-
-
-@pytest.mark.parametrize("m", [5, 40])
-def test_likeness_is_measured_in_few_directions(m):
-    scores = spread(m=m)
-    scores[0, 0] = -np.inf
-    rows = like_rows(scores)
-    assert rows.shape == (600, min(m, 16))
-    assert np.isfinite(rows).all()
-
-
 def test_copies_are_dealt_together():
     rng = np.random.default_rng(0)
     rows = np.repeat(rng.normal(size=(150, 4)), 4, axis=0) + 1e-4 * rng.normal(size=(600, 4))
@@ -186,12 +172,6 @@ def test_copies_are_dealt_together():
     together = [np.ptp(folds[4 * i : 4 * i + 4]) == 0 for i in range(150)]
     assert np.mean(together) > 0.95
     assert np.bincount(folds).max() < 2 * np.bincount(folds).min()
-
-
-def test_few_different_rows_can_be_dealt():
-    rows = np.repeat(np.eye(3), 40, axis=0)
-    folds = deal_clusters(like_clusters(rows, 5), 5)
-    assert np.unique(folds).size == 3
 
 
 @pytest.mark.parametrize("dimensions", [1, 3, 10])

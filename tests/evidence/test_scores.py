@@ -8,13 +8,12 @@ from sklearn import metrics as sk
 
 from altnorm import InputError
 from altnorm.evidence.scores import resolve_scoring
+from tests.problems import calibrated
 
 
 def single_problem(seed, m=5, n=60):
-    rng = np.random.default_rng(seed)
-    proba = rng.dirichlet(np.full(m, 0.4), n)
-    y = (proba.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    return y, proba, rng.integers(1, 4, n).astype(float)
+    proba, y = calibrated(n, seed, m)
+    return y, proba, np.random.default_rng(seed).integers(1, 4, n).astype(float)
 
 
 SINGLE = {
@@ -22,9 +21,6 @@ SINGLE = {
     "balanced_accuracy": lambda y, p, w: sk.recall_score(
         y, p.argmax(1), labels=np.unique(y), average="macro", sample_weight=w, zero_division=0
     ),
-    "f1_macro": lambda y, p, w: sk.f1_score(y, p.argmax(1), average="macro", sample_weight=w),
-    "f1_micro": lambda y, p, w: sk.f1_score(y, p.argmax(1), average="micro", sample_weight=w),
-    "f1_weighted": lambda y, p, w: sk.f1_score(y, p.argmax(1), average="weighted", sample_weight=w),
     "matthews_corrcoef": lambda y, p, w: sk.matthews_corrcoef(y, p.argmax(1), sample_weight=w),
     "neg_log_loss": lambda y, p, w: (
         -sk.log_loss(y, p, sample_weight=w, labels=np.arange(p.shape[1]))
@@ -150,6 +146,7 @@ def test_f_scores_by_name_and_as_scorers_are_scikit_learns(beta, average, weight
         given += [f"f1{suffix}", sk.make_scorer(sk.f1_score, average=average)]
     for scoring in given:
         score = resolve_scoring(scoring, classes=classes)
+        check_form(score)
         assert score.needs == "labels"  # so that its rule is known
         assert score(y, decided, w) == pytest.approx(expected)
 
