@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 
 from altnorm import Adjuster, AlternatingNormalizer
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.families import LabelwiseScaling
 from altnorm.peers import (
     BiasCorrectedTemperature,

@@ -11,7 +11,7 @@ from altnorm.adjuster.alternating_paths import (
     reference_sums,
 )
 from altnorm.adjuster.validation import Validation
-from altnorm.decisions import resolve_purpose
+from altnorm.decisions.purpose import resolve_purpose
 from altnorm.method.kinds import resolve_kind
 
 EXACT = {np.float64: 1e-12, np.float32: 2e-5}

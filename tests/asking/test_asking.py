@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import altnorm
 from altnorm.asking.judgement import Pool, weigh_labels
 from altnorm.asking.sampling import Outcomes, common_step, find_changes
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.peers import Identity, LabelThresholds
 from tests.problems import MODES, planted, planted_labels, values_of
 

@@ -11,7 +11,7 @@ import altnorm
 from altnorm import load
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import ask as ask_command
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.io import formats as _formats
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions

@@ -10,7 +10,9 @@ from hypothesis.extra.numpy import arrays
 from sklearn import metrics as sk
 
 from altnorm import Adjuster, InputError
-from altnorm.decisions import Decision, resolve_purpose, weights
+from altnorm.decisions import weights
+from altnorm.decisions.decision import Decision
+from altnorm.decisions.purpose import resolve_purpose
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.method.kinds import kind_of_labels

@@ -14,7 +14,7 @@ from altnorm import AlternatingNormalizer, InputError, families, load
 from altnorm._base.persistence import KINDS, Saved, model_metadata, read_content, write_content
 from altnorm.adjuster.adaptation import KnownBalance
 from altnorm.balance import Shift
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.evidence.verdict import Caution
 from altnorm.method.drift import Usage
 from tests.commands import draw

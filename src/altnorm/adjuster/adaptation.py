@@ -15,7 +15,7 @@ from altnorm._base.specs import TINY, array, declare, nested, rule
 from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
 from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive
 from altnorm.method.estimator import transform_clean

@@ -50,7 +50,8 @@ from altnorm.adjuster.choice import (
 )
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
-from altnorm.decisions import Decision, purpose_of
+from altnorm.decisions.decision import Decision
+from altnorm.decisions.purpose import purpose_of
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,

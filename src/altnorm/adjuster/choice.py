@@ -25,7 +25,7 @@ import numpy as np
 from altnorm.adjuster.alternating_paths import Setting
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter
 from altnorm.adjuster.validation import Validation
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.evidence.folds import (
     CLUSTER_ROWS,
     deal_clusters,

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
-from altnorm.decisions import decision_codes
+from altnorm.decisions.decision import decision_codes
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from altnorm.families import (

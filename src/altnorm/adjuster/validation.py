@@ -10,7 +10,7 @@ import numpy as np
 from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.labels import has_label
-from altnorm.decisions import Purpose, purpose_of
+from altnorm.decisions.purpose import Purpose, purpose_of
 from altnorm.evidence.folds import (
     N_PIECES,
     PIECE_ROWS,

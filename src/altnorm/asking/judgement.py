@@ -31,7 +31,7 @@ from altnorm.asking.sampling import (
     find_changes,
     value_changes,
 )
-from altnorm.decisions import Decision, decision_of
+from altnorm.decisions.decision import Decision, decision_of
 from altnorm.method.kinds import FittedNormalizer, kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"

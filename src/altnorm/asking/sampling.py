@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_integer
-from altnorm.decisions import decision_codes, decision_of
+from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.method.estimator import read_before, read_values
 from altnorm.method.kinds import FittedNormalizer, kind_of
 
@@ -216,7 +216,7 @@ class ChangeValues(NamedTuple):
 def value_changes(worth: np.ndarray, before: np.ndarray, after: np.ndarray) -> ChangeValues:
     """Value each changed decision; codes are (n, 1), or 0/1 matrices (n, m) of several labels.
 
-    `worth` is the table of :class:`altnorm.decisions.Decision`.
+    `worth` is the table of :class:`altnorm.decisions.decision.Decision`.
     """
     row, column = np.nonzero(before != after)
     old, new = before[row, column], after[row, column]

@@ -20,7 +20,7 @@ from altnorm.adjuster import load
 from altnorm.balance import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
-from altnorm.decisions import decision_of
+from altnorm.decisions.decision import decision_of
 from altnorm.io.columns import (
     check_adjusted,
     class_columns,

@@ -36,7 +36,7 @@ from altnorm.cli._screen import (
     show_verdict,
 )
 from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
-from altnorm.decisions import purpose_of
+from altnorm.decisions.purpose import purpose_of
 from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
 from altnorm.io.datasets import load_demo
 from altnorm.io.formats import Layout

@@ -14,7 +14,7 @@ from altnorm._base.words import model_words, plural, score_name, setting_words
 from altnorm.adjuster import load
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import FittedNormalizer, kind_of
 

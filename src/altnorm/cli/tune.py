@@ -15,7 +15,7 @@ from altnorm._base.files import check_output
 from altnorm._base.words import model_words, plural
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
-from altnorm.decisions import Decision
+from altnorm.decisions.decision import Decision
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of

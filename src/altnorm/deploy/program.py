@@ -22,7 +22,7 @@ from scipy.special import logit
 
 from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, softmax, top_k
 from altnorm._base.errors import InputError
-from altnorm.decisions import Decision, decision_of, rate
+from altnorm.decisions.decision import Decision, decision_of, rate
 from altnorm.families import (
     BiasCorrectedTemperature,
     Identity,
@@ -148,7 +148,7 @@ class AlternatingOdds(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """From probabilities to decisions, as :class:`altnorm.decisions.Decision` says."""
+    """From probabilities to decisions, as :class:`altnorm.decisions.decision.Decision` says."""
 
     kind: str
     values: Array | None  # None where the most probable class is decided

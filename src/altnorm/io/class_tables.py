@@ -13,7 +13,7 @@ import numpy as np
 
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input
-from altnorm.decisions import read_costs
+from altnorm.decisions.purpose import read_costs
 from altnorm.io.columns import listed, names_of
 from altnorm.io.jsonl import read_json
 from altnorm.io.text_tables import DELIMITERS

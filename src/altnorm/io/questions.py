@@ -28,7 +28,7 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input, file_error, replacing
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import OTHER, Changes, value_changes
-from altnorm.decisions import decision_of
+from altnorm.decisions.decision import decision_of
 from altnorm.io.columns import listed, names_of, no_such_column
 from altnorm.io.formats import Layout, find_source
 from altnorm.io.tables import open_table

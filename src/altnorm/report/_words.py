@@ -10,7 +10,7 @@ import numpy as np
 
 from altnorm._base.words import Figures, percent, plural, score_name, setting_words
 from altnorm.adjuster.comparison import Comparison
-from altnorm.decisions import HALF, decision_of
+from altnorm.decisions.decision import HALF, decision_of
 from altnorm.evidence.verdict import Caution, Verdict, remarks, rise_words, score_figures
 from altnorm.families import Identity
 from altnorm.method.normalizer import AlternatingNormalizer

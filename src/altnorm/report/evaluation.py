@@ -16,7 +16,8 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
 from altnorm.adjuster.adjuster import apply_model
-from altnorm.decisions import decision_codes, decision_of, purpose_of
+from altnorm.decisions.decision import decision_codes, decision_of
+from altnorm.decisions.purpose import purpose_of
 from altnorm.decisions.weights import class_shares
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from altnorm.decisions import decision_of
+from altnorm.decisions.decision import decision_of
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.families import Identity
 from altnorm.method.estimator import chosen_model, transform_clean

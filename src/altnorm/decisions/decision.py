@@ -1,0 +1,156 @@
+"""What a fitted model decides with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import issparse
+
+from altnorm._base.arrays import Array, as_array, column_of_max, on_host, to_numpy
+from altnorm._base.labels import class_codes
+from altnorm._base.persistence import storable
+from altnorm._base.specs import array, declare, one_of, rule
+from altnorm.method.kinds import FittedNormalizer, kind_of
+
+HALF = 0.5
+"""The threshold of a label where errors of both kinds count alike."""
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Decision:
+    r"""The rule from the probabilities of a row to its decision.
+
+    =============  =========================================================================
+    `kind`         decision on a row of probabilities p
+    =============  =========================================================================
+    "weights"      the class of largest :math:`w_j p_j`, `values` (m,); all 1 for accuracy
+    "costs"        the decision of least :math:`\sum_j p_j C_{jd}`, `values` (m, k); a column
+                   more than there are classes stands for leaving the row to a person
+    "thresholds"   every label with :math:`p_j > t_j`, `values` (m,)
+    =============  =========================================================================
+
+    Of equally good classes the first is taken.
+
+    Parameters
+    ----------
+    kind : {"weights", "costs", "thresholds"}
+        The kind of rule.
+    values : ndarray
+        Its numbers.
+    worth : ndarray, optional
+        What decisions are worth, in the units of the purpose's score; None: 1 if right. For
+        weights, (m, 2): what a right decision for a class adds, and what any decision for it does.
+        For costs, (m, k), the costs' negative. For thresholds, (m, 2, 2): of each label, no and
+        yes if it is not there and if it is. Of scores that do not add up over rows, such as F1,
+        the derivative at the labels that the rule was fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.decisions.decision import Decision
+    >>> rare_counts_more = Decision("weights", np.array([1.0, 3.0]))
+    >>> rare_counts_more.codes(np.array([[0.7, 0.3], [0.9, 0.1]]))
+    array([1, 0])
+    """
+
+    kind: str
+    values: np.ndarray
+    worth: np.ndarray | None = None
+
+    _fields: ClassVar = declare(
+        kind=one_of(("weights", "costs", "thresholds")),
+        values=(array("f", ("m",)) | array("f", ("m", "outcomes")))
+        & rule("a table for costs alone", lambda v, has: (v.ndim == 2) == (has.kind == "costs")),
+        worth=array("f", ("m", "any")) | array("f", ("m", 2, 2)) | None,
+    )
+
+    @property
+    def is_argmax(self) -> bool:
+        """Whether the most probable class is what is decided."""
+        if self.kind == "costs":  # every mistake costs the same
+            return np.array_equal(self.values, 1 - np.eye(len(self.values)))
+        return self.kind == "weights" and bool((self.values == self.values[0]).all())
+
+    @property
+    def leaves_rows(self) -> bool:
+        """Whether rows may be left to a person."""
+        return self.kind == "costs" and self.values.shape[1] > self.values.shape[0]
+
+    def codes(self, proba: Array) -> np.ndarray:
+        """Decide: the column of each row's class, m where it is left to a person; or 0 and 1."""
+        if self.kind == "thresholds":
+            return (to_numpy(proba) > self.values).astype(np.int8)
+        if self.is_argmax:
+            return column_of_max(proba)
+        return column_of_max(rate(self.kind, as_array(self.values, proba), proba))
+
+    def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Return the classes that codes stand for, None where a row is left to a person."""
+        if self.kind == "thresholds":
+            return codes
+        if not self.leaves_rows:
+            return classes[codes]
+        return np.array([*classes.tolist(), None], dtype=object)[codes]
+
+    def table(self, *, person: bool = False) -> np.ndarray:
+        """Return what a decision (columns) is worth for a true class (rows), or for each label.
+
+        With several labels per row, (m, 2, 2). With `person`, a column more for rows that are left
+        to one, worth nothing.
+        """
+        m = len(self.values)
+        if self.kind == "weights":
+            plain = np.tile([1.0, 0.0], (m, 1))
+            hit, predicted = (plain if self.worth is None else self.worth).T
+            return np.pad(np.diag(hit) + predicted, ((0, 0), (0, int(person))))
+        if self.worth is not None:
+            return self.worth
+        return np.tile(np.eye(2) / m, (m, 1, 1)) if self.kind == "thresholds" else -self.values
+
+    def __repr__(self) -> str:
+        if self.is_argmax:
+            return "Decision(the most probable class)"
+        shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
+        return f"Decision({self.kind}={' '.join(shown.split())})"
+
+
+def decision_of(model: FittedNormalizer) -> Decision:
+    """How a fitted model decides, and what decisions are worth to it.
+
+    Where the model does not say, a right decision is worth 1; that of several labels per row the
+    share of right ones. To leave a row to a person is not right.
+    """
+    decision, m = getattr(model, "decision_", None), len(model.classes_)
+    if isinstance(decision, Decision):
+        return decision
+    if kind_of(model).is_multilabel:
+        return Decision("thresholds", np.full(m, HALF))
+    return Decision("weights", np.ones(m))
+
+
+def decision_codes(model: FittedNormalizer, proba: Any, classes: Any = None) -> np.ndarray:
+    """Return what a model decides: class codes, their number for None; or the 0/1 matrix.
+
+    Codes are those of `classes`, or else of the model's own.
+    """
+    said = on_host(model.predict(proba))
+    labels = np.asarray(said.toarray() if issparse(said) else said)
+    if labels.ndim == 2:
+        return labels.astype(int)
+    classes = np.asarray(model.classes_ if classes is None else classes)
+    given = np.ones(labels.size, dtype=bool)
+    if labels.dtype.kind == "O":
+        given[:] = [label is not None for label in labels]
+        labels = np.asarray(labels[given].tolist())
+    codes = np.full(given.size, classes.size)
+    if given.any():
+        codes[given] = class_codes(labels, classes)
+    return codes
+
+
+def rate(kind: str, values: Array, proba: Array) -> Array:
+    """What each decision on a row is worth, by weights or by costs; the largest is taken."""
+    return -(proba @ values) if kind == "costs" else proba * values
