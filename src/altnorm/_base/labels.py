@@ -11,19 +11,19 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._base.arrays import on_host, to_numpy
-from altnorm._base.errors import InputError, shown
+from altnorm._base.errors import InputError, shape_error, shown
 from altnorm._base.validation import check_matrix, check_unmasked, refuse
 
 
-def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
+def check_label_proba(proba: Any) -> np.ndarray:
     """Return multi-label probabilities as a floating (n, m) NumPy array with entries in [0, 1]."""
-    array: np.ndarray = to_numpy(check_matrix(proba, name))
+    array: np.ndarray = to_numpy(check_matrix(proba, "proba"))
     if array.size and not (array.min() >= 0 and array.max() <= 1):
         slack = 4 * np.finfo(array.dtype).eps  # what rounding may add to 1 or take from 0
         refuse(
             ~((array >= -slack) & (array <= 1 + slack)),
             array,
-            f"`{name}` must lie in [0, 1]",
+            "`proba` must lie in [0, 1]",
             "entries do not",
             "If these are logits, pass input='logits' or apply the logistic function.",
             code="outside_unit",
@@ -32,32 +32,34 @@ def check_label_proba(proba: Any, name: str = "proba") -> np.ndarray:
     return array
 
 
-def check_indicator(values: Any, name: str) -> Any:
-    """Return a 0/1 matrix as a Boolean array, or as a Boolean CSR array if it is sparse."""
-    check_unmasked(values, name)
-    if issparse(values):
-        array = csr_array(values)
-        entries = array.data
-    else:
-        array = entries = np.asarray(on_host(values))
+def check_indicator(y: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a 0/1 matrix, dense or sparse, as booleans of that shape."""
+    check_unmasked(y, "y")
+    array: Any = csr_array(y) if issparse(y) else np.asarray(on_host(y))
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
-            f"`{name}` must be a 0/1 matrix, one column per label",
+            "`y` must be a 0/1 matrix, one column per label",
             f"it has shape {array.shape} and dtype {array.dtype}",
             "Encode label sets with scikit-learn's MultiLabelBinarizer.",
             value=array.shape,
             code="label_matrix",
         )
-    wrong = entries[(entries != 0) & (entries != 1)] if array.dtype.kind != "b" else entries[:0]
+    entries = array.data if issparse(y) else array
+    wrong = entries[(entries != 0) & (entries != 1)]
     if wrong.size:
         raise InputError(
-            f"`{name}` must hold only 0 and 1",
+            "`y` must hold only 0 and 1",
             f"{wrong.size} of {entries.size} entries do not, the first is {wrong[0]}",
             "If these are probabilities, compare them with a threshold first.",
             value=wrong[0],
             code="label_matrix",
         )
-    return array.astype(bool)
+    if array.shape != shape:
+        rule = f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}"
+        remedy = "Use scikit-learn's MultiLabelBinarizer to make one."
+        raise shape_error(rule, array, remedy, "label_matrix")
+    labels = array.astype(bool)
+    return np.asarray(labels.toarray() if issparse(y) else labels)
 
 
 def check_targets(labels: np.ndarray) -> np.ndarray:

@@ -190,7 +190,7 @@ def check_unmasked(values: object, name: str) -> None:
         )
 
 
-def check_device_array(values: Array, name: str = "proba") -> Array:
+def check_device_array(values: Array) -> Array:
     """Return an array of another library as scikit-learn would one of NumPy: (n, m) and finite.
 
     Numbers that are not floating become so, and half precision becomes single.
@@ -198,17 +198,17 @@ def check_device_array(values: Array, name: str = "proba") -> Array:
     xp = array_namespace(values)
     if not xp.isdtype(values.dtype, ("bool", "complex floating", "real floating")):
         values = xp.astype(values, widest_float(values))
-    array = check_matrix(values.detach() if hasattr(values, "detach") else values, name)
+    array = check_matrix(values.detach() if hasattr(values, "detach") else values, "proba")
     if not array.shape[0]:
         raise InputError(
-            f"`{name}` must have at least one row",
+            "`proba` must have at least one row",
             "Found array with 0 sample(s)",
             "Pass predictions.",
             value=tuple(array.shape),
             code="shape",
         )
     if not bool(xp.all(xp.isfinite(array))):
-        check_finite(array, name)
+        check_finite(array, "proba")
     return array
 
 

@@ -186,12 +186,7 @@ class _SeveralLabels(_Kind):
 
     def check_labels(self, y: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Return the 0/1 label matrix as booleans (n, m)."""
-        labels = check_indicator(on_host(y), "y")
-        if labels.shape != shape:
-            rule = f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}"
-            remedy = "Use scikit-learn's MultiLabelBinarizer to make one."
-            raise shape_error(rule, labels, remedy, "label_matrix")
-        return np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
+        return check_indicator(y, shape)
 
     def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the 0/1 matrix, whose columns are the labels already."""
