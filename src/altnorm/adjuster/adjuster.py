@@ -56,7 +56,7 @@ from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
     find_cautions,
-    find_suspicions,
+    find_suspicion,
     sketch_rows,
     too_few_rows,
 )
@@ -429,29 +429,29 @@ class Adjuster(ProbabilityTransformer):
 
     def _examine(
         self, judge: Judge, fitter: CrossFitter, choice: Choice
-    ) -> tuple[list[Caution], str]:
+    ) -> tuple[list[Caution | None], str]:
         """What the evidence cannot see, and why nothing must be adopted; else nothing."""
         data, found = judge.data, list[Caution | None]()
         if data.groups is None:
             found.append(duplicates(data.proba, data.labels))
         if not data.kind.is_multilabel:
             rows = Labelled(data.proba, data.labels, data.weight, self.classes_)
-            suspicions = [] if self.insist else find_suspicions(rows)
-            if suspicions:
-                return suspicions, "suspect_input"
+            suspicion = None if self.insist else find_suspicion(rows)
+            if suspicion is not None:
+                return [suspicion], "suspect_input"
             found += find_cautions(rows, grouped=data.groups is not None)
             if choice.trial.accepted:
                 decided = judge.before, choice.trial.codes
                 found.append(data.purpose.price(rows, *decided, choice.trial.candidate.proba()))
         likeness, refused = try_likeness(judge, fitter, choice)
-        return [caution for caution in [*found, likeness] if caution is not None], refused
+        return [*found, likeness], refused
 
     def _conclude(
         self,
         judge: Judge,
         competitors: Competitors,
         choice: Choice,
-        cautions: list[Caution],
+        cautions: list[Caution | None],
         refused: str,
     ) -> None:
         """Keep the results, and fit what is adopted on all rows."""
@@ -459,9 +459,7 @@ class Adjuster(ProbabilityTransformer):
             choice = refuse(judge, competitors, choice, calibrate=self.calibrate, reason=refused)
         trial, candidate = choice.trial, choice.candidate
         verdict = replace(trial.verdict, adopted=choice.adopted, reason=refused or trial.reason)
-        more = too_few_rows(verdict)
-        cautions += [] if more is None else [more]
-        self.verdict_ = verdict.with_cautions(tuple(cautions))
+        self.verdict_ = verdict.with_cautions([*cautions, too_few_rows(verdict)])
         family = trial.candidate.family
         only_rule = family == "none"
         self.family_ = None if not choice.adopted else "temperature" if only_rule else family

@@ -56,14 +56,17 @@ class Labelled(NamedTuple):
         return float(self.share @ (self.proba.argmax(axis=1) == self.labels))
 
 
-def find_suspicions(rows: Labelled) -> list[Caution]:
-    """Say what makes the input look wrong: nothing should be learnt from it. All are serious."""
-    if np.unique(rows.labels[rows.weight > 0]).size == 1:
-        name = rows.classes[rows.labels[rows.weight > 0][0]]
-        text = f"All labels are {name!s}: nothing can be learnt from a single class."
-        return [Caution("one_class", text, 1.0, serious=True)]
-    found = _swapped_columns(rows) or _below_chance(rows) or _trained_on(rows)
-    return [] if found is None else [found]
+def find_suspicion(rows: Labelled) -> Caution | None:
+    """Say what makes the input look wrong, so that nothing should be learnt from it."""
+    return _one_class(rows) or _swapped_columns(rows) or _below_chance(rows) or _trained_on(rows)
+
+
+def _one_class(rows: Labelled) -> Caution | None:
+    seen = np.unique(rows.labels[rows.weight > 0])
+    if seen.size > 1:
+        return None
+    text = f"All labels are {rows.classes[seen[0]]!s}: nothing can be learnt from a single class."
+    return Caution("one_class", text, 1.0, serious=True)
 
 
 def _swapped_columns(rows: Labelled) -> Caution | None:
@@ -120,12 +123,9 @@ def _trained_on(rows: Labelled) -> Caution | None:
     return Caution("trained_on", text, accuracy - confidence, serious=True)
 
 
-def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution]:
+def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution | None]:
     """Say what about single-label rows a reader should know, whatever is adopted."""
-    found = [_unseen_classes(rows), _below_majority(rows)]
-    if not grouped:
-        found.append(_alike(rows))
-    return [caution for caution in found if caution is not None]
+    return [_unseen_classes(rows), _below_majority(rows), None if grouped else _alike(rows)]
 
 
 def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:

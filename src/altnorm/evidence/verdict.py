@@ -8,7 +8,7 @@ words: labels that do not settle a question revoke no decision.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -185,9 +185,9 @@ class Verdict:
             table = html_table(list(columns), [list(columns.values())])
         return html_card(str(self), [c.text for c in self.cautions], table)
 
-    def with_cautions(self, cautions: tuple[Caution, ...]) -> Verdict:
-        """Return the same verdict with cautions."""
-        return replace(self, cautions=cautions)
+    def with_cautions(self, cautions: Iterable[Caution | None]) -> Verdict:
+        """Return the same verdict with cautions, those of them that there are."""
+        return replace(self, cautions=tuple(one for one in cautions if one is not None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""

@@ -128,7 +128,7 @@ def evaluate(
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
     fewer[applied.left] = 0
     return Evaluation(
-        verdict.with_cautions(tuple(caution for caution in cautions if caution is not None)),
+        verdict.with_cautions(cautions),
         scores,
         (reliability(applied.before, truth), reliability(applied.after, truth)),
         np.flatnonzero(fewer > 0),
