@@ -28,7 +28,7 @@ def as_markdown(title: str, rows: list[Row]) -> str:
     """
     scale = [row for row in rows if row.name == "scale"]
     others = [row for row in rows if row.name != "scale"]
-    lines = ["# Benchmarks on the CPU", "", title, "", *_table(others, HEADER[:3])]
+    lines = [title, "", *_table(others, HEADER[:3])]
     if scale:
         lines += ["", "<!-- scale -->", "", *_table(scale, HEADER[1:3]), "", "<!-- end scale -->"]
     return "\n".join([*lines, ""])
