@@ -41,6 +41,6 @@ def scale() -> list[Row]:
         doubt = np.mean((normalizer.transform(proba) != proba).any(axis=1))
         what = f"{m:,} classes, {n:,} references, depth {depth}, {doubt:.0%} in doubt"
         hours = N_PER_BILLION / rate / 3600
-        measured = f"{rate:,.0f} rows/s a core; a billion rows {hours:,.1f} core-hours"
+        measured = f"{rate:,.0f} rows/s per core; a billion rows take {hours:.2g} core-hours"
         rows.append(Row("scale", what, measured))
     return rows
