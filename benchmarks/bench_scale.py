@@ -41,6 +41,7 @@ def scale() -> list[Row]:
         doubt = np.mean((normalizer.transform(proba) != proba).any(axis=1))
         what = f"{m:,} classes, {n:,} references, depth {depth}, {doubt:.0%} in doubt"
         hours = N_PER_BILLION / rate / 3600
-        measured = f"{rate:,.0f} rows/s per core; a billion rows take {hours:.2g} core-hours"
+        took = f"{float(f'{hours:.2g}'):,g} core-hours"
+        measured = f"{rate:,.0f} rows/s per core; a billion rows take {took}"
         rows.append(Row("scale", what, measured))
     return rows
