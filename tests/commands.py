@@ -37,6 +37,27 @@ def write_log(path, data, options=3, doc=lambda i, target: {"text": f"t{i}"}):
     path.write_text("".join(lines))
 
 
+def answered(i, values, target, *, texts=("A", "B", "C"), as_text=True, **more):
+    """A line of a sample log as lm-evaluation-harness 0.4 writes it (evaluation_tracker.py)."""
+    answers = [
+        [str(v), str(v == max(values))] if as_text else [v, v == max(values)] for v in values
+    ]
+    return {
+        "doc_id": i,
+        "doc": {"question": f"number {i}"},
+        "target": target,
+        "arguments": {
+            f"gen_args_{j}": {"arg_0": f"Question {i}", "arg_1": f" {text}"}
+            for j, text in enumerate(texts)
+        },
+        "resps": [[answer] for answer in answers],
+        "filtered_resps": answers,
+        "filter": "none",
+        "acc": 1.0,
+        **more,
+    }
+
+
 def out(capsys):
     return capsys.readouterr().out
 

@@ -41,6 +41,7 @@ from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import Provenance
 from altnorm.io.tables import read_table
+from tests.commands import QUICK
 from tests.mutations import (
     LABEL,
     N_ROWS,
@@ -60,7 +61,6 @@ from tests.mutations import (
 SECONDS, WALL_SECONDS = 60, 600  # of computing, or of waiting, after which a case counts as hanging
 MESSAGE = 2000  # characters that a refusal may have
 MEMORY = 2**21  # kilobytes that the process may ever have taken
-QUICK = ["--families", "bias", "--jobs", "1"]
 
 Case = Callable[[Path, np.random.Generator], None]
 COUNTS: Counter[str] = Counter()

@@ -18,6 +18,7 @@ from pyarrow import csv, feather, parquet
 
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.persistence import read_content, write_content
+from tests.commands import answered
 
 N_ROWS = 40
 NAMES = ["ant", "bee, or wasp", '"cow"']
@@ -65,7 +66,11 @@ def write_sound(folder: Path, rng: np.random.Generator) -> None:
     ]
     (folder / "sound.jsonl").write_text("\n".join(rows))
     (folder / "scores.jsonl").write_text("\n".join(map(json.dumps, scores)))
-    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, logged(proba, codes))))
+    log = [
+        answered(i, row, str(code), texts=NAMES, doc={"question": f"q{i}", "answer": code})
+        for i, (row, code) in enumerate(zip(np.log(proba).tolist(), codes.tolist(), strict=True))
+    ]
+    (folder / "log.jsonl").write_text("\n".join(map(json.dumps, log)))
     for name in ("csv", "jsonl"):
         packed = gzip.compress((folder / f"sound.{name}").read_bytes(), mtime=0)
         (folder / f"sound.{name}.gz").write_bytes(packed)
@@ -109,22 +114,6 @@ def write_graph(path: Path, axis: int = -1) -> None:
         }}
     """)
     path.write_bytes(model.SerializeToString())
-
-
-def logged(proba: np.ndarray, codes: np.ndarray) -> list[dict[str, object]]:
-    """The same predictions as lm-evaluation-harness would log them."""
-    asked = {f"gen_args_{j}": {"arg_0": "?", "arg_1": name} for j, name in enumerate(NAMES)}
-    return [
-        {
-            "doc_id": i,
-            "doc": {"question": f"q{i}", "answer": int(code)},
-            "target": str(code),
-            "arguments": asked,
-            "filtered_resps": [[str(value), "False"] for value in np.log(row)],
-            "filter": "none",
-        }
-        for i, (row, code) in enumerate(zip(proba, codes, strict=True))
-    ]
 
 
 # Bytes.

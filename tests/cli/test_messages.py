@@ -51,10 +51,8 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
             "is an ONNX model, and its name must end in .onnx; 'm.pt' does not. Pass for example "
             "-o m.onnx.",
         ),
-        ("export model -o m", "'m' does not. Pass for example -o m.onnx."),
         ("ask model test.parquet -o a.parquet", "must end in .csv; 'a.parquet' does not"),
         ("export model -o m.onnx --append-to val.parquet", "must be an ONNX model"),
-        ("export model -o m.onnx --append-to model", "must be an ONNX model"),
         ("apply model test.parquet -o x.parquet -j 0", "--jobs must be a number of threads"),
         ("apply model test.parquet -o x.parquet -j 1000000", "it is 1000000"),
         ("ask model test.parquet -o a.csv --seed -1", "--seed"),

@@ -79,10 +79,10 @@ BALANCES = [
 ]
 BAD = {
     ("AlternatingNormalizer",): {
-        "alpha": [-1.0, NAN, "1", 1e300],
+        "alpha": [0.0, NAN, "1", 1e300],
         "depth": [0, 10**9, 10_001, 1.0, True],
         "threshold": [NAN, -0.5],
-        "k_max": [0],
+        "k_max": [1],
         "reference": ["none"],
         "smoothing": [np.inf],
         "multilabel": ["pair"],

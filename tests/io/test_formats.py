@@ -15,7 +15,7 @@ from altnorm.io import formats
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from altnorm.io.tables import read_table
-from tests.commands import CLASSES, QUICK, refused, run, table, write_log
+from tests.commands import QUICK, answered, run, table, write_log
 from tests.io.test_predictions import CLASSES as PETS
 from tests.io.test_predictions import LABELS, PROBA, check_same, frame
 
@@ -114,27 +114,6 @@ def test_truncated_arrays(tmp_path):
 LIKELIHOODS = [[-1.5, -0.5, -3.0], [-0.1, -4.0, -5.0], [-2.0, -2.5, -0.75], [-1.0, -1.5, -6.0]]
 
 
-def sample(i, values, target, *, texts=("A", "B", "C"), as_text=True, **more):
-    """A line as lm-evaluation-harness 0.4 writes it (loggers/evaluation_tracker.py)."""
-    answers = [
-        [str(v), str(v == max(values))] if as_text else [v, v == max(values)] for v in values
-    ]
-    return {
-        "doc_id": i,
-        "doc": {"question": f"number {i}"},
-        "target": target,
-        "arguments": {
-            f"gen_args_{j}": {"arg_0": f"Question {i}", "arg_1": f" {text}"}
-            for j, text in enumerate(texts)
-        },
-        "resps": [[answer] for answer in answers],
-        "filtered_resps": answers,
-        "filter": "none",
-        "acc": 1.0,
-        **more,
-    }
-
-
 TARGETS = [1, 0, 2, 1]
 
 
@@ -142,7 +121,7 @@ TARGETS = [1, 0, 2, 1]
 @pytest.mark.parametrize("target", [str, int, lambda code: f" {'ABC'[code]}"])
 def test_sample_logs(tmp_path, as_text, target):
     lines = [
-        sample(i, values, target(code), as_text=as_text)
+        answered(i, values, target(code), as_text=as_text)
         for i, (values, code) in enumerate(zip(LIKELIHOODS, TARGETS, strict=True))
     ]
     path = write_lines(tmp_path / "samples_task_2026.jsonl", lines)
@@ -167,7 +146,7 @@ def test_real_sample_logs(task):
 
 def test_sample_logs_whose_options_differ_in_text(tmp_path):
     lines = [
-        sample(i, values, str(code), texts=[f"{i} {j}" for j in range(3)])
+        answered(i, values, str(code), texts=[f"{i} {j}" for j in range(3)])
         for i, (values, code) in enumerate(zip(LIKELIHOODS, TARGETS, strict=True))
     ]
     read = read_predictions(write_lines(tmp_path / "a.jsonl", lines))
@@ -179,8 +158,8 @@ def test_sample_logs_whose_options_differ_in_text(tmp_path):
 
 
 def test_sample_logs_with_another_number_of_options(tmp_path):
-    lines = [sample(i, values, "0") for i, values in enumerate(LIKELIHOODS)]
-    lines.insert(1, sample(9, [-1.0, -2.0], "1", texts=("A", "B")))
+    lines = [answered(i, values, "0") for i, values in enumerate(LIKELIHOODS)]
+    lines.insert(1, answered(9, [-1.0, -2.0], "1", texts=("A", "B")))
     path = write_lines(tmp_path / "a.jsonl", lines)
     with pytest.raises(InputError, match=r"4 have 3 and 1 have another.* --usual-options"):
         read_predictions(path)
@@ -190,11 +169,14 @@ def test_sample_logs_with_another_number_of_options(tmp_path):
 
 
 def test_sample_logs_with_several_filters_and_mutual_information(tmp_path):
-    lines = [sample(0, LIKELIHOODS[0], "1"), sample(0, LIKELIHOODS[1], "1", filter="other")]
+    lines = [
+        answered(0, LIKELIHOODS[0], "1"),
+        answered(0, LIKELIHOODS[1], "1", filter="other"),
+    ]
     path = write_lines(tmp_path / "a.jsonl", lines)
     with pytest.warns(UserWarning, match="the lines of 'none' are read, those of other are not"):
         assert read_predictions(path).proba.shape == (1, 3)
-    both = sample(0, [*LIKELIHOODS[0], -9.0, -9.0, -9.0], "1", texts=("A", "B", "C") * 2)
+    both = answered(0, [*LIKELIHOODS[0], -9.0, -9.0, -9.0], "1", texts=("A", "B", "C") * 2)
     for j in range(3, 6):
         both["arguments"][f"gen_args_{j}"]["arg_0"] = ""
     read = read_predictions(write_lines(tmp_path / "b.jsonl", [both]))
@@ -204,16 +186,19 @@ def test_sample_logs_with_several_filters_and_mutual_information(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (sample(3, [-1.0, -2.0, -3.0], "7"), r"line 2 \(doc_id 3\) has '7'"),
-        (sample(3, [-1.0, -2.0, -3.0], "[0, 1]"), "index or the text of the right option"),
-        (sample(3, [-1.0, -2.0, -3.0], "0") | {"filtered_resps": ["yes"]}, "multiple-choice"),
-        (sample(3, [-1.0, float("nan"), -3.0], "0"), "multiple-choice tasks"),
-        (sample(3, [-1.0, -2.0, -3.0], "A", texts=("A",) * 3), "they are in the prompt"),
+        (answered(3, [-1.0, -2.0, -3.0], "7"), r"line 2 \(doc_id 3\) has '7'"),
+        (answered(3, [-1.0, -2.0, -3.0], "[0, 1]"), "index or the text of the right option"),
+        (
+            answered(3, [-1.0, -2.0, -3.0], "0") | {"filtered_resps": ["yes"]},
+            "multiple-choice",
+        ),
+        (answered(3, [-1.0, float("nan"), -3.0], "0"), "multiple-choice tasks"),
+        (answered(3, [-1.0, -2.0, -3.0], "A", texts=("A",) * 3), "they are in the prompt"),
         ({"doc_id": 1}, "Each line of a sample log has"),
     ],
 )
 def test_bad_sample_logs_are_told(tmp_path, line, message):
-    path = write_lines(tmp_path / "a.jsonl", [sample(0, LIKELIHOODS[0], "1"), line])
+    path = write_lines(tmp_path / "a.jsonl", [answered(0, LIKELIHOODS[0], "1"), line])
     with pytest.raises(InputError, match=message):
         read_predictions(path)
 
@@ -256,7 +241,7 @@ def test_format_insists(tmp_path):
     check_same(read_predictions(tmp_path / "a.dat", Layout("y", format="csv")), EXPECTED)
     with pytest.raises(InputError, match="--format must be one of"):
         read_predictions(tmp_path / "a.dat", Layout(format="xls"))
-    path = write_lines(tmp_path / "a.jsonl", [sample(0, LIKELIHOODS[0], "1")])
+    path = write_lines(tmp_path / "a.jsonl", [answered(0, LIKELIHOODS[0], "1")])
     with pytest.raises(InputError, match="at least 2"):
         read_predictions(path, Layout(format="jsonl"))
 
@@ -269,19 +254,6 @@ def test_standard_input(tmp_path, monkeypatch):
         read_predictions("-")
     check_same(read_predictions("-", Layout("y", format="csv")), EXPECTED)
     formats._copy_stdin.cache_clear()
-
-
-def test_commands(folder, model, capsys):
-    data = table(300, 7)
-    data.to_csv("new.tsv", sep="\t", index=False)
-    assert run(["apply", model, "new.tsv", "-o", "new.csv.gz"]) == 0
-    assert run(["apply", model, "new.tsv", "-o", "new.jsonl", "--prediction", "class"]) == 0
-    zipped, lines = pd.read_csv("new.csv.gz"), pd.read_json("new.jsonl", lines=True)
-    np.testing.assert_allclose(lines[CLASSES], zipped[CLASSES])
-    assert (zipped["note"] == "a, b").all()
-    assert set(lines["class"]) <= set(CLASSES)
-    assert run(["check", "new.jsonl", "--model", model, "--label", "y"]) == 0
-    assert "one of" in refused(capsys, "apply", model, "new.tsv", "-o", "x.csv", "--format", "xls")
 
 
 def test_logs_from_tuning_to_applying(folder, capsys):
