@@ -7,13 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from altnorm import AlternatingNormalizer, InputError
-from altnorm.method.reference import (
-    class_prior,
-    label_prior,
-    merge_rows,
-    post_stratify,
-    shrink_frequencies,
-)
+from altnorm.method.reference import class_prior, merge_rows, post_stratify, shrink_frequencies
 
 EXACT = 1e-12
 
@@ -39,11 +33,6 @@ def test_shrinking_is_the_papers_formula(counts):
     np.testing.assert_allclose(found, james_stein(counts.tolist()), rtol=1e-9, atol=EXACT)
     assert found.sum() == pytest.approx(1)
     assert (found >= 0).all()
-
-
-def test_a_label_that_no_row_has_is_not_impossible():
-    labels = np.array([[1, 0]] * 3, dtype=bool)
-    np.testing.assert_array_equal(label_prior(labels, 2, "shrunk"), [0.875, 0.125])
 
 
 def test_rows_weigh_what_the_prior_gives_their_class():
@@ -73,13 +62,6 @@ def test_merging_keeps_each_rows_total_weight(given, flat):
         same = (rows == row).reshape(len(rows), -1).all(axis=1)
         assert carried == each[same].sum()
     assert after.sum() == each.sum()
-
-
-def test_merging_distinct_rows_changes_nothing():
-    rows, weight = np.array([0.3, 0.1]), np.array([2.0, 3.0])
-    assert merge_rows(rows, weight)[0] is rows
-    assert merge_rows(rows, weight)[1] is weight
-    assert merge_rows(rows)[1] is None
 
 
 CODES = np.repeat([0, 1, 2], [50, 30, 20])
