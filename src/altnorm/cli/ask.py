@@ -19,6 +19,7 @@ from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
 from altnorm.io.formats import Layout
+from altnorm.io.pool_columns import pool_columns
 from altnorm.io.predictions import read_predictions
 from altnorm.io.questions import (
     NEITHER,
@@ -26,7 +27,6 @@ from altnorm.io.questions import (
     Origin,
     Questions,
     make_questions,
-    pool_columns,
     read_questions,
 )
 from altnorm.report.evaluation import check_kind
