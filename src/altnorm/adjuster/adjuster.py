@@ -300,24 +300,6 @@ class Adjuster(ProbabilityTransformer):
         """
         return move(self._transform(self._check_transform(proba)), proba)
 
-    def predict(self, proba: Any) -> Any:
-        """Return the decision for the purpose.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            Class labels, out of `classes_`, None where `costs` say to leave a row to a person; for
-            multi-label problems the 0/1 matrix of decisions.
-        """
-        codes = self._codes(self._check_transform(proba))
-        labels = self.decision_.names(codes, self.classes_)
-        return move(labels, proba) if labels.dtype.kind in "biuf" else labels
-
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the purpose's score of the decisions, or of the probabilities.
 
@@ -495,6 +477,9 @@ class Adjuster(ProbabilityTransformer):
 
     def _codes(self, proba: Array) -> np.ndarray:
         return self.decision_.codes(self._probabilities(proba))
+
+    def _named(self, codes: np.ndarray) -> np.ndarray:
+        return self.decision_.names(codes, self.classes_)
 
 
 def apply_model(

@@ -79,7 +79,10 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         return move(new, proba)
 
     def predict(self, proba: Any) -> Any:
-        """Return the most probable class of each row after the adjustment.
+        """Return the decision on each row.
+
+        That is the most probable class after the adjustment or, of an :class:`~altnorm.Adjuster`,
+        the decision for its purpose.
 
         Parameters
         ----------
@@ -89,10 +92,11 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            Class labels, out of `classes_`; for multi-label problems the 0/1 matrix of decisions.
-            Of the kind that `transform` returns; labels that are not numbers as a NumPy array.
+            Class labels, out of `classes_`, None where costs say to leave a row to a person; for
+            multi-label problems the 0/1 matrix of decisions. Of the kind that `transform` returns;
+            labels that are not numbers as a NumPy array.
         """
-        labels = kind_of(self).decode(self._codes(self._check_transform(proba)), self.classes_)
+        labels = self._named(self._codes(self._check_transform(proba)))
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def explain(self, proba: Any) -> Explanation:
@@ -159,6 +163,10 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def _codes(self, proba: Array) -> np.ndarray:
         """Decisions on what `_transform` works on: columns (n,), or the 0/1 matrix of labels."""
         return kind_of(self).decide(self._transform(proba))
+
+    def _named(self, codes: np.ndarray) -> np.ndarray:
+        """What decisions are called: classes, or the 0/1 matrix of labels."""
+        return kind_of(self).decode(codes, self.classes_)
 
     def _transform(self, proba: Array) -> Array:
         raise NotImplementedError
