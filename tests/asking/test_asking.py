@@ -250,25 +250,6 @@ def test_a_changed_row_counts_what_it_is_worth(name):
         assert n == 0 or early.ci_low <= early.gain <= early.ci_high
 
 
-@pytest.mark.parametrize("is_better", [True, False])
-@pytest.mark.parametrize("name", ["accuracy", "costs", "f1"])
-def test_looking_after_each_label_errs_seldom_whatever_the_purpose(name, is_better):
-    decision, runs, pool = DECISIONS[name], 60, np.empty((60, 4))
-    new, old, codes, truth = undecided(60, 4, decision)
-    gain = np.subtract(*(values_of(decision, truth, decided) for decided in codes)).mean()
-    if is_better != (gain > 0):
-        new, old, gain = old, new, -gain
-    wrong = missed = 0
-    for run in range(runs):
-        rows = altnorm.ask(new, pool, against=old, random_state=run)
-        rows = rows[: int(0.8 * len(rows))]
-        found = altnorm.judge(new, pool, rows, CLASSES[truth[rows]], against=old)
-        missed += not found.ci_low <= gain <= found.ci_high
-        wrong += found.decision == ("do not adopt" if is_better else "adopt")
-    assert wrong / runs <= 0.05
-    assert missed / runs <= 0.05
-
-
 def test_any_fitted_estimator_that_decides():
     proba, y = planted(seed=0)
     models = [LogisticRegression(C=c).fit(proba, y) for c in (1.0, 1e-3)]
