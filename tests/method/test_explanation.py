@@ -2,27 +2,21 @@
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
 from altnorm.method.explanation import Explanation
+from tests.problems import planted
 from tests.report_pages import NAMES, adjusted, labelled, rare
-
-
-def draw(n=80, m=3, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    return softmax(1.5 * (rng.normal(size=(n, m)) + np.eye(m)[y] + [1.5, 0, 0]), axis=1), y
 
 
 @pytest.fixture
 def fitted():
-    proba, y = draw()
-    return AlternatingNormalizer(2.0, threshold=0.5).fit(proba, np.array(["ant", "bee", "cat"])[y])
+    proba, y = planted(80)
+    return AlternatingNormalizer(2.0, threshold=0.5).fit(proba, NAMES[y])
 
 
 def test_one_entry_for_each_changed_row(fitted):
-    proba, _ = draw(seed=1)
+    proba, _ = planted(80, seed=1)
     after = fitted.transform(proba)
     found = fitted.explain(proba)
     changed = np.flatnonzero(proba.argmax(axis=1) != after.argmax(axis=1))
@@ -100,10 +94,10 @@ def test_thresholds_of_labels_decide():
 
 
 def test_nothing_changed(fitted):
-    assert len(fitted.explain(np.eye(3))) == 0
-    assert str(fitted.explain(np.eye(3))) == ""
-    proba, _ = draw(200)
-    y = np.random.default_rng(0).permutation(np.arange(200) % 3)
+    assert len(fitted.explain(np.eye(4))) == 0
+    assert str(fitted.explain(np.eye(4))) == ""
+    proba, _ = planted(200)
+    y = np.random.default_rng(0).permutation(np.arange(200) % 4)
     tuned = AlternatingNormalizerCV((1.0,), (1,), significance=1e-6).fit(proba, y)
     assert not tuned.verdict_.adopted
     assert len(tuned.explain(proba)) == 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,17 +26,11 @@ ATOL_FLOAT32 = 1e-4
 CASES_PER_SEED = 50
 
 
-def run_trajectory(case: Case, **changes: Any) -> np.ndarray:
-    """Trajectory of a drawn case, in which rows without a possible class are nothing to warn of."""
+def run(function: Callable[..., np.ndarray], case: Case) -> np.ndarray:
+    """What a function makes of a drawn case; rows without a possible class are no surprise."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".* rows have only classes with prior zero")
-        return trajectory(case.proba, case.reference, **(case.keywords | changes))
-
-
-def run_final(case: Case) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".* rows have only classes with prior zero")
-        return alternating_normalization(case.proba, case.reference, **case.keywords)
+        return function(case.proba, case.reference, **case.keywords)
 
 
 def assert_distributions(rows: np.ndarray) -> None:
@@ -47,7 +41,7 @@ def assert_distributions(rows: np.ndarray) -> None:
 
 def assert_matches_oracle(case: Case, atol: float = ATOL) -> None:
     expected = oracle(case.proba, case.reference, **case.keywords)
-    steps, final = run_trajectory(case), run_final(case)
+    steps, final = run(trajectory, case), run(alternating_normalization, case)
     assert_distributions(steps)
     assert_distributions(final)
     assert_allclose(steps, expected, rtol=0, atol=atol)
@@ -112,7 +106,7 @@ class TestAgainstOracle:
             expected = oracle(case.proba, case.reference, **case.keywords)
             case.reference = np.tile(case.reference, (copies, 1))
             case.keywords["reference_weight"] = None
-            assert_allclose(run_trajectory(case), expected, rtol=0, atol=ATOL)
+            assert_allclose(run(trajectory, case), expected, rtol=0, atol=ATOL)
 
     def test_float32(self):
         worst = 0.0
@@ -121,7 +115,7 @@ class TestAgainstOracle:
             case.keywords["depth"] = min(case.keywords["depth"], 3)
             case.proba = case.proba.astype(np.float32)
             case.reference = case.reference.astype(np.float32)
-            steps, final = run_trajectory(case), run_final(case)
+            steps, final = run(trajectory, case), run(alternating_normalization, case)
             assert steps.dtype == final.dtype == np.float32
             assert np.isfinite(steps).all()
             expected = oracle(case.proba, case.reference, **case.keywords)

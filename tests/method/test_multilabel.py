@@ -9,6 +9,7 @@ from altnorm import AlternatingNormalizer, InputError, alternating_normalization
 from altnorm.method.reference import shrink_frequencies
 from altnorm.method.two_classes import BinaryReference, odds_function
 from tests.oracle import oracle
+from tests.problems import planted_labels
 
 EXACT = 1e-12
 MODES = ("pairs", "labelwise")
@@ -16,9 +17,7 @@ both = pytest.mark.parametrize("mode", MODES)
 
 
 def draw(n=80, m=5, seed=0):
-    rng = np.random.default_rng(seed)
-    z = 2.5 * rng.normal(size=(n, m)) - 1
-    return expit(z), (rng.random((n, m)) < expit(z + 0.7)).astype(int)
+    return planted_labels(n, m, seed)
 
 
 def two_classes(p):
