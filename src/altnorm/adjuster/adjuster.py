@@ -196,9 +196,6 @@ class Adjuster(ProbabilityTransformer):
 
     any_library = True
 
-    threshold = 0.75
-    """Ambiguity above which `drift` counts a prediction as doubtful."""
-
     _fitted = declare(
         model_=nested(
             Identity,

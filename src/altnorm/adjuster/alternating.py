@@ -114,9 +114,6 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
 
     any_library = True
 
-    threshold = 0.75
-    """Ambiguity above which `drift` counts a prediction as doubtful."""
-
     _fitted = declare(
         best_params_=mapping(),
         best_normalizer_=nested(AlternatingNormalizer, Identity),

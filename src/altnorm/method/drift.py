@@ -81,7 +81,10 @@ class Drift:
 
 
 def count_usage(normalizer: FittedNormalizer, proba: np.ndarray) -> Usage:
-    """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
+    """Count how clean probabilities use the classes, with a normalizer's notion of doubt.
+
+    One that has none is given that of :class:`~altnorm.AlternatingNormalizer`.
+    """
     kind = kind_of(normalizer)
     threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
     doubt = kind.in_doubt(proba, threshold, k_max=k_max)
