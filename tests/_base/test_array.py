@@ -44,17 +44,21 @@ class TestSameKindSameValues:
         self.check(library, ambiguity(like), ambiguity(proba), like)
         self.check(library, topk_entropy(like, 4), topk_entropy(proba, 4), like)
 
-    @pytest.mark.parametrize("m", [2, 6])
-    @pytest.mark.parametrize(("alpha", "depth"), [(1.0, 1), (0.6, 1), (2.0, 3), (1.0, 5)])
-    def test_plain(self, library, dtype, m, alpha, depth):
-        proba, reference = classifier_rows(12, m), classifier_rows(30, m, 1)
+    @pytest.mark.parametrize(("n", "m"), [(30, 2), (30, 6), (500, 20), (5000, 2)])
+    @pytest.mark.parametrize(("alpha", "depth"), [(1.0, 1), (0.6, 1), (2.0, 3), (20.0, 5)])
+    def test_plain(self, library, dtype, n, m, alpha, depth):
+        """Of every kernel: literal, with repairs in the log domain, with halved intervals."""
+        proba, reference = classifier_rows(40, m), classifier_rows(n, m, 1)
         like = library.make(proba, dtype)
         keywords = {"alpha": alpha, "depth": depth}
         expected = trajectory(proba, reference, **keywords)
         steps = trajectory(like, library.make(reference, dtype), **keywords)
-        self.check(library, steps, expected, like)
         final = alternating_normalization(like, library.make(reference, dtype), **keywords)
-        self.check(library, final, expected[-1], like)
+        if dtype == "float64" or alpha < 20:
+            self.check(library, steps, expected, like)
+            self.check(library, final, expected[-1], like)
+        assert library.same_place(final, like)
+        assert np.isfinite(_array.to_numpy(final)).all()
 
     @pytest.mark.parametrize("m", [2, 6])
     @pytest.mark.parametrize("depth", [1, 3])
@@ -78,20 +82,6 @@ class TestSameKindSameValues:
                 **numbers,
             )
         self.check(library, result, expected, like)
-
-    @pytest.mark.parametrize(("n", "m"), [(500, 20), (30, 6), (5000, 2)])
-    def test_large_exponents(self, library, dtype, n, m):
-        """The literal kernel, the repairs in the log domain, the halved intervals."""
-        proba, reference = classifier_rows(80, m), classifier_rows(n, m, 1)
-        like = library.make(proba, dtype)
-        expected = alternating_normalization(proba, reference, alpha=20.0, depth=5)
-        result = alternating_normalization(
-            like, library.make(reference, dtype), alpha=20.0, depth=5
-        )
-        assert library.same_place(result, like)
-        assert np.isfinite(_array.to_numpy(result)).all()
-        if dtype == "float64":
-            self.check(library, result, expected, like)
 
     def test_no_rows(self, library, dtype):
         empty = library.make(np.empty((0, 3)), dtype)

@@ -49,17 +49,6 @@ def in_order(proba, labels):
 
 
 @every_kind
-def test_columns_are_found_by_the_names_at_fit(kind, data):
-    proba, labels, frame = data
-    fitted = AlternatingNormalizer().fit(kind(frame), labels)
-    assert fitted.classes_.tolist() == fitted.feature_names_in_.tolist() == NAMES.tolist()
-    np.testing.assert_array_equal(fitted.get_feature_names_out(), NAMES)
-    plain = AlternatingNormalizer().fit(proba)  # without labels: prior uniform
-    plain.prior_ = fitted.prior_
-    np.testing.assert_array_equal(fitted.transform(kind(shuffled(frame))), plain.transform(proba))
-
-
-@every_kind
 def test_columns_are_found_by_the_classes_where_an_array_was_fitted(kind, data):
     proba, labels, frame = data
     fitted, order = in_order(proba, labels)
@@ -124,6 +113,8 @@ def test_other_names_count_by_position_with_the_warning_of_scikit_learn(data):
 def test_what_an_adjuster_does_with_frames(kind, data):
     _, labels, frame = data
     fitted = Adjuster(cv=2).fit(kind(frame), labels)
+    assert fitted.classes_.tolist() == fitted.feature_names_in_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(fitted.get_feature_names_out(), NAMES)
     mixed = kind(shuffled(frame))
     np.testing.assert_array_equal(fitted.transform(mixed), fitted.transform(frame))
     np.testing.assert_array_equal(fitted.predict(mixed), fitted.predict(frame))
