@@ -12,9 +12,10 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,12 +27,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.files import check_input, replacing
-from altnorm._base.specs import Spec, declare, declared, first_fault, fitted_state
+from altnorm._base.specs import Spec, check_model, declare, declared, fitted_state
 
 FORMAT_VERSION = 1
 
 KINDS: dict[str, type] = {}
 """Every class that a model file may hold: estimators, and the records inside them."""
+
+CHECKS: dict[type, Callable[[Any], None]] = {}
+"""How each class of estimators checks its settings."""
 
 _KEY = "altnorm"  # one entry of metadata, as safetensors writes several in any order
 _LABEL_TYPE = re.compile(r"[<|]U([1-9]\d{0,4}|0)|O")
@@ -75,20 +79,13 @@ class Saved:
         content = _encode(self, "", tensors)["estimator"]
         content |= {"format_version": FORMAT_VERSION, "versions": versions()}
         # Refused here rather than by the reader, who may sit elsewhere.
-        self._check_model("Fit it again, and save what `fit` leaves.")
+        check_model(self, self._check_params, "Fit it again, and save what `fit` leaves.")
         with replacing(path, force=force) as temporary:
             write_content(temporary, content, tensors)
 
-    def _check_model(self, remedy: str = "Save the model again.") -> None:
-        """Raise unless settings and fitted attributes are as the class asks for."""
-        try:
-            self._check_params()
-        except InputError as error:
-            rule = f"{type(self).__name__}: {error.rule}"
-            raise error.replace(rule=rule, code="model_file") from error
-        fault = first_fault(self)
-        if fault:
-            raise InputError(fault, remedy=remedy, code="model_file")
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        CHECKS[cls] = cls._check_params  # which the reader of a file calls
 
     def _check_params(self) -> None:
         """Raise on bad settings, before any data are read."""
@@ -296,7 +293,7 @@ def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
         raise InputError(fault, remedy=_REMEDY, code="model_file")
     for name, value in content["state"].items():
         setattr(estimator, name, _decode(value, tensors))
-    estimator._check_model()
+    check_model(estimator, partial(CHECKS[kind], estimator))
     return estimator
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeGuard, Union, get_args, get_origi
 
 import numpy as np
 
+from altnorm._base.errors import InputError
 from altnorm._base.validation import is_number
 
 TINY: Final = float(np.finfo(np.float64).tiny)
@@ -196,8 +197,21 @@ def nested(*kinds: type) -> Spec:
     return Spec(f"a model for the same classes that takes probabilities ({names})", holds)
 
 
-def first_fault(estimator: Any) -> str:
-    """Say which fitted attribute is not as its class declares it; empty if all are."""
+def check_model(
+    estimator: Any, check_params: Callable[[], None], remedy: str = "Save the model again."
+) -> None:
+    """Raise unless settings and fitted attributes are as the estimator's class asks for."""
+    try:
+        check_params()
+    except InputError as error:
+        rule = f"{type(estimator).__name__}: {error.rule}"
+        raise error.replace(rule=rule, code="model_file") from error
+    fault = _first_fault(estimator)
+    if fault:
+        raise InputError(fault, remedy=remedy, code="model_file")
+
+
+def _first_fault(estimator: Any) -> str:
     kind, scope = type(estimator), Scope(estimator, {})
     state, specs = fitted_state(estimator), declared(kind, "_fitted")
     unknown = sorted(state.keys() - specs.keys())

@@ -18,7 +18,6 @@ from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
 from altnorm.decisions.decision import Decision
 from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive
-from altnorm.method.estimator import transform_clean
 from altnorm.method.normalizer import AlternatingNormalizer
 
 MOST_NUMBERS = 2**18
@@ -49,7 +48,7 @@ class KnownBalance:
         linear, m = as_linear(model, temperature), data.proba.shape[1]
         total = np.zeros(m)
         for rows in block_slices(len(data.proba), 48 * m, data.work, cached=True):
-            total += data.weight[rows] @ to_numpy(transform_clean(linear, data.work[rows, :]))
+            total += data.weight[rows] @ to_numpy(linear.transform_clean(data.work[rows, :]))
         kept = _representative(data.labels, data.weight, MOST_NUMBERS // m)
         some = to_numpy(take_rows(data.work, kept)).astype(np.float32)
         return cls(linear, positive(total), some, data.labels[kept])
@@ -57,7 +56,7 @@ class KnownBalance:
     def look(self, rows: np.ndarray) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
         known, new = (
-            Rows(p, to_numpy(transform_clean(self.model, p.astype(np.float64))))
+            Rows(p, to_numpy(self.model.transform_clean(p.astype(np.float64))))
             for p in (self.rows, rows)
         )
         return look_for_shift(known, self.codes, new, self.shares)

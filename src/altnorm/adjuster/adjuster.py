@@ -69,12 +69,7 @@ from altnorm.families import (
     MatrixScaling,
 )
 from altnorm.method.drift import Drift, count_usage
-from altnorm.method.estimator import (
-    ProbabilityTransformer,
-    read_before,
-    read_weight,
-    transform_clean,
-)
+from altnorm.method.estimator import ProbabilityTransformer, read_before, read_weight
 from altnorm.method.kinds import LabelKind, kind_of
 from altnorm.method.normalizer import AlternatingNormalizer
 
@@ -359,7 +354,10 @@ class Adjuster(ProbabilityTransformer):
         rows = read_before(self, proba)
         shift = known.look(rows)
         adapted = retargeted(self, np.array(shift.before), np.array(shift.after))
-        n_changed = int((self._codes(rows) != adapted._codes(rows)).sum())
+        before, after = (
+            one.decision_.codes(apply_model(one.model_, one.temperature_, kind_of(self), rows))
+            for one in (self, adapted)
+        )
         if assume is None:
             adapted = copy(self)
         elif shift.contradicted and not insist:
@@ -368,7 +366,7 @@ class Adjuster(ProbabilityTransformer):
             adapted.usage_ = count_usage(self, rows)
         adapted.shift_ = replace(
             shift,
-            n_changed=n_changed,
+            n_changed=int((before != after).sum()),
             adapted=assume is not None,
             names=tuple(str(name) for name in self.classes_),
         )
@@ -488,7 +486,7 @@ def apply_model(
     """
     xp = array_namespace(proba)
     wide = xp.astype(proba, widest_float(proba))
-    new = transform_clean(model, wide)
+    new = model.transform_clean(wide)
     if temperature == 1:
         return new
     with quiet(np):

@@ -29,7 +29,7 @@ from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
-from altnorm.method.estimator import ProbabilityTransformer, transform_clean
+from altnorm.method.estimator import ProbabilityTransformer
 from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.reference import REFERENCES
 
@@ -211,7 +211,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
                 check(value, name)
 
     def _transform(self, proba: Array) -> Array:
-        return transform_clean(self.best_normalizer_, proba)
+        return self.best_normalizer_.transform_clean(proba)
 
 
 class Search:

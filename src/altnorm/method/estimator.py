@@ -78,6 +78,10 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             new = array_namespace(new).asarray(new, copy=True)
         return move(new, proba)
 
+    def transform_clean(self, proba: Array) -> Array:
+        """Adjust probabilities that were checked already, as an array, whatever `input` says."""
+        return self._transform(self._from_proba(proba))
+
     def predict(self, proba: Any) -> Any:
         """Return the decision on each row.
 
@@ -289,11 +293,6 @@ def require_labels(
             remedy=remedy,
             code="no_labels",
         )
-
-
-def transform_clean(model: ProbabilityTransformer, proba: Array) -> Array:
-    """Adjust probabilities that were checked already, as an array, whatever `input` says."""
-    return model._transform(model._from_proba(proba))
 
 
 def chosen_model(fitted: FittedNormalizer) -> Any:

@@ -14,7 +14,7 @@ from scipy.special import logit
 from altnorm.decisions.decision import decision_of
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.families import Identity
-from altnorm.method.estimator import chosen_model, transform_clean
+from altnorm.method.estimator import chosen_model
 from altnorm.method.kinds import FittedNormalizer, kind_of
 
 POSITIONS = np.linspace(0, 1, 21)
@@ -174,7 +174,7 @@ def favoured(normalizer: FittedNormalizer, before: np.ndarray) -> np.ndarray | N
         log_f = np.array(model.bias_, dtype=float)
     elif not isinstance(model, Identity) and not hasattr(model, "matrix_"):
         # Without the temperature that follows: it favours no class.
-        log_f = _measured(before, np.asarray(transform_clean(model, before)), multilabel)
+        log_f = _measured(before, np.asarray(model.transform_clean(before)), multilabel)
     decision = decision_of(normalizer)
     if decision.kind == "weights":
         log_f = log_f + np.log(decision.values)
