@@ -11,39 +11,19 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ChangedRow:
-    """One row whose decision changed.
+    """One row whose decision changed; a person has no probability: not a number."""
 
-    Attributes
-    ----------
-    row : int
-        Row in the batch.
-    ambiguity : float
-        Ambiguity of the row.
-    before, after : object
-        Class before and after; None after if the row is left to a person.
-    proba_before, proba_after : float
-        Probability of the class before, before; and of the class after, after. Of a person there
-        is none: not a number, here and below.
-    factor_before, factor_after : float
-        What the two classes were multiplied by.
-    left_to_before, given_to_after : float
-        Probability of the class before, after; and of the class after, before.
-    leads : bool
-        Whether the class after is the most probable one. If not, the purpose made the decision:
-        weights, costs or a threshold.
-    """
-
-    row: int
+    row: int  # in the batch
     ambiguity: float
-    before: Any
-    after: Any
-    proba_before: float
-    proba_after: float
-    factor_before: float
-    factor_after: float
-    left_to_before: float
-    given_to_after: float
-    leads: bool = True
+    before: Any  # class
+    after: Any  # class; None if the row is left to a person
+    proba_before: float  # of the class before, before
+    proba_after: float  # of the class after, after
+    factor_before: float  # what the class before was multiplied by
+    factor_after: float  # and the class after
+    left_to_before: float  # probability of the class before, after
+    given_to_after: float  # probability of the class after, before
+    leads: bool = True  # whether the class after is the most probable; if not, the purpose decided
 
     def __str__(self) -> str:
         start = (
