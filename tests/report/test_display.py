@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from altnorm import AlternatingNormalizer, InputError
 from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
@@ -44,6 +45,17 @@ class TestFavoured:
         t = model.decision_.values
         found = measures.favoured(model, labelled(seed=2).proba)
         np.testing.assert_allclose(found, np.exp(model.model_.bias_) * (1 - t) / t)
+
+    def test_what_depends_on_the_row_is_measured(self):
+        tilted = TEST.proba * [1, 1, 1, 1, 3.0]
+        tilted /= tilted.sum(axis=1, keepdims=True)
+        measured = measures._measured(TEST.proba, tilted, False)
+        assert measured.argmax() == 4
+        shifted = expit(logit(TEST.proba) + np.array([0, 0, 0.7, 0, 0]))
+        found = measures._measured(TEST.proba, shifted, True)
+        np.testing.assert_allclose(found, [0, 0, 0.7, 0, 0], atol=1e-9)
+        zeros = measures._measured(np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]), False)
+        assert zeros.tolist() == [0, 0]
 
     def test_none(self):
         assert measures.favoured(adjusted("matrix"), confused().proba) is None
