@@ -89,7 +89,7 @@ BAD = {
         "multilabel": ["pair"],
         "input": ["guess"],
         "prior_": [NANS, np.ones(3), np.full(2, 0.5), np.array([2.0, -0.5, -0.5]), "uniform"],
-        "reference_": [np.full((2, 2), 0.5), np.full((2, 3), np.nan), np.full((2, 3), 5.0)],
+        "reference_": [np.eye(2), np.empty((0, 3)), np.full((2, 3), np.nan), 5.0 * np.eye(3)],
         "reference_weight_": [np.ones(7), np.array([-1.0])],
         "classes_": [np.array(["a", "a", "b"]), np.array([1, "1", 2], object)],
         "n_features_in_": [7],

@@ -263,8 +263,6 @@ def has_type(value: Any, hint: Any) -> bool:
     if origin is tuple and isinstance(value, tuple):
         kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
         return len(kinds) == len(value) and all(map(has_type, value, kinds))
-    if origin is dict and isinstance(value, dict):
-        return all(has_type(k, args[0]) and has_type(v, args[1]) for k, v in value.items())
     if is_dataclass(hint):
         hints, names = get_type_hints(hint), [field.name for field in fields(hint)]
         fit = (has_type(getattr(value, name), hints[name]) for name in names)
