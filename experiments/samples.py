@@ -99,8 +99,7 @@ def _simulation(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _geometry(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.geometry import __main__ as geometry
-    from experiments.geometry import study
+    from experiments.geometry import __main__ as geometry, study
 
     rates = study.larger_rates((3,), 20, geometry.DEPTH, 0)
     names = ("m", "measured", "predicted")
@@ -185,8 +184,7 @@ def _suite(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _asking(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.asking import __main__ as asking
-    from experiments.asking import study
+    from experiments.asking import __main__ as asking, study
 
     return [one._asdict() for one in study.measure(_file(folders), asking.RUNS, 0)]
 
@@ -198,8 +196,7 @@ def _language(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.reference_choice import __main__ as choice
-    from experiments.reference_choice import study
+    from experiments.reference_choice import __main__ as choice, study
 
     data = study.read_limited(_file(folders), choice.FULL.max_rows, 0)
     return [study.describe(data, choice.FULL, 0)]
@@ -230,8 +227,7 @@ def _blur_published(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _blur_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.blur import __main__ as blur
-    from experiments.blur import study
+    from experiments.blur import __main__ as blur, study
 
     few = study.Grid((1.0,), (), 1, blur.FULL.search)
     lines = study.measure_split(study.blur_path(folders.predictions, 32), 32, 0, 0, few)
@@ -239,8 +235,7 @@ def _blur_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _corruption(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.corruption import __main__ as corruption
-    from experiments.corruption import study
+    from experiments.corruption import __main__ as corruption, study
 
     design = corruption.FULL._replace(rates={"typos": ()})  # clean text alone
     return study.measure(folders.datasets, "banking77", study.MODELS[1], design, 0)

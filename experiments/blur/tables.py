@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments._output import markdown_table
-from experiments.blur.published import ALONE, OWN
-from experiments.blur.published import BEST as BEST_HERE
-from experiments.blur.published import NAIVE as NAIVE_HERE
+from experiments.blur.published import ALONE, BEST as BEST_HERE, NAIVE as NAIVE_HERE, OWN
 from experiments.blur.study import (
     BEST,
     FOLDS,

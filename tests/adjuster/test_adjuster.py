@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_expit, logit, softmax
-from sklearn import config_context
-from sklearn import metrics as sk
+from sklearn import config_context, metrics as sk
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 

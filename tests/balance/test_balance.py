@@ -9,8 +9,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
-from altnorm import Adjuster, AlternatingNormalizer, InputError
-from altnorm import balance as numerics
+from altnorm import Adjuster, AlternatingNormalizer, InputError, balance as numerics
 from altnorm.adjuster.adaptation import _representative
 from altnorm.balance import (
     Rows,

@@ -6,8 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity
 from altnorm.peers import Identity, LabelThresholds, TemperatureScaling

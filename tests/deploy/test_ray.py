@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer
-from tests.batches import CLUSTER_CLASSES as CLASSES
-from tests.batches import CLUSTER_ROWS as N_ROWS
-from tests.batches import matrix
+from tests.batches import CLUSTER_CLASSES as CLASSES, CLUSTER_ROWS as N_ROWS, matrix
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")

@@ -5,8 +5,7 @@ from scipy.stats import spearmanr
 
 pytest.importorskip("matplotlib")
 
-from experiments.across import __main__ as across
-from experiments.across import study
+from experiments.across import __main__ as across, study
 from experiments.across.study import Point
 
 

@@ -7,8 +7,7 @@ from scipy.special import expit, softmax
 pytest.importorskip("matplotlib")
 
 import altnorm
-from experiments.asking import __main__ as asking
-from experiments.asking import study
+from experiments.asking import __main__ as asking, study
 from experiments.asking.tables import make_tables
 from experiments.suite.files import Classifier
 from tests.pages import check_page, draw_logits, draw_tags, read_page, write_classifier

@@ -9,10 +9,7 @@ from scipy.special import softmax
 pytest.importorskip("matplotlib")
 
 import altnorm
-from experiments.blur import __main__ as blur
-from experiments.blur import grid as whole_grid
-from experiments.blur import published as as_published
-from experiments.blur import study
+from experiments.blur import __main__ as blur, grid as whole_grid, published as as_published, study
 from tests.pages import check_page
 
 N_CLASSES = 6

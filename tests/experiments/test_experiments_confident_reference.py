@@ -6,8 +6,7 @@ from scipy.stats import multivariate_normal
 
 pytest.importorskip("matplotlib")
 
-from experiments.confident_reference import __main__ as study_command
-from experiments.confident_reference import study
+from experiments.confident_reference import __main__ as study_command, study
 from tests.pages import check_page, read_page
 
 

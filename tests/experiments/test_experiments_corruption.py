@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 import altnorm
-from experiments.corruption import __main__ as corruption
-from experiments.corruption import data, study
+from experiments.corruption import __main__ as corruption, data, study
 from tests.pages import check_page
 from tests.problems import planted
 

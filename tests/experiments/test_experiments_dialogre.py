@@ -10,8 +10,7 @@ pytest.importorskip("matplotlib")
 
 from experiments._multilabel import grid
 from experiments._multilabel.methods import METHODS
-from experiments.dialogre import __main__ as dialogre
-from experiments.dialogre import data, evaluation
+from experiments.dialogre import __main__ as dialogre, data, evaluation
 from tests.pages import check_page, import_training, tiny_encoder
 
 DIALOGUE = [

@@ -10,8 +10,7 @@ from altnorm import Adjuster
 
 pytest.importorskip("matplotlib")
 
-from experiments.evidence import __main__ as evidence
-from experiments.evidence import plan, study, summary, truth, worlds
+from experiments.evidence import __main__ as evidence, plan, study, summary, truth, worlds
 from experiments.evidence.plan import Case
 from experiments.evidence.worlds import World
 from tests.pages import check_page, read_page

@@ -6,8 +6,7 @@ from scipy.special import softmax
 
 pytest.importorskip("matplotlib")
 
-from experiments.language import __main__ as language
-from experiments.language import study
+from experiments.language import __main__ as language, study
 from experiments.language.methods import DIVIDED, LearntBatchCalibration, fit_method
 from experiments.language.tables import duels_table
 from tests.pages import check_page, draw_logits, read_page, write_classifier

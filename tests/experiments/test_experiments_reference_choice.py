@@ -7,8 +7,7 @@ from scipy.special import softmax
 pytest.importorskip("matplotlib")
 
 import altnorm
-from experiments.reference_choice import __main__ as reference_choice
-from experiments.reference_choice import study
+from experiments.reference_choice import __main__ as reference_choice, study
 from experiments.reference_choice.bench import Bench, find_neighbours, one_step
 from experiments.suite.files import Classifier
 from tests.pages import check_page, draw_logits, write_classifier

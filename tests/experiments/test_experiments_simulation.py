@@ -9,10 +9,8 @@ import altnorm
 
 pytest.importorskip("matplotlib")
 
-from experiments.geometry import __main__ as geometry
-from experiments.geometry import study
-from experiments.simulation import __main__ as simulation
-from experiments.simulation import claims, extensions
+from experiments.geometry import __main__ as geometry, study
+from experiments.simulation import __main__ as simulation, claims, extensions
 from experiments.simulation.draws import PAPER_EDGES, Design, draw, draw_log_rows
 from experiments.simulation.study import Estimate, simulate
 from tests.pages import check_page

@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from experiments._multilabel.methods import METHODS
-from experiments.ufet import __main__ as ufet
-from experiments.ufet import data, evaluation
+from experiments.ufet import __main__ as ufet, data, evaluation
 from tests.pages import check_page, import_training, tiny_encoder
 
 TYPES = [*(f"type{i}" for i in range(130)), "baker", "night_watch"]

@@ -16,8 +16,7 @@ from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from altnorm.io.tables import read_table
 from tests.commands import QUICK, answered, run, table, write_log
-from tests.io.test_predictions import CLASSES as PETS
-from tests.io.test_predictions import LABELS, PROBA, check_same, frame
+from tests.io.test_predictions import CLASSES as PETS, LABELS, PROBA, check_same, frame
 
 EXPECTED = Predictions(PROBA, PETS, LABELS)
 

@@ -14,9 +14,7 @@ from altnorm import (
     topk_entropy,
 )
 from altnorm._base import arrays as _array
-from altnorm.method import ambiguity as _entropy
-from altnorm.method import functional as _functional
-from altnorm.method import scaling as _scaling
+from altnorm.method import ambiguity as _entropy, functional as _functional, scaling as _scaling
 from altnorm.method.scaling import step_once
 
 torch = pytest.importorskip("torch")

@@ -11,9 +11,7 @@ from sklearn import config_context
 
 from altnorm import AlternatingNormalizer
 from altnorm._base.arrays import to_numpy
-from altnorm.method import normalizer as _normalizer
-from altnorm.method import scaling as _scaling
-from altnorm.method import two_classes as _binary
+from altnorm.method import normalizer as _normalizer, scaling as _scaling, two_classes as _binary
 from tests.libraries import LIBRARIES
 from tests.problems import draw
 

@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.special import log_expit, logsumexp
 from sklearn import config_context
 
-from altnorm.method import scaling
-from altnorm.method import two_classes as binary
+from altnorm.method import scaling, two_classes as binary
 from tests.oracle import draw_rows
 
 ATOL_KERNELS = 1e-11  # the two kernels, as probabilities

@@ -9,8 +9,7 @@ try:
     from pyspark import TaskContext
     from pyspark.ml.functions import array_to_vector, vector_to_array
     from pyspark.ml.linalg import VectorUDT
-    from pyspark.sql import functions
-    from pyspark.sql import types as sql
+    from pyspark.sql import functions, types as sql
 except ImportError as error:
     raise ImportError(
         "altnorm.spark needs the `spark` extra; install it with pip install 'altnorm[spark]'"

@@ -20,8 +20,7 @@ from markupsafe import Markup
 from altnorm._base.persistence import versions
 from altnorm._base.words import Figures, percent, plural, score_name
 from altnorm.adjuster.comparison import Comparison
-from altnorm.report import _words as words
-from altnorm.report import measures
+from altnorm.report import _words as words, measures
 from altnorm.report.evaluation import Case
 
 SCRIPTS = ("core.js", "purposes.js", "rows.js")
