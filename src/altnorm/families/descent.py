@@ -100,11 +100,11 @@ def descend(
 
 
 class Penalised(NamedTuple):
-    """A loss and a penalty on its unknowns, with a rough Hessian of both."""
+    """A loss and a penalty on its unknowns, with a rough Hessian of both, inverted."""
 
     loss: Callable[[np.ndarray], Point]
     penalty: Callable[[np.ndarray, float], tuple[float, np.ndarray]]  # value and derivative
-    precondition: Callable[[float, np.ndarray], np.ndarray]  # at a strength
+    precondition: Callable[[Point, float], Operator]  # from where it starts, at a strength
     free: np.ndarray | None  # second derivatives of the penalty at strength 1; None: not constant
 
     def walk(
@@ -120,7 +120,7 @@ class Penalised(NamedTuple):
             here = descend(
                 partial(self._evaluate, strength),
                 self._add(here, strength),
-                partial(self.precondition, strength),
+                self.precondition(here, strength),
                 history,
                 least_gain=least_gain,
             )

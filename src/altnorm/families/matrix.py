@@ -237,14 +237,14 @@ def _begin(loss: MatrixLoss, penalty: str) -> tuple[Penalised, Point]:
         value, gradient = PENALTIES[penalty].of(theta[1:].reshape(m, m + 1), strength)
         return value, np.append(0.0, gradient)
 
-    def precondition(strength: float, gradient: np.ndarray) -> np.ndarray:
+    def solve(strength: float, gradient: np.ndarray) -> np.ndarray:
         turned = gradient[1:].reshape(m, m + 1) @ basis
         turned /= curvature + strength
         return np.append(gradient[0] / by_slope, turned @ basis.T)
 
     start = loss(np.append(slope, np.zeros(m * (m + 1))))
     free = np.append(0.0, np.ones(m * (m + 1))) if PENALTIES[penalty].is_quadratic else None
-    return Penalised(loss, penalise, precondition, free), start
+    return Penalised(loss, penalise, lambda _, strength: partial(solve, strength), free), start
 
 
 def matrix_path(

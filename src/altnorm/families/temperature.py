@@ -7,6 +7,7 @@ batch calibration takes the biases from mean predictions.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from altnorm._base.specs import TINY, array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
 from altnorm.families.crossfit import check_strength, choose_strength
-from altnorm.families.descent import Penalised, Point
+from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import (
     BIASES,
     SLOPES,
@@ -355,8 +356,6 @@ def _walk_biases(
     """Minimise ``loss + strength / 2 * sum(bias**2)`` over biases and slope, in their ranges."""
     free = np.append(np.ones(start.bias.size), 0.0)
     low, high = (np.where(free, bias, slope) for bias, slope in zip(BIASES, SLOPES, strict=True))
-    by_slope, by_bias = loss.curvature(*start)
-    tiny = np.finfo(np.float64).eps * max(1.0, by_slope)
 
     def evaluate(theta: np.ndarray) -> Point:
         at = np.clip(theta, low, high)
@@ -369,8 +368,10 @@ def _walk_biases(
         gradient = strength * free * theta
         return 0.5 * float(gradient @ theta), gradient
 
-    def precondition(strength: float, gradient: np.ndarray) -> np.ndarray:
-        return gradient / np.maximum(np.append(by_bias + strength, by_slope), tiny)
+    def precondition(begin: Point, strength: float) -> Operator:
+        by_slope, by_bias = loss.curvature(float(begin.at[-1]), begin.at[:-1])
+        tiny = np.finfo(np.float64).eps * max(1.0, by_slope)
+        return partial(np.multiply, 1 / np.maximum(np.append(by_bias + strength, by_slope), tiny))
 
     problem = Penalised(evaluate, penalise, precondition, free)
     here, total = evaluate(np.append(start.bias, start.slope)), float(loss.weight.sum())
