@@ -17,7 +17,7 @@ from altnorm._base.persistence import storable
 from altnorm._base.specs import TINY, array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
-from altnorm.families.crossfit import check_strength, choose_strength
+from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import (
     BIASES,
@@ -235,8 +235,9 @@ class BiasCorrectedTemperature(SingleLabelPeer):
     def _fit(self, log_p: Array, codes: np.ndarray, weight: np.ndarray) -> None:
         folds = stratified_folds(codes, min(self.cv, codes.size))
         self.strength_ = choose_strength(self.strength, bias_path, log_p, codes, weight, folds)
-        # Only the last steps need be exact.
-        (near,) = bias_path(log_p, codes, weight, [self.strength_], rough=True)
+        # Only the last steps need be exact, and the way there is shorter by stronger penalties.
+        path = path_down_to(self.strength_)
+        *_, near = bias_path(log_p, codes, weight, path, rough=True)
         loss = Likelihood.build(log_p, codes, weight)
         ((slope, self.bias_),) = _walk_biases(loss, near, [self.strength_], _LAST_GAIN)
         self.temperature_ = 1 / slope
