@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from altnorm import Adjuster, AlternatingNormalizer
-from altnorm.method.kinds import kind_of
+from altnorm.estimator.kinds import kind_of
 from benchmarks.data import SURE, classifier_rows
 from benchmarks.harness import Row, benchmark
 

@@ -36,10 +36,10 @@ from altnorm import (
     judge,
     load,
 )
+from altnorm.asking.questions import Provenance
 from altnorm.cli._run import app, run
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import Provenance
 from altnorm.io.tables import read_table
 from tests.commands import QUICK
 from tests.mutations import (

@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from altnorm.adjuster.comparison import compare
     from altnorm.asking.judgement import judge
     from altnorm.asking.sampling import ask
+    from altnorm.estimator.normalizer import AlternatingNormalizer
+    from altnorm.estimator.topk import from_topk
     from altnorm.io.datasets import load_demo
     from altnorm.method.ambiguity import ambiguity, topk_entropy
     from altnorm.method.functional import alternating_normalization, trajectory
-    from altnorm.method.normalizer import AlternatingNormalizer
-    from altnorm.method.topk import from_topk
 
 # Imported when they are first used: the command line must be able to catch an interrupt while
 # NumPy, SciPy and scikit-learn are imported, which takes a second.
 _HOMES = {
     "AdjustedClassifier": "adjuster.classifier",
     "Adjuster": "adjuster",
-    "AlternatingNormalizer": "method.normalizer",
+    "AlternatingNormalizer": "estimator.normalizer",
     "AlternatingNormalizerCV": "adjuster",
     "InputError": "_base.errors",
     "alternating_normalization": "method.functional",
     "ambiguity": "method.ambiguity",
     "ask": "asking.sampling",
     "compare": "adjuster.comparison",
-    "from_topk": "method.topk",
+    "from_topk": "estimator.topk",
     "judge": "asking.judgement",
     "load": "adjuster",
     "load_demo": "io.datasets",
@@ -37,7 +37,7 @@ _HOMES = {
 }
 
 # Modules that hold public names: reached as `altnorm.module` without an import of their own.
-_FOLDERS = {"adjuster", "asking", "balance", "evidence", "io", "method", "report"}
+_FOLDERS = {"adjuster", "asking", "balance", "estimator", "evidence", "io", "method", "report"}
 _FACADES = {"arrow", "onnx", "peers", "ray", "spark", "torch"}
 
 __all__ = [

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from altnorm._base.words import figures, model_words, plural, score_name, setting_words
+from altnorm.estimator.drift import Drift
 from altnorm.evidence.verdict import Caution, Verdict
-from altnorm.method.drift import Drift
 
 RECORD = {
     "scoring": "accuracy",

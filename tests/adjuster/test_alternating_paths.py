@@ -12,7 +12,7 @@ from altnorm.adjuster.alternating_paths import (
 )
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.purpose import resolve_purpose
-from altnorm.method.kinds import resolve_kind
+from altnorm.estimator.kinds import resolve_kind
 
 EXACT = {np.float64: 1e-12, np.float32: 2e-5}
 CLOSE = 0.01  # deeper iterations follow the reference's own path

@@ -9,11 +9,11 @@ import pytest
 
 import altnorm
 from altnorm import load
+from altnorm.asking.questions import Provenance
 from altnorm.cli import ask as ask_command
 from altnorm.io import formats as _formats
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import Provenance
 from tests.commands import CLASSES, out, refused, run, said, table, told, write_log
 
 

@@ -13,8 +13,8 @@ from altnorm.decisions import weights
 from altnorm.decisions.decision import Decision
 from altnorm.decisions.purpose import resolve_purpose
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
+from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.scores import resolve_scoring
-from altnorm.method.kinds import kind_of_labels
 from tests.problems import planted, values_of
 
 MULTI = ["f1_micro", "f1_macro", "f1_weighted", "fbeta=2_micro", "fbeta=0.5_macro"]

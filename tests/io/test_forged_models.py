@@ -16,8 +16,8 @@ from altnorm._base.persistence import KINDS, Saved, model_metadata, read_content
 from altnorm.adjuster.adaptation import KnownBalance
 from altnorm.balance import Shift
 from altnorm.decisions.decision import Decision
+from altnorm.estimator.drift import Usage
 from altnorm.evidence.verdict import Caution
-from altnorm.method.drift import Usage
 from tests.commands import draw
 from tests.io.test_model import ROUND_TRIPS
 

@@ -16,9 +16,9 @@ from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
 from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
 from altnorm.decisions.decision import Decision
+from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive
-from altnorm.method.normalizer import AlternatingNormalizer
 
 MOST_NUMBERS = 2**18
 """Most numbers of validation predictions that a fitted model keeps for `adapt`."""

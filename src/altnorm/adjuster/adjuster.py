@@ -52,6 +52,10 @@ from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
 from altnorm.decisions.decision import Decision
 from altnorm.decisions.purpose import purpose_of
+from altnorm.estimator.base import ProbabilityTransformer, read_before, read_weight
+from altnorm.estimator.drift import Drift, count_usage
+from altnorm.estimator.kinds import LabelKind, kind_of
+from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
@@ -68,10 +72,6 @@ from altnorm.families import (
     LabelwiseScaling,
     MatrixScaling,
 )
-from altnorm.method.drift import Drift, count_usage
-from altnorm.method.estimator import ProbabilityTransformer, read_before, read_weight
-from altnorm.method.kinds import LabelKind, kind_of
-from altnorm.method.normalizer import AlternatingNormalizer
 
 
 @storable

@@ -26,11 +26,11 @@ from altnorm.adjuster.alternating_paths import (
 from altnorm.adjuster.candidates import Candidate, score_rows
 from altnorm.adjuster.choice import Judge, Trial
 from altnorm.adjuster.validation import Validation, read_validation
+from altnorm.estimator.base import ProbabilityTransformer
+from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
-from altnorm.method.estimator import ProbabilityTransformer
-from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.reference import REFERENCES
 
 PAPER_ALPHAS = (*(round(0.1 * i, 1) for i in range(1, 10)), *(float(i) for i in range(1, 36)))

@@ -27,9 +27,9 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm.adjuster.validation import Validation
+from altnorm.estimator.kinds import Pairs
+from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
-from altnorm.method.kinds import Pairs
-from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.method.scaling import LogReference, next_anchor, smallest_safe, step_once
 from altnorm.method.two_classes import log_sigmoids, prior_over_sums, step_logits
 

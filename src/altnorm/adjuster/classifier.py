@@ -23,8 +23,8 @@ from altnorm._base.errors import InputError
 from altnorm._base.labels import check_targets, class_codes
 from altnorm._base.validation import check_unmasked
 from altnorm.adjuster import Adjuster
+from altnorm.estimator.base import require_labels
 from altnorm.evidence.verdict import Verdict
-from altnorm.method.estimator import require_labels
 
 
 class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

@@ -13,6 +13,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.decisions.decision import decision_codes
+from altnorm.estimator.kinds import kind_of, kind_of_labels
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Verdict, compare_predictions
 from altnorm.families import (
@@ -22,7 +23,6 @@ from altnorm.families import (
     LabelThresholds,
     TemperatureScaling,
 )
-from altnorm.method.kinds import kind_of, kind_of_labels
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 

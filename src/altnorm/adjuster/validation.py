@@ -11,6 +11,8 @@ from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.labels import has_label
 from altnorm.decisions.purpose import Purpose, purpose_of
+from altnorm.estimator.base import read_weight, require_labels, resolve_classes
+from altnorm.estimator.kinds import LabelKind, kind_of
 from altnorm.evidence.folds import (
     N_PIECES,
     PIECE_ROWS,
@@ -18,8 +20,6 @@ from altnorm.evidence.folds import (
     number_blocks,
     number_groups,
 )
-from altnorm.method.estimator import read_weight, require_labels, resolve_classes
-from altnorm.method.kinds import LabelKind, kind_of
 
 LEAST_ENTRIES = 2**18
 """Probabilities below which host memory is as fast as a device."""

@@ -32,7 +32,7 @@ from altnorm.asking.sampling import (
     value_changes,
 )
 from altnorm.decisions.decision import Decision, decision_of
-from altnorm.method.kinds import FittedNormalizer, kind_of_labels
+from altnorm.estimator.kinds import FittedNormalizer, kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
 _IN_ORDER = "Pass the labels in the order of `asked`."

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_integer
 from altnorm.decisions.decision import decision_codes, decision_of
-from altnorm.method.estimator import read_before, read_values
-from altnorm.method.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.base import read_before, read_values
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 
 Seed = int | np.random.RandomState | None
 

@@ -21,6 +21,8 @@ from altnorm.balance import Shift
 from altnorm.cli import _options as options
 from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
 from altnorm.decisions.decision import decision_of
+from altnorm.estimator.base import ProbabilityTransformer, unnamed
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 from altnorm.io.columns import (
     check_adjusted,
     class_columns,
@@ -32,8 +34,6 @@ from altnorm.io.columns import (
 from altnorm.io.formats import Layout, find_source
 from altnorm.io.predictions import read_predictions, write_predictions
 from altnorm.io.tables import TableSource, is_table, open_table, write_table
-from altnorm.method.estimator import ProbabilityTransformer, unnamed
-from altnorm.method.kinds import FittedNormalizer, kind_of
 from altnorm.report.evaluation import check_kind
 
 _MOST_NUMBERS = 2**22  # that are kept of a stream

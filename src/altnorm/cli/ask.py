@@ -15,13 +15,8 @@ from altnorm._base.validation import check_integer
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.asking.judgement import GO_ON, Judgement
-from altnorm.asking.sampling import find_changes
-from altnorm.cli import _options as options
-from altnorm.cli._screen import out, print_json
-from altnorm.io.formats import Layout
-from altnorm.io.pool_columns import pool_columns
-from altnorm.io.predictions import read_predictions
-from altnorm.io.questions import (
+from altnorm.asking.pool_columns import pool_columns
+from altnorm.asking.questions import (
     NEITHER,
     NO_MODEL,
     Origin,
@@ -29,6 +24,11 @@ from altnorm.io.questions import (
     make_questions,
     read_questions,
 )
+from altnorm.asking.sampling import find_changes
+from altnorm.cli import _options as options
+from altnorm.cli._screen import out, print_json
+from altnorm.io.formats import Layout
+from altnorm.io.predictions import read_predictions
 from altnorm.report.evaluation import check_kind
 
 _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}

@@ -37,12 +37,12 @@ from altnorm.cli._screen import (
 )
 from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
 from altnorm.decisions.purpose import purpose_of
+from altnorm.estimator.base import ProbabilityTransformer
+from altnorm.estimator.explanation import ChangedRow
 from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
 from altnorm.io.datasets import load_demo
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
-from altnorm.method.estimator import ProbabilityTransformer
-from altnorm.method.explanation import ChangedRow
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 

@@ -15,8 +15,8 @@ from altnorm.adjuster import load
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
 from altnorm.decisions.decision import Decision
-from altnorm.method.estimator import chosen_model
-from altnorm.method.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.base import chosen_model
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 
 _SHOWN = 10  # classes that are named
 

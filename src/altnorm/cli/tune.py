@@ -16,12 +16,12 @@ from altnorm._base.words import model_words, plural
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
 from altnorm.decisions.decision import Decision
+from altnorm.estimator.base import unnamed
+from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
-from altnorm.method.estimator import unnamed
-from altnorm.method.kinds import kind_of, resolve_kind
 from altnorm.method.reference import PRIORS
 
 FAMILIES = "alternating,bias,matrix"

@@ -12,7 +12,7 @@ from altnorm._base.arrays import Array, as_array, column_of_max, on_host, to_num
 from altnorm._base.labels import class_codes
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, one_of, rule
-from altnorm.method.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 
 HALF = 0.5
 """The threshold of a label where errors of both kinds count alike."""

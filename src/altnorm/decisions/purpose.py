@@ -12,12 +12,12 @@ from altnorm._base.errors import InputError
 from altnorm._base.validation import check_unmasked
 from altnorm.decisions.decision import HALF, Decision
 from altnorm.decisions.weights import balancing_weights, fit_weights
+from altnorm.estimator.kinds import LabelKind, kind_of
 from altnorm.evidence.cautions import Labelled, hurt_classes
 from altnorm.evidence.paired import derivative
 from altnorm.evidence.scores import Score, cost_score, resolve_scoring
 from altnorm.evidence.verdict import Caution
 from altnorm.families.thresholds import common_threshold, rows_threshold, shrunk_thresholds
-from altnorm.method.kinds import LabelKind, kind_of
 
 _TUNED = ("balanced_accuracy", "matthews_corrcoef")  # and F-scores: they ask for weights
 _LARGEST = 1e15  # cost beside which a cost of 1 is not lost in rounding

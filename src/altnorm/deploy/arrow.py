@@ -18,9 +18,9 @@ from altnorm._base.frames import check_once, check_same_names
 from altnorm._base.validation import sum_tolerance
 from altnorm._base.words import plural
 from altnorm.decisions.decision import decision_codes, decision_of
+from altnorm.estimator.base import ProbabilityTransformer, unnamed
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 from altnorm.io.columns import check_adjusted, names_of
-from altnorm.method.estimator import ProbabilityTransformer, unnamed
-from altnorm.method.kinds import FittedNormalizer, kind_of
 
 try:
     import pyarrow as pa

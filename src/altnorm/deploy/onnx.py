@@ -38,8 +38,8 @@ from altnorm._base.validation import check_choice, check_integer
 from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.deploy.graph import Graph, Value, adjusted, labelled
 from altnorm.deploy.program import Program, read_program
-from altnorm.method.estimator import chosen_model
-from altnorm.method.kinds import FittedNormalizer
+from altnorm.estimator.base import chosen_model
+from altnorm.estimator.kinds import FittedNormalizer
 
 __all__ = ["export", "register_converter"]
 

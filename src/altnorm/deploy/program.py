@@ -23,6 +23,9 @@ from scipy.special import logit
 from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, softmax, top_k
 from altnorm._base.errors import InputError
 from altnorm.decisions.decision import Decision, decision_of, rate
+from altnorm.estimator.base import chosen_model
+from altnorm.estimator.kinds import FittedNormalizer, LabelKind, kind_of
+from altnorm.estimator.normalizer import AlternatingNormalizer, fitted_problem, odds_references
 from altnorm.families import (
     BiasCorrectedTemperature,
     Identity,
@@ -36,10 +39,7 @@ from altnorm.families.labelwise import Labelwise
 from altnorm.families.matrix import Affine
 from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import binary_ambiguity, log_sizes, top_entropy
-from altnorm.method.estimator import chosen_model
 from altnorm.method.functional import Problem, reduce_problem
-from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
-from altnorm.method.normalizer import AlternatingNormalizer, fitted_problem, odds_references
 from altnorm.method.scaling import (
     Anchor,
     LogReference,

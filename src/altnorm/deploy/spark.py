@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
-from altnorm.method.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedNormalizer
 
 _TYPES = {
     sql.FloatType(): pa.float32(),

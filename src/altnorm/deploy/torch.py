@@ -26,8 +26,8 @@ from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace
 from altnorm.deploy.program import TINY, Backend, Program, convert, read_program
+from altnorm.estimator.kinds import FittedNormalizer
 from altnorm.method import scaling
-from altnorm.method.kinds import FittedNormalizer
 
 __all__ = ["from_normalizer"]
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import f1_score, fbeta_score, get_scorer, get_scorer_names
 
 from altnorm._base.errors import InputError
-from altnorm.method.kinds import kind_of_labels
+from altnorm.estimator.kinds import kind_of_labels
 
 
 class FBeta(NamedTuple):

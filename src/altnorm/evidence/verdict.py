@@ -17,10 +17,10 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.persistence import storable
 from altnorm._base.words import Figures, figures, html_card, html_table, plural
+from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
 from altnorm.evidence.scores import resolve_scoring
-from altnorm.method.kinds import kind_of_labels
 
 SIGNIFICANCE = 0.05
 """Level of a comparison that decides nothing, two-sided."""

@@ -20,7 +20,7 @@ from altnorm._base.arrays import (
     take_rows,
 )
 from altnorm._base.validation import check_choice
-from altnorm.method.estimator import ProbabilityTransformer, read_weight, require_labels
+from altnorm.estimator.base import ProbabilityTransformer, read_weight, require_labels
 
 
 class Peer(ProbabilityTransformer):

@@ -16,6 +16,7 @@ from altnorm._base.arrays import Array, array_namespace, move, softmax
 from altnorm._base.persistence import storable
 from altnorm._base.specs import TINY, array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
+from altnorm.estimator.base import ProbabilityTransformer, read_input
 from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
 from altnorm.families.descent import Operator, Penalised, Point
@@ -27,7 +28,6 @@ from altnorm.families.likelihood import (
     label_log_p,
     stratified_folds,
 )
-from altnorm.method.estimator import ProbabilityTransformer, read_input
 
 # What one more step may still gain, per unit of weight.
 _LAST_GAIN, _ROUGH_GAIN = 1e-12, 2e-5

@@ -18,6 +18,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
+from altnorm.estimator.topk import from_topk
 from altnorm.io.columns import (
     Parts,
     check_rows,
@@ -27,7 +28,6 @@ from altnorm.io.columns import (
     read_labels,
 )
 from altnorm.io.formats import Layout, Source, unreadable
-from altnorm.method.topk import from_topk
 
 _MOST_CLASSES = 10**6
 _MOST_VALUES = 2**30  # 8 GB in double precision

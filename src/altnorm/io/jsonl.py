@@ -20,8 +20,8 @@ from scipy.special import softmax
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
+from altnorm.estimator.topk import from_topk
 from altnorm.io.formats import Layout, open_plain
-from altnorm.method.topk import from_topk
 
 _ROWS = 4096  # of a batch
 Line = tuple[int, dict[str, Any]]

@@ -16,11 +16,11 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error, replacing
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
+from altnorm.estimator.kinds import LabelKind, kind_of_labels
 from altnorm.io.array_files import read_arrays
 from altnorm.io.columns import check_text, names_of, no_such_column, read_columns
 from altnorm.io.formats import PLAIN, Layout, find_source, format_of, suffix_error
 from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
-from altnorm.method.kinds import LabelKind, kind_of_labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,8 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
 from altnorm.adjuster.comparison import Comparison
+from altnorm.estimator.kinds import FittedNormalizer
 from altnorm.io.predictions import Predictions
-from altnorm.method.kinds import FittedNormalizer
 from altnorm.report.evaluation import read_case
 
 __all__ = ["check_page", "render_report", "write_report"]

@@ -11,9 +11,9 @@ import numpy as np
 from altnorm._base.words import Figures, percent, plural, score_name, setting_words
 from altnorm.adjuster.comparison import Comparison
 from altnorm.decisions.decision import HALF, decision_of
+from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.evidence.verdict import Caution, Verdict, remarks, rise_words, score_figures
 from altnorm.families import Identity
-from altnorm.method.normalizer import AlternatingNormalizer
 from altnorm.report.evaluation import Case
 
 N_NAMED = 4  # classes that a sentence names

@@ -13,7 +13,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.words import score_name
 from altnorm.decisions.weights import class_shares
-from altnorm.method.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 from altnorm.report.evaluation import Applied, apply
 from altnorm.report.measures import (
     ClassChanges,

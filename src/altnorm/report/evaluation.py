@@ -19,16 +19,16 @@ from altnorm.adjuster.adjuster import apply_model
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.decisions.purpose import purpose_of
 from altnorm.decisions.weights import class_shares
+from altnorm.estimator.base import ProbabilityTransformer, chosen_model, read_before
+from altnorm.estimator.drift import Drift
+from altnorm.estimator.explanation import ChangedRow, Explanation
+from altnorm.estimator.kinds import FittedNormalizer, LabelKind, kind_of
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.families import Identity
 from altnorm.io.predictions import Predictions
-from altnorm.method.drift import Drift
-from altnorm.method.estimator import ProbabilityTransformer, chosen_model, read_before
-from altnorm.method.explanation import ChangedRow, Explanation
-from altnorm.method.kinds import FittedNormalizer, LabelKind, kind_of
 from altnorm.report.measures import Purposes, Reliability, label_thresholds, purposes, reliability
 
 MANY_SEEN = 0.2  # share of the rows

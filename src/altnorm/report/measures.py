@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import logit
 
 from altnorm.decisions.decision import decision_of
+from altnorm.estimator.base import chosen_model
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.families import Identity
-from altnorm.method.estimator import chosen_model
-from altnorm.method.kinds import FittedNormalizer, kind_of
 
 POSITIONS = np.linspace(0, 1, 21)
 """Exponents of the class shares, from accuracy (0) to balanced accuracy (1)."""

@@ -11,7 +11,8 @@ from sklearn import config_context
 
 from altnorm import AlternatingNormalizer
 from altnorm._base.arrays import to_numpy
-from altnorm.method import normalizer as _normalizer, scaling as _scaling, two_classes as _binary
+from altnorm.estimator import normalizer as _normalizer
+from altnorm.method import scaling as _scaling, two_classes as _binary
 from tests.libraries import LIBRARIES
 from tests.problems import draw
 

@@ -33,7 +33,8 @@ from altnorm._base.validation import (
     check_integer,
     check_positive,
 )
-from altnorm.method.estimator import ProbabilityTransformer, read_weight
+from altnorm.estimator.base import ProbabilityTransformer, read_weight
+from altnorm.estimator.kinds import kind_of
 from altnorm.method.functional import (
     Problem,
     follow_reference,
@@ -41,7 +42,6 @@ from altnorm.method.functional import (
     reference_log_sums,
     solve,
 )
-from altnorm.method.kinds import kind_of
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
 from altnorm.method.scaling import step_once
 from altnorm.method.two_classes import (

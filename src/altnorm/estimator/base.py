@@ -26,9 +26,9 @@ from altnorm._base.validation import (
     check_unmasked,
     check_weight,
 )
-from altnorm.method.drift import Drift, Usage, count_usage, measure_drift
-from altnorm.method.explanation import Explanation
-from altnorm.method.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
+from altnorm.estimator.explanation import Explanation
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 
 _DTYPES = [np.float64, np.float32]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from altnorm._base.files import file_error
+from altnorm.asking.questions import OWN_COLUMNS
 from altnorm.io.columns import names_of, no_such_column
 from altnorm.io.formats import Layout, find_source
-from altnorm.io.questions import OWN_COLUMNS
 from altnorm.io.tables import open_table
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, ambiguity
-from altnorm.method.explanation import Explanation
+from altnorm.estimator.explanation import Explanation
 from tests.problems import planted
 from tests.report_pages import NAMES, adjusted, labelled, rare
 

@@ -10,7 +10,7 @@ import numpy as np
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, rule
 from altnorm._base.words import html_card, percent
-from altnorm.method.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedNormalizer, kind_of
 
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does

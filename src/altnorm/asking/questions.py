@@ -28,9 +28,9 @@ from altnorm._base.files import check_input, replacing
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import OTHER, Changes, value_changes
 from altnorm.decisions.decision import decision_of
+from altnorm.estimator.kinds import FittedNormalizer
 from altnorm.io.columns import listed, names_of
 from altnorm.io.text_tables import neutralise_formula
-from altnorm.method.kinds import FittedNormalizer
 
 NO_MODEL, NEITHER, PERSON = "none", "neither", "(left to a person)"
 NUMBER, ROW, ABOUT, LABEL, POOL = "ask", "row", "about", "label", "pool"
