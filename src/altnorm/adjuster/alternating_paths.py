@@ -27,7 +27,7 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm.adjuster.validation import Validation
-from altnorm.estimator.kinds import Pairs
+from altnorm.estimator.kinds import PooledPairs
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
 from altnorm.method.scaling import LogReference, next_anchor, smallest_safe, step_once
@@ -202,7 +202,7 @@ class LabelPaths:
         folds, self.known = _outside(data, folds)
         self.proba, self.n_rows = self.known.rows, len(folds)
         self.folds = np.append(folds, np.full(len(data.unlabelled), -1))
-        self.pooled = isinstance(data.kind, Pairs)
+        self.pooled = isinstance(data.kind, PooledPairs)
         self.ambiguity = binary_ambiguity(self.proba)
         with quiet(np):
             self.logits = logit(self.proba.astype(np.float64, copy=False))

@@ -32,7 +32,7 @@ from altnorm.asking.sampling import (
     value_changes,
 )
 from altnorm.decisions.decision import Decision, decision_of
-from altnorm.estimator.kinds import FittedNormalizer, kind_of_labels
+from altnorm.estimator.kinds import FittedModel, kind_of_labels
 
 ADOPT, DO_NOT, GO_ON = "adopt", "do not adopt", "go on"
 _IN_ORDER = "Pass the labels in the order of `asked`."
@@ -165,12 +165,12 @@ class Pool(NamedTuple):
 
 
 def judge(
-    adjuster: FittedNormalizer,
+    adjuster: FittedModel,
     proba: Any,
     asked: Any,
     y: Any,
     *,
-    against: FittedNormalizer | None = None,
+    against: FittedModel | None = None,
     significance: float = 0.05,
 ) -> Judgement:
     r"""Say whether to adopt an adjustment, from the labels given so far to the rows of `ask`.

@@ -28,7 +28,7 @@ from altnorm._base.files import check_input, replacing
 from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import OTHER, Changes, value_changes
 from altnorm.decisions.decision import decision_of
-from altnorm.estimator.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedModel
 from altnorm.io.columns import listed, names_of
 from altnorm.io.text_tables import neutralise_formula
 
@@ -159,7 +159,7 @@ class Questions:
                 "Name the model that `altnorm ask` was given.",
             )
 
-    def judge(self, model: FittedNormalizer, *, significance: float = 0.05) -> Judgement:
+    def judge(self, model: FittedModel, *, significance: float = 0.05) -> Judgement:
         """Weigh the answers as :func:`altnorm.judge` does; a row without one ends them."""
         names, decision = names_of(model.classes_), decision_of(model)
         answers = self._answers(names)

@@ -16,7 +16,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.validation import check_integer
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.estimator.base import read_before, read_values
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 
 Seed = int | np.random.RandomState | None
 
@@ -42,10 +42,10 @@ class Changes(NamedTuple):
 
 
 def ask(
-    adjuster: FittedNormalizer,
+    adjuster: FittedModel,
     proba: Any,
     *,
-    against: FittedNormalizer | None = None,
+    against: FittedModel | None = None,
     n: int | None = None,
     random_state: Seed = 0,
 ) -> np.ndarray:
@@ -98,9 +98,7 @@ def ask(
     return changes.rows[changes.order(random_state)[:n]]
 
 
-def find_changes(
-    adjuster: FittedNormalizer, proba: Any, against: FittedNormalizer | None = None
-) -> Changes:
+def find_changes(adjuster: FittedModel, proba: Any, against: FittedModel | None = None) -> Changes:
     """Return the rows that a model decides differently than another, or than what it is given."""
     kind, new = kind_of(adjuster), decision_codes(adjuster, proba)
     if against is None:
@@ -132,9 +130,7 @@ def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> N
             )
 
 
-def _other_decisions(
-    against: FittedNormalizer, adjuster: FittedNormalizer, proba: Any
-) -> np.ndarray:
+def _other_decisions(against: FittedModel, adjuster: FittedModel, proba: Any) -> np.ndarray:
     """Decisions of another model, coded as those of the first, for which `proba` is made."""
     _check_comparable(adjuster, against)
     classes, others = (list(model.classes_) for model in (adjuster, against))
@@ -145,7 +141,7 @@ def _other_decisions(
     return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
 
 
-def _check_comparable(adjuster: FittedNormalizer, against: FittedNormalizer) -> None:
+def _check_comparable(adjuster: FittedModel, against: FittedModel) -> None:
     """Raise unless both models take the same predictions and decide about the same classes."""
     takes = getattr(adjuster, "input", None)
     pairs: dict[str, list[Any]] = {

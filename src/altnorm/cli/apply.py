@@ -22,7 +22,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.columns import (
     check_adjusted,
     class_columns,
@@ -141,7 +141,7 @@ class Changes:
 
 @contextmanager
 def open_classes(
-    source: Path, layout: Layout, normalizer: FittedNormalizer
+    source: Path, layout: Layout, normalizer: FittedModel
 ) -> Iterator[tuple[TableSource, list[str]]]:
     """Open a table whose class columns, which come with it, are those that a model expects."""
     columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
@@ -303,7 +303,7 @@ def _check_options(output: Path | None, assume: Assumption | None, insist: bool)
         raise InputError("--assume needs a model to write", "--output is not given", "Add -o.")
 
 
-def _read_rows(normalizer: FittedNormalizer, source: Path, layout: Layout) -> np.ndarray:
+def _read_rows(normalizer: FittedModel, source: Path, layout: Layout) -> np.ndarray:
     """Predictions from a file, of a long one rows at equal steps."""
     sample = RowSample()
     if find_source(source, layout).is_table:

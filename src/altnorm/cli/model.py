@@ -16,7 +16,7 @@ from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.base import chosen_model
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 
 _SHOWN = 10  # classes that are named
 
@@ -38,7 +38,7 @@ def info(model: options.Model, json: options.Json = False) -> None:
         show_verdict(verdict)
 
 
-def _lines(metadata: dict[str, Any], fitted: FittedNormalizer) -> list[tuple[str, str]]:
+def _lines(metadata: dict[str, Any], fitted: FittedModel) -> list[tuple[str, str]]:
     words, verdict = kind_of(fitted).words, getattr(fitted, "verdict_", None)
     purpose = [] if verdict is None else [score_name(verdict.scoring, verdict.multilabel)]
     decision, versions = getattr(fitted, "decision_", None), metadata["versions"].items()
@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or finite or isinstance(value, (int, str)) else str(value)
 
 
-def _does(fitted: FittedNormalizer) -> str:
+def _does(fitted: FittedModel) -> str:
     """What the model does to predictions, in words."""
     if hasattr(fitted, "family_"):
         return model_words(fitted)

@@ -12,7 +12,7 @@ from altnorm._base.arrays import Array, as_array, column_of_max, on_host, to_num
 from altnorm._base.labels import class_codes
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, one_of, rule
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 
 HALF = 0.5
 """The threshold of a label where errors of both kinds count alike."""
@@ -117,7 +117,7 @@ class Decision:
         return f"Decision({self.kind}={' '.join(shown.split())})"
 
 
-def decision_of(model: FittedNormalizer) -> Decision:
+def decision_of(model: FittedModel) -> Decision:
     """How a fitted model decides, and what decisions are worth to it.
 
     Where the model does not say, a right decision is worth 1; that of several labels per row the
@@ -131,7 +131,7 @@ def decision_of(model: FittedNormalizer) -> Decision:
     return Decision("weights", np.ones(m))
 
 
-def decision_codes(model: FittedNormalizer, proba: Any, classes: Any = None) -> np.ndarray:
+def decision_codes(model: FittedModel, proba: Any, classes: Any = None) -> np.ndarray:
     """Return what a model decides: class codes, their number for None; or the 0/1 matrix.
 
     Codes are those of `classes`, or else of the model's own.

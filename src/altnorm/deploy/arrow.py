@@ -19,7 +19,7 @@ from altnorm._base.validation import sum_tolerance
 from altnorm._base.words import plural
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.io.columns import check_adjusted, names_of
 
 try:
@@ -31,7 +31,7 @@ except ImportError as error:
 
 
 def apply_batches(
-    adjuster: FittedNormalizer,
+    adjuster: FittedModel,
     batches: Iterable[pa.RecordBatch],
     *,
     columns: str | Sequence[str] | None = None,
@@ -115,7 +115,7 @@ def apply_batches(
     return _in_order(tasks(), effective_n_jobs(n_jobs))
 
 
-def output_schema(adjuster: FittedNormalizer, schema: pa.Schema, **options: Any) -> pa.Schema:
+def output_schema(adjuster: FittedModel, schema: pa.Schema, **options: Any) -> pa.Schema:
     """Schema of what :func:`apply_batches` yields; engines want it before the first batch."""
     return _make_plan(adjuster, schema, **options).result
 
@@ -123,7 +123,7 @@ def output_schema(adjuster: FittedNormalizer, schema: pa.Schema, **options: Any)
 class _Plan(NamedTuple):
     """What to read, how to decide and what to write, settled once for a stream."""
 
-    normalizer: FittedNormalizer
+    normalizer: FittedModel
     schema: pa.Schema
     result: pa.Schema
     fields: list[pa.Field]  # of the probabilities: one per class, or the one of lists
@@ -133,7 +133,7 @@ class _Plan(NamedTuple):
 
 
 def _make_plan(
-    normalizer: FittedNormalizer,
+    normalizer: FittedModel,
     schema: pa.Schema,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",
@@ -177,7 +177,7 @@ def _find_fields(
     return [schema.field(name) for name in wanted]
 
 
-def _class_values(normalizer: FittedNormalizer) -> pa.Array:
+def _class_values(normalizer: FittedModel) -> pa.Array:
     try:
         return pa.array(np.asarray(normalizer.classes_).tolist())
     except (pa.ArrowInvalid, pa.ArrowTypeError):  # several types at once
@@ -247,7 +247,7 @@ def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
     return f"column {new} in place of {old}"
 
 
-def _widen(normalizer: FittedNormalizer, stored: np.ndarray) -> np.ndarray:
+def _widen(normalizer: FittedModel, stored: np.ndarray) -> np.ndarray:
     """Half precision is a storage format: rows are divided by their sums to undo its rounding."""
     if stored.dtype != np.float16:
         return stored
@@ -258,7 +258,7 @@ def _widen(normalizer: FittedNormalizer, stored: np.ndarray) -> np.ndarray:
     return np.asarray(wide / np.where(np.abs(sums - 1) <= sum_tolerance("float16"), sums, 1))
 
 
-def _transform(normalizer: FittedNormalizer, values: np.ndarray, start: int) -> np.ndarray:
+def _transform(normalizer: FittedModel, values: np.ndarray, start: int) -> np.ndarray:
     try:
         adjusted = np.asarray(normalizer.transform(values))
     except ValueError as error:
@@ -278,7 +278,7 @@ def _located(error: ValueError, start: int, names: list[str]) -> InputError:
     )
 
 
-def _decide(normalizer: FittedNormalizer, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+def _decide(normalizer: FittedModel, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
     """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
     # Rows need not be adjusted once more where their probabilities are all that decides.
     if hasattr(normalizer, "decision_"):

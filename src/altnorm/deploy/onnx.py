@@ -39,7 +39,7 @@ from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.deploy.graph import Graph, Value, adjusted, labelled
 from altnorm.deploy.program import Program, read_program
 from altnorm.estimator.base import chosen_model
-from altnorm.estimator.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedModel
 
 __all__ = ["export", "register_converter"]
 
@@ -50,7 +50,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 def export(
-    adjuster: FittedNormalizer,
+    adjuster: FittedModel,
     path: str | PathLike[str],
     *,
     dtype: str = "float32",
@@ -155,7 +155,7 @@ def _check_names(names: list[str], taken: str) -> None:
         )
 
 
-def _empty_model(adjuster: FittedNormalizer, dtype: str, opset: int) -> Any:
+def _empty_model(adjuster: FittedModel, dtype: str, opset: int) -> Any:
     """A graph with the model's input and nothing else."""
     tensor_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = ["N", len(adjuster.classes_)]
@@ -201,7 +201,7 @@ def _check_size(model: Any) -> None:
         )
 
 
-def _metadata(adjuster: FittedNormalizer) -> dict[str, str]:
+def _metadata(adjuster: FittedModel) -> dict[str, str]:
     chosen = chosen_model(adjuster)
     settings = {"method": type(chosen).__name__, **chosen.get_params(), "input": adjuster.input}
     if chosen is not adjuster and hasattr(adjuster, "temperature_"):

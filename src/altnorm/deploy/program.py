@@ -24,7 +24,7 @@ from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, sof
 from altnorm._base.errors import InputError
 from altnorm.decisions.decision import Decision, decision_of, rate
 from altnorm.estimator.base import chosen_model
-from altnorm.estimator.kinds import FittedNormalizer, LabelKind, kind_of
+from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.estimator.normalizer import AlternatingNormalizer, fitted_problem, odds_references
 from altnorm.families import (
     BiasCorrectedTemperature,
@@ -237,7 +237,7 @@ def log_odds(p: Array) -> Array:
 # Read off the attributes of a fitted model.
 
 
-def read_program(fitted: FittedNormalizer) -> Program:
+def read_program(fitted: FittedModel) -> Program:
     """Say what a fitted model does to a row, constants in double precision."""
     model, kind = chosen_model(fitted), kind_of(fitted)
     with quiet(np):

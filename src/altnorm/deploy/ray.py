@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
-from altnorm.estimator.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedModel
 
 
 def transform(
     ds: Any,
-    adjuster: FittedNormalizer,
+    adjuster: FittedModel,
     *,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",

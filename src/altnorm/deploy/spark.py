@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from altnorm._base.errors import InputError
 from altnorm.deploy.arrow import apply_batches, output_schema
-from altnorm.estimator.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedModel
 
 _TYPES = {
     sql.FloatType(): pa.float32(),
@@ -32,7 +32,7 @@ _TYPES = {
 
 def transform(
     df: Any,
-    adjuster: FittedNormalizer,
+    adjuster: FittedModel,
     *,
     columns: str | Sequence[str] | None = None,
     prefix: str = "",
@@ -96,7 +96,7 @@ def transform(
 
 
 def _transform_vectors(
-    df: Any, adjuster: FittedNormalizer, column: str, target: str, prediction: str | None
+    df: Any, adjuster: FittedModel, column: str, target: str, prediction: str | None
 ) -> Any:
     """By way of arrays, which is what Arrow knows; what Spark ML noted about the column stays."""
     vectors = functions.col(column)
@@ -109,7 +109,7 @@ def _transform_vectors(
     return adjusted.withColumn(target, back.alias(target, metadata=df.schema[column].metadata))
 
 
-def _result_type(schema: Any, adjuster: FittedNormalizer, options: dict[str, Any]) -> Any:
+def _result_type(schema: Any, adjuster: FittedModel, options: dict[str, Any]) -> Any:
     """Spark type of the result; fields that stay are kept as they are."""
     given = pa.schema([(field.name, _to_arrow(field.dataType)) for field in schema.fields])
     result = output_schema(adjuster, given, **options)

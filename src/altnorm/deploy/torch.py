@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace
 from altnorm.deploy.program import TINY, Backend, Program, convert, read_program
-from altnorm.estimator.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedModel
 from altnorm.method import scaling
 
 __all__ = ["from_normalizer"]
@@ -34,7 +34,7 @@ __all__ = ["from_normalizer"]
 _BLOCK = 2**24  # entries of the largest temporary
 
 
-def from_normalizer(adjuster: FittedNormalizer) -> nn.Module:
+def from_normalizer(adjuster: FittedModel) -> nn.Module:
     """Make a module that gives what a fitted model's `transform` and `predict` give.
 
     Its `forward` takes a tensor of shape (..., m), probabilities or logits as `adjuster.input`

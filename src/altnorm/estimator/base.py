@@ -28,11 +28,11 @@ from altnorm._base.validation import (
 )
 from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.estimator.explanation import Explanation
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 
 _DTYPES = [np.float64, np.float32]
 
-Normalizer = TypeVar("Normalizer", bound=FittedNormalizer)
+Normalizer = TypeVar("Normalizer", bound=FittedModel)
 
 
 class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -212,13 +212,13 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         return proba, self._from_proba(proba) if self.input == "proba" else self._read(values)
 
 
-def read_before(normalizer: FittedNormalizer, proba: Any) -> np.ndarray:
+def read_before(normalizer: FittedModel, proba: Any) -> np.ndarray:
     """Probabilities as a fitted transformer is given them, columns in the order of its classes."""
     input = getattr(normalizer, "input", "proba")
     return kind_of(normalizer).read(read_values(normalizer, proba), input)
 
 
-def read_values(normalizer: FittedNormalizer, proba: Any) -> np.ndarray:
+def read_values(normalizer: FittedModel, proba: Any) -> np.ndarray:
     """Probabilities or logits, in host memory, columns in the order of the classes."""
     values = on_host(proba)
     if isinstance(normalizer, ProbabilityTransformer):
@@ -295,7 +295,7 @@ def require_labels(
         )
 
 
-def chosen_model(fitted: FittedNormalizer) -> Any:
+def chosen_model(fitted: FittedModel) -> Any:
     """Return the estimator that adjusts: what a search chose, or the model itself."""
     return getattr(fitted, "model_", getattr(fitted, "best_normalizer_", fitted))
 

@@ -10,7 +10,7 @@ import numpy as np
 from altnorm._base.persistence import storable
 from altnorm._base.specs import array, declare, rule
 from altnorm._base.words import html_card, percent
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does
@@ -80,7 +80,7 @@ class Drift:
         return html_card(str(self))
 
 
-def count_usage(normalizer: FittedNormalizer, proba: np.ndarray) -> Usage:
+def count_usage(normalizer: FittedModel, proba: np.ndarray) -> Usage:
     """Count how clean probabilities use the classes, with a normalizer's notion of doubt.
 
     One that has none is given that of :class:`~altnorm.AlternatingNormalizer`.

@@ -159,7 +159,7 @@ class SingleLabel(_Kind):
         return np.bincount(column_of_max(proba)[~doubt], minlength=proba.shape[1])
 
 
-class _SeveralLabels(_Kind):
+class _MultiLabel(_Kind):
     """Several labels per row: every probability is a yes/no question of its own."""
 
     is_multilabel: ClassVar[bool] = True
@@ -221,7 +221,7 @@ class _SeveralLabels(_Kind):
 
 
 @dataclass(frozen=True)
-class Pairs(_SeveralLabels):
+class PooledPairs(_MultiLabel):
     """All n * m probabilities are one two-class problem, with one prior (the paper's way)."""
 
     multilabel: ClassVar[str] = "pairs"
@@ -240,7 +240,7 @@ class Pairs(_SeveralLabels):
 
 
 @dataclass(frozen=True)
-class Labelwise(_SeveralLabels):
+class SeparateLabels(_MultiLabel):
     """Each label is a two-class problem with its own prior and reference."""
 
     multilabel: ClassVar[str] = "labelwise"
@@ -257,13 +257,13 @@ class Labelwise(_SeveralLabels):
         return [np.s_[:, j] for j in range(n_columns)]
 
 
-LabelKind = SingleLabel | Pairs | Labelwise
+LabelKind = SingleLabel | PooledPairs | SeparateLabels
 """Any of the kinds: all answer the same questions."""
 
 _KINDS: dict[str | None, LabelKind] = {
     None: SingleLabel(),
-    "pairs": Pairs(),
-    "labelwise": Labelwise(),
+    "pairs": PooledPairs(),
+    "labelwise": SeparateLabels(),
 }
 
 
@@ -281,7 +281,7 @@ def kind_of_labels(multilabel: bool) -> LabelKind:
     return resolve_kind("labelwise" if multilabel else None)
 
 
-class FittedNormalizer(Protocol):
+class FittedModel(Protocol):
     """An Adjuster, an AlternatingNormalizer, a peer, or any fitted object that has what they have.
 
     What only some of them have, such as `decision_` or `temperature_`, is asked for by name.

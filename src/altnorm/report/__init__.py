@@ -19,7 +19,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output, replacing
 from altnorm.adjuster.comparison import Comparison
-from altnorm.estimator.kinds import FittedNormalizer
+from altnorm.estimator.kinds import FittedModel
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import read_case
 
@@ -27,7 +27,7 @@ __all__ = ["check_page", "render_report", "write_report"]
 
 
 def write_report(
-    normalizer: FittedNormalizer,
+    normalizer: FittedModel,
     predictions: Predictions,
     path: str | os.PathLike[str],
     *,
@@ -115,7 +115,7 @@ def check_page(path: str | os.PathLike[str]) -> None:
 
 
 def render_report(
-    normalizer: FittedNormalizer,
+    normalizer: FittedModel,
     predictions: Predictions,
     *,
     comparison: Comparison | None = None,

@@ -13,7 +13,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.words import score_name
 from altnorm.decisions.weights import class_shares
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.report.evaluation import Applied, apply
 from altnorm.report.measures import (
     ClassChanges,
@@ -37,9 +37,7 @@ class Display:
     """
 
     @classmethod
-    def from_estimator(
-        cls, normalizer: FittedNormalizer, proba: Any, y: Any, **options: Any
-    ) -> Self:
+    def from_estimator(cls, normalizer: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
         """Compute the figure for a fitted transformer on labelled rows.
 
         Parameters

@@ -22,7 +22,7 @@ from altnorm.decisions.weights import class_shares
 from altnorm.estimator.base import ProbabilityTransformer, chosen_model, read_before
 from altnorm.estimator.drift import Drift
 from altnorm.estimator.explanation import ChangedRow, Explanation
-from altnorm.estimator.kinds import FittedNormalizer, LabelKind, kind_of
+from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.scores import resolve_scoring
@@ -50,7 +50,7 @@ class Applied(NamedTuple):
         """Rows that are left to a person."""
         return np.flatnonzero(self.new == self.before.shape[1] if self.new.ndim == 1 else [])
 
-    def explain(self, normalizer: FittedNormalizer, classes: np.ndarray) -> Explanation:
+    def explain(self, normalizer: FittedModel, classes: np.ndarray) -> Explanation:
         """Say which decisions changed, and why; `classes` are names."""
         kind = kind_of(normalizer)
         ambiguity = kind.ambiguity(self.before, k_max=getattr(normalizer, "k_max", 10))
@@ -101,7 +101,7 @@ class Evaluation:
 
 
 def evaluate(
-    normalizer: FittedNormalizer, predictions: Predictions, *, scoring: Any = None
+    normalizer: FittedModel, predictions: Predictions, *, scoring: Any = None
 ) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
 
@@ -138,14 +138,14 @@ def evaluate(
     )
 
 
-def apply(normalizer: FittedNormalizer, proba: Any, truth: np.ndarray | None = None) -> Applied:
+def apply(normalizer: FittedModel, proba: Any, truth: np.ndarray | None = None) -> Applied:
     """Apply a fitted transformer to what its `transform` takes."""
     kind, before = kind_of(normalizer), read_before(normalizer, proba)
     after = np.asarray(normalizer.transform(proba))
     return Applied(before, after, kind.decide(before), decision_codes(normalizer, proba), truth)
 
 
-def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.ndarray:
+def class_names(normalizer: FittedModel, predictions: Predictions) -> np.ndarray:
     """Return the names of the classes: the model's or, where it has only numbers, the file's."""
     own = np.asarray(normalizer.classes_)
     if own.dtype.kind in "iu" and np.array_equal(own, np.arange(own.size)):
@@ -153,7 +153,7 @@ def class_names(normalizer: FittedNormalizer, predictions: Predictions) -> np.nd
     return own
 
 
-def _seen_before(normalizer: FittedNormalizer, proba: np.ndarray) -> Caution | None:
+def _seen_before(normalizer: FittedModel, proba: np.ndarray) -> Caution | None:
     """Return a caution if a normalizer was tuned on these rows, or on many of them."""
     share = share_seen(getattr(normalizer, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
     if share < MANY_SEEN:
@@ -175,7 +175,7 @@ def _n_wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return np.count_nonzero((decided != truth).reshape(len(truth), -1), axis=1)
 
 
-def check_kind(predictions: Predictions, normalizer: FittedNormalizer) -> None:
+def check_kind(predictions: Predictions, normalizer: FittedModel) -> None:
     """Raise unless the predictions are of the kind that the normalizer was fitted on."""
     fitted, given = kind_of(normalizer).words, predictions.kind.words
     if predictions.labels is not None and given != fitted:
@@ -203,7 +203,7 @@ def check_kind(predictions: Predictions, normalizer: FittedNormalizer) -> None:
 class Case:
     """A fitted transformer, predictions, and what the one does to the other."""
 
-    normalizer: FittedNormalizer
+    normalizer: FittedModel
     classes: np.ndarray  # names
     applied: Applied
     explanation: Explanation
@@ -274,7 +274,7 @@ class Case:
 
 
 def read_case(
-    normalizer: FittedNormalizer,
+    normalizer: FittedModel,
     predictions: Predictions,
     *,
     validation: Predictions | None = None,

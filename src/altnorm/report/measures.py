@@ -13,7 +13,7 @@ from scipy.special import logit
 
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import chosen_model
-from altnorm.estimator.kinds import FittedNormalizer, kind_of
+from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.families import Identity
 
@@ -161,7 +161,7 @@ def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Re
     return Reliability(mean, share, count, float(np.average(np.abs(mean - share), weights=count)))
 
 
-def favoured(normalizer: FittedNormalizer, before: np.ndarray) -> np.ndarray | None:
+def favoured(normalizer: FittedModel, before: np.ndarray) -> np.ndarray | None:
     """Factor by which a fitted transformer favours each class, 1 on average; None if it has none.
 
     That of a bias and of a decision's weights (of odds and thresholds, with several labels) is
