@@ -6,13 +6,13 @@ Both need calibrated probabilities of new rows, and no labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.metrics.pairwise import euclidean_distances
 
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import Scope, Spec, declare, number
 from altnorm._base.words import html_card, p_words
 
 SIGNIFICANCE = 0.05  # of the energy test
@@ -42,13 +42,6 @@ _FLOOR = -12.0  # of log-probabilities: a few rows that are surer than that are 
 # where the balance is fitted for the second time.
 _PSEUDO, _RIDGE = 20.0, 0.1
 _FEWEST = 1.0  # new rows of a class below which its share is not re-estimated
-
-
-def _are_shares(value: Any, scope: Scope) -> bool:
-    return scope.fits(("m",), (len(value),)) and all(0 <= share <= 1 for share in value)
-
-
-_SHARES = Spec("one share per class", _are_shares)
 
 
 @storable
@@ -94,11 +87,15 @@ class Shift:
     n_changed: int
     names: tuple[str, ...] = ()
 
-    _fields: ClassVar = declare(
-        **dict.fromkeys(("before", "after", "low", "high"), _SHARES),
-        **dict.fromkeys(("p_value", "distance"), number(0, 1)),
-        **dict.fromkeys(("n_rows", "n_changed"), number(0)),
-    )
+    def _check_fitted(self, fields: Fields) -> None:
+        for name in ("before", "after", "low", "high"):
+            shares = fields.get(name)
+            holds = len(shares) == fields.n_classes and all(0 <= share <= 1 for share in shares)
+            fields.require(name, holds, "one share per class")
+        for name in ("p_value", "distance"):
+            fields.number(name, 0, 1)
+        for name in ("n_rows", "n_changed"):
+            fields.number(name, 0)
 
     def __str__(self) -> str:
         changed = f"{self.n_changed:,} of {self.n_rows:,} decisions"

@@ -233,6 +233,19 @@ def test_forged_metadata_is_one_kind_of_error(tmp_path, changes):
 
 
 @pytest.mark.parametrize(
+    "name", ["transform", "_transform", "_check_params", "__dict__", "any_library", "input", "x_"]
+)
+def test_a_file_sets_what_fit_sets_and_nothing_else(tmp_path, name):
+    path = tmp_path / "m"
+    fitted("AlternatingNormalizer").save(path)
+    content, tensors = read_content(path)
+    content["state"][name] = "logits"
+    write_content(path, content, tensors)
+    with pytest.raises(InputError, match=f"AlternatingNormalizer has no fitted attribute `{name}`"):
+        load(path)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"settings": {"alpha": NaN}}',

@@ -1,7 +1,7 @@
 """Fitted estimators <-> safetensors files: numbers as tensors, all else as JSON metadata.
 
 Loading executes nothing that a file says: it builds only classes that declared themselves with
-`storable`, out of numbers, text and arrays, and checks them against what they declare.
+`storable`, out of numbers, text and arrays, and these check what they were given.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import math
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,15 +26,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.files import check_input, replacing
-from altnorm._base.specs import Spec, check_model, declare, declared, fitted_state
+from altnorm._base.fitted import Fields, check_model, unknown_field
 
 FORMAT_VERSION = 1
 
 KINDS: dict[str, type] = {}
 """Every class that a model file may hold: estimators, and the records inside them."""
-
-CHECKS: dict[type, Callable[[Any], None]] = {}
-"""How each class of estimators checks its settings."""
 
 _KEY = "altnorm"  # one entry of metadata, as safetensors writes several in any order
 _LABEL_TYPE = re.compile(r"[<|]U([1-9]\d{0,4}|0)|O")
@@ -47,7 +43,7 @@ Tensors = dict[str, np.ndarray]
 
 
 def storable(kind: Class) -> Class:
-    """Let model files hold a class: an estimator, or a dataclass."""
+    """Let model files hold a class that has `_check_fitted`: an estimator, or a dataclass."""
     known = KINDS.setdefault(kind.__name__, kind)
     if known.__module__ != kind.__module__:
         raise TypeError(f"Model files hold another {kind.__name__}, that of {known.__module__}")
@@ -56,9 +52,7 @@ def storable(kind: Class) -> Class:
 
 
 class Saved:
-    """What an estimator needs to be saved: declarations, and `save`."""
-
-    _fitted: Mapping[str, Spec] = declare()
+    """What an estimator needs to be saved: checks of what it remembers, and `save`."""
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the fitted estimator to a safetensors file, which :func:`altnorm.load` reads.
@@ -79,16 +73,15 @@ class Saved:
         content = _encode(self, "", tensors)["estimator"]
         content |= {"format_version": FORMAT_VERSION, "versions": versions()}
         # Refused here rather than by the reader, who may sit elsewhere.
-        check_model(self, self._check_params, "Fit it again, and save what `fit` leaves.")
+        check_model(self, _fitted_state(self).keys())
         with replacing(path, force=force) as temporary:
             write_content(temporary, content, tensors)
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        CHECKS[cls] = cls._check_params  # which the reader of a file calls
-
     def _check_params(self) -> None:
         """Raise on bad settings, before any data are read."""
+
+    def _check_fitted(self, fields: Fields) -> None:
+        """Raise unless each fitted attribute is such as `fit` can leave it."""
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -214,6 +207,12 @@ def _to_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, allow_nan=False)
 
 
+def _fitted_state(estimator: Any) -> dict[str, Any]:
+    """Return all that an estimator remembers beside its settings and scikit-learn's own notes."""
+    left_out = {*estimator.get_params(deep=False), "_sklearn_output_config", "_metadata_request"}
+    return {name: value for name, value in vars(estimator).items() if name not in left_out}
+
+
 def _encode_estimator(estimator: Any, prefix: str, tensors: Tensors) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -224,7 +223,7 @@ def _encode_estimator(estimator: Any, prefix: str, tensors: Tensors) -> dict[str
         except InputTypeError:
             continue
         tensors.update(arrays)
-    state = fitted_state(estimator).items()
+    state = _fitted_state(estimator).items()
     return {
         "kind": type(estimator).__name__,
         "settings": settings,
@@ -287,13 +286,12 @@ def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
     if not issubclass(kind, Saved):
         raise ValueError(f"{kind.__name__} is no estimator")
     estimator: Any = kind(**{k: _decode(v, tensors) for k, v in content["settings"].items()})
-    undeclared = content["state"].keys() - declared(kind, "_fitted").keys()
-    if undeclared:  # a file must not be able to replace a method
-        fault = f"{kind.__name__} has no fitted attribute `{min(undeclared)}`"
-        raise InputError(fault, remedy=_REMEDY, code="model_file")
     for name, value in content["state"].items():
+        # A file must not be able to replace a method.
+        if name.startswith("_") or callable(getattr(kind, name, None)):
+            raise unknown_field(kind.__name__, name)
         setattr(estimator, name, _decode(value, tensors))
-    check_model(estimator, partial(CHECKS[kind], estimator))
+    check_model(estimator, content["state"].keys())
     return estimator
 
 

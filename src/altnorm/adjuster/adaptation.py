@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from altnorm._base.arrays import block_slices, take_rows, to_numpy
 from altnorm._base.errors import InputError
+from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import TINY, array, declare, nested, rule
 from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
 from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
@@ -34,13 +34,12 @@ class KnownBalance:
     rows: np.ndarray  # (kept, m) some predictions as they came
     codes: np.ndarray  # (kept,) their classes
 
-    _fields: ClassVar = declare(
-        model=nested(BiasCorrectedTemperature, MatrixScaling),
-        shares=array("f", ("m",), TINY, 1, total=1),
-        rows=array("f", ("kept", "m"), 0, 1, total=1, tolerance=1e-2),
-        codes=array("i u", ("kept",), 0)
-        & rule("class numbers", lambda codes, known: codes.max() < known.shares.size),
-    )
+    def _check_fitted(self, fields: Fields) -> None:
+        m = fields.n_classes
+        fields.model("model", BiasCorrectedTemperature, MatrixScaling)
+        fields.array("shares", "f", (m,), TINY, 1, total=1)
+        rows = fields.array("rows", "f", (None, m), 0, 1, total=1, tolerance=1e-2)
+        fields.array("codes", ("i", "u"), (len(rows),), 0, m - 1)
 
     @classmethod
     def of(cls, data: Validation, model: Any, temperature: float) -> KnownBalance:

@@ -22,18 +22,8 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm._base.errors import InputError, shown
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import (
-    ABSENT,
-    array,
-    declare,
-    mapping,
-    nested,
-    number,
-    one_of,
-    record,
-    table,
-)
 from altnorm._base.validation import check_choice, check_level
 from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
 from altnorm.adjuster.adaptation import KnownBalance, contradicted, known_balance, retargeted
@@ -190,26 +180,6 @@ class Adjuster(ProbabilityTransformer):
     """
 
     any_library = True
-
-    _fitted = declare(
-        model_=nested(
-            Identity,
-            BiasCorrectedTemperature,
-            MatrixScaling,
-            LabelwiseScaling,
-            AlternatingNormalizer,
-        ),
-        temperature_=number(1e-9, 1e9),
-        decision_=record(Decision),
-        verdict_=record(Verdict),
-        calibration_=record(Verdict),
-        families_=mapping(record(Verdict)),
-        family_=one_of((None, "temperature", *FAMILIES)),
-        cv_results_=table(),
-        seen_rows_=array("u8", ("seen",), rising=True, empty=True),
-        balance_=record(KnownBalance) | None,
-        shift_=record(Shift) | ABSENT,
-    )
 
     def __init__(
         self,
@@ -403,6 +373,24 @@ class Adjuster(ProbabilityTransformer):
                 value=self.families,
                 code="parameter",
             )
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        families = (Identity, BiasCorrectedTemperature, MatrixScaling, LabelwiseScaling)
+        fields.model("model_", *families, AlternatingNormalizer)
+        fields.number("temperature_", 1e-9, 1e9)
+        fields.record("decision_", Decision)
+        fields.record("verdict_", Verdict)
+        fields.record("calibration_", Verdict)
+        fields.records("families_", Verdict)
+        fields.choice("family_", (None, "temperature", *FAMILIES))
+        fields.table("cv_results_")
+        seen = fields.array("seen_rows_", "u8", (None,), empty=True)
+        fields.require("seen_rows_", (seen[1:] > seen[:-1]).all(), "numbers that increase")
+        if fields.get("balance_") is not None:
+            fields.record("balance_", KnownBalance)
+        if fields.has("shift_"):
+            fields.record("shift_", Shift)
 
     def _examine(
         self, judge: Judge, fitter: CrossFitter, choice: Choice

@@ -13,8 +13,8 @@ import numpy as np
 
 from altnorm._base.arrays import Array, one_thread, to_numpy
 from altnorm._base.errors import InputError
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import declare, mapping, nested, record, table
 from altnorm._base.validation import check_choice, check_integer, check_level, check_positive
 from altnorm.adjuster.alternating_paths import (
     ClassPaths,
@@ -114,13 +114,6 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
 
     any_library = True
 
-    _fitted = declare(
-        best_params_=mapping(),
-        best_normalizer_=nested(AlternatingNormalizer, Identity),
-        verdict_=record(Verdict),
-        cv_results_=table(),
-    )
-
     def __init__(
         self,
         alphas: Sequence[float] = PAPER_ALPHAS,
@@ -209,6 +202,13 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
                 raise InputError(rule, "it is empty", "Pass some.", value=values, code="parameter")
             for value in values:
                 check(value, name)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        fields.require("best_params_", isinstance(fields.get("best_params_"), dict), "a dictionary")
+        fields.model("best_normalizer_", AlternatingNormalizer, Identity)
+        fields.record("verdict_", Verdict)
+        fields.table("cv_results_")
 
     def _transform(self, proba: Array) -> Array:
         return self.best_normalizer_.transform_clean(proba)

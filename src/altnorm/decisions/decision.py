@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from altnorm._base.arrays import Array, as_array, column_of_max, on_host, to_numpy
+from altnorm._base.fitted import Fields
 from altnorm._base.labels import class_codes
 from altnorm._base.persistence import storable
-from altnorm._base.specs import array, declare, one_of, rule
 from altnorm.estimator.kinds import FittedModel, kind_of
 
 HALF = 0.5
@@ -60,12 +60,13 @@ class Decision:
     values: np.ndarray
     worth: np.ndarray | None = None
 
-    _fields: ClassVar = declare(
-        kind=one_of(("weights", "costs", "thresholds")),
-        values=(array("f", ("m",)) | array("f", ("m", "outcomes")))
-        & rule("a table for costs alone", lambda v, has: (v.ndim == 2) == (has.kind == "costs")),
-        worth=array("f", ("m", "any")) | array("f", ("m", 2, 2)) | None,
-    )
+    def _check_fitted(self, fields: Fields) -> None:
+        m = fields.n_classes
+        fields.choice("kind", ("weights", "costs", "thresholds"))
+        fields.array("values", "f", (m, None) if self.kind == "costs" else (m,))
+        if self.worth is not None:
+            worth = {"weights": (m, 2), "costs": (m, None), "thresholds": (m, 2, 2)}
+            fields.array("worth", "f", worth[self.kind])
 
     @property
     def is_argmax(self) -> bool:

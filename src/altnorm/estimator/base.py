@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_host, to_numpy
 from altnorm._base.errors import InputError
+from altnorm._base.fitted import Fields, is_array
 from altnorm._base.frames import collected, column_names, named_columns
 from altnorm._base.persistence import Saved
-from altnorm._base.specs import ABSENT, array, declare, labels, record, rule
 from altnorm._base.validation import (
     check_choice,
     check_device_array,
@@ -45,16 +45,6 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     input: str = "proba"
     multilabel: str | None = None
     any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
-
-    _fitted = declare(
-        classes_=labels("m"),
-        n_features_in_=rule(
-            "the number of classes, 2 or more unless rows have several labels",
-            lambda n, est: type(n) is int and n == est.classes_.size >= kind_of(est).min_columns,
-        ),
-        feature_names_in_=array("U O", ("m",)) | ABSENT,
-        usage_=record(Usage),
-    )
 
     def transform(self, proba: Any) -> Any:
         """Return the adjusted class probabilities.
@@ -163,6 +153,23 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         """Raise on bad settings, before any data are read."""
         check_choice(self.input, "input", ("proba", "logits"))
         kind_of(self)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        classes = fields.get("classes_")
+        names = classes.tolist() if is_array(classes) and classes.ndim == 1 else [None]
+        holds = all(isinstance(name, (str, int, float)) for name in names)
+        holds = holds and len(set(map(str, names))) == len(names)
+        fields.require("classes_", holds, "different class labels: text, numbers or booleans")
+        fields.n_classes, n = classes.size, fields.get("n_features_in_")
+        holds = type(n) is int and n == classes.size >= kind_of(self).min_columns
+        must = "the number of classes, 2 or more unless rows have several labels"
+        fields.require("n_features_in_", holds, must)
+        if fields.has("feature_names_in_"):
+            columns = fields.get("feature_names_in_")
+            holds = is_array(columns) and columns.shape == (n,)
+            holds = holds and all(isinstance(name, str) for name in columns.tolist())
+            fields.require("feature_names_in_", holds, "the name of each column")
+        fields.record("usage_", Usage)
 
     def _codes(self, proba: Array) -> np.ndarray:
         """Decisions on what `_transform` works on: columns (n,), or the 0/1 matrix of labels."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import array, declare, rule
 from altnorm._base.words import html_card, percent
 from altnorm.estimator.kinds import FittedModel, kind_of
 
@@ -26,10 +25,9 @@ class Usage:
     n_doubtful: int
     n_total: int  # rows, or entries of a multi-label problem
 
-    _fields: ClassVar = declare(
-        counts=array("i u", ("m",), low=0),
-        n_doubtful=rule("a count, at most all", lambda n, usage: 0 <= n <= usage.n_total),
-    )
+    def _check_fitted(self, fields: Fields) -> None:
+        fields.array("counts", ("i", "u"), (fields.n_classes,), 0)
+        fields.number("n_doubtful", 0, self.n_total)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from altnorm._base.arrays import (
     to_numpy,
     widest_float,
 )
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import ABSENT, Scope, Spec, array, declare
 from altnorm._base.validation import (
     check_amplification,
     check_choice,
@@ -57,23 +57,6 @@ _REFERENCES, _PATHS = KeptResults(), KeptResults()
 _DEEPEST = 10_000  # iterations: a model file that asks for more would keep its user waiting
 _FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
 _LOG_STEEP = math.log(100)  # of alpha^(depth - 1); beyond, a table is less exact than the steps
-
-
-def _is_prior(value: object, scope: Scope) -> object:
-    kind = kind_of(scope.owner)
-    size = len(kind.prior_names(scope.owner.classes_.tolist()))
-    total = 1.0 if kind.prior_sums_to_one else None
-    return array("f", (size,), 0, 1, total=total).holds(value, scope)
-
-
-def _are_offsets(value: Any, scope: Scope) -> object:
-    kind, reference = kind_of(scope.owner), scope.owner.reference_
-    if not kind.is_multilabel:
-        return value is ABSENT and reference.ndim == 2
-    size = len(kind.parts(scope.owner.classes_.size)) + 1
-    if reference.ndim != 1 or not array("i", (size,), 0).holds(value, scope):
-        return False
-    return (value[0], value[-1]) == (0, reference.size) and (np.diff(value) >= 0).all()
 
 
 @storable
@@ -149,14 +132,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     any_library = True
 
-    _fitted = declare(
-        prior_=Spec("shares that add up to 1 (labelwise: from 0 to 1)", _is_prior),
-        reference_=array("f", ("n", "m"), 0, 1, total=1, tolerance=1e-2)
-        | array("f", ("n",), 0, 1, empty=True),
-        reference_weight_=array("f i u", ("n",), 0, 1e290, empty=True) | None,
-        offsets_=Spec("where the labels' references start", _are_offsets),
-    )
-
     def __init__(
         self,
         alpha: float = 1.0,
@@ -221,6 +196,22 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)
         check_choice(self.reference, "reference", REFERENCES)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        kind, m = kind_of(self), fields.n_classes
+        n_prior = len(kind.prior_names(self.classes_.tolist()))
+        total = 1.0 if kind.prior_sums_to_one else None
+        fields.array("prior_", "f", (n_prior,), 0, 1, total=total)
+        if kind.is_multilabel:
+            reference = fields.array("reference_", "f", (None,), 0, 1, empty=True)
+            ends = fields.array("offsets_", "i", (len(kind.parts(m)) + 1,), 0)
+            holds = (ends[0], ends[-1]) == (0, len(reference)) and (np.diff(ends) >= 0).all()
+            fields.require("offsets_", holds, "where the labels' references start")
+        else:
+            reference = fields.array("reference_", "f", (None, m), 0, 1, total=1, tolerance=1e-2)
+        if fields.get("reference_weight_") is not None:
+            fields.array("reference_weight_", ("f", "i", "u"), (len(reference),), 0, 1e290)
 
     def _reference_like(self, p: Array) -> Array:
         """Reference where the rows are, in their precision."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.errors import InputError
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import Figures, figures, html_card, html_table, plural
 from altnorm.estimator.kinds import kind_of_labels
@@ -72,6 +73,9 @@ class Caution:
 
     def __str__(self) -> str:
         return self.text
+
+    def _check_fitted(self, fields: Fields) -> None:
+        """Types are all there is to check."""
 
 
 @storable
@@ -139,6 +143,9 @@ class Verdict:
     is_decision: bool = False
     evidence: str = ""
     n_left: int = 0
+
+    def _check_fitted(self, fields: Fields) -> None:
+        """Types are all there is to check."""
 
     @property
     def reason_text(self) -> str:

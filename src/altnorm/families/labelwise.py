@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import expit, log_expit, logit
 
 from altnorm._base.arrays import Array, array_namespace, block_slices
+from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import ABSENT, array, declare, number, one_of
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.families.base import Peer
 from altnorm.families.crossfit import check_strength, choose_strength
@@ -106,14 +106,6 @@ class LabelwiseScaling(Peer):
 
     multilabel = "labelwise"
 
-    _fitted = declare(
-        slope_=array("f", ("m",), -1e9, 1e9),
-        bias_=array("f", ("m",), -1e9, 1e9),
-        limit_=number(0, 1e3),
-        strength_=number(0, 1e300, above=True),
-        multilabel=one_of(("pairs", "labelwise")) | ABSENT,  # an Adjuster's, where it is set
-    )
-
     def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
         self.strength = strength
         self.cv = cv
@@ -123,6 +115,15 @@ class LabelwiseScaling(Peer):
         super()._check_params()
         check_strength(self.strength)
         check_integer(self.cv, "cv", low=2)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        fields.array("slope_", "f", (fields.n_classes,), -1e9, 1e9)
+        fields.array("bias_", "f", (fields.n_classes,), -1e9, 1e9)
+        fields.number("limit_", 0, 1e3)
+        fields.number("strength_", TINY, 1e300)
+        if fields.has("multilabel"):  # an Adjuster's, where it is set
+            fields.choice("multilabel", ("pairs", "labelwise"))
 
     def _read(self, values: np.ndarray) -> np.ndarray:
         check_choice(self.input, "input", ("proba", "logits"))

@@ -32,8 +32,8 @@ from altnorm._base.arrays import (
     to_numpy,
     widest_float,
 )
+from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.families.base import SingleLabelPeer
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
@@ -355,13 +355,6 @@ class MatrixScaling(SingleLabelPeer):
 
     any_library = True
 
-    _fitted = declare(
-        matrix_=array("f", ("m", "m"), -1e9, 1e9),
-        bias_=array("f", ("m",), -1e9, 1e9),
-        strength_=number(0, 1e300, above=True),
-        floor_=number(-1e3, 0),
-    )
-
     def __init__(
         self,
         strength: float | str = "cv",
@@ -380,6 +373,14 @@ class MatrixScaling(SingleLabelPeer):
         check_strength(self.strength)
         check_choice(self.penalty, "penalty", tuple(PENALTIES))
         check_integer(self.cv, "cv", low=2)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        m = fields.n_classes
+        fields.array("matrix_", "f", (m, m), -1e9, 1e9)
+        fields.array("bias_", "f", (m,), -1e9, 1e9)
+        fields.number("strength_", TINY, 1e300)
+        fields.number("floor_", -1e3, 0)
 
     def _fit(self, log_p: Array, codes: np.ndarray, weight: np.ndarray) -> None:
         known = to_numpy(log_p), codes, weight

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, move, softmax
+from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import TINY, array, declare, number
 from altnorm._base.validation import check_choice, check_integer, check_positive
 from altnorm.estimator.base import ProbabilityTransformer, read_input
 from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
@@ -129,7 +129,9 @@ class TemperatureScaling(SingleLabelPeer):
     array([[0.75, 0.25]])
     """
 
-    _fitted = declare(temperature_=number(1e-9, 1e9))
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        fields.number("temperature_", 1e-9, 1e9)
 
     def _fit(self, log_p: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
         self.temperature_ = 1 / fit_slope(Likelihood.build(log_p, codes, weight))
@@ -216,12 +218,6 @@ class BiasCorrectedTemperature(SingleLabelPeer):
 
     any_library = True
 
-    _fitted = declare(
-        temperature_=number(1e-9, 1e9),
-        bias_=array("f", ("m",), -1e9, 1e9),
-        strength_=number(0),
-    )
-
     def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
         self.strength = strength
         self.cv = cv
@@ -231,6 +227,12 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         super()._check_params()
         check_strength(self.strength, zero=True)
         check_integer(self.cv, "cv", low=2)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        fields.number("temperature_", 1e-9, 1e9)
+        fields.array("bias_", "f", (fields.n_classes,), -1e9, 1e9)
+        fields.number("strength_", 0)
 
     def _fit(self, log_p: Array, codes: np.ndarray, weight: np.ndarray) -> None:
         folds = stratified_folds(codes, min(self.cv, codes.size))
@@ -290,8 +292,6 @@ class BatchCalibration(SingleLabelPeer):
 
     needs_labels = False
 
-    _fitted = declare(contextual_prior_=array("f", ("m",), TINY, 1, total=1))
-
     def __init__(self, batch: str = "fit", *, gamma: float = 1.0, input: str = "proba") -> None:
         self.batch = batch
         self.gamma = gamma
@@ -301,6 +301,10 @@ class BatchCalibration(SingleLabelPeer):
         super()._check_params()
         check_choice(self.batch, "batch", ("fit", "transform"))
         check_positive(self.gamma, "gamma", zero=True)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        fields.array("contextual_prior_", "f", (fields.n_classes,), TINY, 1, total=1)
 
     def _fit(self, log_p: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> None:
         self.contextual_prior_ = mean_proba(log_p, weight)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.specs import array, declare, number
 from altnorm._base.validation import check_positive
 from altnorm.families.base import Peer
 
@@ -79,8 +79,6 @@ class LabelThresholds(Peer):
 
     multilabel = "labelwise"
 
-    _fitted = declare(global_threshold_=number(0, 1), thresholds_=array("f", ("m",), 0, 1))
-
     def __init__(self, shrinkage: float = SHRINKAGE, *, input: str = "proba") -> None:
         self.shrinkage = shrinkage
         self.input = input
@@ -88,6 +86,11 @@ class LabelThresholds(Peer):
     def _check_params(self) -> None:
         super()._check_params()
         check_positive(self.shrinkage, "shrinkage", zero=True)
+
+    def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
+        fields.number("global_threshold_", 0, 1)
+        fields.array("thresholds_", "f", (fields.n_classes,), 0, 1)
 
     def _fit(self, proba: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
         self.global_threshold_ = common_threshold(proba, y, weight)
