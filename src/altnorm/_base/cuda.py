@@ -273,10 +273,10 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     prior = tl.load(log_q + column, mask=real, other=0.0)[None, :]
     own = tl.load(alpha) * (b - c) + c_anchor
     has = own > low
-    gap = tl.where(has, others - own, 0.0)
-    bend = tl.where(has, libdevice.log1p(tl.exp(-tl.abs(gap))), 0.0)
-    score = tl.where(has, prior - (tl.maximum(gap, 0.0) + bend), low)
-    factor = tl.where(p_anchor > low, prior - (tl.maximum(others, own) + bend), 0.0)
+    log_ratio = tl.where(has, others - own, 0.0)
+    softplus = tl.where(has, libdevice.log1p(tl.exp(-tl.abs(log_ratio))), 0.0)
+    score = tl.where(has, prior - (tl.maximum(log_ratio, 0.0) + softplus), low)
+    factor = tl.where(p_anchor > low, prior - (tl.maximum(others, own) + softplus), 0.0)
     top = tl.max(score, axis=1)
     top = tl.where(top > low, top, 0.0)
     total = top + tl.log(tl.sum(tl.exp(score - top[:, None]), axis=1))

@@ -1,4 +1,4 @@
-r"""The alternating-normalization kernels: exact, for many rows at once.
+r"""The alternating-normalization kernels: what `paper.py` says, exact, for many rows at once.
 
 For one row `b` and reference rows `A` (weights `w`, prior `q`), one iteration is::
 
@@ -97,22 +97,23 @@ def log_add(x: Array, y: Array) -> Array:
     """``log(exp(x) + exp(y))``; vectorises where the library's own ``logaddexp`` does not."""
     xp = array_namespace(x)
     top = xp.maximum(x, y)
-    gap = xp.where(top > _NEG_INF, xp.minimum(x, y) - top, top)
-    return top + xp.log1p(xp.exp(gap))
+    log_ratio = xp.where(top > _NEG_INF, xp.minimum(x, y) - top, top)
+    return top + xp.log1p(xp.exp(log_ratio))
 
 
-def weigh(own: Array, others: Array, log_q: Array) -> tuple[Array, Array]:
-    """Weigh a row against the others of its column: the formula, in logs.
+def weigh(log_power: Array, log_others: Array, log_q: Array) -> tuple[Array, Array]:
+    """Weigh a row against the others of its column: the paper's iteration, in logs.
 
-    With ``own = alpha log b_j`` and `others` the log of what the others put into column j, return
-    ``log(q_j b_j^alpha / S_j)`` and ``log S_j``, where S_j is the sum of both. A row that dominates
-    its column gets exactly log q_j, with no difference of large numbers.
+    With ``log_power = alpha log b_j`` and `log_others` the log of what the others put into column
+    j, return ``log(q_j b_j^alpha / S_j)`` and ``log S_j``, where S_j is the sum of both. A row that
+    dominates its column gets exactly log q_j, with no difference of large numbers.
     """
-    xp = array_namespace(own)
-    gap = xp.where(own > _NEG_INF, others - own, xp.full_like(own, math.inf))
-    bend = xp.log1p(xp.exp(-xp.abs(gap)))
-    scores = log_q - (xp.maximum(gap, xp.zeros_like(gap)) + bend)
-    return scores, xp.maximum(others + xp.zeros_like(own), own) + bend
+    xp = array_namespace(log_power)
+    absent = xp.full_like(log_power, math.inf)
+    log_ratio = xp.where(log_power > _NEG_INF, log_others - log_power, absent)
+    softplus = xp.log1p(xp.exp(-xp.abs(log_ratio)))  # what is added to the larger of two logs
+    scores = log_q - (xp.maximum(log_ratio, xp.zeros_like(log_ratio)) + softplus)
+    return scores, xp.maximum(log_others + xp.zeros_like(log_power), log_power) + softplus
 
 
 def column_log_sums(reference: LogReference) -> Array:

@@ -60,9 +60,9 @@ _LARGEST_LOGIT = 745.0  # of the smallest positive double
 def log_sigmoids(z: Array) -> tuple[Array, Array]:
     """Logs of the two class probabilities of logits `z`."""
     xp = array_namespace(z)
-    bend = xp.log1p(xp.exp(-xp.abs(z)))
+    softplus = xp.log1p(xp.exp(-xp.abs(z)))
     zero = xp.zeros_like(z)
-    return xp.minimum(z, zero) - bend, xp.minimum(-z, zero) - bend
+    return xp.minimum(z, zero) - softplus, xp.minimum(-z, zero) - softplus
 
 
 class LogitStage(NamedTuple):
