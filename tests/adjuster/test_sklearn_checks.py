@@ -25,11 +25,18 @@ class ThresholdsOfChecks(LabelThresholds):
     """Makes a matrix of labels from the vector that the checks draw, one column per feature."""
 
     def fit(self, proba, y=None, sample_weight=None):
+        return super().fit(proba, self.as_matrix(proba, y), sample_weight=sample_weight)
+
+    def score(self, proba, y, sample_weight=None):
+        return super().score(proba, self.as_matrix(proba, y), sample_weight=sample_weight)
+
+    @staticmethod
+    def as_matrix(proba, y):
         shape = () if issparse(proba) else np.shape(np.asarray(proba))
         if y is not None and len(shape) == 2 and np.asarray(y).ndim == 1:
             codes = np.unique(np.asarray(y), return_inverse=True)[1]
-            y = (codes[:, None] + np.arange(shape[1])) % 2
-        return super().fit(proba, y, sample_weight=sample_weight)
+            return (codes[:, None] + np.arange(shape[1])) % 2
+        return y
 
 
 # The data of scikit-learn's checks are features, which we have to take for logits.

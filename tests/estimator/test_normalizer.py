@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import softmax
 
-from altnorm import AlternatingNormalizer, InputError, ambiguity
+from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity, peers
 from tests.oracle import oracle
 from tests.problems import draw
 
@@ -240,3 +240,50 @@ def test_another_number_of_columns_is_told_in_classes():
     )
     with pytest.raises(InputError, match=message):
         fitted.transform(np.array([[0.4, 0.6]]))
+
+
+# What readers of the paper try.
+
+
+@pytest.mark.parametrize(
+    ("estimator", "symbol", "name"),
+    [
+        (AlternatingNormalizer, "d", "depth"),
+        (AlternatingNormalizer, "tau", "threshold"),
+        (AlternatingNormalizer, "q", "prior"),
+        (AlternatingNormalizer, "k", "k_max"),
+        (AlternatingNormalizerCV, "d", "depths"),
+        (AlternatingNormalizerCV, "tau", "thresholds"),
+        (AlternatingNormalizerCV, "alpha", "alphas"),
+    ],
+)
+def test_a_symbol_of_the_paper_is_answered_with_our_name(estimator, symbol, name):
+    with pytest.raises(TypeError, match=f"the paper's {symbol} is `{name}` here"):
+        estimator(**{symbol: 2})
+    assert name in estimator().get_params()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'eta'"):
+        estimator(eta=2)
+
+
+def test_without_labels_classes_are_column_numbers():
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), 50)
+    normalizer = AlternatingNormalizer().fit(proba)
+    assert normalizer.classes_.tolist() == [0, 1, 2]
+    assert normalizer.score(proba, normalizer.predict(proba)) == 1
+    with pytest.raises(InputError, match=r"Each label must be one of the classes.*\[0, 1, 2\]"):
+        normalizer.score(proba, ["a"] * 50)
+
+
+def test_the_score_is_accuracy_or_micro_f1():
+    rng = np.random.default_rng(0)
+    proba, y, weight = rng.dirichlet(np.ones(3), 80), rng.choice(list("abc"), 80), rng.random(80)
+    for estimator in (AlternatingNormalizer(reference="all"), peers.Identity()):
+        model = estimator.fit(proba, y)
+        assert model.score(proba, y) == pytest.approx(np.mean(model.predict(proba) == y))
+        expected = np.average(model.predict(proba) == y, weights=weight)
+        assert model.score(proba, y, weight) == pytest.approx(expected)
+    proba, y = rng.random((80, 3)), rng.integers(2, size=(80, 3))
+    several = AlternatingNormalizer(multilabel="labelwise").fit(proba, y)
+    decided = several.predict(proba)
+    expected = 2 * np.sum(y * decided) / (y.sum() + decided.sum())
+    assert several.score(proba, y) == pytest.approx(expected)

@@ -17,6 +17,7 @@ from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice, check_integer, check_level, check_positive
 from altnorm.adjuster.alternating_paths import (
+    K_MAX,
     ClassPaths,
     LabelPaths,
     Setting,
@@ -26,8 +27,11 @@ from altnorm.adjuster.alternating_paths import (
 from altnorm.adjuster.candidates import Candidate, score_rows
 from altnorm.adjuster.choice import Judge, Trial
 from altnorm.adjuster.validation import Validation, read_validation
-from altnorm.estimator.base import ProbabilityTransformer
+from altnorm.decisions.purpose import purpose_of
+from altnorm.estimator.base import ProbabilityTransformer, read_weight
+from altnorm.estimator.kinds import kind_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
+from altnorm.estimator.symbols import names_symbols
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
@@ -80,8 +84,10 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
     smoothings : sequence of float, default=(0.0, 0.1, 1.0)
         Smoothings to try.
     tuning : {"cross-fitted", "as-published"}, default="cross-fitted"
-        "as-published" compares settings on the rows that serve as reference, and adopts the best
-        without a test, as the paper does.
+        "as-published" tries every setting on the rows that serve as reference, and applies the
+        best without a test, as the paper does; see :meth:`as_published`.
+    k_max : int, default=10
+        Largest number of classes that the ambiguity looks at.
     prior, scoring, cv, significance, multilabel, input, random_state
         As for :class:`Adjuster`.
 
@@ -114,6 +120,15 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
 
     any_library = True
 
+    @names_symbols(
+        alpha="alphas",
+        d="depths",
+        depth="depths",
+        tau="thresholds",
+        threshold="thresholds",
+        k="k_max",
+        q="prior",
+    )
     def __init__(
         self,
         alphas: Sequence[float] = PAPER_ALPHAS,
@@ -123,6 +138,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         references: Sequence[str] = ("confident", "all"),
         smoothings: Sequence[float] = (0.0, 0.1, 1.0),
         tuning: str = "cross-fitted",
+        k_max: int = K_MAX,
         prior: Any = "shrunk",
         scoring: Any = None,
         cv: Any = 5,
@@ -137,6 +153,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self.references = references
         self.smoothings = smoothings
         self.tuning = tuning
+        self.k_max = k_max
         self.prior = prior
         self.scoring = scoring
         self.cv = cv
@@ -144,6 +161,57 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self.multilabel = multilabel
         self.input = input
         self.random_state = random_state
+
+    @classmethod
+    def as_published(
+        cls,
+        *,
+        prior: Any = "counted",
+        k_max: int = K_MAX,
+        scoring: Any = None,
+        multilabel: str | None = None,
+        input: str = "proba",
+    ) -> Self:
+        """Return the paper's own procedure (CAN), to be fitted.
+
+        Its grid of settings, confident rows as reference, no smoothing; the setting that scores
+        best on the validation rows is applied, whether it gains or not.
+
+        Parameters
+        ----------
+        prior : "counted" or array of shape (n_classes,), default="counted"
+            The class frequencies of the validation labels; or those of the training data, as in
+            the paper.
+        k_max : int, default=10
+            Largest number of classes that the ambiguity looks at.
+        scoring, multilabel, input
+            As for :class:`Adjuster`; the paper's way with several labels is "pairs".
+
+        Returns
+        -------
+        AlternatingNormalizerCV
+            Not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from altnorm import AlternatingNormalizerCV
+        >>> rng = np.random.default_rng(0)
+        >>> proba, y = rng.dirichlet([0.3, 0.3, 0.3], size=60), rng.integers(3, size=60)
+        >>> can = AlternatingNormalizerCV.as_published().fit(proba, y)
+        >>> can.cv_results_["alpha"].size, can.verdict_.adopted
+        (660, True)
+        """
+        return cls(
+            references=("confident",),
+            smoothings=(0.0,),
+            tuning="as-published",
+            k_max=k_max,
+            prior=prior,
+            scoring=scoring,
+            multilabel=multilabel,
+            input=input,
+        )
 
     def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Compare the settings, and weigh the evidence for the best.
@@ -164,16 +232,37 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         with one_thread():
             published = self.tuning == "as-published"
             folds = assign_folds(data.classes, self.cv, data.groups)
-            search = Search(data, make_paths(data, None if published else folds), folds)
+            paths = make_paths(data, None if published else folds, k_max=self.k_max)
+            search = Search(data, paths, folds)
             tried = search.run(self)
             self.cv_results_ = _as_table(tried)
-            trial = search.trial(tried, self.significance, nested=not published)
+            fit_setting = partial(fit_alternating, data, k_max=self.k_max, stratified=not published)
+            trial = search.trial(tried, fit_setting, self.significance, nested=not published)
             self._adopt(data, trial, published=published)
         return self
 
+    def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score that `scoring` names.
+
+        Parameters
+        ----------
+        proba, y, sample_weight
+            As for :meth:`AlternatingNormalizer.score`.
+
+        Returns
+        -------
+        float
+            The score, larger is better.
+        """
+        checked, kind = self._check_transform(proba), kind_of(self)
+        labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
+        score, adjusted = purpose_of(self).score, self._transform(checked)
+        predicted = to_numpy(adjusted) if score.needs == "proba" else kind.decide(adjusted)
+        return score(labels, predicted, read_weight(sample_weight, len(labels)))
+
     def _adopt(self, data: Validation, trial: Trial, *, published: bool) -> None:
         self.best_params_ = trial.candidate.params
-        adopted = trial.test.gain > 0 if published else trial.accepted
+        adopted = published or trial.accepted
         verdict = replace(trial.verdict, adopted=adopted, reason="" if adopted else trial.reason)
         if published:
             text = "Settings were chosen on the rows that judge them: expect less on others."
@@ -188,6 +277,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         super()._check_params()
         check_level(self.significance, "significance")
         check_choice(self.tuning, "tuning", TUNINGS)
+        check_integer(self.k_max, "k_max", low=2)
         checks: dict[str, Callable[[Any, str], object]] = {
             "alphas": check_positive,
             "depths": partial(check_integer, low=1),
@@ -222,7 +312,24 @@ class Search:
         self.n_folds = int(folds.max()) + 1
 
     def run(self, cv: AlternatingNormalizerCV) -> list[Tried]:
-        """Try the settings of a grid that are worth it."""
+        """Try the settings of a grid: all of them as published, else those that are worth it."""
+        tried = self._try_all(cv) if cv.tuning == "as-published" else self._try_near_the_best(cv)
+        tried = [one for one in tried if one.setting.depth in cv.depths]
+        if tried:
+            return tried
+        raise InputError(
+            "No setting could be tried",
+            f"no fold leaves a confident row at the thresholds {tuple(cv.thresholds)}",
+            "Raise `thresholds`, or add 'all' to `references`.",
+            value=tuple(cv.thresholds),
+            code="no_reference",
+        )
+
+    def _try_all(self, cv: AlternatingNormalizerCV) -> list[Tried]:
+        grid = product(cv.alphas, [max(cv.depths)], cv.thresholds, cv.references, cv.smoothings)
+        return [one for values in grid for one in self._follow(Setting(*values))]
+
+    def _try_near_the_best(self, cv: AlternatingNormalizerCV) -> list[Tried]:
         order = sorted({float(alpha) for alpha in cv.alphas})
         coarse = sorted({*range(0, len(order), COARSE), len(order) - 1})
         others = list(product(cv.thresholds, cv.references, cv.smoothings))
@@ -238,16 +345,7 @@ class Search:
             for alpha in self._best_alphas(tried):
                 start = self.best([one for one in tried if one.setting.alpha == alpha]).setting
                 tried += list(self._follow(start._replace(depth=max(cv.depths)), skip=1))
-        tried = [one for one in tried if one.setting.depth in cv.depths]
-        if tried:
-            return tried
-        raise InputError(
-            "No setting could be tried",
-            f"no fold leaves a confident row at the thresholds {tuple(cv.thresholds)}",
-            "Raise `thresholds`, or add 'all' to `references`.",
-            value=tuple(cv.thresholds),
-            code="no_reference",
-        )
+        return tried
 
     def _try_first(
         self, alphas: Sequence[float], others: Sequence[tuple[float, str, float]]
@@ -290,7 +388,14 @@ class Search:
             left = [one for one in left if one.setting.alpha != found[-1]]
         return found
 
-    def trial(self, tried: Sequence[Tried], significance: float, *, nested: bool) -> Trial:
+    def trial(
+        self,
+        tried: Sequence[Tried],
+        fit_setting: Callable[[Setting], AlternatingNormalizer],
+        significance: float,
+        *,
+        nested: bool,
+    ) -> Trial:
         """Judge each fold under the setting that is best without it."""
         judge, data = Judge(self.data, self.folds, significance), self.data
         proba = data.proba.copy()
@@ -305,7 +410,7 @@ class Search:
             best._asdict(),
             score_rows(data, proba),
             lambda: proba,
-            lambda: (fit_alternating(data, best), 1.0),
+            lambda: (fit_setting(best), 1.0),
         )
         # Its own decisions, which only a test of the score can speak for.
         return judge.compare(candidate, codes, scored, rule=judge.plain)

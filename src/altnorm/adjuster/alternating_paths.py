@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -27,14 +28,15 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm.adjuster.validation import Validation
-from altnorm.estimator.kinds import PooledPairs
+from altnorm.estimator.kinds import LabelKind, PooledPairs
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
+from altnorm.method.reference import Prior, Strata
 from altnorm.method.scaling import LogReference, next_anchor, smallest_safe, step_once
 from altnorm.method.two_classes import log_sigmoids, prior_over_sums, step_logits
 
 K_MAX = 10
-"""Largest number of classes that ambiguity looks at."""
+"""Largest number of classes that ambiguity looks at, unless a user says otherwise."""
 
 
 class Setting(NamedTuple):
@@ -59,11 +61,17 @@ class Known(NamedTuple):
     prior: np.ndarray  # (k, p)
 
     @classmethod
-    def of(cls, data: Validation, outside: Sequence[np.ndarray]) -> Known:
-        """Weigh rows, and count the prior, on the labels of some rows alone, given as masks."""
+    def of(
+        cls, data: Validation, outside: Sequence[np.ndarray], *, stratified: bool = True
+    ) -> Known:
+        """Weigh rows, and count the prior, on the labels of some rows alone, given as masks.
+
+        Not `stratified`, rows count as they do in the paper: each once, whatever its class.
+        """
         m, n_more = data.proba.shape[1], len(data.unlabelled)
+        stratify = data.kind.stratify if stratified else partial(_count_once, data.kind)
         known = [(data.labels[some], m, data.prior, data.weight[some]) for some in outside]
-        weights, absences, priors = zip(*(data.kind.stratify(*one) for one in known), strict=True)
+        weights, absences, priors = zip(*(stratify(*one) for one in known), strict=True)
         own = np.zeros((len(outside), len(data.proba)))
         for each, some, weight in zip(own, outside, weights, strict=True):
             each[some] = weight
@@ -78,6 +86,13 @@ class Known(NamedTuple):
         return cls(rows, np.hstack([own, counts, absent[:, missing]]), np.stack(priors))
 
 
+def _count_once(
+    kind: LabelKind, labels: np.ndarray, n_columns: int, prior: Prior, weight: np.ndarray
+) -> Strata:
+    """As a kind's `stratify`, with rows that weigh what they were given."""
+    return Strata(weight, np.zeros(n_columns), kind.count_prior(labels, n_columns, prior, weight))
+
+
 class ClassPaths:
     """Alternating normalization of rows that sum to 1, cross-fitted.
 
@@ -85,10 +100,10 @@ class ClassPaths:
     them, as published.
     """
 
-    def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
+    def __init__(self, data: Validation, folds: np.ndarray | None, *, k_max: int = K_MAX) -> None:
         self.data = data
         self.folds, self.known = _outside(data, folds)
-        self.ambiguity = to_numpy(row_ambiguity(self.known.rows, k_max=K_MAX))
+        self.ambiguity = to_numpy(row_ambiguity(self.known.rows, k_max=k_max))
 
     def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
         """Yield the setting at each depth up to its own, with the probabilities of all rows.
@@ -252,19 +267,26 @@ def _outside(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, Kn
     """Folds, and what may be known outside each; of all rows, where there are none."""
     if folds is None:
         every = np.ones(len(data.proba), dtype=bool)
-        return np.zeros(len(data.proba), dtype=int), Known.of(data, [every])
+        return np.zeros(len(data.proba), dtype=int), Known.of(data, [every], stratified=False)
     return folds, Known.of(data, [folds != k for k in range(int(folds.max()) + 1)])
 
 
-def make_paths(data: Validation, folds: np.ndarray | None) -> ClassPaths | LabelPaths:
-    """Return the cross-fit for the kind of labels."""
-    return (LabelPaths if data.kind.is_multilabel else ClassPaths)(data, folds)
+def make_paths(
+    data: Validation, folds: np.ndarray | None, *, k_max: int = K_MAX
+) -> ClassPaths | LabelPaths:
+    """Return the cross-fit for the kind of labels; several labels are yes or no, whatever k."""
+    return (
+        LabelPaths(data, folds) if data.kind.is_multilabel else ClassPaths(data, folds, k_max=k_max)
+    )
 
 
-def fit_alternating(data: Validation, setting: Setting) -> AlternatingNormalizer:
+def fit_alternating(
+    data: Validation, setting: Setting, *, k_max: int = K_MAX, stratified: bool = True
+) -> AlternatingNormalizer:
     """Fit a setting on all rows."""
-    rows, (weight,), (prior,) = Known.of(data, [np.ones(len(data.proba), dtype=bool)])
+    every = np.ones(len(data.proba), dtype=bool)
+    rows, (weight,), (prior,) = Known.of(data, [every], stratified=stratified)
     normalizer = AlternatingNormalizer(
-        **setting._asdict(), k_max=K_MAX, prior=prior, multilabel=data.kind.multilabel
+        **setting._asdict(), k_max=k_max, prior=prior, multilabel=data.kind.multilabel
     )
     return normalizer.fit(rows, sample_weight=None if (weight == 1).all() else weight)

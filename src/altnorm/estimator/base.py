@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.metrics import accuracy_score, f1_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from altnorm._base.arrays import Array, array_namespace, is_foreign, move, on_host, to_numpy
@@ -86,12 +87,38 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            Class labels, out of `classes_`, None where costs say to leave a row to a person; for
-            multi-label problems the 0/1 matrix of decisions. Of the kind that `transform` returns;
-            labels that are not numbers as a NumPy array.
+            Class labels, out of `classes_` (column numbers where `fit` knew no names), None where
+            costs say to leave a row to a person; for multi-label problems the 0/1 matrix of
+            decisions. Of the kind that `transform` returns; labels that are not numbers as a NumPy
+            array.
         """
         labels = self._named(self._codes(self._check_transform(proba)))
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels
+
+    def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows that `predict` gets right; with several labels, micro-F1.
+
+        Parameters
+        ----------
+        proba : array-like of shape (n_samples, n_classes)
+            Predictions, columns as in `fit`.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Labels, out of `classes_`; a 0/1 matrix for multi-label problems.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The score, from 0 to 1.
+        """
+        checked, kind = self._check_transform(proba), kind_of(self)
+        labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
+        weight = read_weight(sample_weight, len(labels))
+        if kind.is_multilabel:
+            options = {"average": "micro", "zero_division": 0.0, "sample_weight": weight}
+            return float(f1_score(labels, self._codes(checked), **options))
+        return float(accuracy_score(labels, self._codes(checked), sample_weight=weight))
 
     def explain(self, proba: Any) -> Explanation:
         """Say why the decision on each changed row changed.

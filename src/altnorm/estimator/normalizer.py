@@ -35,6 +35,7 @@ from altnorm._base.validation import (
 )
 from altnorm.estimator.base import ProbabilityTransformer, read_weight
 from altnorm.estimator.kinds import kind_of
+from altnorm.estimator.symbols import names_symbols
 from altnorm.method.functional import (
     Problem,
     follow_reference,
@@ -61,7 +62,7 @@ _LOG_STEEP = math.log(100)  # of alpha^(depth - 1); beyond, a table is less exac
 
 @storable
 class AlternatingNormalizer(ProbabilityTransformer):
-    r"""Re-adjust doubtful predictions against confident ones and the class prior.
+    r"""Re-adjust doubtful predictions against confident ones and the class prior (CAN).
 
     `fit` keeps the predictions on validation data that serve as reference; `transform` adjusts
     each row whose :func:`~altnorm.ambiguity` exceeds `threshold` by
@@ -75,9 +76,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
     alpha : float, default=1.0
         Exponent.
     depth : int, default=1
-        Number of iterations, at most 10,000.
+        Number of iterations, the paper's d; at most 10,000.
     threshold : float, default=0.75
-        Rows with an ambiguity above it are in doubt.
+        Rows with an ambiguity above it are in doubt; the paper's tau.
     k_max : int, default=10
         Largest number of classes that the ambiguity looks at.
     prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default=None
@@ -100,7 +101,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The class each column stands for.
+        The class each column stands for; column numbers where neither labels nor column names
+        were given.
     prior_ : ndarray
         Class prior; for "labelwise" the probability of "yes" for each label, for "pairs" the
         probabilities of yes and no.
@@ -132,6 +134,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     any_library = True
 
+    @names_symbols(d="depth", tau="threshold", k="k_max", q="prior")
     def __init__(
         self,
         alpha: float = 1.0,
@@ -164,6 +167,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
             Predictions on validation data.
         y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
             Labels; only class frequencies are counted. A 0/1 matrix for multi-label problems.
+            Without them classes are called what the columns of a data frame are called, or by
+            their column numbers, 0 to m - 1.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each row, in the reference and in the frequencies.
 
