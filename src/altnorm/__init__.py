@@ -1,4 +1,9 @@
-"""Classification with alternating normalization: better predictions without retraining."""
+"""Better decisions and probabilities from a trained classifier, without retraining.
+
+Implements CAN, classification with alternating normalization (Jia et al., "When in Doubt", Findings
+of EMNLP 2021): `alternating_normalization`, `AlternatingNormalizer`, `AlternatingNormalizerCV`. In
+`Adjuster` it competes with corrections that are fitted to labels, and must pass a test.
+"""
 
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
@@ -66,7 +71,10 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     if name in _FOLDERS | _FACADES:
-        return import_module(f"altnorm.{name}")
+        try:
+            return import_module(f"altnorm.{name}")
+        except ImportError as error:  # so that help(altnorm) passes over what is not installed
+            raise AttributeError(str(error)) from error
     if name == "__version__":
         return metadata.version("altnorm")
     raise AttributeError(f"module 'altnorm' has no attribute {name!r}")

@@ -1,5 +1,9 @@
 """The paper's lines against their own examples, and everything fast against the paper's lines."""
 
+import ast
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -29,6 +33,25 @@ PROBLEMS = st.builds(
     st.floats(0.3, 5.0),
     st.integers(1, 5),
 )
+
+
+def bare_functions(source):
+    """Functions without types and docstrings, as text."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+            for argument in node.args.args:
+                argument.annotation = None
+            if ast.get_docstring(node):
+                node.body = node.body[1:]
+            yield ast.unparse(node)
+
+
+def test_the_readme_shows_these_lines():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```python\n(import numpy as np\n+def .*?)```", readme, re.DOTALL)
+    source = Path(paper.__file__).read_text(encoding="utf-8")
+    assert list(bare_functions(shown)) == list(bare_functions(source))
 
 
 def test_the_teaser():

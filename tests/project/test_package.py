@@ -1,6 +1,7 @@
 """What `import altnorm` brings along, and what a built wheel can do on its own."""
 
 import json
+import pydoc
 import subprocess
 import sys
 import zipfile
@@ -37,6 +38,16 @@ def test_submodules_are_reached_by_name():
     assert altnorm.__version__ == metadata.version("altnorm")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = altnorm.nothing
+
+
+def test_the_method_is_found_by_its_name():
+    """By who knows it from the paper: in Python's help, in the index's keywords."""
+    import altnorm
+
+    told = pydoc.plain(pydoc.render_doc(altnorm))
+    assert "CAN, classification with alternating normalization" in told
+    assert "class AlternatingNormalizerCV" in told
+    assert "CAN" in metadata.metadata("altnorm")["Keywords"].split(",")
 
 
 @pytest.mark.heavy
