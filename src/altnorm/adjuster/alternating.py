@@ -314,7 +314,7 @@ class Search:
     def run(self, cv: AlternatingNormalizerCV) -> list[Tried]:
         """Try the settings of a grid: all of them as published, else those that are worth it."""
         tried = self._try_all(cv) if cv.tuning == "as-published" else self._try_near_the_best(cv)
-        tried = [one for one in tried if one.setting.depth in cv.depths]
+        tried = [entry for entry in tried if entry.setting.depth in cv.depths]
         if tried:
             return tried
         raise InputError(
@@ -327,33 +327,35 @@ class Search:
 
     def _try_all(self, cv: AlternatingNormalizerCV) -> list[Tried]:
         grid = product(cv.alphas, [max(cv.depths)], cv.thresholds, cv.references, cv.smoothings)
-        return [one for values in grid for one in self._follow(Setting(*values))]
+        return [entry for values in grid for entry in self._follow(Setting(*values))]
 
     def _try_near_the_best(self, cv: AlternatingNormalizerCV) -> list[Tried]:
         order = sorted({float(alpha) for alpha in cv.alphas})
         coarse = sorted({*range(0, len(order), COARSE), len(order) - 1})
-        others = list(product(cv.thresholds, cv.references, cv.smoothings))
-        tried = self._try_first([order[i] for i in coarse], others)
+        combinations = list(product(cv.thresholds, cv.references, cv.smoothings))
+        tried = self._try_first([order[i] for i in coarse], combinations)
         near = {
             j
             for alpha in self._best_alphas(tried)
             for j in range(order.index(alpha) - COARSE + 1, order.index(alpha) + COARSE)
             if 0 <= j < len(order)
         }
-        tried += self._try_first([order[i] for i in sorted(near - set(coarse))], others)
+        tried += self._try_first([order[i] for i in sorted(near - set(coarse))], combinations)
         if max(cv.depths) > 1:
             for alpha in self._best_alphas(tried):
-                start = self.best([one for one in tried if one.setting.alpha == alpha]).setting
+                start = self.best(
+                    [entry for entry in tried if entry.setting.alpha == alpha]
+                ).setting
                 tried += list(self._follow(start._replace(depth=max(cv.depths)), skip=1))
         return tried
 
     def _try_first(
-        self, alphas: Sequence[float], others: Sequence[tuple[float, str, float]]
+        self, alphas: Sequence[float], combinations: Sequence[tuple[float, str, float]]
     ) -> list[Tried]:
         return [
-            one
-            for alpha, rest in product(alphas, others)
-            for one in self._follow(Setting(alpha, 1, *rest))
+            entry
+            for alpha, combination in product(alphas, combinations)
+            for entry in self._follow(Setting(alpha, 1, *combination))
         ]
 
     def _follow(self, setting: Setting, skip: int = 0) -> Iterator[Tried]:
@@ -374,19 +376,19 @@ class Search:
     def best(tried: Sequence[Tried], fold: int | None = None) -> Tried:
         """Return the setting of best score, outside a fold if one is named."""
 
-        def order(one: Tried) -> tuple[float, ...]:
-            score = one.score if fold is None else one.outside[fold]
-            return (-score if math.isfinite(score) else math.inf, *one.setting.severity())
+        def order(entry: Tried) -> tuple[float, ...]:
+            score = entry.score if fold is None else entry.outside[fold]
+            return (-score if math.isfinite(score) else math.inf, *entry.setting.severity())
 
         return min(tried, key=order)
 
     def _best_alphas(self, tried: Sequence[Tried]) -> list[float]:
         """The best exponents."""
-        left, found = list(tried), list[float]()
-        while left and len(found) < BEST:
-            found.append(self.best(left).setting.alpha)
-            left = [one for one in left if one.setting.alpha != found[-1]]
-        return found
+        left, best = list(tried), list[float]()
+        while left and len(best) < BEST:
+            best.append(self.best(left).setting.alpha)
+            left = [entry for entry in left if entry.setting.alpha != best[-1]]
+        return best
 
     def trial(
         self,
@@ -418,9 +420,10 @@ class Search:
 
 def _as_table(tried: Sequence[Tried]) -> dict[str, np.ndarray]:
     table = {
-        name: np.array([getattr(one.setting, name) for one in tried]) for name in Setting._fields
+        name: np.array([getattr(entry.setting, name) for entry in tried])
+        for name in Setting._fields
     }
-    table["score"] = np.array([one.score for one in tried])
+    table["score"] = np.array([entry.score for entry in tried])
     # The first `argsort` says who comes at each rank, the second at which rank each comes.
     table["rank"] = 1 + np.argsort(np.argsort(-table["score"], kind="stable"))
     return table

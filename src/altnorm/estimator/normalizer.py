@@ -264,7 +264,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         def make() -> tuple[np.ndarray, OneStep | Curve | None]:
             with quiet(np):
                 references = list(odds_references(self))
-                active = np.array([one is not None for one in references])
+                active = np.array([reference is not None for reference in references])
                 return active, odds_function(references, self.threshold) if active.any() else None
 
         return self._kept((self.threshold,), make)

@@ -107,9 +107,9 @@ def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
     rows = np.flatnonzero(to_numpy(xp.max(proba, axis=1) <= bound))
     doubt = np.zeros(proba.shape[0], dtype=bool)
     for block in block_slices(rows.size, 24 * proba.shape[1], proba, cached=True):
-        some = rows[block]
-        found = _largest_entropy(take_rows(proba, some), 2, k_max)
-        doubt[some] = to_numpy(found) > threshold
+        unsure = rows[block]
+        entropy = _largest_entropy(take_rows(proba, unsure), 2, k_max)
+        doubt[unsure] = to_numpy(entropy) > threshold
     return doubt
 
 
@@ -160,9 +160,9 @@ def top_entropy(top: Array, k_min: int, log_k: Array) -> Array:
     mass = running_sums(top)[:, k_min - 1 :]
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
     nats = xp.log(mass) - running_sums(_p_log_p(top))[:, k_min - 1 :] / mass
-    found = xp.max(nats / log_k, axis=1, keepdims=True)
+    largest = xp.max(nats / log_k, axis=1, keepdims=True)
     # Rounding may leave the unit interval by some units in the last place.
-    return xp.minimum(xp.maximum(found, xp.zeros_like(found)), xp.ones_like(found))
+    return xp.minimum(xp.maximum(largest, xp.zeros_like(largest)), xp.ones_like(largest))
 
 
 def binary_ambiguity(p: Array) -> Array:

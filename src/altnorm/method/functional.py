@@ -353,10 +353,10 @@ def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> 
     """
     if fused(proba) is None or proba.shape[1:] != reference.shape[1:]:
         return None
-    given = problem(proba, reference, **settings)
-    reduced, _ = reduce_problem(given._replace(p=proba[:0, :]))
+    posed = problem(proba, reference, **settings)
+    reduced, _ = reduce_problem(posed._replace(p=proba[:0, :]))
     log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))
-    return step_in_kernel(proba, log_s, given.q, alpha=given.alpha, tolerance=tolerance)
+    return step_in_kernel(proba, log_s, posed.q, alpha=posed.alpha, tolerance=tolerance)
 
 
 def reference_log_sums(problem: Problem) -> Array:

@@ -115,18 +115,18 @@ def _prior_kind(labels: np.ndarray | None, prior: Prior) -> str:
     return prior
 
 
-def _check_label_prior(given: np.ndarray, n_labels: int) -> np.ndarray:
-    if given.shape != (n_labels,) or not ((given >= 0) & (given <= 1)).all():
+def _check_label_prior(prior: np.ndarray, n_labels: int) -> np.ndarray:
+    if prior.shape != (n_labels,) or not ((prior >= 0) & (prior <= 1)).all():
         raise InputError(
             "For multilabel='labelwise' `prior` must hold one probability of yes per label, "
             f"{n_labels} numbers from 0 to 1",
-            f"it has shape {given.shape} and spans {np.min(given, initial=np.inf):g} to "
-            f"{np.max(given, initial=-np.inf):g}",
+            f"it has shape {prior.shape} and spans {np.min(prior, initial=np.inf):g} to "
+            f"{np.max(prior, initial=-np.inf):g}",
             "Pass the frequency of each label.",
-            value=given,
+            value=prior,
             code="parameter",
         )
-    return given
+    return prior
 
 
 def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
@@ -176,11 +176,11 @@ def post_stratify(
     weight = np.ones(codes.size) if sample_weight is None else sample_weight
     counts = np.bincount(codes, weight, minlength=n_classes)
     total = counts.sum()
-    given = share = class_prior(codes, n_classes, prior, sample_weight=sample_weight)
+    resolved = share = class_prior(codes, n_classes, prior, sample_weight=sample_weight)
     if not _is_compatible(counts, share):
         share = class_prior(codes, n_classes, "shrunk", sample_weight=sample_weight)
     factor = np.divide(total * share, counts, out=np.zeros(n_classes), where=counts > 0)
-    return Strata(weight * factor[codes], np.where(counts > 0, 0.0, total * share), given)
+    return Strata(weight * factor[codes], np.where(counts > 0, 0.0, total * share), resolved)
 
 
 def _is_compatible(counts: np.ndarray, share: np.ndarray) -> bool:

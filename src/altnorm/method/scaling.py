@@ -154,19 +154,19 @@ def step_once(
     ones = xp.ones_like(s if each is None else s[0, :])
 
     def step(rows: slice) -> Array:
-        def own(values: Array) -> Array:
+        def met(values: Array) -> Array:
             return values if each is None else take_rows(values, each[rows])
 
         b = p[rows, :]
         if is_linear:
             power = b if alpha == 1 else b**alpha
             if some_unused:  # a class no reference row has goes to the row as a whole
-                power = xp.where(own(unused), xp.astype(b > 0, b.dtype), power)
-            new = own(q) * power / (own(s) + power)
+                power = xp.where(met(unused), xp.astype(b > 0, b.dtype), power)
+            new = met(q) * power / (met(s) + power)
             total = new @ ones
             if bool(xp.all(total > new.shape[1] * tiny)):  # so that the largest is above it
                 return new / total[:, None]
-        scores, _ = weigh(alpha * xp.log(b), own(log_s), xp.log(own(q)))
+        scores, _ = weigh(alpha * xp.log(b), met(log_s), xp.log(met(q)))
         new = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         return new / xp.sum(new, axis=1, keepdims=True)
 
@@ -231,9 +231,9 @@ def _start(log_b: Array, reference: LogReference) -> list[Rows]:
 
 def keep_anchors(path: Iterable[Stage], depth: int) -> tuple[Stage, ...]:
     """Work out so many iterations once, for rows that come one by one."""
-    first, *rest = islice(path, depth)
+    first, *later = islice(path, depth)
     # Shares only serve the products.
-    return first._replace(anchor=first.anchor._replace(shares=None)), *rest
+    return first._replace(anchor=first.anchor._replace(shares=None)), *later
 
 
 def anchor_path(reference: LogReference) -> Iterator[Stage]:
@@ -342,8 +342,8 @@ def _repair(log_product: Array, wrong: Array, left: Array, right: Array) -> Arra
     if i.shape[0] <= right.shape[0] or right.shape[1] <= 2 * _FEW:
         return scatter(log_product, wrong, _sum_all_terms(i, j, left, right))
     values, settled = _sum_few_terms(i, j, left, right)
-    (rest,) = xp.nonzero(~settled)
-    all_terms = _sum_all_terms(xp.take(i, rest), xp.take(j, rest), left, right)
+    (unsettled,) = xp.nonzero(~settled)
+    all_terms = _sum_all_terms(xp.take(i, unsettled), xp.take(j, unsettled), left, right)
     return scatter(log_product, wrong, scatter(values, ~settled, all_terms))
 
 
@@ -366,7 +366,7 @@ def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array
     xp = array_namespace(left)
     columns = top_columns(right, _FEW + 1)
     largest = take_entries(right, xp.arange(right.shape[0], device=device(right)), columns)
-    others = largest[:, _FEW] + math.log(right.shape[1])
+    remainder = largest[:, _FEW] + math.log(right.shape[1])
     columns, largest = columns[:, :_FEW], largest[:, :_FEW]
     top = xp.max(left, axis=1)
     negligible = math.log(float(xp.finfo(left.dtype).eps) / 8)
@@ -375,7 +375,7 @@ def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array
         a, b = i[part], j[part]
         terms = take_entries(left, a, xp.take(columns, b, axis=0)) + xp.take(largest, b, axis=0)
         values.append(logsumexp(terms, axis=1)[:, 0])
-        settled.append(xp.take(others, b) + xp.take(top, a) <= values[-1] + negligible)
+        settled.append(xp.take(remainder, b) + xp.take(top, a) <= values[-1] + negligible)
     return xp.concat(values), xp.concat(settled)
 
 

@@ -130,21 +130,21 @@ def iterate_logits(logit_b: Array, reference: BinaryReference) -> Iterator[Array
     for stage in reference.follow():
         if shift is None:  # all rows meet the same reference
             shift = xp.zeros_like(logit_b)
-            others = [s + shift for s in stage.sums]
+            log_sums = [s + shift for s in stage.sums]
         else:
-            others = reference.smoothed(interpolate(stage.column_sums, shift))
-        logit_b, sums = step_logits(logit_b, others, log_q, alpha)
+            log_sums = reference.smoothed(interpolate(stage.column_sums, shift))
+        logit_b, sums = step_logits(logit_b, log_sums, log_q, alpha)
         shift = alpha * shift + (prior_over_sums(log_q, sums) - stage.step)
         shift = xp.where(xp.isfinite(shift), shift, xp.zeros_like(shift))
         yield logit_b
 
 
 def step_logits(
-    logit_b: Array, others: Sequence[Array], log_q: Sequence[float | Array], alpha: float
+    logit_b: Array, log_sums: Sequence[Array], log_q: Sequence[float | Array], alpha: float
 ) -> tuple[Array, list[Array]]:
     """One iteration of the rows, given the reference's log column sums; and those with the rows."""
-    pairs = zip(log_sigmoids(logit_b), others, log_q, strict=True)
-    first, second = (weigh(alpha * own, sums, q) for own, sums, q in pairs)
+    pairs = zip(log_sigmoids(logit_b), log_sums, log_q, strict=True)
+    first, second = (weigh(alpha * log_p, log_s, q) for log_p, log_s, q in pairs)
     return first[0] - second[0], [first[1], second[1]]
 
 
@@ -306,17 +306,20 @@ def odds_function(
 
     They hold for doubts: log-odds whose ambiguity is above `threshold`.
     """
-    some = next((one for one in references if one is not None), None)
-    if some is None or some.depth == 1:
+    example = next((reference for reference in references if reference is not None), None)
+    if example is None or example.depth == 1:
         log_s, log_q = np.zeros((2, 2, len(references)))  # any number where nothing is adjusted
-        for j, one in enumerate(references):
-            if one is not None:
-                first = next(one.follow())
-                log_s[:, j], log_q[:, j] = np.concatenate(first.sums), one.log_q
-        return OneStep(tuple(log_s), tuple(log_q), 1.0 if some is None else float(some.alpha))
+        for j, reference in enumerate(references):
+            if reference is not None:
+                first = next(reference.follow())
+                log_s[:, j], log_q[:, j] = np.concatenate(first.sums), reference.log_q
+        return OneStep(tuple(log_s), tuple(log_q), 1.0 if example is None else float(example.alpha))
     # Rounding leaves no more of the function than this.
-    tolerance = _TOLERANCE * max(1.0, some.alpha ** (some.depth - 1))
-    functions = [np.copy if one is None else partial(adjust_logits, one) for one in references]
+    tolerance = _TOLERANCE * max(1.0, example.alpha ** (example.depth - 1))
+    functions = [
+        np.copy if reference is None else partial(adjust_logits, reference)
+        for reference in references
+    ]
     return _tabulate(functions, _largest_logit(threshold), tolerance)
 
 
@@ -385,7 +388,7 @@ def _fit_pieces(
     values = function(points.reshape(-1)).reshape(points.shape)
     series = chebyshev_series(values[: nodes.size])
     coefficients = _TO_POWERS @ series
-    found = np.vander(between, _DEGREE + 1, increasing=True) @ coefficients
+    interpolated = np.vander(between, _DEGREE + 1, increasing=True) @ coefficients
     truth = values[nodes.size :]
-    error = np.abs(found - truth) / np.maximum(1.0, np.abs(truth))
+    error = np.abs(interpolated - truth) / np.maximum(1.0, np.abs(truth))
     return coefficients, (error <= tolerance).all(axis=0)
