@@ -147,7 +147,7 @@ def _dialogre_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.dialogre import evaluation, study
 
     data = evaluation.read_predictions(_predictions("dialogre"), "dialogre_seed0")
-    options = {"scoring": study.f1_with_tuned_t2, "random_state": 0}
+    options = {"scoring": study.f1_with_tuned_t2}
     fitted = fit_cross_fitted(PAIRS, "pairs", data.val.proba, data.val.labels, options)
     return [study.score(data, one)._asdict() for one in fitted]
 
@@ -166,8 +166,8 @@ def _ufet_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.ufet import evaluation, study
 
     data = evaluation.read_predictions(_predictions("ufet"), "ufet_seed0")
-    options = study.CV_OPTIONS | {"random_state": 0}
-    fitted = fit_cross_fitted(PAIRS, "pairs", data.val_proba, data.val_labels, options)
+    labels, options = data.val_labels, study.CV_OPTIONS
+    fitted = fit_cross_fitted(PAIRS, "pairs", data.val_proba, labels, options)
     return [study.score(data, one)._asdict() for one in fitted]
 
 
@@ -199,7 +199,7 @@ def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.reference_choice import __main__ as choice, study
 
     data = study.read_limited(_file(folders), choice.FULL.max_rows, 0)
-    return [study.describe(data, choice.FULL, 0)]
+    return [study.describe(data, choice.FULL)]
 
 
 def _provenance(folders: Folders) -> Iterable[Mapping[str, Any]]:

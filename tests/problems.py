@@ -10,7 +10,6 @@ SMALL = {
     "depths": (1, 2),
     "thresholds": (0.25, 0.75),
     "smoothings": (0.0, 0.1),
-    "random_state": 0,
 }
 
 

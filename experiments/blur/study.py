@@ -125,7 +125,7 @@ def measure_split(
         device, data.val_proba, data.test_proba, data.val_proba[sure], data.test_proba[hard]
     )
     best, best_alpha, best_depth = best_setting(rows, labels, reference, grid)
-    search = altnorm.AlternatingNormalizerCV(random_state=seed, **grid.search)
+    search = altnorm.AlternatingNormalizerCV(**grid.search)
     search.fit(val, data.val_y)
     found = {
         NAIVE: (_replaced(before, hard, altnorm.alternating_normalization(rows, reference)), {}),

@@ -87,7 +87,7 @@ def measure(folder: Path, corpus: str, model: str, design: Design, seed: int) ->
     """
     data = read_corpus(folder, corpus)
     fitted = make_model(model).fit(data.train.texts, data.train.y)
-    clean = _search(fitted.predict_proba(data.val.texts), data.val.y, design, seed)
+    clean = _search(fitted.predict_proba(data.val.texts), data.val.y, design)
     records = []
     for kind, rates in design.rates.items():
         for rate in (0.0, *rates):
@@ -96,7 +96,7 @@ def measure(folder: Path, corpus: str, model: str, design: Design, seed: int) ->
                 halves = _predict(fitted, data, kind, rate, rng)
                 key = {"corpus": corpus, "model": model, "kind": kind, "rate": rate}
                 key |= {"seed": number, "bias": measure_bias(halves.test)}
-                found = measure_methods(halves, clean, design, seed + number)
+                found = measure_methods(halves, clean, design)
                 records += [key | record for record in found]
     return records
 
@@ -115,21 +115,19 @@ def measure_bias(proba: np.ndarray) -> float:
     return 50 * float(np.abs(proba.mean(axis=0) - 1 / proba.shape[1]).sum())
 
 
-def _search(
-    proba: np.ndarray, y: np.ndarray, design: Design, seed: int
-) -> altnorm.AlternatingNormalizerCV:
-    search = altnorm.AlternatingNormalizerCV(random_state=seed, **design.grid.search)
+def _search(proba: np.ndarray, y: np.ndarray, design: Design) -> altnorm.AlternatingNormalizerCV:
+    search = altnorm.AlternatingNormalizerCV(**design.grid.search)
     return search.fit(proba, y)
 
 
 def measure_methods(
-    halves: Halves, clean: altnorm.AlternatingNormalizerCV, design: Design, seed: int
+    halves: Halves, clean: altnorm.AlternatingNormalizerCV, design: Design
 ) -> list[dict[str, Any]]:
     """All methods on one corruption; `clean` was tuned on clean validation text."""
     val, val_y, test, test_y = halves
     hard = altnorm.ambiguity(test) > THRESHOLD
     reference = val[altnorm.ambiguity(val) <= THRESHOLD]
-    same = _search(val, val_y, design, seed)
+    same = _search(val, val_y, design)
     after = {method: test.copy() for method in METHODS}
     if len(reference) and hard.any():  # else there is nothing to adjust, or nothing to adjust by
         after[NAIVE][hard] = altnorm.alternating_normalization(test[hard], reference)

@@ -29,9 +29,9 @@ PAGE = Path(__file__).parent / "results" / "README.md"
 SECOND_LOOK = {"type": Path, "metavar": "FILE", "help": "predictions (.npz) of another classifier"}
 
 
-def measure_seed(source: Source, quick: bool, seed: int) -> list[Measured]:
+def measure_seed(source: Source, quick: bool) -> list[Measured]:
     """All methods on the predictions of one classifier."""
-    return measure(read_predictions(*source), quick=quick, seed=seed)
+    return measure(read_predictions(*source), quick=quick)
 
 
 def doubts_in(source: Source) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def measure_all(arguments: Namespace) -> None:
     if arguments.second_look is not None:
         sources.append(Source(arguments.second_look))
     parts = Parallel(n_jobs=arguments.jobs)(
-        delayed(measure_seed)(source, arguments.quick, arguments.seed) for source in sources
+        delayed(measure_seed)(source, arguments.quick) for source in sources
     )
     for name, found in (("results", parts[:n_seeds]), ("second_look", parts[n_seeds:])):
         if found:

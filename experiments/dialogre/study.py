@@ -51,7 +51,7 @@ def scan_validation(data: Predictions, *, quick: bool = False) -> list[GridPoint
     )
 
 
-def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Measured]:
+def measure(data: Predictions, *, quick: bool = False) -> list[Measured]:
     """Fit and score all methods."""
     reduced: dict[str, Any] = dict(alphas=(0.5, 1.0, 4.0), depths=(1,))
     fitted = fit_methods(
@@ -60,7 +60,6 @@ def measure(data: Predictions, *, quick: bool = False, seed: int = 0) -> list[Me
         scan_validation(data, quick=quick),
         float(data.frequencies.mean()),
         scoring=f1_with_tuned_t2,
-        random_state=seed,
         **(reduced if quick else {}),
     )
     return [score(data, one) for one in fitted]

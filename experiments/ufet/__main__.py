@@ -45,12 +45,12 @@ class Part(NamedTuple):
     doubts: list[dict[str, Any]]
 
 
-def measure_seed(source: Source, quick: bool, seed: int) -> Part:
+def measure_seed(source: Source, quick: bool) -> Part:
     """The grid, all methods, and the lowered logits, for the predictions of one seed."""
     data = read_predictions(*source)
     points = scan_validation(data, quick=quick)
     shifted = [measure_shifted(data, shift) for shift in (SHIFTS[:2] if quick else SHIFTS)]
-    rows = measure(data, points, quick=quick, seed=seed)
+    rows = measure(data, points, quick=quick)
     return Part(points, rows, shifted, doubts_in(data))
 
 
@@ -69,7 +69,7 @@ def measure_all(arguments: Namespace) -> None:
     folder = arguments.output
     sources = prediction_sources(arguments.predictions, quick=arguments.quick)
     parts = Parallel(n_jobs=arguments.jobs)(
-        delayed(measure_seed)(source, arguments.quick, arguments.seed) for source in sources
+        delayed(measure_seed)(source, arguments.quick) for source in sources
     )
     rows = [row._asdict() for part in parts for row in part.rows]
     write_records(folder / "results.csv", rows)

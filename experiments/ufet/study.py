@@ -69,7 +69,7 @@ def scan_validation(data: Predictions, *, quick: bool = False) -> list[GridPoint
 
 
 def measure(
-    data: Predictions, points: Sequence[GridPoint], *, quick: bool = False, seed: int = 0
+    data: Predictions, points: Sequence[GridPoint], *, quick: bool = False
 ) -> list[Measured]:
     """Fit and score all methods; `points` is what `scan_validation` found."""
     reduced: dict[str, Any] = dict(alphas=(1.0, 4.0), depths=(1,))
@@ -78,7 +78,6 @@ def measure(
         data.val_labels,
         points,
         float(data.frequencies.mean()),
-        random_state=seed,
         **(CV_OPTIONS | reduced if quick else CV_OPTIONS),
     )
     return [score(data, one) for one in fitted]

@@ -205,7 +205,7 @@ def test_several_labels_a_row(model):
     assert out["prediction"].to_pylist() == expected
 
 
-SEARCH = AlternatingNormalizerCV([1.0], [1], [0.5], cv=2, random_state=0)
+SEARCH = AlternatingNormalizerCV([1.0], [1], [0.5], cv=2)
 
 
 @pytest.mark.parametrize("model", [Identity(), TemperatureScaling(), SEARCH], ids=str)

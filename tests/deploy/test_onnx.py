@@ -123,7 +123,7 @@ def test_both_stages(path, model, rule, given):
 
 
 PERSON = np.column_stack([1 - np.eye(4), np.full(4, 0.3)])
-SEARCH = AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5), random_state=0)
+SEARCH = AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5))
 
 
 @pytest.mark.parametrize("given", ["proba", "logits"])

@@ -65,7 +65,7 @@ def check_same(restored, fitted, values):
 
 NAMES = np.array(["dog", "ant", "cat", "bee"])
 MODES = ("pairs", "labelwise")
-SEARCH = AlternatingNormalizerCV(alphas=(0.5, 1.0), depths=(1, 2), random_state=0)
+SEARCH = AlternatingNormalizerCV(alphas=(0.5, 1.0), depths=(1, 2))
 ROUND_TRIPS = [
     AlternatingNormalizer(0.7, 3, 0.5, k_max=4),
     AlternatingNormalizer(1.0, 2, reference="all", smoothing=0.5, prior="shrunk"),

@@ -121,8 +121,6 @@ class Adjuster(ProbabilityTransformer):
         predictions of training rows.
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores.
-    random_state : int, default=0
-        Has no effect on what is fitted; present for a common signature.
 
     Attributes
     ----------
@@ -195,7 +193,6 @@ class Adjuster(ProbabilityTransformer):
         input: str = "proba",
         insist: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
     ) -> None:
         self.families = families
         self.scoring = scoring
@@ -208,7 +205,6 @@ class Adjuster(ProbabilityTransformer):
         self.input = input
         self.insist = insist
         self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose probabilities, then decisions, and weigh the evidence.

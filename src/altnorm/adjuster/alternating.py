@@ -88,7 +88,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         best without a test, as the paper does; see :meth:`as_published`.
     k_max : int, default=10
         Largest number of classes that the ambiguity looks at.
-    prior, scoring, cv, significance, multilabel, input, random_state
+    prior, scoring, cv, significance, multilabel, input
         As for :class:`Adjuster`.
 
     Attributes
@@ -145,7 +145,6 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         significance: float = 0.01,
         multilabel: str | None = None,
         input: str = "proba",
-        random_state: Any = 0,
     ) -> None:
         self.alphas = alphas
         self.depths = depths
@@ -160,7 +159,6 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         self.significance = significance
         self.multilabel = multilabel
         self.input = input
-        self.random_state = random_state
 
     @classmethod
     def as_published(

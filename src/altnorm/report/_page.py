@@ -244,7 +244,7 @@ def _classes(case: Case) -> list[tuple[str, ...]]:
 
 def _settings(case: Case) -> dict[str, dict[str, str]]:
     """Parameters of the model, and of what chose it, for the end of the page."""
-    hidden = ("n_jobs", "verbose", "random_state")
+    hidden = ("n_jobs", "verbose")
     estimators: tuple[Any, ...] = case.model, case.normalizer
     return {
         type(one).__name__: {
