@@ -51,9 +51,9 @@ class Biased(ClassifierMixin, BaseEstimator):
 class Recorder(AlternatingNormalizer):
     """Remembers the predictions, labels, weights and groups it was given."""
 
-    def fit(self, proba, y=None, sample_weight=None, groups=None):
+    def fit(self, proba, y=None, sample_weight=None, groups=None, classes=None):
         self.given_ = proba, y, sample_weight, groups
-        return super().fit(proba, y, sample_weight)
+        return super().fit(proba, y, sample_weight, classes=classes)
 
 
 def test_reference_predictions_come_from_rows_not_trained_on():

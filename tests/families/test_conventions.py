@@ -139,16 +139,40 @@ def test_permuting_classes_and_rows_permutes_the_answer(peer):
     np.testing.assert_allclose(permuted.transform(moved), expected, atol=within(peer, 1e-7))
 
 
+def copies_of(peer, weight):
+    """With penalties that come to the same for as many copies: the mean weight is 1."""
+    settings = peer.get_params()
+    mean = weight[weight > 0].mean()
+    names = {"strength", "shrinkage"} & settings.keys()
+    return clone(peer).set_params(**{name: settings[name] * mean for name in names})
+
+
 @all_forms
 def test_a_weight_is_a_number_of_copies(peer):
     proba, y = data_for(peer)
     weight = np.arange(len(y)) % 3
-    if getattr(peer, "strength", None) == "cv":
-        weight = np.minimum(weight, 1)  # copies of a row would be in several folds
+    cauchy = getattr(peer, "penalty", None) == "cauchy"
+    if getattr(peer, "strength", None) == "cv" or cauchy or isinstance(peer, LabelwiseScaling):
+        # Copies of a row would be in several folds; these penalties do not grow with a factor.
+        weight = np.minimum(weight, 1)
     weighted = clone(peer).fit(proba, y, sample_weight=weight)
-    copied = clone(peer).fit(np.repeat(proba, weight, axis=0), np.repeat(y, weight, axis=0))
+    copied = clone(peer) if weight.max() == 1 else copies_of(peer, weight)
+    copied.fit(np.repeat(proba, weight, axis=0), np.repeat(y, weight, axis=0))
     found, expected = weighted.transform(proba), copied.transform(proba)
     np.testing.assert_allclose(found, expected, atol=within(peer, 1e-6))
+
+
+# Beside the weights of its reference, which alternating normalization keeps, a row counts once.
+RATIOS_ONLY = [p for p in SINGLE + MULTI + NEARLY if not isinstance(p, AlternatingNormalizer)]
+
+
+@pytest.mark.parametrize("peer", RATIOS_ONLY, ids=repr)
+@pytest.mark.parametrize("scale", [1e-6, 1 / 90, 1e6])
+def test_only_ratios_of_weights_count(peer, scale):
+    proba, y = data_for(peer)
+    weight = np.random.default_rng(0).uniform(0, 2, len(y))
+    fits = [clone(peer).fit(proba, y, sample_weight=w) for w in (weight, scale * weight)]
+    np.testing.assert_allclose(*(fit.transform(proba) for fit in fits), atol=within(peer, 1e-6))
 
 
 @single

@@ -161,6 +161,7 @@ def oracle(logits, y, weight, strength):
 def test_the_fit_is_the_penalised_optimum(strength, weighted):
     logits, y = bold_labels()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
+    weight /= weight.mean()
     fitted = LabelwiseScaling(strength, input="logits")
     fitted.fit(logits, y, sample_weight=weight if weighted else None)
     slope, bias = oracle(logits, y, weight, strength)

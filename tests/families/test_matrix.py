@@ -45,6 +45,7 @@ def matrix_loss(theta, proba, y, weight, strength, penalty):
 def test_the_matrix_is_the_penalised_optimum(strength, weighted, penalty):
     proba, y = draw()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
+    weight /= weight.mean()
     start = np.concatenate([[1.0], np.zeros(3 + 9)])
     best = minimize(matrix_loss, start, (proba, y, weight, strength, penalty), method="BFGS")
     fitted = MatrixScaling(strength, penalty=penalty)

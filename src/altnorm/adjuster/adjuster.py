@@ -42,10 +42,17 @@ from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
 from altnorm.decisions.decision import Decision
 from altnorm.decisions.purpose import purpose_of
-from altnorm.estimator.base import ProbabilityTransformer, read_before, read_weight
+from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.drift import Drift, count_usage
 from altnorm.estimator.kinds import LabelKind, kind_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
+from altnorm.estimator.reading import (
+    read_input,
+    read_on_host,
+    read_training,
+    read_weight,
+    require_labels,
+)
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
@@ -206,7 +213,15 @@ class Adjuster(ProbabilityTransformer):
         self.insist = insist
         self.n_jobs = n_jobs
 
-    def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self,
+        proba: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        classes: Any = None,
+    ) -> Self:
         """Choose probabilities, then decisions, and weigh the evidence.
 
         Parameters
@@ -217,10 +232,15 @@ class Adjuster(ProbabilityTransformer):
             Labels; a 0/1 matrix for multi-label problems. Rows without a label (None, NaN, or -1
             among integer labels that are no class numbers below 0) only serve as reference.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row, in the fits and the score.
+            Weight of each row, in the fits and the score. Only their ratios count, and rows of
+            weight 0 are left out.
         groups : array-like of shape (n_samples,), optional
             Which rows belong together (a patient, a speaker, a document). Whole groups go
             into a fold, and the evidence counts groups, not rows.
+        classes : array-like of shape (n_classes,), optional
+            The class that each column stands for, such as the `classes_` of your classifier; some
+            may have no labels. By default the column names of a data frame, the labels in `y` if
+            there are as many as columns, or column numbers.
 
         Returns
         -------
@@ -228,8 +248,10 @@ class Adjuster(ProbabilityTransformer):
             The fitted estimator.
         """
         self._check_params()
-        checked, _ = self._check_fit(proba)
-        data = read_validation(self, checked, y, sample_weight, groups)
+        require_labels(self, y)
+        read = read_training(self, proba, y, sample_weight, classes, gaps=True)
+        data = read_validation(self, read, groups)
+        self._keep(read)
         with one_thread():
             folds = assign_folds(data.classes, self.cv, data.groups)
             judge = Judge(data, folds, self.significance)
@@ -256,7 +278,7 @@ class Adjuster(ProbabilityTransformer):
         array of shape (n_samples, n_classes)
             Probabilities.
         """
-        return move(self._transform(self._check_transform(proba)), proba)
+        return move(self._transform(read_input(self, proba).proba), proba)
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the purpose's score of the decisions, or of the probabilities.
@@ -275,8 +297,8 @@ class Adjuster(ProbabilityTransformer):
         float
             The score, larger is better; of `costs`, minus the mean cost.
         """
-        checked = self._check_transform(proba)
-        new, kind = self._probabilities(checked), kind_of(self)
+        given = read_input(self, proba)
+        new, kind = self._probabilities(given.proba), given.kind
         labels = kind.encode(kind.check_labels(y, tuple(new.shape)), self.classes_)
         score = purpose_of(self).score
         predicted = to_numpy(new) if score.needs == "proba" else self.decision_.codes(new)
@@ -317,7 +339,7 @@ class Adjuster(ProbabilityTransformer):
         check_is_fitted(self)
         known = known_balance(self)
         check_choice(assume, "assume", ("label_shift", None))
-        rows = read_before(self, proba)
+        rows = read_on_host(self, proba).proba
         shift = known.look(rows)
         adapted = retargeted(self, np.array(shift.before), np.array(shift.after))
         before, after = (
@@ -434,8 +456,7 @@ class Adjuster(ProbabilityTransformer):
         self.cv_results_ = candidates_table(competitors.all(), judge.data.weight)
 
     def _remember(self, data: Validation, likeliest: Candidate) -> None:
-        """Keep what `drift` and `adapt` need to know of the validation data."""
-        self.usage_ = count_usage(self, data.work)
+        """Keep what `adapt` needs to know of the validation data."""
         self.seen_rows_ = sketch_rows(data.proba)
         one_class = not data.kind.is_multilabel
         self.balance_ = KnownBalance.of(data, *likeliest.fit()) if one_class else None

@@ -28,9 +28,9 @@ from altnorm.adjuster.candidates import Candidate, score_rows
 from altnorm.adjuster.choice import Judge, Trial
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.decisions.purpose import purpose_of
-from altnorm.estimator.base import ProbabilityTransformer, read_weight
-from altnorm.estimator.kinds import kind_of
+from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.normalizer import AlternatingNormalizer
+from altnorm.estimator.reading import read_input, read_training, read_weight, require_labels
 from altnorm.estimator.symbols import names_symbols
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.verdict import Caution, Verdict
@@ -211,12 +211,20 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             input=input,
         )
 
-    def fit(self, proba: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self,
+        proba: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        classes: Any = None,
+    ) -> Self:
         """Compare the settings, and weigh the evidence for the best.
 
         Parameters
         ----------
-        proba, y, sample_weight, groups
+        proba, y, sample_weight, groups, classes
             As for :meth:`Adjuster.fit`.
 
         Returns
@@ -225,8 +233,10 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             The fitted estimator.
         """
         self._check_params()
-        checked, _ = self._check_fit(proba)
-        data = read_validation(self, checked, y, sample_weight, groups)
+        require_labels(self, y)
+        read = read_training(self, proba, y, sample_weight, classes, gaps=True)
+        data = read_validation(self, read, groups)
+        self._keep(read)
         with one_thread():
             published = self.tuning == "as-published"
             folds = assign_folds(data.classes, self.cv, data.groups)
@@ -252,7 +262,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         float
             The score, larger is better.
         """
-        checked, kind = self._check_transform(proba), kind_of(self)
+        given = read_input(self, proba)
+        checked, kind = given.proba, given.kind
         labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
         score, adjusted = purpose_of(self).score, self._transform(checked)
         predicted = to_numpy(adjusted) if score.needs == "proba" else kind.decide(adjusted)

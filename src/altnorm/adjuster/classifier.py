@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -20,10 +20,11 @@ from sklearn.utils.validation import (
 )
 
 from altnorm._base.errors import InputError
-from altnorm._base.labels import check_targets, class_codes
+from altnorm._base.labels import check_targets
 from altnorm._base.validation import check_unmasked
 from altnorm.adjuster import Adjuster
-from altnorm.estimator.base import require_labels
+from altnorm.estimator.base import all_or_nothing
+from altnorm.estimator.reading import require_labels
 from altnorm.evidence.verdict import Verdict
 
 
@@ -73,7 +74,8 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.adjuster = adjuster
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, **params: Any) -> AdjustedClassifier:
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Fit the classifier, unless it is frozen, and the adjuster.
 
         Parameters
@@ -112,10 +114,8 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self._copy_fitted(X)
-        # Under their own names, unless some class has no label; columns are numbers then.
-        named = np.array_equal(np.unique(y), self.classes_)
-        labels = y if named else class_codes(y, self.classes_)
-        self.adjuster_ = clone(self._unfitted_adjuster()).fit(proba, labels, **adjuster_params)
+        adjuster = clone(self._unfitted_adjuster())
+        self.adjuster_ = adjuster.fit(proba, y, classes=self.classes_, **adjuster_params)
         return self
 
     @property
@@ -155,12 +155,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Class labels.
         """
         check_is_fitted(self)
-        decided = self.adjuster_.predict(_predict_proba(self.estimator_, X))
-        if np.array_equal(self.adjuster_.classes_, self.classes_):
-            return np.asarray(decided)
-        # A row that is left to a person stays so.
-        names = [None if code is None else self.classes_[code] for code in decided.tolist()]
-        return np.array(names, dtype=object if None in names else self.classes_.dtype)
+        return np.asarray(self.adjuster_.predict(_predict_proba(self.estimator_, X)))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata is routed to the classifier and the adjuster.

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.arrays import Array, is_foreign, on_host, take_rows, to_numpy
+from altnorm._base.arrays import Array, is_foreign, take_rows, to_numpy
 from altnorm._base.errors import InputError
-from altnorm._base.labels import has_label
-from altnorm.decisions.purpose import Purpose, purpose_of
-from altnorm.estimator.base import read_weight, require_labels, resolve_classes
-from altnorm.estimator.kinds import LabelKind, kind_of
+from altnorm.decisions.purpose import Purpose, resolve_purpose
+from altnorm.estimator.kinds import LabelKind
+from altnorm.estimator.reading import Training, mean_one
 from altnorm.evidence.folds import (
     N_PIECES,
     PIECE_ROWS,
@@ -62,52 +61,33 @@ class Validation(NamedTuple):
         return number_blocks(len(self.proba), self.groups)
 
 
-def read_validation(
-    estimator: Any, checked: Array, y: Any, sample_weight: Any, groups: Any
-) -> Validation:
-    """Check what belongs to clean rows, and set `classes_`."""
-    require_labels(estimator, y)
-    known, labels = _read_labels(estimator, y, checked)
-    weight = read_weight(sample_weight, checked.shape[0])
-    kind = kind_of(estimator)
-    purpose = purpose_of(estimator)
-    rows = checked if known.all() else take_rows(checked, known)  # no needless copy
+def read_validation(estimator: Any, read: Training, groups: Any) -> Validation:
+    """Tell rows with labels from those without, and add groups, prior and purpose."""
+    labelled, rows = read.has_label, read.input.proba
+    if not labelled.any():
+        raise InputError(
+            "`sample_weight` must be positive for some rows with a label",
+            "all are 0",
+            "Pass weights, or none.",
+            value=0.0,
+            code="sample_weight",
+        )
+    with_labels = rows if labelled.all() else take_rows(rows, labelled)  # no needless copy
+    counted = read.used.copy()
+    counted[read.used] = labelled
     return Validation(
-        to_numpy(rows),
-        labels,
-        np.ones(int(known.sum())) if weight is None else _positive(weight[known]),
-        None if groups is None else number_groups(groups, known),
-        to_numpy(take_rows(checked, ~known)),
-        kind,
+        to_numpy(with_labels),
+        np.asarray(read.labels),
+        mean_one(None if read.weight is None else read.weight[labelled], int(labelled.sum())),
+        None if groups is None else number_groups(groups, counted),
+        to_numpy(take_rows(rows, ~labelled)),
+        read.input.kind,
         estimator.prior,
-        purpose,
-        rows if is_worth_a_device(rows) else None,
+        resolve_purpose(
+            estimator.scoring, getattr(estimator, "costs", None), read.input.kind, read.classes
+        ),
+        with_labels if is_worth_a_device(with_labels) else None,
     )
-
-
-def _positive(weight: np.ndarray) -> np.ndarray:
-    if weight.sum() > 0:
-        return weight
-    raise InputError(
-        "`sample_weight` must be positive for some rows with a label",
-        "all are 0",
-        "Pass weights, or none.",
-        value=0.0,
-        code="sample_weight",
-    )
-
-
-def _read_labels(estimator: Any, y: Any, proba: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows have labels, and these: class codes, or booleans of shape (n, m)."""
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is None and not np.array_equal(estimator.classes_, np.arange(proba.shape[1])):
-        names = estimator.classes_  # column names that scikit-learn does not keep
-    known, y = has_label(on_host(y), tuple(proba.shape), names)
-    kind = kind_of(estimator)
-    labels = kind.check_labels(y, (int(known.sum()), proba.shape[1]))
-    naming = None if kind.is_multilabel else labels  # a 0/1 matrix names no classes
-    estimator.classes_ = resolve_classes(naming, proba.shape[1], names)
-    return known, kind.encode(labels, estimator.classes_)
 
 
 def is_worth_a_device(rows: Array) -> bool:

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_integer
 from altnorm.decisions.decision import decision_codes, decision_of
-from altnorm.estimator.base import read_before, read_values
 from altnorm.estimator.kinds import FittedModel, kind_of
+from altnorm.estimator.reading import read_on_host
 
 Seed = int | np.random.RandomState | None
 
@@ -102,7 +102,7 @@ def find_changes(adjuster: FittedModel, proba: Any, against: FittedModel | None 
     """Return the rows that a model decides differently than another, or than what it is given."""
     kind, new = kind_of(adjuster), decision_codes(adjuster, proba)
     if against is None:
-        old = np.asarray(kind.decide(read_before(adjuster, proba)), dtype=int)
+        old = np.asarray(kind.decide(read_on_host(adjuster, proba).proba), dtype=int)
     else:
         old = _other_decisions(against, adjuster, proba)
     before, after = (codes.reshape(len(new), -1) for codes in (old, new))
@@ -136,7 +136,7 @@ def _other_decisions(against: FittedModel, adjuster: FittedModel, proba: Any) ->
     classes, others = (list(model.classes_) for model in (adjuster, against))
     if classes == others:
         return decision_codes(against, proba)
-    given = read_values(adjuster, proba)[:, [classes.index(name) for name in others]]
+    given = read_on_host(adjuster, proba).values[:, [classes.index(name) for name in others]]
     codes = decision_codes(against, given, adjuster.classes_)
     return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
 

@@ -22,7 +22,6 @@ from altnorm._base.labels import check_indicator, check_label_proba, check_targe
 from altnorm._base.validation import (
     check_choice,
     check_proba,
-    check_two_columns,
     check_unmasked,
 )
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
@@ -46,11 +45,6 @@ class _Kind(ABC):
     """What holds for more than one kind."""
 
     prior_sums_to_one: ClassVar[bool] = True
-
-    def read(self, values: Array, input: str) -> Array:
-        """Return the probabilities that `values` are or, as logits, stand for."""
-        check_choice(input, "input", ("proba", "logits"))
-        return self.from_logits(values) if input == "logits" else self.check(values)
 
     @abstractmethod
     def from_logits(self, logits: Array) -> Array:
@@ -95,7 +89,7 @@ class SingleLabel(_Kind):
 
     def from_logits(self, logits: Array) -> Array:
         """Softmax."""
-        return softmax(check_two_columns(logits))
+        return softmax(logits)
 
     def check(self, proba: Array) -> Array:
         """Return rows that sum to 1, or raise."""

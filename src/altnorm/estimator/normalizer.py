@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,9 +32,11 @@ from altnorm._base.validation import (
     check_choice,
     check_integer,
     check_positive,
+    check_scale,
 )
-from altnorm.estimator.base import ProbabilityTransformer, read_weight
-from altnorm.estimator.kinds import kind_of
+from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
+from altnorm.estimator.kinds import Part, kind_of
+from altnorm.estimator.reading import read_training
 from altnorm.estimator.symbols import names_symbols
 from altnorm.method.functional import (
     Problem,
@@ -158,7 +160,10 @@ class AlternatingNormalizer(ProbabilityTransformer):
         self.multilabel = multilabel
         self.input = input
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> AlternatingNormalizer:
+    @all_or_nothing
+    def fit(
+        self, proba: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
         """Keep the reference and the prior.
 
         Parameters
@@ -170,7 +175,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
             Without them classes are called what the columns of a data frame are called, or by
             their column numbers, 0 to m - 1.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row, in the reference and in the frequencies.
+            Weight of each row, in the reference and in the frequencies: as many rows as it says.
+            Rows of weight 0 are left out.
+        classes : array-like of shape (n_classes,), optional
+            The class that each column stands for, such as the `classes_` of a classifier. By
+            default the column names of a data frame, the labels in `y`, or column numbers.
 
         Returns
         -------
@@ -178,18 +187,20 @@ class AlternatingNormalizer(ProbabilityTransformer):
             The fitted normalizer.
         """
         self._check_params()
-        kind = kind_of(self)
-        checked, labels = self._check_fit(proba, y)
-        weight = read_weight(sample_weight, checked.shape[0])
-        self.prior_ = kind.count_prior(labels, checked.shape[1], self.prior, weight)
-        ambiguity = kind.ambiguity(checked, k_max=self.k_max)
+        read = read_training(self, proba, y, sample_weight, classes)
+        kind, rows, weight = read.input.kind, read.input.proba, read.weight
+        if weight is not None:
+            check_scale(weight, "sample_weight")
+        self.prior_ = kind.count_prior(read.labels, rows.shape[1], self.prior, weight)
+        ambiguity = kind.ambiguity(rows, k_max=self.k_max)
         serves = reference_mask(ambiguity, self.threshold, self.reference)
+        self.__dict__.pop("offsets_", None)  # of an earlier fit to several labels
         if kind.is_multilabel:
-            self._keep_entries(checked, serves, weight)
+            self._keep_entries(kind.parts(rows.shape[1]), rows, serves, weight)
         else:
-            self.__dict__.pop("offsets_", None)  # of an earlier fit to several labels
-            self.reference_ = to_numpy(take_rows(checked, serves))
+            self.reference_ = to_numpy(take_rows(rows, serves))
             self.reference_weight_ = None if weight is None else weight[serves]
+        self._keep(read)
         return self
 
     def _check_params(self) -> None:
@@ -277,13 +288,17 @@ class AlternatingNormalizer(ProbabilityTransformer):
         return self._problem(rows) if followed is None else followed._replace(p=rows)
 
     def _keep_entries(
-        self, proba: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
+        self,
+        parts: Sequence[Part],
+        proba: np.ndarray,
+        serves: np.ndarray,
+        weight: np.ndarray | None,
     ) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
         rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
         merged = [
             merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])
-            for at in kind_of(self).parts(proba.shape[1])
+            for at in parts
         ]
         self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])
         self.reference_ = np.concatenate([values for values, _ in merged])

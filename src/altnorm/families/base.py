@@ -17,10 +17,9 @@ from altnorm._base.arrays import (
     log_softmax,
     quiet,
     softmax,
-    take_rows,
 )
-from altnorm._base.validation import check_choice
-from altnorm.estimator.base import ProbabilityTransformer, read_weight, require_labels
+from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
+from altnorm.estimator.reading import Input, mean_one, read_training, require_labels
 
 
 class Peer(ProbabilityTransformer):
@@ -28,7 +27,10 @@ class Peer(ProbabilityTransformer):
 
     needs_labels = True
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @all_or_nothing
+    def fit(
+        self, proba: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None
+    ) -> Self:
         """Fit the method to validation data.
 
         Parameters
@@ -40,7 +42,10 @@ class Peer(ProbabilityTransformer):
             For the others they only name the classes. Methods for several labels per row take a
             0/1 matrix, dense or sparse.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row; rows of weight 0 are as good as absent.
+            Weight of each row. Only their ratios count, and rows of weight 0 are left out.
+        classes : array-like of shape (n_classes,), optional
+            The class that each column stands for, such as the `classes_` of a classifier. By
+            default the column names of a data frame, the labels in `y`, or column numbers.
 
         Returns
         -------
@@ -50,14 +55,12 @@ class Peer(ProbabilityTransformer):
         self._check_params()
         if self.needs_labels:
             require_labels(self, y)
-        rows, codes = self._check_fit(proba, y)
-        labels = np.zeros(rows.shape[0], int) if codes is None else codes  # of no interest there
-        weight = read_weight(sample_weight, rows.shape[0])
-        weight = np.ones(rows.shape[0]) if weight is None else weight
-        used = weight > 0
-        if not used.all():
-            rows, labels, weight = take_rows(rows, used), labels[used], weight[used]
-        self._fit(rows, labels, weight)
+        read = read_training(self, proba, y, sample_weight, classes)
+        rows = self._rows(read.input)
+        n = rows.shape[0]
+        labels = np.zeros(n, int) if read.labels is None else read.labels  # of no interest there
+        self._fit(rows, labels, mean_one(read.weight, n))
+        self._keep(read)
         return self
 
     def _fit(self, rows: Array, labels: np.ndarray, weight: np.ndarray) -> None:
@@ -81,16 +84,12 @@ class SingleLabelPeer(Peer):
     def __init__(self, *, input: str = "proba") -> None:
         self.input = input
 
-    def _read(self, values: Array) -> Array:
-        check_choice(self.input, "input", ("proba", "logits"))
-        if self.input == "logits" and values.shape[1] > 1:
-            return _by_blocks(log_softmax, values)
-        return super()._read(values)
-
-    def _from_proba(self, proba: Array) -> Array:
-        log = array_namespace(proba).log
+    def _rows(self, given: Input) -> Array:
+        if given.is_logits:
+            return _by_blocks(log_softmax, given.values)
+        log = array_namespace(given.values).log
         with quiet(np):
-            return _by_blocks(lambda p: log_softmax(log(p)), proba)
+            return _by_blocks(lambda p: log_softmax(log(p)), given.values)
 
 
 def tilt(log_p: Array, *, slope: float = 1.0, bias: np.ndarray | None = None) -> Array:

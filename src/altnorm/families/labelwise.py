@@ -16,7 +16,8 @@ from scipy.special import expit, log_expit, logit
 from altnorm._base.arrays import Array, array_namespace, block_slices
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_choice, check_integer
+from altnorm._base.validation import check_integer
+from altnorm.estimator.reading import Input
 from altnorm.families.base import Peer
 from altnorm.families.crossfit import check_strength, choose_strength
 
@@ -125,13 +126,9 @@ class LabelwiseScaling(Peer):
         if fields.has("multilabel"):  # an Adjuster's, where it is set
             fields.choice("multilabel", ("pairs", "labelwise"))
 
-    def _read(self, values: np.ndarray) -> np.ndarray:
-        check_choice(self.input, "input", ("proba", "logits"))
+    def _rows(self, given: Input) -> np.ndarray:
         # Not by way of probabilities, which would round what is next to 0 or 1.
-        return values if self.input == "logits" else super()._read(values)
-
-    def _from_proba(self, proba: np.ndarray) -> np.ndarray:
-        return np.asarray(logit(proba))
+        return given.values if given.is_logits else np.asarray(logit(given.values))
 
     def _fit(self, logits: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
         data, n_rows = (logits, y, weight), len(weight)

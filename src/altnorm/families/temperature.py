@@ -16,8 +16,8 @@ from altnorm._base.arrays import Array, array_namespace, move, softmax
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice, check_integer, check_positive
-from altnorm.estimator.base import ProbabilityTransformer, read_input
-from altnorm.families.base import SingleLabelPeer, mean_proba, tilt
+from altnorm.estimator.reading import read_input
+from altnorm.families.base import Peer, SingleLabelPeer, mean_proba, tilt
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import (
@@ -34,7 +34,7 @@ _LAST_GAIN, _ROUGH_GAIN = 1e-12, 2e-5
 
 
 @storable
-class Identity(ProbabilityTransformer):
+class Identity(Peer):
     """Change nothing: the baseline of every comparison.
 
     Parameters
@@ -57,30 +57,14 @@ class Identity(ProbabilityTransformer):
     """
 
     any_library = True
+    needs_labels = False
 
     def __init__(self, *, input: str = "proba", multilabel: str | None = None) -> None:
         self.input = input
         self.multilabel = multilabel
 
-    def fit(self, proba: Any, y: Any = None, sample_weight: Any = None) -> Identity:
-        """Record the classes.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Validation predictions.
-        y : array-like of shape (n_samples,), optional
-            Validation labels; they only name the classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            Ignored, present for a common signature.
-
-        Returns
-        -------
-        Identity
-            The fitted transformer.
-        """
-        self._check_fit(proba, y)
-        return self
+    def _fit(self, proba: Array, labels: np.ndarray, weight: np.ndarray) -> None:
+        """Nothing is fitted: labels only name the classes."""
 
     def _transform(self, proba: Array) -> Array:
         return proba
@@ -149,10 +133,9 @@ class TemperatureScaling(SingleLabelPeer):
         ndarray of shape (n_samples,)
             Class labels, out of `classes_`.
         """
-        values = read_input(self, proba)
-        self._read(values)
         # Not from the adjusted rows: rounding there may turn a narrow lead into a tie.
-        return self.classes_[np.argmax(values, axis=1)]
+        columns = np.argmax(read_input(self, proba).values, axis=1)
+        return self.classes_[columns]
 
     def _transform(self, log_p: np.ndarray) -> np.ndarray:
         return tilt(log_p, slope=1 / self.temperature_)

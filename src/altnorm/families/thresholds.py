@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_positive
+from altnorm.estimator.reading import read_input
 from altnorm.families.base import Peer
 
 SHRINKAGE = 10.0
@@ -111,7 +112,7 @@ class LabelThresholds(Peer):
         ndarray of shape (n_samples, n_labels)
             1 where the label is assigned, else 0.
         """
-        p = self._check_transform(proba)
+        p = read_input(self, proba).proba
         return (p > self._cut(p.dtype)).astype(int)
 
     def _transform(self, proba: np.ndarray) -> np.ndarray:

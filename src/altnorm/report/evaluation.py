@@ -19,10 +19,11 @@ from altnorm.adjuster.adjuster import apply_model
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.decisions.purpose import purpose_of
 from altnorm.decisions.weights import class_shares
-from altnorm.estimator.base import ProbabilityTransformer, chosen_model, read_before
+from altnorm.estimator.base import ProbabilityTransformer, chosen_model
 from altnorm.estimator.drift import Drift
 from altnorm.estimator.explanation import ChangedRow, Explanation
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
+from altnorm.estimator.reading import read_on_host
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.scores import resolve_scoring
@@ -140,7 +141,8 @@ def evaluate(
 
 def apply(normalizer: FittedModel, proba: Any, truth: np.ndarray | None = None) -> Applied:
     """Apply a fitted transformer to what its `transform` takes."""
-    kind, before = kind_of(normalizer), read_before(normalizer, proba)
+    given = read_on_host(normalizer, proba)
+    kind, before = given.kind, given.proba
     after = np.asarray(normalizer.transform(proba))
     return Applied(before, after, kind.decide(before), decision_codes(normalizer, proba), truth)
 
@@ -318,7 +320,8 @@ def _cross_fitted(normalizer: Any, predictions: Predictions) -> Applied | None:
     known = predictions.labelled()
     if model is None or known.labels is None:
         return None
-    before, truth, kind = read_before(normalizer, known.proba), known.codes, kind_of(normalizer)
+    given = read_on_host(normalizer, known.proba)
+    before, truth, kind = given.proba, known.codes, given.kind
     n, m = before.shape
     if hasattr(model, "matrix_") and n * m**2 > MOST_WORK:
         return None

@@ -1,0 +1,156 @@
+"""The door: a refused or failed `fit` changes nothing, and columns may be named."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from altnorm import (
+    AdjustedClassifier,
+    Adjuster,
+    AlternatingNormalizer,
+    AlternatingNormalizerCV,
+    InputError,
+    peers,
+)
+from tests.problems import SMALL, planted, planted_labels
+
+SINGLE = [
+    Adjuster(("bias",)),
+    AlternatingNormalizerCV(**SMALL),
+    AlternatingNormalizer(),
+    peers.Identity(),
+    peers.TemperatureScaling(),
+    peers.BiasCorrectedTemperature(1.0),
+    peers.BatchCalibration(),
+    peers.MatrixScaling(4.0),
+]
+MULTI = [
+    Adjuster(("bias",), multilabel="labelwise"),
+    AlternatingNormalizer(multilabel="labelwise"),
+    peers.LabelThresholds(),
+]
+CLASSIFIER = AdjustedClassifier(LogisticRegression(), Adjuster(("bias",)), cv=2)
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+
+
+def data_for(estimator, seed=0):
+    if getattr(estimator, "multilabel", None) is not None:
+        return planted_labels(120, 4, seed)
+    proba, y = planted(120, seed)
+    return proba, NAMES[y]
+
+
+def name_of(estimator):
+    return f"{type(estimator).__name__}-{getattr(estimator, 'multilabel', None)}"
+
+
+# A refused or failed fit leaves everything as it was.
+
+
+class PoisonedError(Exception):
+    """What breaks in the middle of a fit."""
+
+
+@pytest.mark.parametrize("estimator", [*SINGLE, *MULTI, CLASSIFIER], ids=name_of)
+def test_a_fit_that_breaks_anywhere_leaves_what_was_fitted(estimator, monkeypatch):
+    fitted = clone(estimator).fit(*data_for(estimator))
+    before, learnt = joblib.hash(vars(fitted)), [name for name in vars(fitted) if name[-1] == "_"]
+    again = data_for(estimator, seed=1)
+    for poison in learnt:
+
+        def refuse(self, name, value, poison=poison):
+            if name == poison:
+                raise PoisonedError
+            object.__setattr__(self, name, value)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(fitted), "__setattr__", refuse)
+            with pytest.raises(PoisonedError):
+                fitted.fit(*again)
+        assert joblib.hash(vars(fitted)) == before, poison
+    assert joblib.hash(vars(fitted.fit(*again))) != before
+
+
+@pytest.mark.parametrize("estimator", [*SINGLE, *MULTI, CLASSIFIER], ids=name_of)
+def test_bad_input_leaves_what_was_fitted(estimator):
+    proba, y = data_for(estimator)
+    fitted = clone(estimator).fit(proba, y)
+    before = joblib.hash(vars(fitted))
+    other = np.where(y == "ant", "zebra", y) if y.ndim == 1 else 1 - y
+    wrong = [
+        {"X": proba + np.nan, "y": y},
+        {"X": proba, "y": y[:-1]},
+        {"X": proba, "y": other, "sample_weight": np.full(len(y), np.nan)},
+        {"X": pd.DataFrame(proba, columns=list("wxyz")), "y": other, "sample_weight": np.zeros(3)},
+    ]
+    for case in wrong:
+        X, y = case.pop("X"), case.pop("y")
+        with pytest.raises(ValueError, match=r"proba|sample_weight|`y`|NaN|Negative|samples"):
+            fitted.fit(X, y, **case)
+        assert joblib.hash(vars(fitted)) == before
+
+
+def test_a_first_fit_that_is_refused_leaves_nothing():
+    proba, y = planted(60)
+    for estimator in (Adjuster(("bias",)), peers.TemperatureScaling()):
+        with pytest.raises(InputError, match="`sample_weight`"):
+            estimator.fit(pd.DataFrame(proba), y, sample_weight=np.zeros(60))
+        assert not [name for name in vars(estimator) if name.endswith("_")]
+
+
+# Names of the columns.
+
+
+@pytest.mark.parametrize("estimator", SINGLE, ids=name_of)
+def test_classes_name_the_columns_where_one_has_no_labels(estimator):
+    proba, y = planted(200)
+    kept = y != 1
+    codes = clone(estimator).fit(proba[kept], y[kept])
+    named = clone(estimator).fit(proba[kept], NAMES[y[kept]], classes=NAMES)
+    assert named.classes_.tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(named.transform(proba), codes.transform(proba))
+    np.testing.assert_array_equal(named.predict(proba), NAMES[codes.predict(proba)])
+    with pytest.raises(InputError, match=r"must match the 4 columns.*names of the columns as `cla"):
+        clone(estimator).fit(proba[kept], NAMES[y[kept]])
+
+
+@pytest.mark.parametrize("estimator", MULTI, ids=name_of)
+def test_classes_name_labels(estimator):
+    proba, y = planted_labels(120, 4)
+    assert clone(estimator).fit(proba, y, classes=NAMES).classes_.tolist() == NAMES.tolist()
+
+
+def test_classes_need_not_be_sorted_and_find_the_columns_of_a_frame():
+    proba, y = planted(200)
+    order = [2, 0, 3, 1]
+    sorted_ = Adjuster(("bias",)).fit(proba, NAMES[y], classes=NAMES)
+    turned = Adjuster(("bias",)).fit(proba[:, order], NAMES[y], classes=NAMES[order])
+    np.testing.assert_array_equal(turned.predict(proba[:, order]), sorted_.predict(proba))
+    frame = pd.DataFrame(proba[:, order], columns=NAMES[order]).assign(id=range(200))
+    by_name = Adjuster(("bias",)).fit(frame, NAMES[y], classes=NAMES)
+    np.testing.assert_array_equal(by_name.transform(frame), sorted_.transform(proba))
+
+
+def test_minus_one_is_a_class_only_if_it_is_named():
+    proba, y = planted(200)
+    labels = np.where(y == 3, -1, y)
+    named = Adjuster(("bias",)).fit(proba, labels, classes=[0, 1, 2, -1])
+    assert named.verdict_.n_rows == 200
+    missing = Adjuster(("bias",)).fit(proba, labels, classes=[0, 1, 2, 3])
+    assert missing.verdict_.n_rows == (y != 3).sum()
+
+
+@pytest.mark.parametrize("classes", [["ant"] * 4, NAMES[:3], NAMES[None], "ant", 4])
+def test_classes_that_are_no_names_of_the_columns(classes):
+    proba, y = planted(60)
+    with pytest.raises(InputError, match="`classes` must name each of the 4 columns of `proba`"):
+        Adjuster(("bias",)).fit(proba, NAMES[y], classes=classes)
+
+
+def test_labels_must_be_among_the_classes():
+    proba, y = planted(60)
+    with pytest.raises(InputError, match="Each label must be one of the classes"):
+        Adjuster(("bias",)).fit(proba, NAMES[y], classes=[0, 1, 2, 3])
