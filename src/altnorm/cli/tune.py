@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
-
-import numpy as np
 
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.errors import InputError
@@ -16,7 +14,6 @@ from altnorm._base.words import model_words, plural
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
 from altnorm.decisions.decision import Decision
-from altnorm.estimator.base import unnamed
 from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance
@@ -148,30 +145,15 @@ def _tell_unlabelled(output: Path, *, json: bool) -> None:
 # What `check` does, too: fit, write the model, say what is applied.
 
 
-@dataclass(frozen=True)
-class NamedColumns:
-    """A frame of probabilities: `fit` learns from it which class each column stands for.
-
-    Labels alone would not tell: some classes may have no row, and columns come in any order.
-    """
-
-    values: np.ndarray
-    columns: list[Any]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        # NumPy before 2.0 knows no `copy=None`.
-        return np.asarray(self.values, dtype) if not copy else np.array(self.values, dtype)
-
-
 def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
-    """Fit on columns with names; return the estimator, which takes arrays in their order."""
+    """Fit an estimator, which takes columns in the order of the file's classes."""
     labels = _check_labels(estimator, predictions) if labelled else None
-    frame = NamedColumns(predictions.proba, predictions.classes.tolist())
     # Groups are the units of the evidence, of which there is none without labels.
     has_groups = labelled and predictions.groups is not None
     more = {"groups": predictions.groups} if has_groups else {}
     with by_class(predictions.classes):
-        return unnamed(estimator.fit(frame, labels, **more))
+        # Labels alone would not tell the classes: some have no row, and columns come in any order.
+        return estimator.fit(predictions.proba, labels, classes=predictions.classes, **more)
 
 
 def _check_labels(estimator: Any, predictions: Predictions) -> Any:
