@@ -9,6 +9,22 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from altnorm import (
+        adjuster as adjuster,
+        arrow as arrow,
+        asking as asking,
+        balance as balance,
+        estimator as estimator,
+        evidence as evidence,
+        io as io,
+        method as method,
+        onnx as onnx,
+        peers as peers,
+        ray as ray,
+        report as report,
+        spark as spark,
+        torch as torch,
+    )
     from altnorm._base.errors import InputError
     from altnorm.adjuster import Adjuster, AlternatingNormalizerCV, load
     from altnorm.adjuster.classifier import AdjustedClassifier
@@ -20,6 +36,8 @@ if TYPE_CHECKING:
     from altnorm.io.datasets import load_demo
     from altnorm.method.ambiguity import ambiguity, topk_entropy
     from altnorm.method.functional import alternating_normalization, trajectory
+
+    __version__: str
 
 # Imported when they are first used: the command line must be able to catch an interrupt while
 # NumPy, SciPy and scikit-learn are imported, which takes a second.
@@ -64,20 +82,22 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name, or a submodule, when it is first used: some need libraries that are extras."""
-    if name in _HOMES:
-        value = getattr(import_module(f"altnorm.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in _FOLDERS | _FACADES:
-        try:
-            return import_module(f"altnorm.{name}")
-        except ImportError as error:  # so that help(altnorm) passes over what is not installed
-            raise AttributeError(str(error)) from error
-    if name == "__version__":
-        return metadata.version("altnorm")
-    raise AttributeError(f"module 'altnorm' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Import a name, or a submodule, when it is first used: some need extra libraries."""
+        if name in _HOMES:
+            value = getattr(import_module(f"altnorm.{_HOMES[name]}"), name)
+            globals()[name] = value
+            return value
+        if name in _FOLDERS | _FACADES:
+            try:
+                return import_module(f"altnorm.{name}")
+            except ImportError as error:  # so that help(altnorm) passes over what is not installed
+                raise AttributeError(str(error)) from error
+        if name == "__version__":
+            return metadata.version("altnorm")
+        raise AttributeError(f"module 'altnorm' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

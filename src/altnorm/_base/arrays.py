@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import array_api_compat
@@ -32,6 +32,17 @@ device, is_array_api_obj = array_api_compat.device, array_api_compat.is_array_ap
 
 Array = Any
 """An array of any supported library; the standard has no common base class to name."""
+
+
+class DeviceArray(Protocol):
+    """An array of NumPy, PyTorch, CuPy or JAX, as type checkers know it."""
+
+    def __dlpack_device__(self) -> tuple[Any, Any]:
+        """Say which device it is on."""
+
+
+GivenArray = TypeVar("GivenArray", bound=DeviceArray)
+"""What a user passes, and gets back in kind."""
 
 Result = TypeVar("Result")
 

@@ -84,35 +84,8 @@ class Saved:
         """Raise unless each fitted attribute is such as `fit` can leave it."""
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted estimator that its `save` wrote.
-
-    A file that was changed or cut off is refused, and so is one whose settings or arrays are not
-    such as `fit` leaves them. Nothing in a file is executed.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or one of altnorm.peers
-        It transforms bit for bit as the one that was saved. Its arrays are read-only.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> import altnorm
-    >>> proba = np.array([[0.1, 0.9], [0.8, 0.2]])
-    >>> normalizer = altnorm.AlternatingNormalizer(alpha=2.0).fit(proba)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     normalizer.save(Path(folder) / "model.safetensors")
-    ...     altnorm.load(Path(folder) / "model.safetensors")
-    AlternatingNormalizer(alpha=2.0)
-    """
+def read_model(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted estimator, of any class that is registered; :func:`altnorm.load` tells more."""
     content, tensors = read_content(path)
     with _understood(path):
         return _decode_estimator(content, tensors)

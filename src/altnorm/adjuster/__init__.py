@@ -4,12 +4,12 @@
 - `candidates`, `alternating_paths`: what competes, cross-fitted.
 - `choice`: which probabilities, which decisions, on what evidence.
 - `adjuster`, `alternating`, `classifier`: the estimators.
+- `loading`: a model file back into the estimator that it was.
 - `adaptation`: what new predictions without labels say. `comparison`: methods side by side.
 """
 
-from altnorm._base.persistence import load
 from altnorm.adjuster.adjuster import Adjuster
 from altnorm.adjuster.alternating import AlternatingNormalizerCV
+from altnorm.adjuster.loading import load
 
-# Whoever loads a model has all kinds of them at hand, as they are registered by their classes.
 __all__ = ["Adjuster", "AlternatingNormalizerCV", "load"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from scipy.special import expit, logit
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.arrays import (
     Array,
+    GivenArray,
     array_namespace,
     move,
     one_thread,
@@ -264,6 +265,12 @@ class Adjuster(ProbabilityTransformer):
             del judge, choice, competitors  # some hold rows as large as the data
             self._remember(data, likeliest)
         return self
+
+    @overload
+    def predict_proba(self, proba: GivenArray) -> GivenArray: ...
+
+    @overload
+    def predict_proba(self, proba: Any) -> np.ndarray: ...
 
     def predict_proba(self, proba: Any) -> Any:
         """Return the same as `transform`, whatever output scikit-learn is set to.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score, f1_score
 
-from altnorm._base.arrays import Array, array_namespace, move
+from altnorm._base.arrays import Array, GivenArray, array_namespace, move
 from altnorm._base.fitted import Fields, is_array
 from altnorm._base.persistence import Saved
 from altnorm._base.validation import check_choice
@@ -51,6 +51,12 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     multilabel: str | None = None
     any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
 
+    @overload
+    def transform(self, proba: GivenArray) -> GivenArray: ...
+
+    @overload
+    def transform(self, proba: Any) -> np.ndarray: ...
+
     def transform(self, proba: Any) -> Any:
         """Return the adjusted class probabilities.
 
@@ -76,6 +82,15 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def transform_clean(self, proba: Array) -> Array:
         """Adjust probabilities that were checked already, as an array, whatever `input` says."""
         return self._transform(self._rows(Input(proba, kind_of(self))))
+
+    @overload
+    def predict(self, proba: np.ndarray) -> np.ndarray: ...
+
+    @overload
+    def predict(self, proba: GivenArray) -> GivenArray | np.ndarray: ...
+
+    @overload
+    def predict(self, proba: Any) -> np.ndarray: ...
 
     def predict(self, proba: Any) -> Any:
         """Return the decision on each row.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 
 from altnorm._base.arrays import (
     Array,
+    GivenArray,
     array_namespace,
     as_array,
     block_slices,
@@ -25,7 +25,7 @@ from altnorm._base.arrays import (
 from altnorm._base.validation import check_integer, check_proba
 
 
-def topk_entropy(proba: Any, k: int) -> Array:
+def topk_entropy(proba: GivenArray, k: int) -> GivenArray:
     r"""Entropy of the `k` largest probabilities of each row, between 0 and 1.
 
     The `k` largest probabilities are renormalised to sum to 1 and their entropy is taken with
@@ -58,12 +58,12 @@ def topk_entropy(proba: Any, k: int) -> Array:
     >>> topk_entropy(np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]), k=2).round(3)
     array([1.   , 0.918])
     """
-    proba = check_proba(proba)
-    k = check_integer(k, "k", low=2, high=proba.shape[1])
-    return _map_rows(proba, k, k)
+    rows = check_proba(proba)
+    k = check_integer(k, "k", low=2, high=rows.shape[1])
+    return _map_rows(rows, k, k)
 
 
-def ambiguity(proba: Any, *, k_max: int = 10) -> Array:
+def ambiguity(proba: GivenArray, *, k_max: int = 10) -> GivenArray:
     r"""Ambiguity of each row: its largest top-k entropy over k from 2 to ``min(k_max, m)``.
 
     A row is in doubt when its ambiguity exceeds a threshold; see :func:`topk_entropy`.

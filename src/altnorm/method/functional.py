@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from altnorm._base.arrays import (
     Array,
+    GivenArray,
     array_namespace,
     concat_blocks,
     fused,
@@ -48,7 +49,7 @@ _SMALL_REFERENCE = 2**13
 
 
 def alternating_normalization(
-    proba: Any,
+    proba: GivenArray,
     reference: Any,
     *,
     prior: ArrayLike | None = None,
@@ -56,7 +57,7 @@ def alternating_normalization(
     depth: int = 1,
     reference_weight: ArrayLike | None = None,
     smoothing: float = 0.0,
-) -> Array:
+) -> GivenArray:
     r"""Adjust each row of `proba` against reference predictions and a class prior.
 
     Each row :math:`b` is stacked under the reference rows :math:`A` on its own, and `depth` times
@@ -130,7 +131,7 @@ def alternating_normalization(
 
 
 def trajectory(
-    proba: Any,
+    proba: GivenArray,
     reference: Any,
     *,
     prior: ArrayLike | None = None,
@@ -138,7 +139,7 @@ def trajectory(
     depth: int = 1,
     reference_weight: ArrayLike | None = None,
     smoothing: float = 0.0,
-) -> Array:
+) -> GivenArray:
     """Rows before the first and after every iteration of alternating normalization.
 
     Parameters
