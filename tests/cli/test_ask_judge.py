@@ -396,23 +396,30 @@ def test_a_column_of_classes_is_not_shown(folder, model, pool):
     assert set(read("b.csv")["guess"]) <= set(CLASSES)
 
 
-FORMULAS = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx"]
+FORMULAS = {
+    "=1+1": "'=1+1",
+    "+cmd": "'+cmd",
+    "-2+3": "'-2+3",
+    "\tx": "'\tx",
+    "x;=1+1": "x;'=1+1",
+}
 
 
 def test_no_cell_is_a_formula(folder, pool, capsys):
-    names = dict(zip(CLASSES, ("=ant", "-bee", "@cow"), strict=True))
-    notes = [FORMULAS[i % 5] for i in range(len(pool))]
+    names = dict(zip(CLASSES, ("=ant", "-bee", "c;@cow"), strict=True))
+    copied = {"=ant": "'=ant", "-bee": "'-bee", "c;@cow": "c;'@cow"}
+    notes = [list(FORMULAS)[i % 5] for i in range(len(pool))]
     data = pool.drop(columns="note").rename(columns=names).assign(**{"=note": notes, "less": "-3"})
     data.to_parquet("pool.parquet", index=False)
     fit("pool.parquet")
     assert run(["ask", "model", "pool.parquet", "--label", "y", "-n", "9", "-o", "ask.csv"]) == 0
     asked = read()
-    assert asked["'=note"].tolist() == [f"'{notes[int(row)]}" for row in asked["row"]]
+    assert asked["'=note"].tolist() == [FORMULAS[notes[int(row)]] for row in asked["row"]]
     assert set(asked["less"]) == {"-3"}  # a number
-    assert set(asked["candidate_1"]) <= {"'=ant", "'-bee", "'@cow"}
+    assert set(asked["candidate_1"]) <= set(copied.values())
     # Answers as they are copied from the candidates, and as the classes are called.
     truth = np.array([names[y] for y in pool["y"]])
-    fill([f"'{name}" if i % 2 else name for i, name in enumerate(truth)], 9)
+    fill([copied[name] if i % 2 else name for i, name in enumerate(truth)], 9)
     rows = asked["row"].astype(int).to_numpy()
     fitted = load("model")
     proba = data[fitted.classes_].to_numpy()

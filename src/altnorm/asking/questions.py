@@ -381,7 +381,8 @@ def _read_label(
         return None
     whole = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
     # Copied from a candidate, a class that looks like a formula has a quote before it.
-    spellings = [text, label, whole, label.removeprefix("'"), _yes_or_no(whole, known)]
+    copied = {neutralise_formula(name): name for name in known}.get(label, label)
+    spellings = [text, label, whole, copied, _yes_or_no(whole, known)]
     found = [spelled for spelled in spellings if spelled in known or spelled in others]
     if found:
         return found[0]

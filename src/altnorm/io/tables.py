@@ -128,7 +128,7 @@ def write_table(
     with replacing(path, force=force) as temporary, ExitStack() as stack:
         if format in DELIMITERS:
             file = writable(temporary, stack, compressed=compressed)
-            yield text_writer(file, schema, DELIMITERS[format], safe=spreadsheet_safe)
+            yield text_writer(file, schema, DELIMITERS[format], stack, safe=spreadsheet_safe)
         elif format == "jsonl":
             yield jsonl_writer(writable(temporary, stack, compressed=compressed))
         elif format == "parquet":

@@ -1,17 +1,15 @@
-"""Columns as text, with commas or tabs in between."""
+"""Columns as text, with commas or tabs in between: PyArrow's reader and writer, and a guard."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
-from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from altnorm._base.errors import InputWarning, shown, warn
 from altnorm._base.files import file_error
@@ -20,8 +18,10 @@ from altnorm.io.formats import is_compressed, open_plain
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SEPARATORS = {"commas": ",", "tabs": "\t", "semicolons": ";"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
-_LINE_END = re.compile(r"\r\n?|\n")
+_LINE_END = r"\r\n?|\n"
 _FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet may take for the start of a formula
+# The same after what some spreadsheet separates cells by, whatever the file does.
+_INNER_FORMULA = r"([,;\t\r\n])([=+\-@])"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -29,10 +29,12 @@ def neutralise_formula(text: str) -> str:
     """Text that a spreadsheet shows and does not run: with a single quote before a formula.
 
     A formula is what begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not
-    a plain number.
+    a plain number; also behind a comma, a semicolon, a tab or a line break, by which a spreadsheet
+    may cut the text into cells.
     """
     is_formula = re.search(_FORMULA, text) and not re.fullmatch(_NUMBER, text)
-    return f"'{text}" if is_formula else text
+    inner = re.sub(_INNER_FORMULA, r"\1'\2", text)
+    return f"'{inner}" if is_formula else inner
 
 
 def open_text(
@@ -50,31 +52,30 @@ def open_text(
     import pyarrow as pa
     from pyarrow.csv import open_csv, read_csv
 
-    names, file = _check_form(source, delimiter), _input(source, stack)
+    _check_delimiter(source, delimiter)
+    file = _input(source, stack)
     if text is not None:
         table = read_csv(file, **_options(delimiter, {name: pa.string() for name in text}))
-        return table.schema, iter(table.to_batches())
+        return table.schema, _guarded(table.to_batches(), source, delimiter)
+    names = header_names(source, delimiter)
     types = {name: pa.float64() if name in numbers else pa.string() for name in names}
     reader = open_csv(file, **_options(delimiter, types))
-    return reader.schema, iter(reader)
+    return reader.schema, _guarded(reader, source, delimiter)
 
 
-def _check_form(source: Path, delimiter: str) -> list[str]:
-    """Names of the columns, once these and the quotes are known to be what they should."""
+def _check_delimiter(source: Path, delimiter: str) -> None:
+    """Raise if the first line is separated by something else."""
     with open_plain(source) as file:
         header = file.readline(_BLOCK).decode("utf-8-sig", "replace")
-    others = {name: header.count(char) for name, char in _SEPARATORS.items()}
-    most = max(others, key=others.__getitem__)
-    if others[most] and delimiter not in header:
-        own = next(name for name, char in _SEPARATORS.items() if char == delimiter)
+    counts = {name: header.count(char) for name, char in _SEPARATORS.items()}
+    most = max(counts, key=counts.__getitem__)
+    if counts[most] and delimiter not in header:
+        expected = next(name for name, char in _SEPARATORS.items() if char == delimiter)
         raise file_error(
-            f"The columns of '{source.name}' must be separated by {own}",
+            f"The columns of '{source.name}' must be separated by {expected}",
             f"its first line has {most}",
             "Save it with commas as .csv, or with tabs as .tsv.",
         )
-    names = header_names(source, delimiter)
-    check_quotes(source, delimiter, len(names))
-    return names
 
 
 def header_names(source: Path, delimiter: str) -> list[str]:
@@ -85,106 +86,76 @@ def header_names(source: Path, delimiter: str) -> list[str]:
         return peek.schema.names
 
 
-def check_quotes(source: Path, delimiter: str, n_columns: int) -> None:
-    """Raise if a quoted field does not end, or not where it should; warn of those with rows.
+def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
+    """The batches; warn of text that holds rows, raise at the end if the last quote is open.
 
-    A stray quote at the start of a field makes text of all rows up to the next one, and no parser
-    minds.
+    A stray quote at the start of a field makes text of all rows up to the next one, and PyArrow
+    does not mind.
     """
-    with open_plain(source) as file:
-        if not any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b"")):
-            return
-    swallowed = []
-    for field in _long_fields(source, delimiter):
-        _check_end(field, source.name)
-        n_rows = field.n_rows(delimiter, n_columns)
-        if n_rows:
-            swallowed.append((field, n_rows))
-    if swallowed:
-        (first, last, *_), _ = swallowed[0]
+    n_rows, n_swallowed, first, last = 0, 0, 0, None
+    for batch in batches:
+        for row, count in _swallowed_rows(batch, delimiter):
+            first = first if n_swallowed else n_rows + row
+            n_swallowed += count
+        n_rows += batch.num_rows
+        if batch.num_rows and batch.num_columns:
+            last = batch.column(batch.num_columns - 1)[-1].as_py()
+        yield batch
+    _check_last_quote(source, last)
+    if n_swallowed:
         message = (
-            f"{sum(n for _, n in swallowed):,} lines of '{source.name}' that look like rows are "
-            f"text within quotes, the first of them in the field from line {first} to line {last}. "
-            f"If they are rows, remove the quote in line {first} or write it twice within quotes."
+            f"{n_swallowed:,} lines of '{source.name}' that look like rows are text within quotes, "
+            f"the first of them in row {first}. If they are rows, remove the quote there or write "
+            "it twice within quotes."
         )
         warn(InputWarning(message, "quoted_rows"))
 
 
-class _LongField(NamedTuple):
-    """A quoted field of several lines, or without an end."""
+def _swallowed_rows(batch: Any, delimiter: str) -> Iterator[tuple[int, int]]:
+    """Rows of a batch whose text has lines that look like rows, and how many these are."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
 
-    first: int  # line
-    last: int
-    column: int
-    text: str
-    end: str  # the quote, if there is one
-    behind: str  # what stands between it and the next field
+    n_columns = batch.num_columns
+    if n_columns < 2:
+        return
+    found = []
+    for column, values in enumerate(batch.columns):
+        if not pa.types.is_string(values.type):
+            continue
+        has_lines = pc.match_substring_regex(values, "[\r\n]")
+        for row in pc.indices_nonzero(has_lines).to_pylist():
+            start, *more = (
+                line.count(delimiter) for line in re.split(_LINE_END, values[row].as_py())
+            )
+            # The end of one row, and the start of another: a quote is missing in both.
+            is_torn = (start, more[-1]) == (n_columns - 1 - column, column)
+            count = more.count(n_columns - 1) + (is_torn and column < n_columns - 1)
+            if count:
+                found.append((row, count))
+    yield from sorted(found)
 
-    def n_rows(self, delimiter: str, n_columns: int) -> int:
-        """How many of its lines look like rows."""
-        start, *more = (line.count(delimiter) for line in _LINE_END.split(self.text))
-        if n_columns < 2 or not more:
-            return 0
-        # The rest of one row, and the start of another: a quote is missing in both.
-        is_torn = (start, more[-1]) == (n_columns - 1 - self.column, self.column)
-        return more.count(n_columns - 1) + (is_torn and self.column < n_columns - 1)
 
+def _check_last_quote(source: Path, last: Any) -> None:
+    """Raise if the last field, whose value is `last`, begins with a quote that nothing ends.
 
-def _check_end(field: _LongField, name: str) -> None:
-    if not field.end:
+    In any other column PyArrow misses the fields that follow it.
+    """
+    if not isinstance(last, str | None):
+        return
+    value = (last or "").encode().replace(b'"', b'""')
+    with open_plain(source) as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - len(value) - 2))
+        end = file.read()
+    # A value of nothing but quotes looks the same at its end, but has one more of them.
+    if end.endswith(b'"' + value) and not end.endswith(b'""' + value):
         raise file_error(
             "Every quoted field must end",
-            f"the one that begins in line {field.first} of '{name}' does not, so all that follows "
-            "would be its text",
+            f"the last one of '{source.name}' does not, and begins with '{shown(last or '', 40)}'",
             "Remove the quote, or write it twice within quotes; the file may also be cut off.",
-            value=field.first,
+            value=last,
         )
-    if field.behind:
-        raise file_error(
-            "A quote must end its field",
-            f"that in line {field.last} of '{name}' is followed by text, and the field begins in "
-            f"line {field.first}, so rows between them would be lost",
-            f"A quote may be missing in line {field.first}; write quotes within quotes twice.",
-            value=field.first,
-        )
-
-
-def _long_fields(source: Path, delimiter: str) -> Iterator[_LongField]:
-    """Quoted fields of several lines, and the one at the end of the file if it has no end."""
-    pattern = re.compile(
-        rf'(?:"([^"]*(?:""[^"]*)*)("?))?([^{delimiter}\r\n]*)(?:{delimiter}|\r\n?|\n|\Z)'
-    )
-    for line, record in _records(source, delimiter):
-        for column, found in enumerate(pattern.finditer(record)):
-            text, end, behind = found.groups()
-            if text is not None:
-                first, line = line, line + len(_LINE_END.findall(text))
-                if line > first or not end:
-                    yield _LongField(first, line, column, text, end, behind)
-
-
-def _records(source: Path, delimiter: str) -> Iterator[tuple[int, str]]:
-    """Records of several lines, as they are written, with the line in which each begins."""
-    lines: list[str] = []
-
-    def kept(file: Iterable[str]) -> Iterator[str]:
-        # An empty line at the end becomes part of a field that has no end.
-        for line in chain(file, ["\n"]):
-            lines.append(line)
-            yield line
-
-    before = csv.field_size_limit(_BLOCK)
-    try:
-        with io.TextIOWrapper(open_plain(source), "utf-8-sig", "replace", newline="") as file:
-            reader = csv.reader(kept(file), delimiter=delimiter)
-            for _ in reader:
-                if len(lines) > 1:
-                    yield reader.line_num - len(lines) + 1, "".join(lines)
-                lines.clear()
-    except csv.Error:  # a field is longer than any that PyArrow reads
-        yield reader.line_num - len(lines) + 1, "".join(lines)
-    finally:
-        csv.field_size_limit(before)
 
 
 def _input(source: Path, stack: ExitStack) -> Any:
@@ -214,13 +185,14 @@ def writable(path: Path, stack: ExitStack, *, compressed: bool) -> IO[bytes]:
 
 
 def text_writer(
-    file: IO[bytes], schema: Any, delimiter: str, *, safe: bool = False
+    file: IO[bytes], schema: Any, delimiter: str, stack: ExitStack, *, safe: bool = False
 ) -> Callable[[Any], None]:
-    """Write text as it was read, quoted only where it must be; PyArrow's writer quotes all text.
+    """Write names and text in quotes, and numbers bare.
 
     Where it is to be `safe` for spreadsheets, formulas are neutralised, in the header too.
     """
     import pyarrow as pa
+    from pyarrow.csv import CSVWriter, WriteOptions
 
     nested = [field.name for field in schema if pa.types.is_nested(field.type)]
     if nested:
@@ -228,41 +200,40 @@ def text_writer(
             f"A CSV file cannot hold the nested column '{shown(nested[0])}'",
             remedy="Write a .parquet file.",
         )
-    header = _written(pa.array(schema.names, pa.large_string()), delimiter, safe)
-    file.write(delimiter.join(header.to_pylist()).encode() + b"\n")
+    names = [neutralise_formula(name) if safe else name for name in schema.names]
+    types = [kind if _is_bare(kind) else pa.string() for kind in schema.types]
+    plain = pa.schema(list(zip(names, types, strict=True)))
+    options = WriteOptions(delimiter=delimiter)
+    writer = stack.enter_context(CSVWriter(file, plain, write_options=options))
 
     def write(batch: Any) -> None:
-        if batch.num_rows:
-            columns = zip(schema.names, batch.columns, strict=True)
-            fields = [_as_text(name, column) for name, column in columns]
-            file.write(_lines(_cells(schema, fields, delimiter, safe), delimiter))
+        columns = [
+            column if _is_bare(column.type) else _as_text(name, column, safe)
+            for name, column in zip(schema.names, batch.columns, strict=True)
+        ]
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
 
     return write
 
 
-def _lines(columns: list[Any], delimiter: str) -> Any:
-    """Lines for equally long arrays of text, as one buffer."""
+def _is_bare(kind: Any) -> bool:
+    """Whether values of a type are written without quotes."""
+    import pyarrow as pa
+
+    is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    return (is_number and kind != pa.float16()) or pa.types.is_boolean(kind)
+
+
+def _as_text(name: str, column: Any, safe: bool) -> Any:
     import pyarrow as pa
     from pyarrow import compute as pc
-
-    # Typed scalars: large strings, so that a long batch does not overflow 32-bit offsets.
-    text = pa.large_string()
-    between, newline, nothing = (pa.scalar(s, text) for s in (delimiter, "\n", ""))
-    lines = pc.binary_join_element_wise(
-        *columns, between, null_handling="replace", null_replacement=""
-    )
-    return pc.binary_join_element_wise(lines, nothing, newline).buffers()[2]
-
-
-def _as_text(name: str, column: Any) -> Any:
-    import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        return column.cast(pa.large_string())
+        text = column.cast(pa.string())
     except pa.ArrowException as error:
         raise file_error(
             "A CSV file holds text",
@@ -270,38 +241,10 @@ def _as_text(name: str, column: Any) -> Any:
             f"{str(error).splitlines()[0].rstrip('.')}",
             "Write a .parquet file.",
         ) from error
-
-
-def _cells(schema: Any, columns: list[Any], delimiter: str, safe: bool) -> list[Any]:
-    """Columns with quotes where they are needed; only numbers and times are sure to need none."""
-    import pyarrow as pa
-
-    types = [getattr(field.type, "storage_type", field.type) for field in schema]
-    is_plain = [pa.types.is_primitive(kind) or pa.types.is_decimal(kind) for kind in types]
-    text = [j for j, plain in enumerate(is_plain) if not plain]
-    if not text:
-        return columns
-    # All at once: a file may have more columns than rows.
-    joined = _written(pa.concat_arrays([columns[j] for j in text]), delimiter, safe)
-    n_rows = len(columns[0])
-    quoted = {j: joined.slice(i * n_rows, n_rows) for i, j in enumerate(text)}
-    return [quoted.get(j, column) for j, column in enumerate(columns)]
-
-
-def _written(text: Any, delimiter: str, safe: bool) -> Any:
-    """Text in quotes where a reader or a spreadsheet would take it for something else.
-
-    Where it is to be `safe`, formulas are neutralised as by `neutralise_formula`.
-    """
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
-    single, double, nothing = (pa.scalar(s, pa.large_string()) for s in ("'", '"', ""))
+    if not safe:
+        return text
+    # As `neutralise_formula` does.
     is_number = pc.match_substring_regex(text, _NUMBER)
     is_formula = pc.and_not(pc.match_substring_regex(text, _FORMULA), is_number)
-    if safe:
-        text = pc.if_else(is_formula, pc.binary_join_element_wise(single, text, nothing), text)
-    doubled = pc.replace_substring(text, '"', '""')
-    quoted = pc.binary_join_element_wise(double, doubled, double, nothing)
-    special = pc.match_substring_regex(text, f'["{re.escape(delimiter)}\r\n]')
-    return pc.if_else(pc.or_(special, is_formula), quoted, text)
+    inner = pc.replace_substring_regex(text, _INNER_FORMULA, r"\1'\2")
+    return pc.if_else(is_formula, pc.binary_join_element_wise("'", inner, ""), inner)
