@@ -54,7 +54,7 @@ def test_parquet_keeps_the_compression_and_cuts_row_groups(tmp_path, monkeypatch
     parquet.write_table(table, tmp_path / "in.parquet", compression="zstd", row_group_size=10_000)
     with open_table(tmp_path / "in.parquet") as source:
         assert source.n_rows == 10_000
-        with write_table(tmp_path / "out.parquet", source.schema, codec=source.codec) as write:
+        with write_table(tmp_path / "out.parquet", source.schema, like=source) as write:
             for batch in source.batches:
                 assert batch.num_rows <= 300
                 write(batch)
@@ -62,6 +62,36 @@ def test_parquet_keeps_the_compression_and_cuts_row_groups(tmp_path, monkeypatch
     assert metadata.row_group(0).column(0).compression == "ZSTD"
     assert 5 <= metadata.num_row_groups <= 12
     assert read_table(tmp_path / "out.parquet").equals(table)
+
+
+def changing_dictionaries(path):
+    """Two batches whose column `kind` is encoded by dictionaries of their own."""
+    schema = pa.schema({"kind": pa.dictionary(pa.int8(), pa.string()), "p": pa.float64()})
+    batches = [
+        pa.record_batch({"kind": pa.array(kinds).dictionary_encode().cast(schema.types[0]), "p": p})
+        for kinds, p in ((["x", "y", "x"], [0.1, 0.2, 0.3]), (["z", None, "y"], [0.4, 0.5, 0.6]))
+    ]
+    opened = parquet.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_stream
+    with opened(path, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("source", ["in.parquet", "in.arrow"])
+@pytest.mark.parametrize("target", ["t.arrow", "t.feather", "t.parquet", "t.csv", "t.jsonl"])
+def test_dictionaries_that_change_between_batches(tmp_path, source, target):
+    rows = changing_dictionaries(tmp_path / source)
+    with (
+        open_table(tmp_path / source) as opened,
+        write_table(tmp_path / target, opened.schema, like=opened) as write,
+    ):
+        for batch in opened.batches:
+            write(batch)
+    back = read_table(tmp_path / target).to_pylist()
+    if target == "t.csv":  # where nothing and an empty text are the same
+        rows = [row | {"kind": row["kind"] or ""} for row in rows]
+    assert back == rows
 
 
 def test_ipc_stream_is_read_too(tmp_path):

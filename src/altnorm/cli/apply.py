@@ -178,7 +178,7 @@ def _stream(
         batches = apply_batches(model, _kept(table.batches, waiting), n_jobs=n_jobs, **names)
         schema = output_schema(model, table.schema, **names)
         with (
-            write_table(output, schema, numbers=columns, codec=table.codec, **how) as write,
+            write_table(output, schema, numbers=columns, like=table, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
         ):
             for batch in batches:

@@ -52,6 +52,7 @@ class TableSource(NamedTuple):
     known: Known = Known()
     n_rows: int | None = None  # where the file says so
     codec: str = "snappy"  # compression of the values, where the file says so
+    fixed_dictionaries: bool = True  # whether all batches share those of their columns
 
     def read(self) -> Any:
         """All rows, as a PyArrow table."""
@@ -111,16 +112,18 @@ def write_table(
     schema: Any,
     *,
     numbers: Collection[str] = (),
-    codec: str = "snappy",
+    like: TableSource | None = None,
     force: bool = False,
     spreadsheet_safe: bool = False,
 ) -> Iterator[Callable[[Any], None]]:
     """Write a file of columns batch by batch; it is there, complete, after the block.
 
     Gives a function that takes the next batch. `numbers` are columns that hardly repeat, for which
-    Parquet should build no dictionary, and `codec` is its compression. `spreadsheet_safe` puts a
-    single quote before text that a spreadsheet would run as a formula, in CSV and TSV.
+    Parquet should build no dictionary; its compression is that of the file that rows come from, if
+    they are `like` those of one. `spreadsheet_safe` puts a single quote before text that a
+    spreadsheet would run as a formula, in CSV and TSV.
     """
+    like = TableSource(schema, iter(())) if like is None else like
     format = format_of(path)
     _check_table(Path(path), format)
     check_spreadsheet(path, spreadsheet_safe)
@@ -132,9 +135,10 @@ def write_table(
         elif format == "jsonl":
             yield jsonl_writer(writable(temporary, stack, compressed=compressed))
         elif format == "parquet":
-            yield _parquet_writer(temporary, schema, stack, set(numbers), codec)
+            yield _parquet_writer(temporary, schema, stack, set(numbers), like.codec)
         else:
-            yield _arrow_writer(temporary, schema, stack, compressed)
+            decode = not like.fixed_dictionaries
+            yield _arrow_writer(temporary, schema, stack, compressed=compressed, decode=decode)
 
 
 def check_spreadsheet(path: str | os.PathLike[str], spreadsheet_safe: bool) -> None:
@@ -215,8 +219,14 @@ def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
         codec = metadata.row_group(0).column(0).compression.lower()
     size = max(1, _BATCH_VALUES // max(1, metadata.num_columns))
     batches = _all_rows(file.iter_batches(batch_size=size), metadata.num_rows, source)
-    codec = "none" if codec == "uncompressed" else codec
-    return TableSource(file.schema_arrow, batches, n_rows=metadata.num_rows, codec=codec)
+    return TableSource(
+        file.schema_arrow,
+        batches,
+        n_rows=metadata.num_rows,
+        codec="none" if codec == "uncompressed" else codec,
+        # Each row group, and maybe each page, has a dictionary of its own.
+        fixed_dictionaries=metadata.num_rows <= size and metadata.num_row_groups <= 1,
+    )
 
 
 def _all_rows(batches: Iterator[Any], n_rows: int, source: Path) -> Iterator[Any]:
@@ -246,14 +256,16 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
             remedy="Write it as version 2, which is Arrow.",
         )
     # Both a file and a stream are called .arrow; only the file says so in its first bytes.
-    if start == b"ARROW1":
+    is_file = start == b"ARROW1"
+    if is_file:
         reader = stack.enter_context(pa.ipc.open_file(file))
         _check_batches(reader.num_record_batches, source)
         whole: Iterator[Any] = (reader.get_batch(i) for i in range(reader.num_record_batches))
     else:
         reader = stack.enter_context(pa.ipc.open_stream(file))
         whole = _to_the_end(reader, file, source)
-    return TableSource(reader.schema, (part for batch in whole for part in _cut(_sound(batch))))
+    parts = (part for batch in whole for part in _cut(_sound(batch)))
+    return TableSource(reader.schema, parts, fixed_dictionaries=is_file)
 
 
 def _check_batches(n_batches: int, source: Path) -> None:
@@ -338,13 +350,26 @@ def _parquet_writer(
 
 
 def _arrow_writer(
-    path: Path, schema: Any, stack: ExitStack, compressed: bool
+    path: Path, schema: Any, stack: ExitStack, *, compressed: bool, decode: bool
 ) -> Callable[[Any], None]:
     import pyarrow as pa
 
+    # A file holds one dictionary per column, so a column whose dictionaries change is decoded.
+    is_decoded = [decode and pa.types.is_dictionary(field.type) for field in schema]
+    fields = [
+        field.with_type(field.type.value_type) if decoded else field
+        for field, decoded in zip(schema, is_decoded, strict=True)
+    ]
+    plain = pa.schema(fields, schema.metadata)
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
     file = stack.enter_context(pa.OSFile(os.fspath(path), "wb"))
-    write: Callable[[Any], None] = stack.enter_context(
-        pa.ipc.new_file(file, schema, options=options)
-    ).write_batch
+    writer = stack.enter_context(pa.ipc.new_file(file, plain, options=options))
+
+    def write(batch: Any) -> None:
+        columns = [
+            column.dictionary_decode() if decoded else column
+            for column, decoded in zip(batch.columns, is_decoded, strict=True)
+        ]
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
+
     return write
