@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, strategies as st
 from scipy.special import softmax
 
 from altnorm import InputError, from_topk
@@ -17,6 +18,7 @@ from altnorm.io.predictions import Predictions, read_predictions, write_predicti
 from altnorm.io.tables import read_table
 from tests.commands import QUICK, answered, run, table, write_log
 from tests.io.test_predictions import CLASSES as PETS, LABELS, PROBA, check_same, frame
+from tests.io.test_tables import rewrite
 
 EXPECTED = Predictions(PROBA, PETS, LABELS)
 
@@ -44,6 +46,46 @@ def test_types_of_json_lines(tmp_path):
         {"i": 1, "x": 1.0, "b": True, "t": "a", "mixed": "1", "n": '{"k": [1]}', "big": None},
         {"i": 2, "x": 0.5, "b": None, "t": "é", "mixed": "b", "n": None, "big": str(2**70)},
     ]
+
+
+plain_values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(st.characters(codec="utf-8"), max_size=5),
+    st.sampled_from(["2026-11-18", "2026-11-18T10:00:00", "-1", ""]),
+)
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abc"), plain_values), min_size=1, max_size=6),
+    st.sampled_from([1, 40, 2**20]),
+)
+def test_values_of_json_lines_are_kept(tmp_path_factory, records, block):
+    """Whatever PyArrow makes of them, and wherever a block ends."""
+    path = write_lines(tmp_path_factory.getbasetemp() / "values.jsonl", records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("altnorm.io.jsonl._BLOCK", block)
+        read = read_table(path)
+    for name in read.schema.names:
+        for record, value in zip(records, read[name].to_pylist(), strict=True):
+            known = record.get(name)
+            as_text = isinstance(value, str) and not isinstance(known, str)
+            assert value == (json.dumps(known) if as_text else known)
+            assert as_text or known is None or isinstance(value, (type(known), float))
+
+
+def test_nested_values_survive(tmp_path):
+    lines = [
+        {"id": 1, "doc": {"q": "é?", "a": None}, "list": [1, [2.5]], "big": 2**70, "t": "{}"},
+        {"id": 2, "doc": {"other": {"k": True}}, "list": [], "big": None, "t": "[1]"},
+        {"id": 3, "doc": None, "list": ["x"], "big": -(2**80), "t": None},
+    ]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    rewrite(path, tmp_path / "b.jsonl")
+    written = (tmp_path / "b.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in written] == lines
 
 
 @pytest.mark.parametrize("logarithm", [True, False])

@@ -15,7 +15,7 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input
 from altnorm.decisions.purpose import read_costs
 from altnorm.io.columns import listed, names_of
-from altnorm.io.jsonl import read_json
+from altnorm.io.json_lines import read_json
 from altnorm.io.text_tables import DELIMITERS
 
 PERSON = ("person", "abstain", "defer", "reject", "")

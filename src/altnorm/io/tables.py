@@ -133,7 +133,7 @@ def write_table(
             file = writable(temporary, stack, compressed=compressed)
             yield text_writer(file, schema, DELIMITERS[format], stack, safe=spreadsheet_safe)
         elif format == "jsonl":
-            yield jsonl_writer(writable(temporary, stack, compressed=compressed))
+            yield jsonl_writer(writable(temporary, stack, compressed=compressed), schema)
         elif format == "parquet":
             yield _parquet_writer(temporary, schema, stack, set(numbers), like.codec)
         else:

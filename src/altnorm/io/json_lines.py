@@ -1,0 +1,66 @@
+"""The objects of a file of JSON lines, one by one; JSON to the letter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from altnorm._base.errors import shown
+from altnorm._base.files import file_error
+from altnorm.io.formats import open_plain
+
+Line = tuple[int, dict[str, Any]]
+"""An object, after the number of its line from 1."""
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The objects of a file, with the number of their line, from 1."""
+    with open_plain(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                text = line.decode(json.detect_encoding(line), "surrogatepass")
+                record = read_json(text)
+            except (ValueError, RecursionError) as error:
+                raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
+            if not isinstance(record, dict):
+                raise file_error(
+                    "Each line must be a JSON object",
+                    f"line {number} is {line.strip()[:40].decode(errors='replace')}",
+                    'Write for example {"cat": 0.9, "dog": 0.1, "y": "cat"}.',
+                )
+            yield number, record
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """Why a text is not JSON, and what to do; Python's own words are for its programmers."""
+    if isinstance(error, json.JSONDecodeError):
+        what = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        return what, "Write one object per line."
+    if "int_max_str_digits" in str(error):
+        return "a whole number has more digits than can be read", "Write it as text."
+    return shown(error), ""
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value, write null where a value is missing")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):  # all but the last value would be lost
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key '{shown(twice)}' is there more than once")
+    return record
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
+
+
+def read_json(text: str) -> Any:
+    """The value of a text that is JSON to the letter: without NaN, and no key twice."""
+    return _DECODER.decode(text)

@@ -1,0 +1,168 @@
+"""Sample logs of lm-evaluation-harness -> scores by label.
+
+A log has one line per question of a multiple-choice task (``samples_TASK_DATE.jsonl``).
+``filtered_resps`` holds one pair for each option, its log-likelihood and whether it is the greedy
+answer, as numbers or as text; ``target`` is the index of the right option, or its text;
+``arguments`` the prompts and the options' texts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from altnorm._base.errors import InputError, InputWarning, shown, warn
+from altnorm._base.files import file_error
+from altnorm.io.json_lines import Line, read_lines
+
+SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}
+"""What each line has."""
+
+
+def learn_log(path: Path, *, usual: bool) -> tuple[str, Sequence[str]]:
+    """The filter whose lines are read, and what the options are called.
+
+    The options are the classes, named by their texts where these are the same in every question,
+    else by number. `usual` keeps only the questions with the usual number of options.
+    """
+    filters: dict[str, None] = {}  # in the order of the file
+    sizes: Counter[int] = Counter()
+    texts: dict[int, set[tuple[str, ...]]] = {}  # by the number of options
+    for number, record in read_lines(path):
+        if not record.keys() >= SAMPLE_KEYS:
+            raise file_error(
+                f"Each line of a sample log has {', '.join(sorted(SAMPLE_KEYS))}",
+                f"line {number} has {shown(', '.join(sorted(record)))}",
+                "For other JSON lines, pass --format jsonl.",
+            )
+        filters.setdefault(str(record.get("filter")))
+        if str(record.get("filter")) == next(iter(filters)):
+            question = _Question.of((number, record))
+            sizes[len(question.scores)] += 1
+            texts.setdefault(len(question.scores), set()).add(question.texts)
+    size = _usual_size(sizes, usual)
+    first, *others = filters
+    if others:
+        message = (
+            f"The log has several filters; the lines of '{shown(first)}' are read, those of "
+            f"{shown(', '.join(others))} are not."
+        )
+        warn(InputWarning(message, "several_filters"))
+    common = texts[size].pop() if len(texts[size]) == 1 else ()
+    return first, common or [str(j) for j in range(size)]
+
+
+def log_lines(path: Path, first: str, names: Sequence[str]) -> Iterator[Line]:
+    """The lines of a sample log with scores by label, and the label under ``target``."""
+    for number, record in read_lines(path):
+        # Each filter repeats all questions: lines of one filter only are one set of predictions.
+        if str(record.get("filter")) != first:
+            continue
+        question = _Question.of((number, record))
+        if len(question.scores) == len(names):
+            row: dict[str, Any] = {k: record[k] for k in ("doc_id", "doc") if k in record}
+            # Likelihoods, restricted to the options.
+            scores = dict(zip(names, softmax(question.scores).tolist(), strict=True))
+            yield number, {**row, "target": names[question.target], "scores": scores}
+
+
+def _usual_size(sizes: Counter[int], usual: bool) -> int:
+    """How many options the questions have that are read."""
+    if not sizes:
+        raise file_error("A sample log must have lines", "it has none")
+    size, n_usual = sizes.most_common(1)[0]
+    n_other = sizes.total() - n_usual
+    if n_other and not usual:
+        raise file_error(
+            "All questions must have the same number of options",
+            f"{n_usual} have {size} and {n_other} have another number",
+            "Pass --usual-options to keep those with the usual number.",
+        )
+    return size
+
+
+class _Question(NamedTuple):
+    """What a line of a sample log says."""
+
+    scores: list[float]  # log-likelihood of each option
+    texts: tuple[str, ...]  # their texts; none where these cannot serve as names
+    target: int  # the right one
+
+    @classmethod
+    def of(cls, line: Line) -> _Question:
+        asked = _arguments(line)
+        scores = _log_likelihoods(line, asked)
+        written = [text for _, text in asked[: len(scores)]]
+        if len(written) == len(scores) and len(set(written)) == 1:
+            raise file_error(
+                "The options must be what follows the prompt",
+                f"in line {line[0]} they are in the prompt, and `target` does not say which is "
+                "right",
+                "Write the scores as JSON lines yourself.",
+            )
+        # Options that read alike cannot serve as names of classes.
+        options = tuple(text.strip() for text in written)
+        texts = options if len(set(options)) == len(scores) else ()
+        given = str(line[1]["target"]).strip()
+        # Nine digits always fit an index; a longer text may be too long to convert.
+        if given.isdecimal() and len(given) < 10 and int(given) < len(scores):
+            return cls(scores, texts, int(given))
+        if given not in texts:
+            raise _line_error(
+                line,
+                "`target` must be the index or the text of the right option",
+                f"'{shown(given)}'",
+                "Only tasks with one right option can be read.",
+            )
+        return cls(scores, texts, texts.index(given))
+
+
+def _log_likelihoods(line: Line, asked: list[tuple[str, str]]) -> list[float]:
+    """One number for each option; without those that mutual information asks for in addition."""
+    answers = line[1]["filtered_resps"]
+    try:
+        values = [float(answer[0]) for answer in answers if len(answer) == 2]
+    except (TypeError, ValueError, KeyError):
+        values = []
+    if len(values) < 2 or len(values) != len(answers) or not np.isfinite(values).all():
+        raise _line_error(
+            line,
+            "`filtered_resps` must hold a log-likelihood and a truth value for each option",
+            shown(answers),
+            "Only logs of multiple-choice tasks can be read.",
+        )
+    # For mutual information the harness asks for each option once more, without the prompt.
+    half = len(asked) // 2
+    is_mutual = half and all(prompt == "" for prompt, _ in asked[half:]) and asked[0][0] != ""
+    return values[:half] if is_mutual else values
+
+
+def _arguments(line: Line) -> list[tuple[str, str]]:
+    """Prompt and continuation of each request, where the log has them."""
+    given = line[1].get("arguments")
+    if given is None:
+        return []
+    # Newer logs name the arguments; older ones list them.
+    is_named = isinstance(given, dict)
+    requests, kind = (list(given.values()), dict) if is_named else (given, list)
+    if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
+        raise _line_error(
+            line,
+            "`arguments` must hold a prompt and an option for each request",
+            shown(given),
+            "Leave `arguments` out: options are then named by their numbers.",
+        )
+    if is_named:
+        requests = [[each.get("arg_0"), each.get("arg_1")] for each in requests]
+    return [(str(each[0]), str(each[1])) for each in requests if len(each) >= 2]
+
+
+def _line_error(line: Line, rule: str, found: str, remedy: str) -> InputError:
+    number, record = line
+    offender = f"line {number} (doc_id {shown(record['doc_id'])}) has {found}"
+    return file_error(rule, offender, remedy)
