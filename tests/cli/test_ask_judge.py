@@ -1,7 +1,6 @@
 """From predictions without labels to an answer: ask, label some rows, judge."""
 
 import io
-import json
 
 import numpy as np
 import pandas as pd
@@ -181,7 +180,7 @@ def test_several_labels_per_row(folder, capsys):
 
 def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
     write_log(folder / "samples.dat", pool, options=2)
-    how = ["--format", "lm-eval", "--usual-options"]
+    how = ["--format", "lm-eval", "--usual-options", "--text", "doc_id"]
     fit("samples.dat", format="lm-eval", usual_options=True)
     assert run(["ask", "model", "samples.dat", "-n", "6", "-o", "ask.csv", *how]) == 0
     asked = read()
@@ -198,7 +197,7 @@ def test_a_pool_from_the_standard_input(folder, model, pool, capsys, monkeypatch
     assert run(["ask", model, "test.parquet", "-n", "6", "-o", "known.csv"]) == 0
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     _formats._copy_stdin.cache_clear()
-    ask = ["ask", model, "-", "--format", "csv", "--label", "y", "-n", "6", "-o", "ask.csv"]
+    ask = ["ask", model, "-", "--format", "csv", "-n", "6", "-o", "ask.csv"]
     assert run(ask) == 0
     known = read("known.csv")
     pd.testing.assert_frame_equal(read()[known.columns], known)
@@ -344,56 +343,32 @@ def test_two_models_are_compared_where_they_differ(folder, model, pool, capsys):
     assert "same models, pool and seed" in refused(capsys, *ask)
 
 
-CHOICES = {"text": ["of wood", "of stone", "of clay"]}
-
-
-def document(i, target):
-    if i == 5:
-        return None  # a gap must not turn the mask off
-    return {
-        "question": f"q{i}",
-        "choices": CHOICES,
-        "answerKey": "ABC"[target],  # named like an answer
-        "cop": target + 1,  # an answer by its values
-        "about": {"idx": i, "gold": [target]},
-        "mc1_targets": {"labels": [int(j == target) for j in range(3)]},
-        "parts": [{"stem": f"s{i}", "answer": "wood"}],
-    }
-
-
-def test_no_field_of_a_sample_log_gives_the_answer_away(folder, pool, capsys):
-    write_log(folder / "samples.jsonl", pool, doc=document)
+def test_a_person_sees_what_is_named(folder, pool, capsys):
+    """The documents of a log may hold the answer: nothing of them is shown unless it is named."""
+    document = {"question": "q", "answer": 0, "about": {"idx": [1]}}
+    write_log(folder / "samples.jsonl", pool, doc=lambda i, _: document | {"question": f"q{i}"})
     fit("samples.jsonl")
     ask = ["ask", "model", "samples.jsonl", "-n", "6", "-o"]
-    assert run([*ask, "ask.csv"]) == 0
-    asked = read()
-    for row, doc in zip(asked["row"], asked["doc"], strict=True):
-        about, parts = {"idx": int(row)}, [{"stem": f"s{row}"}]
-        shown = {"question": f"q{row}", "choices": CHOICES, "about": about, "parts": parts}
-        assert json.loads(doc) == shown
-    texts = ("doc", "doc.about", "doc.question", "doc_id")
-    assert run([*ask, "named.csv", *(part for text in texts for part in ("--text", text))]) == 0
-    named = read("named.csv")
+    assert "Shown with them: no column of the pool; --text NAME" in said(capsys, [*ask, "ask.csv"])
     own = ["candidate_1", "candidate_2", "label", "pool"]
-    assert named.columns.tolist() == ["ask", "row", *texts, *own]
-    assert named["doc"].tolist() == asked["doc"].tolist()
-    assert named["doc.question"].tolist() == [f"q{row}" for row in named["row"]]
-    indices = [{"idx": int(row)} for row in asked["row"]]
-    assert [json.loads(cell) for cell in named["doc.about"]] == indices
+    assert read().columns.tolist() == ["ask", "row", *own]
+    texts = ("doc.about", "doc.question", "doc_id")
+    named = [*ask, "named.csv", *(part for text in texts for part in ("--text", text))]
+    assert "Shown with them: doc.about, doc.question, doc_id." in said(capsys, named)
+    asked = read("named.csv")
+    assert asked.columns.tolist() == ["ask", "row", *texts, *own]
+    assert asked["doc.question"].tolist() == [f"q{row}" for row in asked["row"]]
+    assert set(asked["doc.about"]) == {'{"idx": [1]}'}
     ask += ["other.csv", "--text"]
-    for name in ("doc.answerKey", "doc.cop", "target"):
-        assert f"'{name}' holds the right answers" in refused(capsys, *ask, name)
     assert "The table has no column 'dog.question'" in refused(capsys, *ask, "dog.question")
     assert "The column 'doc' has no field 'text'" in refused(capsys, *ask, "doc.text")
 
 
-def test_a_column_of_classes_is_not_shown(folder, model, pool):
-    pool.assign(guess=pool["y"], size="9.5", letter="b").to_csv("pool.csv", index=False)
-    assert run(["ask", model, "pool.csv", "-n", "3", "-o", "ask.csv"]) == 0
-    assert {"y", "guess", "letter"}.isdisjoint(read().columns)
-    assert read()["size"].tolist() == ["9.5"] * 3
-    assert run(["ask", model, "pool.csv", "-n", "3", "-o", "b.csv", "--text", "guess"]) == 0
-    assert set(read("b.csv")["guess"]) <= set(CLASSES)
+def test_scores_and_labels_are_not_shown(folder, model, pool, capsys):
+    pool.assign(size="9.50", list=[[1]] * len(pool)).to_parquet("pool.parquet", index=False)
+    ask = ["ask", model, "pool.parquet", "-n", "3", "--label", "y", "-o"]
+    assert "Shown with them: note, id, size." in said(capsys, [*ask, "ask.csv"])
+    assert read()["size"].tolist() == ["9.50"] * 3
 
 
 FORMULAS = {

@@ -88,6 +88,26 @@ def test_nested_values_survive(tmp_path):
     assert [json.loads(line) for line in written] == lines
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_labels_and_groups_within_nested_columns(tmp_path, suffix):
+    lines = [
+        dict(zip(PETS, row, strict=True)) | {"doc": {"answer": y, "by": {"who": f"w{i}"}}}
+        for i, (row, y) in enumerate(zip(PROBA.tolist(), LABELS.tolist(), strict=True))
+    ]
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".jsonl":
+        write_lines(path, lines)
+    else:
+        pd.DataFrame(lines).to_parquet(path)
+    read = read_predictions(path, Layout("doc.answer", group="doc.by.who"))
+    check_same(read, EXPECTED)
+    assert read.groups.tolist() == ["w0", "w1", "w2", "w3"]
+    with pytest.raises(InputError, match=r"The column 'doc' has no field 'reply'\. Check"):
+        read_predictions(path, Layout("doc.reply"))
+    with pytest.raises(InputError, match=r"no column 'dock\.answer'"):
+        read_predictions(path, Layout("dock.answer"))
+
+
 @pytest.mark.parametrize("logarithm", [True, False])
 def test_scores_by_label(tmp_path, logarithm):
     values = np.log(PROBA) if logarithm else PROBA

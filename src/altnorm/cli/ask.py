@@ -15,10 +15,10 @@ from altnorm._base.validation import check_integer
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.asking.judgement import GO_ON, Judgement
-from altnorm.asking.pool_columns import pool_columns
 from altnorm.asking.questions import (
     NEITHER,
     NO_MODEL,
+    OWN_COLUMNS,
     Origin,
     Questions,
     make_questions,
@@ -27,8 +27,9 @@ from altnorm.asking.questions import (
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
 from altnorm.cli._screen import out, print_json
+from altnorm.io.columns import names_of
 from altnorm.io.formats import Layout
-from altnorm.io.predictions import read_predictions
+from altnorm.io.predictions import read_predictions, read_texts
 from altnorm.report.evaluation import check_kind
 
 _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}
@@ -49,7 +50,7 @@ def ask(
         options.option(
             "NAME",
             "Column of POOL to show, such as `review` or `doc.question`; may be given several "
-            "times. By default all but the right answers.",
+            "times. By default all that are not scores, labels, ids or nested.",
         ),
     ] = None,
     *,
@@ -108,9 +109,15 @@ def _pool_questions(
     check_kind(predictions, fitted)
     changes = find_changes(fitted, predictions.proba, other)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
-    others = pool_columns(pool, layout, fitted.classes_, text)
+    others = read_texts(pool, layout, text, hidden=_hidden(layout, names_of(fitted.classes_)))
     source = Origin.of(changes, seed, *digests)
     return make_questions(changes, fitted.classes_, source, n=n, others=others)
+
+
+def _hidden(layout: Layout, classes: list[str]) -> set[str]:
+    """Columns that are scores, labels or columns of the questions themselves."""
+    starts = [layout.prefix, *([] if layout.label_prefix is None else [layout.label_prefix])]
+    return {start + name for start in starts for name in classes} | set(OWN_COLUMNS)
 
 
 def _show(questions: Questions, n_before: int, model: Path, output: Path) -> None:
@@ -125,6 +132,9 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
         f"{rows}, of {source.n_changed:,} that the model changes among {source.n_rows:,}"
         f"{'' if left else ' (these are all)'}: {output}"
     )
+    shown = [name for name in questions.columns if name not in OWN_COLUMNS]
+    hint = "no column of the pool; --text NAME shows one, or a field such as doc.question"
+    out.say(f"Shown with them: {', '.join(shown) or hint}.")
     answers = "yes or no"
     if not questions.multilabel:
         answers = f"one of the candidates, another class, or `{NEITHER}`"

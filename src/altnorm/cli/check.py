@@ -142,7 +142,7 @@ def check(
 
 
 def _texts(name: str | None, path: Path, layout: Layout) -> list[str] | None:
-    return None if name is None else read_texts(path, name, layout)
+    return None if name is None else read_texts(path, layout, [name])[name]
 
 
 def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -17,6 +17,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import Layout, Source
+from altnorm.io.jsonl import parse_nested
 from altnorm.io.tables import TableSource, open_table
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
@@ -47,21 +48,22 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     check_rows(table.num_rows)
     if layout.label is None and layout.label_prefix is None:
         layout = replace(layout, label=opened.known.label)
+    values = None if layout.label is None else column_values(table, layout.label)
+    groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
     columns = class_columns(opened, layout, classes, sums=sums)
     # Nobody has said which columns are classes: types decide, so more is checked.
     guessed = classes is None and not layout.prefix and not opened.known.classes
     if guessed:
-        _check_guess(table, layout, columns, source)
+        _check_guess(table, layout, columns, {str(value) for value in values or ()}, source)
     found = np.array([name[len(layout.prefix) :] for name in columns])
     names, labels = found if classes is None else np.asarray(classes), None
     if layout.label_prefix is not None:
         labels = _read_label_columns(table, layout.label_prefix, found)
-    elif layout.label is not None:
+    elif values is not None:
         # An index as label means a column of the file, not of the model.
         places = [table.schema.get_field_index(name) for name in columns]
         reordered = places != sorted(places) or not opened.known.ordered
-        values = table.column(layout.label).to_pylist()
         labels = read_labels(values, names, layout, reordered=reordered)
         if guessed and layout.logits:
             _check_labelled(columns, labels)
@@ -70,8 +72,34 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     if spare:
         with spare_hint(spare):
             check_proba(proba)
-    groups = None if layout.group is None else _read_groups(table, layout.group)
     return Parts(proba, names, labels, "logits" if layout.logits else "proba", groups)
+
+
+def column_values(table: Any, name: str) -> list[Any]:
+    """Values of a column, or of a field of a nested one: "doc.answer" is `answer` of `doc`."""
+    names = table.schema.names
+    column, *path = [name] if name in names else name.split(".")
+    if column not in names:
+        raise no_such_column(name, names)
+    values = table.column(column).to_pylist()
+    if path:
+        values = [_field(value, path) for value in values]
+        if all(value is None for value in values):
+            raise column_error(
+                f"The column '{shown(column)}' has no field '{shown('.'.join(path))}'",
+                remedy="Check the names between the dots.",
+                value=name,
+            )
+    return values
+
+
+def _field(value: Any, path: Sequence[str]) -> Any:
+    """What lies under a path of names in a nested value, which may be JSON text."""
+    if isinstance(value, str):
+        value = parse_nested(value)
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
@@ -87,8 +115,7 @@ def class_columns(table: TableSource, layout: Layout, classes: Any, *, sums: boo
     Where no `sums` of rows would give away a class too many, every spare column must be excused.
     """
     names = table.schema.names
-    named = [layout.label, layout.group, *layout.other]
-    unknown = [name for name in named if name is not None and name not in names]
+    unknown = [name for name in layout.other if name not in names]
     if unknown:
         raise no_such_column(unknown[0], names)
     found = _candidates(table, layout)
@@ -254,13 +281,14 @@ def _as_integer(text: str) -> str:
     return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
 
 
-def _check_guess(table: Any, layout: Layout, columns: Sequence[str], source: Source) -> None:
-    """Raise if a column that was not taken for a class may be one."""
+def _check_guess(
+    table: Any, layout: Layout, columns: Sequence[str], named: Collection[str], source: Source
+) -> None:
+    """Raise if a column that was not taken for a class may be one; labels have `named` some."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    labels = [] if layout.label is None else pc.unique(table.column(layout.label)).to_pylist()
-    named, taken = {str(label) for label in labels}, {layout.label, layout.group, *columns}
+    taken = {layout.label, layout.group, *columns}
     for field in table.schema:
         is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
         if field.name in taken or is_label:
@@ -371,7 +399,7 @@ def _is_fraction(kind: Any) -> bool:
 
 def _read_groups(table: Any, name: str) -> np.ndarray:
     """Return the group of each row, as text."""
-    values = table.column(name).to_pylist()
+    values = column_values(table, name)
     groups = np.array(["" if value is None else str(value) for value in values])
     empty = np.flatnonzero(groups == "")
     if empty.size:

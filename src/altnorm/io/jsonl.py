@@ -32,6 +32,7 @@ class Known(NamedTuple):
 
     classes: Sequence[str] = ()
     label: str | None = None
+    id: str | None = None
     ordered: bool = True  # whether all rows give the classes in this order: an index is a class
 
 
@@ -45,13 +46,18 @@ def open_lines(
     first = next(read_lines(path), (0, {}))[1]
     if first.keys() >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval":
         options = learn_log(path, usual=layout.usual_options)
-        return _open_objects(partial(log_lines, path, *options), Scores(()), numbers, "target")
+        return _open_objects(
+            partial(log_lines, path, *options),
+            Scores(()),
+            numbers,
+            Known(label="target", id="doc_id"),
+        )
     lines = partial(read_lines, path)
     if isinstance(first.get("scores"), dict):
-        return _open_objects(lines, Scores(numbers), numbers)
+        return _open_objects(lines, Scores(numbers), numbers, Known())
     schema = _plain_schema(path, numbers)
     if schema is None:
-        return _open_objects(lines, None, numbers)
+        return _open_objects(lines, None, numbers, Known())
     return schema, _plain_batches(path, schema), Known()
 
 
@@ -131,7 +137,7 @@ def _open_objects(
     lines: Callable[[], Iterator[Line]],
     scores: Scores | None,
     numbers: Collection[str],
-    label: str | None = None,
+    known: Known,
 ) -> tuple[Any, Iterator[Any], Known]:
     import pyarrow as pa
 
@@ -146,7 +152,6 @@ def _open_objects(
         pa.field(name, kind, metadata=_NESTED if kinds[name] <= {"nested", "none"} else None)
         for name, kind in types.items()
     ]
-    known = Known()
     if scores is not None:
         classes = scores.classes()
         twice = sorted(set(classes) & kinds.keys())
@@ -154,7 +159,7 @@ def _open_objects(
             rule = f"'{shown(twice[0])}' is both a class and another key"
             raise file_error(rule, remedy="Rename one.")
         fields += [pa.field(name, pa.float64()) for name in classes]
-        known = Known(classes, label, scores.are_ordered())
+        known = known._replace(classes=classes, ordered=scores.are_ordered())
     schema = pa.schema(fields)
     return schema, _batches(lines(), scores, types, schema), known
 
@@ -207,7 +212,7 @@ def jsonl_writer(file: IO[bytes], schema: Any) -> Callable[[Any], None]:
     def write(batch: Any) -> None:
         for row in batch.to_pylist():
             for name in nested:
-                row[name] = _parsed(row[name])
+                row[name] = parse_nested(row[name])
             try:
                 line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
             except ValueError:
@@ -217,8 +222,15 @@ def jsonl_writer(file: IO[bytes], schema: Any) -> Callable[[Any], None]:
     return write
 
 
-def _parsed(text: str | None) -> Any:
-    """The value that a text stands for; the text itself where another program has written it."""
+def is_nested(field: Any) -> bool:
+    """Whether a column holds nested values, as such or as JSON text."""
+    import pyarrow as pa
+
+    return pa.types.is_nested(field.type) or field.metadata == _NESTED
+
+
+def parse_nested(text: str | None) -> Any:
+    """The value that a JSON text stands for; the text itself if it is none."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -5,7 +5,9 @@ Columns are matched to classes by name, never by position alone, and logits are 
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,12 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
 from altnorm.estimator.kinds import LabelKind, kind_of_labels
 from altnorm.io.array_files import read_arrays
-from altnorm.io.columns import check_text, names_of, no_such_column, read_columns
+from altnorm.io.columns import check_text, column_values, names_of, read_columns
 from altnorm.io.formats import PLAIN, Layout, find_source, format_of, suffix_error
-from altnorm.io.tables import check_spreadsheet, is_table, read_table, write_table
+from altnorm.io.jsonl import is_nested
+from altnorm.io.tables import check_spreadsheet, is_table, open_table, write_table
+
+_MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +169,42 @@ def read_predictions(
     return predictions if classes is None else predictions.select(classes)
 
 
-def read_texts(path: str | os.PathLike[str], name: str, layout: Layout) -> list[str]:
-    """Read one column of a table, as `read_predictions` reads it, as text; gaps are empty."""
-    table = read_table(path, layout, text=[name])
-    if name not in table.schema.names:
-        raise no_such_column(name, table.schema.names)
-    return ["" if value is None else str(value) for value in table.column(name).to_pylist()]
+def read_texts(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    names: Sequence[str] = (),
+    *,
+    hidden: Collection[str] = (),
+) -> dict[str, list[str]]:
+    """Read columns of a table as text for people; none of a file of arrays.
+
+    `names` are columns, or fields of nested ones such as "doc.question". Without names, all columns
+    are read but nested and binary ones, labels, ids, and those that are `hidden`.
+    """
+    if not find_source(path, layout).is_table and not names:
+        return {}
+    import pyarrow as pa
+
+    with open_table(path, layout, text=names or None) as opened:
+        table = opened.read()
+    known = opened.known
+    not_shown = {*hidden, *known.classes, layout.label, known.label, known.id}
+    names = names or [
+        field.name
+        for field in table.schema
+        if field.name not in not_shown
+        and not is_nested(field)
+        and not pa.types.is_binary(field.type)
+    ]
+    return {name: [_cell(value) for value in column_values(table, name)] for name in names}
+
+
+def _cell(value: Any) -> str:
+    """Text of a value; nested ones as JSON, and what is too long for a spreadsheet cut off."""
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    text = "" if value is None else str(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} ..."
 
 
 def write_predictions(
