@@ -14,6 +14,7 @@ from experiments.geometry.figures import (
     draw_alpha,
     draw_larger,
     draw_paths,
+    draw_powers,
     draw_rates,
     draw_steps,
 )
@@ -44,6 +45,9 @@ def report_alpha(folder: Path, quick: bool) -> None:
     first = np.linspace(0.001, 0.999, 51 if quick else 333)
     shown = (0.25, 0.5, 1.0, 2.0, 4.0, 16.0)
     curves = dict(zip(shown, study.alpha_curves(first, np.array(shown)), strict=True))
+    powers = np.array([0.5, 1.0, 2.0, 5.0])
+    lines = dict(zip(powers.tolist(), study.power_curves(first, powers), strict=True))
+    draw_powers(lines, study.power_curves(np.array([0.5]), powers)[:, 0], folder)
     alphas = np.geomspace(0.1, 35, 25 if quick else 101)
     starts = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
     by_alpha = study.alpha_curves(starts, alphas)

@@ -11,7 +11,14 @@ from matplotlib.axes import Axes
 from experiments._figures import BLUE, GREY, INK, ORANGE, figure, ordered, save
 from experiments.geometry.study import Fates, Rates, Steps
 
-__all__ = ["draw_alpha", "draw_larger", "draw_paths", "draw_rates", "draw_steps"]
+__all__ = [
+    "draw_alpha",
+    "draw_larger",
+    "draw_paths",
+    "draw_powers",
+    "draw_rates",
+    "draw_steps",
+]
 
 _GAP = 0.1  # inches around panels that have their own vertical axis
 
@@ -101,6 +108,21 @@ def draw_alpha(
         panels[1].legend(title="first class in b₀", loc="lower left", alignment="left")
         panels[1].set_title("From the prior to a corner")
         save(canvas, folder, "alpha")
+
+
+def draw_powers(curves: dict[float, np.ndarray], middle: np.ndarray, folder: Path) -> None:
+    """Where the line of sum 1 goes when columns are divided; a dot is the row [.5, .5]."""
+    with figure(1, (4.8, 4.4)) as (canvas, panel):
+        panel.plot([0, 1], [1, 0], color=GREY, lw=1.2, label="start")
+        lines = zip(ordered(len(curves)), curves.items(), middle, strict=True)
+        for colour, (alpha, curve), point in lines:
+            panel.plot(*curve.T, color=colour, label=f"{alpha:g}")
+            panel.plot([0, point[0]], [0, point[1]], color=colour, lw=0.8, ls=":")
+            panel.plot(*point, "o", color=colour, ms=5)
+        panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        panel.set(xlabel="first class", ylabel="second class")
+        panel.legend(title="alpha", loc="upper right", alignment="left")
+        save(canvas, folder, "powers")
 
 
 def draw_paths(

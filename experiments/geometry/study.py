@@ -11,6 +11,7 @@ import altnorm
 
 __all__ = [
     "BINARY_REFERENCE",
+    "FIGURE_REFERENCE",
     "TEASER_REFERENCE",
     "Fates",
     "Rates",
@@ -21,12 +22,14 @@ __all__ = [
     "grid_of_limits",
     "iteration_steps",
     "larger_rates",
+    "power_curves",
     "two_by_two_limit",
     "two_by_two_paths",
     "two_by_two_rate",
 ]
 
 TEASER_REFERENCE = np.array([[0.0, 1.0]])  # the paper's first example
+FIGURE_REFERENCE = np.array([0.1, 0.9])  # of the paper's Figure 6 (d)
 # Three sure rows that all lean to the second class.
 BINARY_REFERENCE = np.array([[0.05, 0.95], [0.20, 0.80], [0.35, 0.65]])
 CORNER = 0.999  # a row this sure counts as a unit vector
@@ -75,6 +78,13 @@ def alpha_curves(first: np.ndarray, alphas: np.ndarray) -> np.ndarray:
             for alpha in alphas
         ]
     )
+
+
+def power_curves(first: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+    """Rows [p, 1 - p] raised to alpha, columns divided, rows not yet: (alphas, rows, 2)."""
+    rows = np.stack([first, 1 - first], axis=1)
+    powers = rows ** alphas[:, None, None]
+    return powers / (powers + FIGURE_REFERENCE ** alphas[:, None, None])
 
 
 def two_by_two_paths(first: np.ndarray, reference: float, alpha: float, depth: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from experiments.simulation.draws import Design
 from experiments.simulation.extensions import Depths, by_depth, variants
 from experiments.simulation.figures import draw_heatmaps, draw_lines
 from experiments.simulation.rows import describe_rows, sharpened_share
-from experiments.simulation.study import Estimate, Simulation, average, simulate, table
+from experiments.simulation.study import Estimate, Simulation, average, pair_table, simulate, table
 from experiments.simulation.tables import make_tables
 
 PAGE = Path(__file__).parent / "results" / "README.md"
@@ -30,9 +31,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     seconds = time.perf_counter() - start
     print(f"\n{design.n_adjusted:,} rows in {seconds:.0f} s; depths and variants follow")
     depths = by_depth(depth_design, n_jobs=arguments.jobs)
-    others = variants(variant_design, result, n_jobs=arguments.jobs)
+    authors = simulate(replace(design, prior_concentration=None), n_jobs=arguments.jobs)
+    others = variants(variant_design, result, authors, n_jobs=arguments.jobs)
     tables = make_tables(
         result,
+        authors,
         depths,
         others,
         describe_rows(depth_design, n_jobs=arguments.jobs),
@@ -40,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     fill_page(PAGE, arguments.output, tables)
     write_csv(arguments.output / "results.csv", table(result))
+    write_csv(arguments.output / "authors_prior.csv", pair_table(authors))
     write_csv(arguments.output / "depth.csv", depth_table(depths))
     draw_figures(result, depths, arguments.output)
     print(f"results in {arguments.output}")

@@ -43,7 +43,8 @@ class Design:
         Rows :math:`b_0` in each draw.
     row_concentration, prior_concentration : float
         Concentrations of the Dirichlet distributions behind the rows and of the prior. 1 is
-        uniform over the simplex. The paper does not give its own.
+        uniform over the simplex. The paper does not give its own. None draws the prior as the
+        authors did: 1 / m plus a uniform draw from [0, 1 / m), divided by the sum.
     random_state : int
         Same seed, same result, whatever the number of workers.
     """
@@ -54,7 +55,7 @@ class Design:
     n_draws: int = 200
     n_rows: int = 100
     row_concentration: float = 1.0
-    prior_concentration: float = 1.0
+    prior_concentration: float | None = 1.0
     random_state: int = 0
 
     @property
@@ -107,8 +108,16 @@ def draw(design: Design, cell: Cell) -> Draws:
         draw_log_rows(rng, n_draws * n, m, design.intervals[i], concentration=concentration)
         for n, i in ((m - 1, a), (design.n_rows, b))
     )
-    prior = rng.dirichlet(np.full(m, design.prior_concentration), n_draws)
+    prior = draw_prior(rng, n_draws, m, design.prior_concentration)
     return Draws(reference.reshape(n_draws, -1, m), rows.reshape(n_draws, -1, m), prior)
+
+
+def draw_prior(rng: np.random.Generator, n: int, m: int, concentration: float | None) -> Floats:
+    """Priors of m classes, as `Design` describes them."""
+    if concentration is not None:
+        return rng.dirichlet(np.full(m, concentration), n)
+    shares = 1 + rng.random((n, m))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def draw_log_rows(

@@ -66,10 +66,15 @@ def _measure_path(
     return gain.mean(axis=1), switched.mean(axis=1)
 
 
-def variants(design: Design, full: Simulation, *, n_jobs: int | None = None) -> list[Variant]:
+def variants(
+    design: Design, full: Simulation, authors: Simulation, *, n_jobs: int | None = None
+) -> list[Variant]:
     """Other exponents, priors, rows and another average, to see what the claims need."""
     alphas = np.array(full.design.alphas)
-    result = [Variant("as in the study", full.gain, full.switched)]
+    result = [
+        Variant("as in the study", full.gain, full.switched),
+        Variant("the authors' prior", authors.gain, authors.switched),
+    ]
     for name, kept in (("only alpha ≤ 1", alphas <= 1), ("only alpha ≥ 2", alphas >= 2)):
         result.append(Variant(name, full.gain[..., kept], full.switched[..., kept]))
     changes = {

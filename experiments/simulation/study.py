@@ -132,6 +132,22 @@ def table(result: Simulation) -> dict[str, list[float]]:
     return columns
 
 
+def pair_table(result: Simulation) -> dict[str, list[float]]:
+    """Columns of a smaller table: one row for each pair of intervals, means over all else."""
+    pairs = list(product(result.design.intervals, result.design.intervals))
+    columns = {
+        "reference_low": [a[0] for a, _ in pairs],
+        "reference_high": [a[1] for a, _ in pairs],
+        "row_low": [b[0] for _, b in pairs],
+        "row_high": [b[1] for _, b in pairs],
+    }
+    for name in ("gain", "switched"):
+        estimate = average(getattr(result, name), keep=(1, 2))
+        columns[name] = estimate.mean.ravel().tolist()
+        columns[f"{name}_se"] = estimate.se.ravel().tolist()
+    return columns
+
+
 def _run_cell(design: Design, cell: Cell) -> tuple[Floats, Floats]:
     """Mean gain and share of switched rows of every draw (rows) at every alpha (columns)."""
     draws = draw(design, cell)

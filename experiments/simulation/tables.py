@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,12 @@ from experiments.simulation.study import Estimate, Simulation, average
 
 __all__ = ["make_tables"]
 
+_BOTH = ("δ", "Δ", "δ, the authors' prior", "Δ, the authors' prior")
+
 
 def make_tables(
     result: Simulation,
+    authors: Simulation,
     depths: Depths,
     others: Sequence[Variant],
     rows: RowGains,
@@ -24,13 +28,13 @@ def make_tables(
 ) -> dict[str, str]:
     """The tables of the page."""
     labels = interval_labels(result.design.edges)
-    gain, switched = (average(x, keep=(1, 2)) for x in (result.gain, result.switched))
+    gain = average(result.gain, keep=(1, 2))
     return {
-        "claims": _claims_table(result, gain, switched),
+        "claims": _claims_table(result, authors),
         "negative": _negative_table(result, gain, sharpened),
-        "contrasts": _contrast_table(gain, switched),
+        "contrasts": _contrast_table(result, authors),
         "rows": _rows_table(rows, labels),
-        "shares": _shares_table(result),
+        "shares": _shares_table(result, authors),
         "variants": _variants_table(others, labels),
         "sizes": _axis_table(result, "m", result.design.sizes, axis=0),
         "alphas": _axis_table(result, "alpha", result.design.alphas, axis=4),
@@ -38,19 +42,28 @@ def make_tables(
     }
 
 
-def _claims_table(result: Simulation, gain: Estimate, switched: Estimate) -> str:
-    """One line a claim."""
-    both = (gain, switched)
-    large = np.array(result.design.alphas) >= 2
-    sharp = [average(x[..., large], keep=(1, 2)) for x in (result.gain, result.switched)]
+def _claims_table(*results: Simulation) -> str:
+    """One line for each claim."""
+    pairs = [pair for result in results for pair in _pairs(result)]
+    large = np.array(results[0].design.alphas) >= 2
+    sharp = [pair for result in results for pair in _pairs(result, large)]
+    positive = ["–" if i % 2 else claims.lower_bounds(pair).verdict for i, pair in enumerate(pairs)]
     rows = [
-        ["(a) mean δ is positive for every pair", claims.lower_bounds(gain).verdict, "–"],
-        ["(b) largest for very ambiguous b₀", *(claims.between_rows(x).verdict for x in both)],
-        ["(b) more so with a confident A₀", *(claims.confident_reference(x).verdict for x in both)],
-        ["(c) depends little on A₀'s ambiguity", *(claims.spread_shares(x).verdict for x in both)],
+        ["(a) mean δ is positive for every pair", *positive],
+        ["(b) largest for very ambiguous b₀", *(claims.between_rows(x).verdict for x in pairs)],
+        [
+            "(b) more so with a confident A₀",
+            *(claims.confident_reference(x).verdict for x in pairs),
+        ],
+        ["(c) depends little on A₀'s ambiguity", *(claims.spread_shares(x).verdict for x in pairs)],
         ["the same, for alpha ≥ 2 alone", *(claims.spread_shares(x).verdict for x in sharp)],
     ]
-    return markdown_table(["the paper says", "δ", "Δ"], rows)
+    return markdown_table(["the paper says", *_BOTH], rows)
+
+
+def _pairs(result: Simulation, alphas: Any = slice(None)) -> list[Estimate]:
+    """Means of both metrics for each pair of intervals."""
+    return [average(x[..., alphas], keep=(1, 2)) for x in (result.gain, result.switched)]
 
 
 def _negative_table(result: Simulation, gain: Estimate, sharpened: float) -> str:
@@ -84,16 +97,17 @@ def _ranges(result: Simulation, cells: np.ndarray) -> list[list[str]]:
     ]
 
 
-def _contrast_table(gain: Estimate, switched: Estimate) -> str:
+def _contrast_table(*results: Simulation) -> str:
     """Confidence limits behind claim (b)."""
+    pairs = [pair for result in results for pair in _pairs(result)]
     rows = []
     for title, contrast in (
         ("very ambiguous b₀ minus the others", claims.between_rows),
         ("very ambiguous b₀: surest A₀ minus the others", claims.confident_reference),
     ):
-        limits = [contrast(x) for x in (gain, switched)]
-        rows.append([title, *(f"{x.low.min():.2f} to {x.high.max():.2f}" for x in limits)])
-    return markdown_table(["lowest to highest limit", "δ", "Δ"], rows)
+        limits = [contrast(x) for x in pairs]
+        rows.append([title, *(f"{x.low.min():.3g} to {x.high.max():.3g}" for x in limits)])
+    return markdown_table(["lowest to highest limit", *_BOTH], rows)
 
 
 def _rows_table(rows: RowGains, labels: list[str]) -> str:
@@ -109,17 +123,18 @@ def _rows_table(rows: RowGains, labels: list[str]) -> str:
     return markdown_table(["single rows", *(f"b₀ in {x}" for x in labels)], cells)
 
 
-def _shares_table(result: Simulation) -> str:
+def _shares_table(*results: Simulation) -> str:
     """How much of the spread between the pairs each ambiguity explains."""
-    alphas = np.array(result.design.alphas)
+    alphas = np.array(results[0].design.alphas)
     ranges = (("all alphas", alphas > 0), ("alpha ≤ 1", alphas <= 1), ("alpha ≥ 2", alphas >= 2))
     rows = []
-    for label, kept in ranges:
-        cells = []
-        for values in (result.gain, result.switched):
-            shares = claims.spread_shares(average(values[..., kept], keep=(1, 2)))
-            cells += [_share(shares.reference), _share(shares.rows)]
-        rows.append([label, *cells])
+    for prior, result in zip(("uniform prior", "the authors' prior"), results, strict=True):
+        for label, kept in ranges:
+            cells = []
+            for pair in _pairs(result, kept):
+                shares = claims.spread_shares(pair)
+                cells += [_share(shares.reference), _share(shares.rows)]
+            rows.append([f"{prior}, {label}", *cells])
     header = ["share of the spread", "δ: A₀", "δ: b₀", "Δ: A₀", "Δ: b₀"]
     return markdown_table(header, rows)
 

@@ -15,7 +15,10 @@ from experiments.simulation.draws import PAPER_EDGES, Design, draw, draw_log_row
 from experiments.simulation.study import Estimate, simulate
 from tests.pages import check_page
 
-TABLES = {"simulation": {"results", "depth"}, "geometry": {"alpha", "two_by_two", "rates", "fates"}}
+TABLES = {
+    "simulation": {"results", "authors_prior", "depth"},
+    "geometry": {"alpha", "two_by_two", "rates", "fates"},
+}
 SMALL = Design(sizes=(2, 5, 12), alphas=(0.3, 1.0, 4.0), n_draws=4, n_rows=6)
 CELLS = [(0, 0, 3), (1, 3, 0), (2, 1, 2), (2, 0, 0)]
 
@@ -50,6 +53,16 @@ def test_every_row_lies_in_its_interval(m, interval):
     low, high = interval
     assert found.min() >= low
     assert found.max() < high
+
+
+def test_the_authors_prior_is_nearly_flat():
+    design = Design(sizes=(2, 40), n_draws=500, n_rows=1, prior_concentration=None)
+    for i, m in enumerate(design.sizes):
+        prior = draw(design, (i, 0, 0)).prior
+        np.testing.assert_allclose(prior.sum(axis=1), 1)
+        # Each share is between 1 and 2, divided by a sum between m and 2 m.
+        assert 1 / (2 * m) < prior.min() < prior.max() < 2 / m
+        assert (prior.max(axis=1) / prior.min(axis=1)).max() < 2
 
 
 def test_metrics_against_a_loop_over_rows():
@@ -103,6 +116,16 @@ def test_steps_end_where_the_library_does():
     steps = study.iteration_steps(row, study.BINARY_REFERENCE)
     expected = altnorm.alternating_normalization(row[None], study.BINARY_REFERENCE)[0]
     np.testing.assert_allclose(steps.rows_divided[-1], expected, rtol=1e-12)
+
+
+def test_power_curves_become_the_iteration_when_rows_are_divided():
+    first, alphas = np.array([0.05, 0.5, 0.7]), np.array([0.5, 1.0, 5.0])
+    rows = np.stack([first, 1 - first], axis=1)
+    for alpha, curve in zip(alphas, study.power_curves(first, alphas), strict=True):
+        expected = altnorm.alternating_normalization(
+            rows, study.FIGURE_REFERENCE[None], alpha=alpha
+        )
+        np.testing.assert_allclose(curve / curve.sum(axis=1, keepdims=True), expected, rtol=1e-12)
 
 
 def test_two_by_two_limit_is_interior_at_alpha_one():
