@@ -70,6 +70,7 @@ class Doubt(NamedTuple):
     """How sure the classifier is about all images, in per cent."""
 
     share: float  # of rows in doubt
+    share_all_k: float  # the same if the ambiguity looks at all classes, not at ten
     top_five: float  # share of the sure rows that fall into their five commonest classes
     right: float  # share of the sure rows that are right
 
@@ -90,7 +91,8 @@ def measure_doubt(path: Path) -> Doubt:
     counts = np.sort(np.bincount(predicted[~hard], minlength=proba.shape[1]))
     right = (predicted == labels)[~hard]
     n_sure = max(right.size, 1)
-    parts = hard.mean(), counts[-5:].sum() / n_sure, right.sum() / n_sure
+    all_k = altnorm.ambiguity(proba, k_max=proba.shape[1]) > THRESHOLD
+    parts = hard.mean(), all_k.mean(), counts[-5:].sum() / n_sure, right.sum() / n_sure
     return Doubt(*(100 * float(part) for part in parts))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments._output import markdown_table
-from experiments.blur.published import ALONE, BEST as BEST_HERE, NAIVE as NAIVE_HERE, OWN
+from experiments.blur.published import BEST as BEST_HERE, NAIVE as NAIVE_HERE, OWN
 from experiments.blur.study import (
     BEST,
     FOLDS,
@@ -34,7 +34,6 @@ def make_tables(
     return {
         "doubt": _doubt_table(doubt),
         "published": _published_table(published),
-        "alone": _alone_table(published),
         "rows": _rows_table(gains),
         "gains": _gains_table(gains),
         "sources": _sources_table(references),
@@ -48,15 +47,15 @@ def _doubt_table(doubt: Records) -> str:
         [
             str(row["sigma"]),
             f"{row['share']:.2f} %",
+            f"{row['share_all_k']:.2f} %",
             f"{paper:.2f} %",
-            f"{row['share'] - paper:+.1f}",
             f"{row['top_five']:.0f} %",
             f"{row['right']:.0f} %",
         ]
         for row, paper in zip(doubt, PAPER_SHARES, strict=True)
     ]
     sure = ["sure rows in five classes", "sure rows that are right"]
-    return markdown_table(["σ", "in doubt", "in the paper", "difference", *sure], rows)
+    return markdown_table(["σ", "in doubt", "k over all classes", "in the paper", *sure], rows)
 
 
 def _published_table(published: Records) -> str:
@@ -79,18 +78,6 @@ def _published_table(published: Records) -> str:
     about = ["σ", "hard rows", "reference", "accuracy, hard rows"]
     methods = ["gain: alpha 1, d 1", "the paper's alpha, d", "best alpha, d", "best, on all rows"]
     return markdown_table([*about, *methods], rows)
-
-
-def _alone_table(published: Records) -> str:
-    by_key = {(row["sigma"], row["method"]): row for row in published}
-    rows = []
-    for sigma in SIGMAS:
-        best, alone = by_key[sigma, BEST_HERE], by_key[sigma, ALONE]
-        step = round((alone["gain_hard"] - best["gain_hard"]) * best["n_hard"] / 100)
-        cells = [f"{row['gain_hard']:+.2f} ({_setting(row)})" for row in (best, alone)]
-        rows.append([str(sigma), *cells, f"{step:+d}" if step else "0"])
-    header = ["σ", "as defined", "reference iterated on its own", "difference in rows"]
-    return markdown_table(header, rows)
 
 
 def _setting(row: dict[str, Any]) -> str:
