@@ -46,6 +46,7 @@ def scan(
     alphas: Sequence[float] = ALPHAS,
     depths: Sequence[int] = DEPTHS,
     thresholds: Sequence[float] = THRESHOLDS,
+    reference: np.ndarray | None = None,
 ) -> list[GridPoint]:
     """Score every setting on the predictions it takes its reference from, as the paper does.
 
@@ -59,6 +60,8 @@ def scan(
         Score of the adjusted predictions.
     alphas, depths, thresholds
         The grid.
+    reference : ndarray of shape (k,), optional
+        Probabilities of the entries that serve as reference; without, all that are sure.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def scan(
     points = []
     for alpha in alphas:
         for threshold in thresholds:
-            tables = _tables(values, counts, prior, alpha, threshold, max(depths))
+            tables = _tables(values, counts, prior, alpha, threshold, max(depths), reference)
             for depth, table in enumerate(tables, start=1):
                 if depth in depths:
                     points.append(GridPoint(alpha, depth, threshold, score(table[where])))
@@ -84,19 +87,23 @@ def _tables(
     alpha: float,
     threshold: float,
     depth: int,
+    reference: np.ndarray | None,
 ) -> Iterator[np.ndarray]:
     """The adjusted values after each iteration; those not in doubt as they were."""
     rows = np.stack([values, 1 - values], axis=1)
     doubt = altnorm.ambiguity(rows) > threshold
     if not doubt.any() or doubt.all():
         return
+    sure, weight = values[~doubt], counts[~doubt]
+    if reference is not None:
+        sure, weight = np.unique(reference, return_counts=True)
     steps = altnorm.trajectory(
         rows[doubt],
-        rows[~doubt],
+        np.stack([sure, 1 - sure], axis=1),
         prior=np.array([prior, 1 - prior]),
         alpha=alpha,
         depth=depth,
-        reference_weight=counts[~doubt].astype(float),
+        reference_weight=weight.astype(float),
     )
     for step in steps[1:]:
         table = values.copy()

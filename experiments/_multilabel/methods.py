@@ -18,6 +18,7 @@ __all__ = [
     "METHODS",
     "PUBLISHED",
     "Fitted",
+    "describe_setting",
     "fit_cross_fitted",
     "fit_methods",
     "fit_thresholds",
@@ -66,7 +67,7 @@ def fit_methods(
     """
     yield Fitted(BASE, Identity(multilabel="pairs").fit(proba, labels), "")
     best = best_point(points)
-    yield Fitted(PUBLISHED, fit_point(best, proba, prior), _words(**best._asdict()))
+    yield Fitted(PUBLISHED, fit_point(best, proba, prior), describe_setting(**best._asdict()))
     for name, multilabel in CROSS_FITTED.items():
         yield from fit_cross_fitted(name, multilabel, proba, labels, options)
     yield from fit_thresholds(proba, labels)
@@ -85,7 +86,7 @@ def fit_cross_fitted(
     """Chosen by cross-fitting: adopted on evidence, and adopted whatever the evidence."""
     method = AlternatingNormalizerCV(multilabel=multilabel, **options)
     method.fit(proba, labels)
-    words, verdict = _words(**method.best_params_), method.verdict_
+    words, verdict = describe_setting(**method.best_params_), method.verdict_
     adopted = "adopted" if verdict.adopted else "not adopted"
     evidence = f"gain {100 * verdict.gain:+.2f}, p = {verdict.p_value:.2g}"
     yield Fitted(name, method, f"{adopted} ({evidence}): {words}")
@@ -94,7 +95,8 @@ def fit_cross_fitted(
     yield Fitted(name + ALWAYS, always, words)
 
 
-def _words(alpha: float, depth: int, threshold: float, **others: Any) -> str:
+def describe_setting(alpha: float, depth: int, threshold: float, **others: Any) -> str:
+    """A setting in words."""
     text = f"alpha {alpha:g}, depth {depth}, tau {threshold:g}"
     if "reference" in others:
         text += f", reference {others['reference']}, smoothing {others['smoothing']:g}"

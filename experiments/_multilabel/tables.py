@@ -37,9 +37,9 @@ class Published(NamedTuple):
     scores: Mapping[str, Mapping[str, tuple[float, float]]]
     """Its Table 1, by classifier and score: (base, CAN), test."""
     validation: Mapping[str, Mapping[str, tuple[float, float]]]
-    """The same on validation data, where we know it."""
+    """The same on validation data."""
     doubt: Mapping[float, str]
-    """Share of entries in doubt, by tau."""
+    """Entries in doubt and their share (its Table 4), by tau."""
 
     def gains(self, *scores: str) -> dict[str, list[float]]:
         """Gains of CAN, classifier by classifier."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import Parallel, delayed
 
 from experiments._multilabel.arguments import Source, parse_with_predictions, prediction_sources
@@ -19,11 +18,11 @@ from experiments._multilabel.figures import draw_gains
 from experiments._multilabel.grid import count_doubt
 from experiments._multilabel.methods import BASE, METHODS
 from experiments._multilabel.tables import gain
-from experiments._output import fill_page, read_records, write_csv, write_records
+from experiments._output import fill_page, read_records, write_records
 from experiments.dialogre.data import N_RELATIONS
 from experiments.dialogre.evaluation import read_predictions
-from experiments.dialogre.study import Measured, measure
-from experiments.dialogre.tables import PAPER, SCORES, make_tables
+from experiments.dialogre.study import Measured, measure, measure_authors
+from experiments.dialogre.tables import PAPER, SCORES, SETTINGS, make_tables
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 SECOND_LOOK = {"type": Path, "metavar": "FILE", "help": "predictions (.npz) of another classifier"}
@@ -34,6 +33,11 @@ def measure_seed(source: Source, quick: bool) -> list[Measured]:
     return measure(read_predictions(*source), quick=quick)
 
 
+def measure_choices(source: Source, seed: int) -> list[Measured]:
+    """The authors' choices on the predictions of one classifier."""
+    return measure_authors(read_predictions(*source), SETTINGS, seed)
+
+
 def doubts_in(source: Source) -> Iterator[dict[str, Any]]:
     """How many entries are in doubt."""
     data = read_predictions(*source)
@@ -42,19 +46,9 @@ def doubts_in(source: Source) -> Iterator[dict[str, Any]]:
             yield {"classifier": data.name, "split": split} | found
 
 
-def write_rows(rows: Sequence[Measured], path: Path) -> None:
-    """Measurements as CSV; a score that no row has is left out."""
-    columns = {name: [getattr(row, name) for row in rows] for name in Measured._fields}
-    if np.isnan(columns["conversational"]).all():
-        del columns["conversational"]
-    write_csv(path, columns)
-
-
 def read_rows(path: Path) -> list[Measured]:
-    """What `write_rows` wrote; nothing if there is no such file."""
-    records = read_records(path) if path.exists() else []
-    unknown = dict.fromkeys(("val_macro", "conversational"), np.nan)
-    return [Measured(**unknown | record) for record in records]
+    """Measurements; nothing if there is no such file."""
+    return [Measured(**record) for record in read_records(path)] if path.exists() else []
 
 
 def measure_all(arguments: Namespace) -> None:
@@ -68,20 +62,27 @@ def measure_all(arguments: Namespace) -> None:
     parts = Parallel(n_jobs=arguments.jobs)(
         delayed(measure_seed)(source, arguments.quick) for source in sources
     )
-    for name, found in (("results", parts[:n_seeds]), ("second_look", parts[n_seeds:])):
-        if found:
-            write_rows([row for part in found for row in part], arguments.output / f"{name}.csv")
+    authors = Parallel(n_jobs=arguments.jobs)(
+        delayed(measure_choices)(source, arguments.seed) for source in sources[:n_seeds]
+    )
+    tables = {"results": parts[:n_seeds], "second_look": parts[n_seeds:], "authors": authors}
+    for name, measured in tables.items():
+        rows = [row._asdict() for part in measured for row in part]
+        if rows:
+            write_records(arguments.output / f"{name}.csv", rows)
 
 
 def report(folder: Path) -> None:
     """Figure and page from the numbers."""
-    rows, second = (read_rows(folder / f"{name}.csv") for name in ("results", "second_look"))
+    rows, authors, second = (
+        read_rows(folder / f"{name}.csv") for name in ("results", "authors", "second_look")
+    )
     gains = {
         title: {name: gain(rows, name, field).values for name in METHODS if name != BASE}
         for field, title in SCORES.items()
     }
     draw_gains(gains, PAPER.gains("micro-F1", "macro-F1"), folder, "gains")
-    fill_page(PAGE, folder, make_tables(rows, second, read_records(folder / "doubt.csv")))
+    fill_page(PAGE, folder, make_tables(rows, authors, second, read_records(folder / "doubt.csv")))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,10 +1,9 @@
-"""Read DialogRE: dialogues, argument pairs, relations, and when each relation can be known."""
+"""Read DialogRE: dialogues, argument pairs, relations."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,16 +31,12 @@ class Pair(NamedTuple):
         The arguments.
     relations : tuple of int
         Relations, 0 .. 35; none for "unanswerable".
-    evaluable : tuple of int
-        For each of the 36 relations the number of turns from which on it is evaluable: both
-        arguments have been mentioned, and the trigger too if the relation has one.
     """
 
     turns: tuple[str, ...]
     x: str
     y: str
     relations: tuple[int, ...]
-    evaluable: tuple[int, ...]
 
 
 def read_split(folder: Path, split: str) -> list[Pair]:
@@ -79,25 +74,5 @@ def label_matrix(pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _pair(turns: tuple[str, ...], entry: dict[str, Any]) -> Pair:
-    triggers = {
-        number - 1: trigger
-        for number, trigger in zip(entry["rid"], entry["t"], strict=True)
-        if number <= N_RELATIONS
-    }
-    known = {relation: trigger for relation, trigger in triggers.items() if trigger.strip()}
-    arguments = max(_first_turn(turns, entry["x"]), _first_turn(turns, entry["y"]))
-    evaluable = tuple(
-        max(arguments, _first_turn(turns, known[relation])) if relation in known else arguments
-        for relation in range(N_RELATIONS)
-    )
-    return Pair(turns, entry["x"], entry["y"], tuple(sorted(triggers)), evaluable)
-
-
-def _first_turn(turns: Sequence[str], text: str) -> int:
-    """Number of turns up to the first mention of `text`; all of them if there is none."""
-    escaped = re.escape(text.strip())
-    for pattern in (rf"(?<!\w){escaped}(?!\w)", escaped):  # a whole word if possible
-        for number, turn in enumerate(turns, start=1):
-            if re.search(pattern, turn, flags=re.IGNORECASE):
-                return number
-    return len(turns)
+    relations = sorted({number - 1 for number in entry["rid"] if number <= N_RELATIONS})
+    return Pair(turns, entry["x"], entry["y"], tuple(relations))

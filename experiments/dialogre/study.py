@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments._multilabel.authors import Setting, fit_sampled, fit_settings
 from experiments._multilabel.grid import GridPoint, scan
 from experiments._multilabel.methods import Fitted, fit_methods
 from experiments._multilabel.rules import tune_second_threshold
 from experiments.dialogre.evaluation import (
     Predictions,
-    Split,
-    conversational_f1,
     relation_f1,
-    tune_conversational,
     tuned_f1,
 )
 
-__all__ = ["Measured", "measure", "scan_validation", "score"]
+__all__ = ["Measured", "measure", "measure_authors", "scan_validation", "score"]
 
 
 class Measured(NamedTuple):
@@ -32,7 +31,6 @@ class Measured(NamedTuple):
     val_macro: float
     micro: float
     macro: float
-    conversational: float  # nan without predictions for prefixes
 
 
 def f1_with_tuned_t2(estimator: Any, rows: np.ndarray, labels: np.ndarray) -> float:
@@ -68,25 +66,22 @@ def measure(data: Predictions, *, quick: bool = False) -> list[Measured]:
 def score(data: Predictions, fitted: Fitted) -> Measured:
     """Scores of one fitted method."""
     name, method, setting = fitted
-    val, test = (_adjusted(method, split) for split in (data.val, data.test))
-    limit = tune_second_threshold(val.proba, val.labels)
+    val, test = (method.transform(split.proba) for split in (data.val, data.test))
+    limit = tune_second_threshold(val, data.val.labels)
     scores = [
-        *relation_f1(val.labels, val.proba, limit),
-        *relation_f1(test.labels, test.proba, limit),
-        _conversational(val, test),
+        *relation_f1(data.val.labels, val, limit),
+        *relation_f1(data.test.labels, test, limit),
     ]
     return Measured(data.name, name, setting, limit, *(100 * x for x in scores))
 
 
-def _adjusted(method: Any, split: Split) -> Split:
-    prefixes = split.prefixes
-    if prefixes is not None:
-        prefixes = prefixes._replace(proba=method.transform(prefixes.proba))
-    return split._replace(proba=method.transform(split.proba), prefixes=prefixes)
-
-
-def _conversational(val: Split, test: Split) -> float:
-    if val.prefixes is None or test.prefixes is None:
-        return float("nan")
-    limit = tune_conversational(val.labels, val.proba, val.prefixes)
-    return conversational_f1(test.labels, test.proba, test.prefixes, limit)
+def measure_authors(
+    data: Predictions, settings: Mapping[str, Sequence[Setting]], seed: int = 0
+) -> list[Measured]:
+    """What the authors chose: a sampled reference, and the settings that the paper lists."""
+    prior = float(data.frequencies.mean())
+    sampled = fit_sampled(
+        data.val.proba, prior, lambda proba: tuned_f1(data.val.labels, proba), seed
+    )
+    listed = fit_settings(settings, data.val.proba, prior)
+    return [score(data, fitted) for fitted in (sampled, *listed)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from experiments._encoder import (
     Schedule,
     SpanClassifier,
     best_micro_f1,
-    bin_far_logits,
     fine_tune,
     load_encoder,
     load_tokenizer,
@@ -38,32 +37,20 @@ from experiments.dialogre.data import N_RELATIONS, Pair, label_matrix, read_spli
 
 SCHEDULE = Schedule(epochs=20, batch_size=24, encoder_rate=1e-4, head_rate=5e-4, first_choice=5)
 MAX_TOKENS = 512
-# Beginnings of dialogues are never a reference, so below -5, where no entry is in doubt, the order
-# is all that can matter; they are nine tenths of the numbers.
-PREFIXES: dict[str, Any] = dict(fine=1 / 64, edges=(-5.0, -7.0, -9.0))
 META = {
     "source": "all-MiniLM-L6-v2 fine-tuned by experiments/dialogre/train.py on DialogRE v2",
     "licence": "data: non-commercial research only; encoder: Apache-2.0",
-    "rounding": "logits below -7 are sorted, those of prefixes below -5 binned: see "
-    "experiments/_encoder.py",
-    "prefixes": "prefix_logits are those of the first prefix_turns turns of row prefix_rows",
+    "rounding": "logits below -7 are sorted: see experiments/_encoder.py",
 }
 
 
-class Prefixes(NamedTuple):
-    """Beginnings of dialogues at which some relation is already evaluable."""
-
-    rows: np.ndarray
-    turns: np.ndarray
-
-
-def encode(tokenizer: Tokenizer, pair: Pair, n_turns: int | None = None) -> Example:
-    """Tokens of a dialogue (or its first turns) and of the two arguments.
+def encode(tokenizer: Tokenizer, pair: Pair) -> Example:
+    """Tokens of a dialogue and of the two arguments.
 
     ``[CLS] dialogue [SEP] x [SEP] y [SEP]``; a speaker who is an argument is replaced by a marker
     everywhere, as in the BERT_s baseline of Yu et al. The spans are x and y at the end.
     """
-    dialogue, arguments = "\n".join(pair.turns[:n_turns]), []
+    dialogue, arguments = "\n".join(pair.turns), []
     for name, marker in zip((pair.x, pair.y), MARKERS, strict=True):
         if re.fullmatch(r"speaker \d+", name, flags=re.IGNORECASE):
             dialogue = re.sub(rf"\b{name}\b", marker, dialogue, flags=re.IGNORECASE)
@@ -76,37 +63,16 @@ def encode(tokenizer: Tokenizer, pair: Pair, n_turns: int | None = None) -> Exam
     return Example([start, *ids, *tail], [0] * (1 + len(ids)) + spans)
 
 
-def prefixes(pairs: Sequence[Pair]) -> Prefixes:
-    """Every shorter beginning that the conversational score looks at."""
-    found = [
-        (row, turns)
-        for row, pair in enumerate(pairs)
-        for turns in range(min(pair.evaluable), len(pair.turns))
-    ]
-    rows, turns = np.array(found, np.int64).reshape(-1, 2).T
-    return Prefixes(rows.astype(np.uint16), turns.astype(np.uint8))
-
-
 def split_arrays(
     model: SpanClassifier, tokenizer: Tokenizer, pairs: Sequence[Pair], name: str
 ) -> dict[str, np.ndarray]:
     """What is saved of one split."""
-    early = prefixes(pairs)
-    shorter = [
-        encode(tokenizer, pairs[row], int(turns))
-        for row, turns in zip(early.rows, early.turns, strict=True)
-    ]
     labels = label_matrix(pairs)
     full = predict_logits(model, [encode(tokenizer, pair) for pair in pairs])
     rounded = round_logits(full, fine=1 / 64, coarse=1 / 4, cut=-5.0)
     return {
         f"{name}_logits": sort_far_logits(rounded, labels, below=-7.0),
         f"{name}_labels": labels,
-        f"{name}_turns": np.array([len(pair.turns) for pair in pairs], np.uint8),
-        f"{name}_evaluable": np.array([pair.evaluable for pair in pairs], np.uint8),
-        f"{name}_prefix_rows": early.rows,
-        f"{name}_prefix_turns": early.turns,
-        f"{name}_prefix_logits": bin_far_logits(predict_logits(model, shorter), **PREFIXES),
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from experiments._multilabel import grid
+from experiments._multilabel import authors, grid
 from experiments._multilabel.methods import METHODS
 from experiments.dialogre import __main__ as dialogre, data, evaluation
 from tests.pages import check_page, import_training, tiny_encoder
@@ -33,36 +33,25 @@ def write_dialogues(folder, splits=("train", "dev", "test"), copies=1):
         (folder / f"{split}.json").write_text(text, encoding="utf-8")
 
 
-def write_predictions(path, seed, n=60, n_turns=4):
-    """A classifier that is right more often than not, and less so early in a dialogue."""
+def write_predictions(path, seed, n=60):
+    """A classifier that is right more often than not."""
     rng = np.random.default_rng(seed)
     arrays = {"train_frequencies": np.full(36, 1 / 36)}
     for split in ("val", "test"):
         labels = np.eye(36, dtype=np.uint8)[rng.integers(5, size=n)]
-        rows, turns = np.repeat(np.arange(n), n_turns - 1), np.tile(np.arange(1, n_turns), n)
-        noise = rng.normal(size=(n, 36)), rng.normal(size=(rows.size, 36))
+        logits = 4.0 * labels - 3.5 + rng.normal(size=(n, 36))
         arrays |= {
-            f"{split}_logits": (4.0 * labels - 3.5 + noise[0]).round(1).astype(np.float16),
+            f"{split}_logits": logits.round(1).astype(np.float16),
             f"{split}_labels": labels,
-            f"{split}_evaluable": rng.integers(1, n_turns + 1, (n, 36)).astype(np.uint8),
-            f"{split}_prefix_rows": rows.astype(np.uint16),
-            f"{split}_prefix_turns": turns.astype(np.uint8),
-            f"{split}_prefix_logits": (2.0 * labels[rows] - 3 + noise[1]).astype(np.float16),
         }
     np.savez_compressed(path, **arrays)
 
 
-def test_pairs_labels_and_turns(tmp_path):
+def test_pairs_and_labels(tmp_path):
     write_dialogues(tmp_path)
     pairs = data.read_split(tmp_path, "dev")
     assert [pair.relations for pair in pairs] == [(15, 29), (17,), (), (17,)]
     assert data.label_matrix(pairs).sum(axis=1).tolist() == [2, 1, 0, 1]
-    first, second, third, missing = (pair.evaluable for pair in pairs)
-    assert first[15] == 2  # arguments and trigger
-    assert first[29] == 2  # no trigger: the arguments
-    assert second[17] == second[0] == 2
-    assert set(third) == {3}  # "Speaker 1" is not a mention of "Speaker 10"
-    assert set(missing) == {4}  # an argument that is never mentioned: the whole dialogue
 
 
 def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
@@ -78,20 +67,28 @@ def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
         data.read_split(tmp_path, "test")
 
 
-def test_conversational_score_by_hand():
-    """Two rows, two relations, two turns; the sums are written out."""
-    labels = np.array([[1, 0], [0, 0]])
-    whole = np.array([[0.9, 0.1], [0.1, 0.8]])
-    prefixes = evaluation.Prefixes(
-        proba=np.array([[0.2, 0.7], [0.1, 0.9]]),
-        rows=np.array([0, 1]),
-        counts=np.array([[True, True], [True, False]]),
+def test_macro_f1_counts_relations_that_never_occur():
+    labels = np.zeros((4, 36), np.int8)
+    labels[:, 0] = 1
+    micro, macro = evaluation.relation_f1(labels, 0.9 * labels, 0.5)
+    assert (micro, macro) == (1, pytest.approx(1 / 36))
+
+
+def test_a_sampled_reference_of_all_sure_pairs_is_the_whole_one(monkeypatch):
+    rng = np.random.default_rng(1)
+    proba = rng.beta(0.3, 0.6, (30, 5)).round(2).clip(0.01, 0.99)
+    labels = (rng.random((30, 5)) < proba).astype(int)
+    monkeypatch.setattr(authors, "N_PAIRS", proba.size)
+
+    def score(after):
+        return evaluation.tuned_f1(labels, after)
+
+    sampled = authors.fit_sampled(proba, 0.3, score, seed=0)
+    best = grid.best_point(
+        [p for t in grid.THRESHOLDS for p in grid.scan(proba, 0.3, score, thresholds=(t,))]
     )
-    # Row 0 says relation 1 at turn 1 (wrong), relation 0 at turn 2 (right): precision 1/2, recall
-    # 1/2 (due at both turns). Row 1 says relation 1 at turn 2 (wrong; not evaluable at turn 1):
-    # precision 0, no recall.
-    found = evaluation.conversational_f1(labels, whole, prefixes, limit=0.5)
-    assert found == pytest.approx(2 * 0.25 * 0.5 / 0.75)
+    expected = grid.fit_point(best, proba, 0.3).transform(proba)
+    np.testing.assert_allclose(sampled.method.transform(proba), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("threshold", [0.25, 0.75])
@@ -125,6 +122,7 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
         assert [row["method"] for row in tables[name]] == list(METHODS)
         assert 0 < float(tables[name][0]["micro"]) <= 100
     assert len(tables["doubt"]) == 2 * 3
+    assert len(tables["authors"]) == 1 + 2 * 5 * 3  # the sample, then settings at each tau
 
 
 @pytest.mark.heavy
@@ -134,12 +132,12 @@ def test_speakers_are_marked_and_arguments_are_spans(tmp_path):
     write_dialogues(tmp_path)
     pairs = data.read_split(tmp_path, "train")
     tokenizer = train.load_tokenizer(tmp_path / "encoder")
-    example = train.encode(tokenizer, pairs[2], 3)
+    example = train.encode(tokenizer, pairs[2])
     words = [tokenizer.id_to_token(i) for i in example.ids]
     assert words[0] == "[CLS]"
     assert words[-5:] == ["[SEP]", "[unused1]", "[SEP]", "ada", "[SEP]"]
     assert words.count("[unused1]") == 2  # where Speaker 10 speaks, and at the end
-    assert words.count("speaker") == 2  # Speakers 1 and 2; the fourth turn is cut off
+    assert words.count("speaker") == 3  # Speakers 1, 2 and 1
     assert [w for w, s in zip(words, example.spans, strict=True) if s] == ["[unused1]", "ada"]
 
 
@@ -155,6 +153,3 @@ def test_training_writes_what_the_study_reads(tmp_path, monkeypatch):
     found = evaluation.read_predictions(joined, "dialogre_seed1")
     assert found.val.proba.shape == found.test.proba.shape == (12, 36)
     np.testing.assert_array_equal(found.val.labels[:4].sum(axis=1), [2, 1, 0, 1])
-    # Prefixes begin where both arguments are known: turns 2 and 3 of four, then 3, then none.
-    np.testing.assert_array_equal(np.bincount(found.val.prefixes.rows)[:4], [2, 2, 1, 0])
-    assert found.val.prefixes.counts[0].all()

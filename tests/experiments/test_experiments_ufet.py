@@ -84,7 +84,7 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     saved, output = tmp_path / "seed0.npz", tmp_path / "results"
     write_predictions(saved, 0)
     ufet.main(["--quick", "--predictions", str(saved), "--output", str(output)])
-    n_lines = {"results": len(METHODS), "tuning": 4 * 2 * 3, "shifted": 2, "doubt": 6}
+    n_lines = {"results": len(METHODS), "tuning": 4 * 2 * 3, "shifted": 2, "doubt": 6, "authors": 2}
     assert {name: len(rows) for name, rows in check_page(output).items()} == n_lines
 
 
