@@ -1,12 +1,21 @@
 """AlternatingNormalizer: its values by the defining equations, labels, data frames, errors."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.special import softmax
 
-from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity, peers
+from altnorm import (
+    Adjuster,
+    AlternatingNormalizer,
+    AlternatingNormalizerCV,
+    InputError,
+    ambiguity,
+    peers,
+)
 from tests.oracle import oracle
 from tests.problems import draw
 
@@ -227,9 +236,22 @@ def test_few_labels_of_many_classes_are_not_taken_for_a_regression(kind):
     assert fitted.classes_.tolist() == names.tolist()
 
 
-def test_what_is_no_class_label():
-    with pytest.raises(ValueError, match="Unknown label type"):
-        AlternatingNormalizer().fit(draw(60, 3)[0], np.linspace(0, 1, 60))
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (np.linspace(0, 2, 5), r"0\.5 \(float64\)"),
+        (np.array([0.5, 1.5], dtype=object), r"0\.5 \(float\)"),
+        (np.array(["2026-11-18", "2026-11-19"], dtype="datetime64[D]"), "2026-11-18"),
+        (np.array([date(2026, 11, 18), date(2026, 11, 19)]), r"2026-11-18 \(date\)"),
+        (np.array([b"ant", b"bee"]), "b'ant'"),
+        (np.array([b"ant", b"bee"], dtype=object), "b'ant'"),
+    ],
+    ids=lambda part: str(getattr(part, "dtype", "")),
+)
+@pytest.mark.parametrize("kind", [AlternatingNormalizer, Adjuster])
+def test_what_is_no_class_label(kind, labels, shown):
+    with pytest.raises(InputError, match=f"text, whole numbers or booleans; `y` holds {shown}"):
+        kind().fit(draw(60, 3)[0], np.resize(labels, 60))
 
 
 def test_another_number_of_columns_is_told_in_classes():

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
 
 from altnorm._base.arrays import on_host, to_numpy
-from altnorm._base.errors import InputError, shape_error, shown
+from altnorm._base.errors import InputError, InputTypeError, shape_error, shown
 from altnorm._base.validation import check_matrix, check_unmasked, refuse
 
 
@@ -63,11 +62,7 @@ def check_indicator(y: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def check_targets(labels: np.ndarray) -> np.ndarray:
-    """Return class labels; raise where there is none, or a number that is no class.
-
-    scikit-learn also wonders whether many classes in few rows are a regression. Here the columns
-    of the predictions say that they are classes, so it is shown each of them twice.
-    """
+    """Return class labels; raise where there is none, or something that is no class."""
     if labels.dtype.kind == "O":  # with None, NaN or pandas' NA, at which scikit-learn stumbles
         missing = np.array([is_missing(label) for label in labels], dtype=bool)
         refuse(
@@ -94,8 +89,25 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
             value=kinds,
             code="one_kind",
         ) from error
-    check_classification_targets(np.repeat(present, 2))
+    wrong = present[~_are_classes(present)]
+    if wrong.size:
+        raise InputTypeError(
+            # As scikit-learn begins, whose checks ask for it.
+            "Unknown label type: classes must be text, whole numbers or booleans",
+            f"`y` holds {shown(wrong[0])} ({type(wrong[0]).__name__})",
+            "Convert the labels to text.",
+            value=wrong[0],
+            code="class_type",
+        )
     return labels
+
+
+def _are_classes(present: np.ndarray) -> np.ndarray:
+    if present.dtype.kind == "f":
+        return np.asarray(present == np.floor(present))
+    if present.dtype.kind == "O":
+        return np.array([isinstance(label, str) for label in present], dtype=bool)
+    return np.full(present.shape, present.dtype.kind in "biuU")
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
