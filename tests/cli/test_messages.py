@@ -176,6 +176,13 @@ def test_entry_point(folder):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("columns", ["0", ""])
+def test_a_terminal_that_does_not_know_its_width(folder, columns):
+    done = shell(f"COLUMNS={columns} altnorm info nothing; COLUMNS={columns} altnorm --help")
+    assert b"Error: The input 'nothing' does not exist" in done.stderr
+    assert b"Start with: altnorm demo" in done.stdout
+
+
 def test_missing_extra_is_named(folder):
     hide = "import sys; sys.modules['typer'] = None; from altnorm.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, check=False)

@@ -19,6 +19,9 @@ def main() -> None:
     """Run the command line and exit."""
     # Libraries take a second to import, and an interrupt would surface anywhere in them.
     before = signal.signal(signal.SIGINT, _leave)
+    # A terminal that does not know its width says 0; Rich would print in no columns: nothing.
+    if not os.environ.get("COLUMNS", "80").strip("0"):
+        del os.environ["COLUMNS"]
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
