@@ -1,14 +1,17 @@
 """Files are complete or not there, and what stood there before is intact."""
 
 import os
+import re
 import signal
 import stat
+import subprocess
+import sys
 import time
 
 import pytest
 
 from altnorm import InputError
-from altnorm._base.files import check_input, replacing
+from altnorm._base.files import check_input, check_output, replacing
 from altnorm.cli._run import signals_raise
 
 
@@ -106,6 +109,51 @@ def test_first_of_two_writers_wins_without_force(tmp_path):
         write(target, "slow", then=lambda: write(target, "fast"))
     assert target.read_text() == "fast"
     assert entries(tmp_path) == ["a.txt"]
+
+
+def test_a_long_name_is_cut_by_bytes(tmp_path):
+    target = tmp_path / ("ü" * 125)  # 250 bytes; a file system takes 255
+    write(target, "new")
+    assert target.read_text() == "new"
+
+
+KILLED = """
+import os, signal, sys
+from altnorm._base.files import replacing
+with replacing(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    target = tmp_path / "a[1].txt"
+    command = [sys.executable, "-c", KILLED, str(target)]
+    for _ in range(2):
+        assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+        (left,) = entries(tmp_path)
+        assert left.endswith(".partial")
+    # Those of other files, of other machines and of a run that goes on are left alone.
+    kept = [left.replace("a[1]", "b"), re.sub(r"txt\.\w{8}", "txt.00000000", left)]
+    kept.append(re.sub(r"\.\d+\.(\w{8}\.partial)", rf".{os.getppid()}.\1", left))
+    for name in kept:
+        (tmp_path / name).touch()
+    write(target, "slow", then=lambda: write(target, "fast", force=True), force=True)
+    assert target.read_text() == "slow"
+    assert entries(tmp_path) == sorted([*kept, "a[1].txt"])
+
+
+def test_an_output_is_no_other_file_of_the_command(tmp_path):
+    model, report = tmp_path / "model", tmp_path / "report.html"
+    model.write_text("old")
+    (tmp_path / "link").symlink_to(model)
+    os.link(model, tmp_path / "hard")
+    for name in ("model", "link", "hard"):
+        with pytest.raises(InputError, match=r"is named twice\. Choose another"):
+            check_output(tmp_path / name, force=True, others=[None, model])
+    with pytest.raises(InputError, match="is named twice"):
+        check_output(report, others=[tmp_path / ".." / tmp_path.name / "report.html"])
+    assert check_output(report, others=[model, None]) == report
 
 
 def test_file_system_without_hard_links(tmp_path, monkeypatch):

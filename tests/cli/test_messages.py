@@ -59,6 +59,14 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
         ("info val.parquet", "is not a model file"),
         ("demo -o x.pdf", "The report is an HTML page; 'x.pdf'"),
         ("check val.parquet --label y --report r.pdf", "The report is an HTML page"),
+        ("check val.parquet --label y -o r.html --report r.html", "'r.html' is named twice"),
+        ("check val.parquet --label y -o val.parquet --force", "'val.parquet' is named twice"),
+        ("tune val.parquet --label y -o val.parquet --force", "'val.parquet' is named twice"),
+        ("apply model test.parquet -o model --force", "'model' is named twice"),
+        (
+            "adapt model test.parquet --assume label-shift -o model --force",
+            "must not write over what else it reads or writes; 'model' is named twice",
+        ),
         ("tune val.parquet --label y -o m --multilabel pairs", "--label-prefix"),
     ],
 )

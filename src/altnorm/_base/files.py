@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from zlib import crc32
 
 from altnorm._base.errors import InputError
 
+_WRITING: set[Path] = set()  # temporary names that this process writes to
 _RECORD: ContextVar[list[Path] | None] = ContextVar("_RECORD", default=None)
 
 
@@ -55,8 +59,17 @@ def check_input(path: str | os.PathLike[str]) -> Path:
     return source
 
 
-def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Return the path that a file may be written to, links resolved."""
+def check_output(
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    others: Iterable[str | os.PathLike[str] | None] = (),
+) -> Path:
+    """Return the path that a file may be written to, links resolved.
+
+    `others` are files that the same command reads or writes, or None: with `force`, too, one must
+    not take the place of another.
+    """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise file_error(
@@ -71,7 +84,20 @@ def check_output(path: str | os.PathLike[str], *, force: bool = False) -> Path:
         )
     if target.exists() and not force:
         raise _exists(target)
+    if any(other is not None and _is_same(target, other) for other in others):
+        raise file_error(
+            "A command must not write over what else it reads or writes",
+            f"'{path}' is named twice",
+            "Choose another name for the output.",
+            value=path,
+        )
     return target
+
+
+def _is_same(target: Path, other: str | os.PathLike[str]) -> bool:
+    if target.exists() and os.path.exists(other):
+        return os.path.samefile(target, other)
+    return target == Path(os.path.realpath(other))
 
 
 @contextmanager
@@ -86,7 +112,11 @@ def replacing(
     last one wins, whole. An existing file must still hold what is `expected`, if that is given.
     """
     target = check_output(path, force=force)
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.partial")
+    _remove_stale(target)
+    temporary = target.with_name(
+        f"{_temporary_start(target)}{os.getpid()}.{secrets.token_hex(4)}.partial"
+    )
+    _WRITING.add(temporary)
     try:
         # The mode is the one an ordinary `open` would give; the random name is ours alone.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -102,6 +132,39 @@ def replacing(
             record.append(Path(path))
     finally:
         temporary.unlink(missing_ok=True)
+        _WRITING.discard(temporary)
+
+
+def _temporary_start(target: Path) -> str:
+    """How the temporary names of a file begin on this machine; a process's number follows."""
+    # File systems count bytes, not characters.
+    name = os.fsencode(target.name)[:200].decode(errors="ignore")
+    return f".{name}.{crc32(platform.node().encode()):08x}."
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove what runs on this machine have left of a file when they were killed."""
+    start = _temporary_start(target)
+    pattern = re.compile(re.escape(start) + r"(\d{1,9})\.[0-9a-f]{8}\.partial")
+    for path in target.parent.iterdir():
+        named = pattern.fullmatch(path.name)
+        if named and path not in _WRITING and not _is_running(int(named[1])):
+            with suppress(OSError):  # another run may have been faster
+                path.unlink()
+
+
+def _is_running(process: int) -> bool:
+    """Whether another process of this number runs, or may run."""
+    if process == os.getpid():
+        return False
+    if os.name == "posix":  # elsewhere, to ask would end it
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:  # somebody else's
+            return True
+    return True
 
 
 def _move(temporary: Path, target: Path, force: bool) -> None:

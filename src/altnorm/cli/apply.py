@@ -72,6 +72,7 @@ def apply(
     Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
     """
     start = time.perf_counter()
+    check_output(output, force=force, others=[model])  # in place of its input it may be
     normalizer = load(model)
     layout = replace(columns, logits=normalizer.input == "logits")
     changes = Changes(normalizer)
@@ -267,7 +268,7 @@ def adapt(
     """
     _check_options(output, assume, insist)
     if output is not None:
-        check_output(output, force=force)
+        check_output(output, force=force, others=[model, new])
     normalizer = load(model)
     if not hasattr(normalizer, "adapt"):
         raise InputError(

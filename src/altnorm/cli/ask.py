@@ -68,7 +68,8 @@ def ask(
     check_integer(seed, "seed", low=0, high=2**32 - 1)
     options.check_suffix(output, ".csv", "a CSV file to fill in")
     asked = _read_asked(output) if output.exists() and not force else None
-    check_output(output, force=force or asked is not None)
+    inputs = [model, pool, against]
+    check_output(output, force=force or asked is not None, others=inputs)
     n_before = 0 if asked is None else asked.n_rows
     questions = _pool_questions(model, against, pool, columns, seed, n_before + number, text or [])
     if asked is not None:

@@ -110,9 +110,10 @@ def check(
     """
     # Tuning takes a while: what would be refused at its end is refused now.
     check_page(report)
-    check_output(report, force=force)
+    inputs = [validation, test, model, tuning.costs]
+    check_output(report, force=force, others=inputs)
     if model is None:
-        check_output(output, force=force)
+        check_output(output, force=force, others=[*inputs, report])
         val, tested = read_predictions(validation, replace(columns, gaps=True)), None
         layout = replace(columns, logits=val.input == "logits")
         if test is not None:

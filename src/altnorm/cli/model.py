@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from rich.table import Column, Table
 
+from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import model_words, plural, score_name, setting_words
 from altnorm.adjuster import load
@@ -115,6 +116,7 @@ def export(
 ) -> None:
     """Write a model as an ONNX graph of standard operators, or append it to a classifier's."""
     options.check_suffix(output, ".onnx", "an ONNX model")
+    check_output(output, force=force, others=[model, append_to])
     from altnorm.deploy.onnx import export as export_onnx
 
     export_onnx(

@@ -78,7 +78,7 @@ def tune(
 
     Without enough evidence for a gain the model changes no decision, and says so.
     """
-    check_output(output, force=force)
+    check_output(output, force=force, others=[validation, tuning.costs, prior])
     predictions = read_predictions(validation, replace(columns, gaps=True))
     known = _resolve_prior(prior, predictions, tuning.multilabel)
     if no_labels:
