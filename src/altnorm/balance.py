@@ -96,6 +96,7 @@ class Shift:
             fields.number(name, 0, 1)
         for name in ("n_rows", "n_changed"):
             fields.number(name, 0)
+        fields.number("energy")
 
     def __str__(self) -> str:
         changed = f"{self.n_changed:,} of {self.n_rows:,} decisions"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tracemalloc
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
@@ -9,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from sklearn.metrics import make_scorer
 
 from altnorm import AlternatingNormalizer, InputError, families, load
 from altnorm._base import persistence
@@ -58,7 +60,9 @@ def forge(estimator, path):
 NAN, NANS = float("nan"), np.full(3, np.nan)
 VERDICT = fitted("Adjuster").verdict_
 ODD_FIELDS = [{"gain": "0.1"}, {"n_rows": 1.5}, {"adopted": 1}]
-ODD_FIELDS += [{"cautions": (Caution("a", "b", "c"),)}]
+ODD_FIELDS += [{"cautions": (Caution("a", "b", "c"),)}, {"reason": "odd"}, {"evidence": "odd"}]
+ODD_FIELDS += [{name: NAN} for name in ("before", "gain", "p_value", "ci_low", "std_error")]
+ODD_FIELDS += [{name: -1} for name in ("n_rows", "n_changed", "n_fixed", "n_left", "p_value")]
 LABELWISE, PAIRS = {"multilabel": "labelwise"}, {"multilabel": "pairs"}
 SHIFTS = [
     Shift(*[shares] * 4, 0.5, 0.0, p_value, False, True, n_rows, 1)
@@ -142,7 +146,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "value"), CASES, ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize(("kind", "name", "value"), CASES, ids=lambda part: repr(part)[:40])
 def test_what_a_file_says_is_checked(tmp_path, kind, name, value):
     estimator = fitted(kind[0], **dict(kind[1:]))
     setattr(estimator, name, value)
@@ -203,6 +207,7 @@ def test_saving_checks_too(tmp_path):
         {"state": {"prior_": {"tensor": "prior_"}}},
         {"state": {"classes_": None}},
         {"state": {"classes_": {"texts": ["a", "b", "c"], "dtype": "<U2000000000"}}},
+        {"state": {"classes_": {"texts": ["a", "b", 3], "dtype": "<U1"}}},
         {"state": {"classes_": {"texts": ["a", "b", "c"], "dtype": "<i8"}}},
         {"state": {"classes_": {"texts": [{"list": [1]}] * 3, "dtype": "O"}}},
         {"state": {"classes_": {"texts": ["a"], "dtype": "nonsense"}}},
@@ -230,6 +235,34 @@ def test_forged_metadata_is_one_kind_of_error(tmp_path, changes):
     write_content(path, content, tensors)
     with pytest.raises(InputError):
         load(path)
+
+
+@pytest.mark.parametrize(
+    ("texts", "width"),
+    [(["a", "b", "c"], 2), (["a"] * 9999, 99_999), (["a" * 99_999] + ["a"] * 9999, 99_999)],
+    ids=["wider", "far wider", "as one of many"],
+)
+def test_class_names_take_no_more_memory_than_they_need(tmp_path, texts, width):
+    path = tmp_path / "m"
+    fitted("AlternatingNormalizer").save(path)
+    content, tensors = read_content(path)
+    content["state"]["classes_"] = {"texts": texts, "dtype": f"<U{width}"}
+    write_content(path, content, tensors)
+    tracemalloc.start()
+    for read in (load, model_metadata):
+        with pytest.raises(InputError, match=r"'.*m' is not"):
+            read(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10e6  # the widest of these would take 4 GB
+
+
+def test_a_score_that_is_no_number_can_be_saved(tmp_path):
+    scoring = make_scorer(lambda y, decided: NAN)
+    adjuster = fitted("Adjuster").set_params(scoring=scoring).fit(ROWS, CODES)
+    assert np.isnan(adjuster.verdict_.gain)
+    adjuster.save(tmp_path / "m")
+    assert np.isnan(load(tmp_path / "m").verdict_.gain)
 
 
 @pytest.mark.parametrize(

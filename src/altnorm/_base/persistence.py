@@ -34,7 +34,8 @@ KINDS: dict[str, type] = {}
 """Every class that a model file may hold: estimators, and the records inside them."""
 
 _KEY = "altnorm"  # one entry of metadata, as safetensors writes several in any order
-_LABEL_TYPE = re.compile(r"[<|]U([1-9]\d{0,4}|0)|O")
+_TEXT_TYPE = re.compile(r"[<|]U(\d{1,9})")
+_MOST_CHARACTERS = 2**26  # of an array of text, in which every entry is as wide as the longest
 _BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _REMEDY = "Save it again, for example with `altnorm tune`."
 
@@ -250,8 +251,21 @@ def _encode_array(value: np.ndarray, name: str, tensors: Tensors) -> Any:
             "Convert the labels to text.",
             code="model_file",
         )
-    dtype = value.dtype.newbyteorder("<").str if value.dtype.kind == "U" else "O"
-    return {"texts": [_encode(text, name, {}) for text in value.tolist()], "dtype": dtype}
+    texts = [_encode(text, name, {}) for text in value.tolist()]
+    return {"texts": texts, "dtype": f"<U{_width(texts)}" if value.dtype.kind == "U" else "O"}
+
+
+def _width(texts: list[Any]) -> int:
+    """Width of an array of text; raise where one long text would make it huge."""
+    width = max(map(len, texts), default=0)
+    if len(texts) * width > _MOST_CHARACTERS:
+        raise InputError(
+            f"An array of text may have {_MOST_CHARACTERS:,} characters",
+            f"{len(texts):,} of up to {width:,} have more",
+            "Choose shorter names.",
+            code="model_file",
+        )
+    return width
 
 
 def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
@@ -276,6 +290,14 @@ def _known(name: str) -> type:
     return KINDS[name]
 
 
+def _fits(texts: list[Any], dtype: str) -> bool:
+    """Whether a type is as wide as the longest text: a wider one could take all memory."""
+    match = _TEXT_TYPE.fullmatch(dtype)
+    if match is None or not all(isinstance(text, str) for text in texts):
+        return False
+    return int(match[1]) <= _width(texts)
+
+
 def _decode(value: Any, tensors: Tensors) -> Any:
     """Undo `_encode`: plain JSON values stand for themselves, everything else has a tag."""
     match value:
@@ -285,8 +307,10 @@ def _decode(value: Any, tensors: Tensors) -> Any:
             return float(text)
         case {"tensor": str(name), "fortran": bool(fortran)}:
             return tensors[name].T if fortran else tensors[name]
-        case {"texts": list(texts), "dtype": str(dtype)} if _LABEL_TYPE.fullmatch(dtype):
-            return np.array([_decode(text, {}) for text in texts], dtype=dtype)
+        case {"texts": list(texts), "dtype": "O"}:
+            return np.array([_decode(text, {}) for text in texts], dtype="O")
+        case {"texts": list(texts), "dtype": str(dtype)} if _fits(texts, dtype):
+            return np.array(texts, dtype=dtype)
         case {"list": list(items)}:
             return [_decode(item, tensors) for item in items]
         case {"tuple": list(items)}:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,18 @@ class Verdict:
     n_left: int = 0
 
     def _check_fitted(self, fields: Fields) -> None:
-        """Types are all there is to check."""
+        fields.choice("reason", ("", *REASONS))
+        fields.choice("evidence", ("", "score", "log_loss"))
+        for name in ("n_rows", "n_changed", "n_fixed", "n_broken", "n_left"):
+            fields.number(name, 0)
+        # A score that is not a number for these rows proves nothing, and then no number does.
+        if self.adopted or (math.isfinite(self.before) and math.isfinite(self.after)):
+            for name in ("before", "after", "gain", "ci_low", "ci_high"):
+                fields.number(name)
+            fields.number("std_error", 0)
+            fields.number("p_value", 0, 1)
+        fields.number("significance", 0, 1)
+        fields.number("confidence", 0, 1)
 
     @property
     def reason_text(self) -> str:
@@ -198,10 +209,15 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
-        return {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
+        return {**_plain(self), "cautions": [_plain(caution) for caution in self.cautions]}
+
+
+def _plain(record: Verdict | Caution) -> dict[str, Any]:
+    """The fields of a record; what is not finite as None."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in vars(record).items()
+    }
 
 
 def outcome(verdict: Verdict) -> str:
