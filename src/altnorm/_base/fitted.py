@@ -6,7 +6,7 @@ does it, in `_check_params`, and all else in `_check_fitted`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from types import UnionType
@@ -19,6 +19,10 @@ from altnorm._base.validation import is_number
 
 TINY: Final = float(np.finfo(np.float64).tiny)
 MAX: Final = float(np.finfo(np.float64).max)
+
+
+CHECKS: dict[type, Callable[[Any, Fields], None]] = {}
+"""`_check_fitted` of each class that a model file may hold."""
 
 
 class Fields:
@@ -112,9 +116,9 @@ class Fields:
         for item in value.values():
             self._check_record(name, kind, item)
 
-    def _check_record(self, name: str, kind: Any, value: Any) -> None:
+    def _check_record(self, name: str, kind: type, value: Any) -> None:
         self.require(name, has_type(value, kind), f"a sound {kind.__name__}")
-        kind._check_fitted(value, Fields(value, f"`{name}` of {self.name}", self.n_classes))
+        CHECKS[kind](value, Fields(value, f"`{name}` of {self.name}", self.n_classes))
 
     def model(self, name: str, *kinds: type) -> None:
         """Check for an estimator of one of some kinds on probabilities of the same classes."""
@@ -130,21 +134,17 @@ class Fields:
 
 def check_model(estimator: Any, names: Collection[str]) -> None:
     """Raise unless settings, and fitted attributes of these names, are as `fit` leaves them."""
-    kind = type(estimator).__name__
-    try:
-        estimator._check_params()
-    except InputError as error:
-        raise error.replace(rule=f"{kind}: {error.rule}", code="model_file") from error
-    fitted = Fields(estimator, kind)
-    estimator._check_fitted(fitted)
+    kind = type(estimator)
+    fitted = Fields(estimator, kind.__name__)
+    CHECKS[kind](estimator, fitted)
     unknown = set(names) - fitted.checked
     if unknown:
         raise unknown_field(kind, min(unknown))
 
 
-def unknown_field(kind: str, name: str) -> InputError:
+def unknown_field(kind: type, name: str) -> InputError:
     """Return the error about an attribute that no fit leaves."""
-    return _unsound(f"{kind} has no fitted attribute `{name}`")
+    return _unsound(f"{kind.__name__} has no fitted attribute `{name}`")
 
 
 def _unsound(fault: str) -> InputError:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.errors import InputError, InputTypeError
 from altnorm._base.files import check_input, replacing
-from altnorm._base.fitted import Fields, check_model, unknown_field
+from altnorm._base.fitted import CHECKS, Fields, check_model, unknown_field
 
 FORMAT_VERSION = 1
 
@@ -39,17 +39,27 @@ _MOST_CHARACTERS = 2**26  # of an array of text, in which every entry is as wide
 _BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 _REMEDY = "Save it again, for example with `altnorm tune`."
 
-Class = TypeVar("Class", bound=type)
 Tensors = dict[str, np.ndarray]
 
 
-def storable(kind: Class) -> Class:
-    """Let model files hold a class that has `_check_fitted`: an estimator, or a dataclass."""
-    known = KINDS.setdefault(kind.__name__, kind)
-    if known.__module__ != kind.__module__:
-        raise TypeError(f"Model files hold another {kind.__name__}, that of {known.__module__}")
-    KINDS[kind.__name__] = kind
-    return kind
+class Checked(Protocol):
+    """An estimator, or a dataclass inside one, that says what its fields must be."""
+
+    def _check_fitted(self, fields: Fields) -> None:
+        """Raise unless they are such as `fit` leaves them."""
+
+
+Class = TypeVar("Class", bound=type[Checked])
+
+
+def storable(cls: Class) -> Class:
+    """Let model files hold a class."""
+    known = KINDS.setdefault(cls.__name__, cls)
+    if known.__module__ != cls.__module__:
+        raise TypeError(f"Model files hold another {cls.__name__}, that of {known.__module__}")
+    KINDS[cls.__name__] = cls
+    CHECKS[cls] = cls._check_fitted
+    return cls
 
 
 class Saved:
@@ -82,7 +92,12 @@ class Saved:
         """Raise on bad settings, before any data are read."""
 
     def _check_fitted(self, fields: Fields) -> None:
-        """Raise unless each fitted attribute is such as `fit` can leave it."""
+        """Raise unless settings and fitted attributes are such as `fit` leaves them."""
+        try:
+            self._check_params()
+        except InputError as error:
+            rule = f"{fields.name}: {error.rule}"
+            raise error.replace(rule=rule, code="model_file") from error
 
 
 def read_model(path: str | os.PathLike[str]) -> Any:
@@ -276,7 +291,7 @@ def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
     for name, value in content["state"].items():
         # A file must not be able to replace a method.
         if name.startswith("_") or callable(getattr(kind, name, None)):
-            raise unknown_field(kind.__name__, name)
+            raise unknown_field(kind, name)
         setattr(estimator, name, _decode(value, tensors))
     check_model(estimator, content["state"].keys())
     return estimator

@@ -203,6 +203,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         kind_of(self)
 
     def _check_fitted(self, fields: Fields) -> None:
+        super()._check_fitted(fields)
         classes = fields.get("classes_")
         names = classes.tolist() if is_array(classes) and classes.ndim == 1 else [None]
         holds = all(isinstance(name, (str, int, float)) for name in names)
