@@ -72,6 +72,15 @@ def test_it_is_worked_out_once(kind, count):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_two_classes_are_tabulated_once_for_batches_too(kind, count):
+    normalizer, rows = fitted(kind, m=2), in_doubt(1000, m=2)
+    first = normalizer.transform(rows)
+    before = count()
+    assert_array_equal(normalizer.transform(rows), first)
+    assert count() == before > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "change", [{"alpha": 2.0}, {"depth": 2}, {"depth": 1}, {"smoothing": 0.5}], ids=str
 )
@@ -110,12 +119,13 @@ def test_nothing_of_it_is_pickled_and_it_goes_with_its_owner(kind):
     assert count_held() == n_held
 
 
+@pytest.mark.parametrize("m", [2, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_large_is_not_kept(kind, count):
-    normalizer, rows = fitted(kind), in_doubt()
+def test_what_is_large_is_not_kept(kind, m, count):
+    normalizer, rows = fitted(kind, m=m), in_doubt(100, m)
     expected = normalizer.transform(rows)
     with config_context(working_memory=0):
-        fresh = fitted(kind)
+        fresh = fitted(kind, m=m)
         assert_allclose(fresh.transform(rows), expected, rtol=0, atol=1e-13)
         before = count()
         assert_allclose(fresh.transform(rows), expected, rtol=0, atol=1e-13)

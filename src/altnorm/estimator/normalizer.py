@@ -17,6 +17,7 @@ from altnorm._base.arrays import (
     array_namespace,
     as_array,
     is_foreign,
+    map_blocks,
     may_keep,
     place_of,
     put_rows,
@@ -247,11 +248,13 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if self.depth == 1 and self.prior_.all():
             log_s, q = self._kept(("sums",), self._column_sums), as_array(self.prior_, rows)
             return step_once(rows, as_array(log_s, rows), q, alpha=self.alpha)
-        function = self._odds_function(rows.shape[0])[1] if rows.shape[1] == 2 else None
+        # The table is on the host, where few rows of another device may go.
+        tabulates = rows.shape[1] == 2 and (not is_foreign(rows) or rows.shape[0] <= _FEW_ROWS)
+        function = self._odds_function()[1] if tabulates else None
         if function is None:
             return solve(self._followed(rows))
         log_p = np.log(to_numpy(rows))
-        z = function(log_p[:, :1] - log_p[:, 1:])
+        z = map_blocks(function.__call__, log_p[:, :1] - log_p[:, 1:])
         return as_array(expit(np.concatenate([z, -z], axis=1)), rows)
 
     def _column_sums(self) -> np.ndarray:
@@ -263,12 +266,13 @@ class AlternatingNormalizer(ProbabilityTransformer):
         arrays = self.reference_, self.reference_weight_, self.prior_
         return _PATHS.get(self, arrays, (self.alpha, self.depth, self.smoothing, *key), make)
 
-    def _odds_function(self, n_rows: int) -> tuple[np.ndarray, OneStep | Curve | None]:
+    def _odds_function(self) -> tuple[np.ndarray, OneStep | Curve | None]:
         """Which labels, or two classes, have a reference, and what becomes of their log-odds.
 
-        Tabulated once for rows that come one by one; None where that is not worth it.
+        Tabulated once, which takes about as long as one batch without; None where a table would
+        not be exact.
         """
-        keeps = n_rows <= _FEW_ROWS and may_keep(self.depth * self.reference_.size)
+        keeps = may_keep(self.depth * self.reference_.size)
         if not keeps or (self.depth - 1) * math.log(self.alpha) > _LOG_STEEP:
             return np.zeros(1, bool), None
 
@@ -316,10 +320,11 @@ class AlternatingNormalizer(ProbabilityTransformer):
             return out
         if not kind.is_multilabel:
             return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
-        active, function = self._odds_function(proba.shape[0])
+        active, function = self._odds_function()
         if function is not None:
             with quiet(np):
-                new = expit(function(logit(proba.astype(np.float64, copy=False))))
+                logits = logit(proba.astype(np.float64, copy=False))
+                new = expit(map_blocks(function.__call__, logits))
             return np.where(doubt & active, new, proba).astype(proba.dtype, copy=False)
         parts = kind.parts(out.shape[1])
         with quiet(np):

@@ -11,8 +11,8 @@ They are evaluated at a few Chebyshev nodes and interpolated at the shifts of al
 the cost does not grow with the number of rows in doubt.
 
 The whole of it, whatever its depth and however large the reference, is then a function from one
-number to another. For rows that come one by one, and for other engines, `odds_function` tabulates
-it to rounding accuracy.
+number to another. For rows that come one by one or in batches, and for other engines,
+`odds_function` tabulates it to rounding accuracy.
 
 Several labels per row are such problems, yes or no: "pairs" (the paper) pools all n * m
 probabilities, with one prior and one reference for all labels; "labelwise" gives each label its
