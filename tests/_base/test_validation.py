@@ -67,13 +67,15 @@ BAD_PROBA = {
     "one dimension": (
         GOOD[0],
         TWO_DIMENSIONS
-        + "; it has shape (3,). Reshape your data: a single row is `{name}[None, :]`.",
+        + "; it has shape (3,). Reshape your data: for one probability p per row of two classes, "
+        "pass np.column_stack([1 - p, p]); a single row is `{name}[None, :]`.",
     ),
     "three dimensions": (GOOD[None], TWO_DIMENSIONS),
     "one column": (
         np.ones((4, 1)),
         "`{name}` must have one column per class and at least 2 classes; it has shape (4, 1), 1 "
-        "feature(s). For one probability per row, pass the columns [1 - p, p].",
+        "feature(s). For one probability p per row of two classes, pass "
+        "np.column_stack([1 - p, p]).",
     ),
 }
 

@@ -5,7 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import scale
 
 from altnorm import (
     AdjustedClassifier,
@@ -154,3 +156,63 @@ def test_labels_must_be_among_the_classes():
     proba, y = planted(60)
     with pytest.raises(InputError, match="Each label must be one of the classes"):
         Adjuster(("bias",)).fit(proba, NAMES[y], classes=[0, 1, 2, 3])
+
+
+# Mistakes that are easily made, answered by what is wrong.
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("ids", [np.arange(120), 10**12 + np.arange(120)], ids=["small", "large"])
+def test_an_id_among_the_probabilities_is_named(first, ids):
+    proba, y = planted(120)
+    frame = pd.DataFrame(proba, columns=NAMES)
+    frame.insert(0 if first else 4, "row id", ids)
+    message = r"must sum to 1; without column 'row id' they do\. Drop this column, or name .*`clas"
+    with pytest.raises(InputError, match=message) as caught:
+        Adjuster(("bias",)).fit(frame, NAMES[y])
+    assert caught.value.code == "extra_column"
+    with pytest.raises(InputError, match=f"without column {0 if first else 4} they do"):
+        peers.TemperatureScaling().fit(frame.to_numpy(), y)
+    named = Adjuster(("bias",)).fit(frame, NAMES[y], classes=NAMES)
+    plain = Adjuster(("bias",)).fit(proba, NAMES[y])
+    np.testing.assert_array_equal(named.transform(frame), plain.transform(proba))
+
+
+def test_labels_or_text_among_the_probabilities_are_named():
+    proba, y = planted(120)
+    frame = pd.DataFrame(proba, columns=NAMES)
+    with pytest.raises(InputError, match="without column 'truth' they do"):
+        Adjuster(("bias",)).fit(frame.assign(truth=y), y)
+    with pytest.raises(InputError, match=r"must hold numbers; column 'truth' does not\. Drop it"):
+        Adjuster(("bias",)).fit(frame.assign(truth=NAMES[y]), NAMES[y])
+    by_label, labels = planted_labels(120, 4)
+    with_id = pd.DataFrame(by_label, columns=NAMES).assign(id=range(120))
+    with pytest.raises(InputError, match=r"lie in \[0, 1\]; without column 'id' they do"):
+        peers.LabelThresholds().fit(with_id, np.c_[labels, labels[:, 0]])
+
+
+@pytest.mark.parametrize("call", ["fit", "transform"])
+@pytest.mark.parametrize("column", [False, True])
+def test_one_probability_per_row_of_two_classes(call, column):
+    p = planted(120)[0][:, 0]
+    fitted = peers.Identity().fit(np.column_stack([1 - p, p]))
+    message = r"or one probability p per row of two classes, pass np\.column_stack\(\[1 - p, p\]\)"
+    with pytest.raises(InputError, match=message):
+        getattr(fitted, call)(p[:, None] if column else p)
+
+
+@pytest.mark.parametrize("estimator", [*SINGLE, *MULTI], ids=name_of)
+def test_swapped_arguments(estimator):
+    proba, y = data_for(estimator)
+    with pytest.raises(InputError, match=r"they are the other way round\. Call fit\(proba, y\)"):
+        clone(estimator).fit(y, proba)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_features_are_not_taken_for_logits(centred):
+    X, y = load_wine(return_X_y=True)
+    message = "If these are features, pass what `predict_proba` of your classifier returns. If"
+    with pytest.raises(InputError, match=message):
+        Adjuster().fit(scale(X) if centred else X, y)
+    with pytest.raises(InputError, match=r"\(sum 1\.3\)\. If these are logits"):
+        Adjuster().fit([[0.5, 0.8], [0.5, 0.5]], [0, 1])

@@ -42,6 +42,7 @@ _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, fits drown in their penalt
 _HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
 _FURTHEST = {2: 0.02}  # so few decimals explain anything: not further than this
 _FURTHEST_OTHERWISE = 0.05
+_TWO_CLASSES = "{} one probability p per row of two classes, pass np.column_stack([1 - p, p])."
 _SOFTMAX = "turn them into probabilities first (softmax)"
 
 
@@ -72,7 +73,7 @@ def check_two_columns(array: Array, name: str = "proba") -> Array:
         raise InputError(
             f"`{name}` must have one column per class and at least 2 classes",
             f"it has shape {tuple(array.shape)}, {array.shape[1]} feature(s)",
-            "For one probability per row, pass the columns [1 - p, p].",
+            _TWO_CLASSES.format("For"),
             value=tuple(array.shape),
             code="shape",
         )
@@ -157,7 +158,8 @@ def check_matrix(values: Any, name: str) -> Array:
         raise shape_error(
             f"`{name}` must be two-dimensional, one row per example and one column per class",
             array,
-            f"Reshape your data: a single row is `{name}[None, :]`.",
+            _TWO_CLASSES.format("Reshape your data: for")[:-1]
+            + f"; a single row is `{name}[None, :]`.",
         )
     xp = array_namespace(array)
     # Half precision is a storage format, not one to compute in; array-api-strict knows none.
