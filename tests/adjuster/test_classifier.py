@@ -5,9 +5,19 @@ import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_predict
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePOut,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.naive_bayes import GaussianNB
 
 from altnorm import (
@@ -16,6 +26,7 @@ from altnorm import (
     AlternatingNormalizer,
     AlternatingNormalizerCV,
     InputError,
+    peers,
 )
 
 NAMES = np.array(["ant", "bee", "cat"])
@@ -127,7 +138,98 @@ def test_the_default_adjuster_is_tuned():
     np.testing.assert_array_equal(model.adjuster_.transform(proba), by_hand.transform(proba))
 
 
+# The purpose.
+
+
+def test_the_score_is_the_purposes():
+    X, y = draw(400)
+    fresh, truth = draw(400, seed=1)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 400)
+    balanced = AdjustedClassifier(Biased(), scoring="balanced_accuracy").fit(X, y)
+    assert balanced.adjuster_.scoring == balanced.verdict_.scoring == "balanced_accuracy"
+    decided = balanced.predict(fresh)
+    expected = balanced_accuracy_score(truth, decided, sample_weight=weight)
+    assert balanced.score(fresh, truth, weight) == pytest.approx(expected)
+    careful = AdjustedClassifier(Biased(), Adjuster(("bias",)), costs=COSTS).fit(X, NAMES[y])
+    codes = [3 if name is None else NAMES.tolist().index(name) for name in careful.predict(fresh)]
+    assert careful.score(fresh, NAMES[truth]) == pytest.approx(-COSTS[truth, codes].mean())
+    plain = AdjustedClassifier(Biased(), peers.Identity()).fit(X, y)
+    assert plain.score(fresh, truth) == pytest.approx(accuracy_score(truth, plain.predict(fresh)))
+
+
+@pytest.mark.parametrize("adjuster", [None, Adjuster(("bias",))], ids=["default", "given"])
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"scoring": [None, "f1_macro"]},
+        {"adjuster__scoring": [None, "f1_macro"]},
+        {"adjuster__families": [("bias",)], "adjuster__significance": [0.01, 0.2], "cv": [2, 3]},
+        {"costs": [None, COSTS], "estimator__var_smoothing": [1e-9, 1e-3]},
+    ],
+    ids=lambda grid: next(iter(grid)),
+)
+def test_every_parameter_can_be_searched(adjuster, grid):
+    X, y = draw(150)
+    search = GridSearchCV(AdjustedClassifier(GaussianNB(), adjuster), grid, cv=2).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    best = search.best_estimator_.get_params()
+    assert {name: str(best[name]) for name in grid} == {
+        name: str(value) for name, value in search.best_params_.items()
+    }
+
+
+def test_the_purpose_is_stated_once_and_where_there_is_one():
+    X, y = draw(60)
+    twice = AdjustedClassifier(GaussianNB(), Adjuster(scoring="f1_macro"), costs=COSTS)
+    with pytest.raises(InputError, match="stated once; `costs` is given, and so is `scoring` of"):
+        twice.fit(X, y)
+    aimless = AdjustedClassifier(GaussianNB(), AlternatingNormalizer(), scoring="f1_macro")
+    with pytest.raises(InputError, match=r"`scoring` is for an adjuster that has it .*Normalizer"):
+        aimless.fit(X, y)
+
+
+# Folds.
+
+
+def test_a_fitted_classifier_may_stay_as_it_is():
+    train, validation = draw(), draw(seed=1)
+    trained = GaussianNB().fit(*train)
+    prefit = AdjustedClassifier(trained, cv="prefit").fit(*validation)
+    frozen = AdjustedClassifier(FrozenEstimator(trained)).fit(*validation)
+    assert prefit.estimator_ is trained
+    np.testing.assert_array_equal(prefit.predict_proba(train[0]), frozen.predict_proba(train[0]))
+    with pytest.raises(NotFittedError):
+        AdjustedClassifier(GaussianNB(), cv="prefit").fit(*validation)
+
+
+@pytest.mark.parametrize("cv", [LeaveOneOut(), LeavePOut(1), LeaveOneGroupOut()], ids=str)
+def test_parts_of_one_class_are_refused(cv):
+    """A class that is left out is taken for rarer than it is: that gives the label away."""
+    X, y = draw(60)
+    one_class = {"groups": 10 * y + np.arange(60) % 3} if "Group" in str(cv) else {}
+    model = AdjustedClassifier(LogisticRegression(C=1e-3), cv=cv)
+    message = r"several classes, not single rows or groups of one class; 60 of 60 .*such as cv=5"
+    with pytest.raises(InputError, match=message):
+        model.fit(X, y, **one_class)
+    if one_class:
+        several = model.fit(X, y, groups=np.arange(60) % 5)
+        assert several.verdict_.n_rows == 60
+
+
 # Metadata.
+
+
+def test_weights_and_groups_are_routed_through_a_search():
+    X, y = draw(200)
+    groups, weight = np.arange(200) // 2, np.random.default_rng(0).uniform(0.5, 2, 200)
+    with config_context(enable_metadata_routing=True):
+        model = AdjustedClassifier(GaussianNB().set_fit_request(sample_weight=True))
+        model.set_score_request(sample_weight=True)
+        search = GridSearchCV(model, {"adjuster__significance": [0.01]}, cv=GroupKFold(2))
+        search.fit(X, y, groups=groups, sample_weight=weight)
+    best = search.best_estimator_
+    direct = AdjustedClassifier(GaussianNB()).fit(X, y, groups=groups, sample_weight=weight)
+    assert best.verdict_ == direct.verdict_
 
 
 @pytest.mark.parametrize("asked", [None, True, False], ids=["plain", "both", "one"])

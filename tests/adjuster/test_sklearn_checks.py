@@ -52,6 +52,7 @@ ESTIMATORS = [
     MatrixScaling(1.0, input="logits"),
     TemperatureScaling(input="logits"),
     AdjustedClassifier(LogisticRegression(C=0.1), Adjuster(("bias",), cv=3), cv=2),
+    AdjustedClassifier(LogisticRegression(C=0.1), scoring="balanced_accuracy", cv=2),
 ]
 
 THREE_CLASSES_TWO_COLUMNS = (

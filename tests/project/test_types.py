@@ -51,6 +51,7 @@ def use(proba: NDArray[np.float32], tensor: Tensor, rows: list[list[float]]) -> 
     assert_type(classifier, altnorm.AdjustedClassifier)
     assert_type(classifier.predict(proba), NDArray[Any])
     assert_type(classifier.predict_proba(proba), NDArray[Any])
+    assert_type(classifier.score(proba, y), float)
     assert_type(classifier.verdict_, Verdict)
 
     normalizer = altnorm.AlternatingNormalizer().fit(proba)

@@ -32,8 +32,8 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities and decisions are adjusted to labels, on evidence.
 
     The adjuster must see predictions for rows that the classifier was not trained on. With a
-    :class:`~sklearn.frozen.FrozenEstimator` the data given to `fit` are validation data and the
-    classifier stays as it is. Otherwise such predictions come from
+    :class:`~sklearn.frozen.FrozenEstimator`, or ``cv="prefit"``, the data given to `fit` are
+    validation data and the classifier stays as it is. Otherwise such predictions come from
     :func:`~sklearn.model_selection.cross_val_predict`, and the classifier is then fitted on all
     data.
 
@@ -42,10 +42,13 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         Any classifier with ``predict_proba``.
     adjuster : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer, optional
-        What adjusts the predictions; None is ``Adjuster()``.
-    cv : int or splitter, optional
-        How to get predictions for the training data; as in `cross_val_predict`. Not used with a
-        `FrozenEstimator`.
+        What adjusts the predictions; None is ``Adjuster()``. Its parameters can be searched either
+        way, as ``adjuster__significance``.
+    scoring, costs
+        The purpose, as for :class:`Adjuster`, if the adjuster itself has none.
+    cv : int, splitter or "prefit", optional
+        How to get predictions for the training data; as in `cross_val_predict`. The parts that are
+        left out must hold several classes. Not used with a `FrozenEstimator`.
 
     Attributes
     ----------
@@ -69,10 +72,38 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     (500, 3)
     """
 
-    def __init__(self, estimator: Any, adjuster: Any = None, *, cv: Any = None) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        adjuster: Any = None,
+        *,
+        scoring: Any = None,
+        costs: Any = None,
+        cv: Any = None,
+    ) -> None:
         self.estimator = estimator
         self.adjuster = adjuster
+        self.scoring = scoring
+        self.costs = costs
         self.cv = cv
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of the adjuster that None stands for.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters, those of classifier and adjuster as ``adjuster__significance``.
+
+        Returns
+        -------
+        self : AdjustedClassifier
+            The classifier.
+        """
+        of_adjuster = any(name.startswith("adjuster__") for name in params)
+        if of_adjuster and self.adjuster is None and "adjuster" not in params:
+            self.adjuster = _default_adjuster()
+        return super().set_params(**params)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
@@ -98,23 +129,20 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y = self._check_labels(y)
         fit_params, adjuster_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
-        _check_takes_proba(self.adjuster)
-        if isinstance(self.estimator, FrozenEstimator):
+        adjuster = self._unfitted_adjuster()
+        _check_takes_proba(adjuster)
+        if self._is_prefit:
             self.estimator_ = self.estimator
             proba = _predict_proba(self.estimator_, X)
         else:
+            # Splits, not the splitter: groups reach it with and without metadata routing.
+            splits = list(self._splitter(y, **split_params).split(X, y, **split_params))
+            _check_parts(y, [held_out for _, held_out in splits])
             proba = cross_val_predict(
-                self.estimator,
-                X,
-                y,
-                # Splits, not the splitter: groups reach it with and without metadata routing.
-                cv=list(self._splitter(y, **split_params).split(X, y, **split_params)),
-                method="predict_proba",
-                params=fit_params,
+                self.estimator, X, y, cv=splits, method="predict_proba", params=fit_params
             )
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self._copy_fitted(X)
-        adjuster = clone(self._unfitted_adjuster())
         self.adjuster_ = adjuster.fit(proba, y, classes=self.classes_, **adjuster_params)
         return self
 
@@ -157,6 +185,30 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self.adjuster_.predict(_predict_proba(self.estimator_, X)))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the decisions, or of the probabilities, for the purpose.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            The score, larger is better; of costs, minus the mean cost. Accuracy, if the adjuster
+            has no purpose.
+        """
+        check_is_fitted(self)
+        if not hasattr(self.adjuster_, "score"):
+            return float(super().score(X, y, sample_weight))
+        proba = _predict_proba(self.estimator_, X)
+        return float(self.adjuster_.score(proba, y, sample_weight=sample_weight))
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Return how metadata is routed to the classifier and the adjuster.
 
@@ -168,10 +220,11 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         router = (
             MetadataRouter(owner=type(self).__name__)
+            .add_self_request(self)
             .add(estimator=self.estimator, method_mapping=to_fit)
             .add(adjuster=self._unfitted_adjuster(), method_mapping=to_fit)
         )
-        if isinstance(self.estimator, FrozenEstimator):
+        if self._is_prefit:
             return router
         to_split = MethodMapping().add(caller="fit", callee="split")
         return router.add(splitter=self._splitter(None, groups=True), method_mapping=to_split)
@@ -187,13 +240,29 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         labels = column_or_1d(y, warn=True)
         return check_targets(labels)
 
+    @property
+    def _is_prefit(self) -> bool:
+        """Whether the classifier stays as it is, and the data are validation data."""
+        named = isinstance(self.cv, str) and self.cv == "prefit"
+        return named or isinstance(self.estimator, FrozenEstimator)
+
     def _unfitted_adjuster(self) -> Any:
-        if self.adjuster is not None:
-            return self.adjuster
-        if not get_config()["enable_metadata_routing"]:
-            return Adjuster()
-        # Nobody could ask on its behalf, and it makes use of both.
-        return Adjuster().set_fit_request(sample_weight=True, groups=True)
+        """Return what adjusts, for the purpose that is stated here if one is."""
+        adjuster = _default_adjuster() if self.adjuster is None else clone(self.adjuster)
+        purpose, stated = _purpose(self), _purpose(adjuster)
+        if purpose and stated:
+            here, there = next(iter(purpose)), next(iter(stated))
+            raise InputError(
+                "The purpose must be stated once",
+                f"`{here}` is given, and so is `{there}` of the adjuster",
+                "Leave one of them out.",
+                value=there,
+                code="parameter",
+            )
+        for name, value in purpose.items():
+            _check_has_parameter(adjuster, name)
+            adjuster.set_params(**{name: value})
+        return adjuster
 
     def _splitter(self, y: Any, groups: Any = None) -> Any:
         """What deals the rows into folds for `cross_val_predict`, groups whole."""
@@ -205,10 +274,10 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Metadata for the classifier, the adjuster and the splitter."""
         if not params:
             return {}, {}, {}
-        frozen = isinstance(self.estimator, FrozenEstimator)
+        prefit = self._is_prefit
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", **params)
-            split = {} if frozen else routed.splitter.split
+            split = {} if prefit else routed.splitter.split
             return routed.estimator.fit, routed.adjuster.fit, split
         # Without routing each gets what the signature of its `fit` names.
         takers = [self.estimator, self._unfitted_adjuster()]
@@ -216,7 +285,8 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
             for taker in takers
         ]
-        parts.append({"groups": params["groups"]} if "groups" in params and not frozen else {})
+        parts[1].pop("classes", None)  # the classifier's
+        parts.append({"groups": params["groups"]} if "groups" in params and not prefit else {})
         unknown = sorted(params.keys() - set().union(*parts))
         if unknown:
             raise InputError(
@@ -241,6 +311,49 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
     return np.asarray(estimator.predict_proba(X))
+
+
+def _purpose(estimator: Any) -> dict[str, Any]:
+    """The parameters that state a purpose, where they do."""
+    values = {name: getattr(estimator, name, None) for name in ("scoring", "costs")}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _default_adjuster() -> Adjuster:
+    if not get_config()["enable_metadata_routing"]:
+        return Adjuster()
+    # Nobody could ask on its behalf, and it makes use of both.
+    asking: Adjuster = Adjuster().set_fit_request(sample_weight=True, groups=True)
+    return asking
+
+
+def _check_parts(y: np.ndarray, parts: list[np.ndarray]) -> None:
+    """Raise where most rows are left out without rows of other classes.
+
+    A classifier that is trained without them takes their class for rarer than it is, so that its
+    predictions give the label away.
+    """
+    alone = sum(len(part) for part in parts if np.unique(y[part]).size == 1)
+    if alone > len(y) / 2 and np.unique(y).size > 1:
+        raise InputError(
+            "`cv` must leave out parts of several classes, not single rows or groups of one class",
+            f"{alone} of {len(y)} rows are left out with rows of their own class only, which gives "
+            "their labels away",
+            "Pass a number of folds, such as cv=5.",
+            value=alone,
+            code="cv",
+        )
+
+
+def _check_has_parameter(adjuster: Any, name: str) -> None:
+    if name not in adjuster.get_params(deep=False):
+        raise InputError(
+            f"`{name}` is for an adjuster that has it as a parameter",
+            f"{type(adjuster).__name__} has none",
+            "Pass an Adjuster, or leave it out.",
+            value=type(adjuster).__name__,
+            code="parameter",
+        )
 
 
 def _check_has_proba(estimator: Any) -> None:
