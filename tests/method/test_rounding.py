@@ -10,11 +10,9 @@ from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.commands import CLASSES, QUICK, run, table
 from tests.libraries import LIBRARIES
 
-RNG = np.random.default_rng(0)
-
 
 def wide(n=200, m=60):
-    return RNG.dirichlet(np.full(m, 0.3), n)
+    return np.random.default_rng(0).dirichlet(np.full(m, 0.3), n)
 
 
 def clean(rows, **settings):
