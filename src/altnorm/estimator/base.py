@@ -131,8 +131,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         float
             The score, from 0 to 1.
         """
-        given = read_input(self, proba)
-        checked, kind = self._rows(given), given.kind
+        clean = read_input(self, proba)
+        checked, kind = self._rows(clean), clean.kind
         labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
         weight = read_weight(sample_weight, len(labels))
         if kind.is_multilabel:
@@ -155,11 +155,11 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             `proba` (for each changed label of a row in multi-label problems): its ambiguity, the
             class before and after, and the factor by which each class was multiplied.
         """
-        given = read_on_host(self, proba)
-        before, rows = given.proba, self._rows(given)
+        clean = read_on_host(self, proba)
+        before, rows = clean.proba, self._rows(clean)
         after = np.asarray(self._transform(rows))
-        ambiguity = given.kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
-        decided = given.kind.decide(before), self._codes(rows)
+        ambiguity = clean.kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
+        decided = clean.kind.decide(before), self._codes(rows)
         return Explanation.from_decisions((before, after), decided, ambiguity, self.classes_)
 
     def drift(self, proba: Any) -> Drift:
@@ -231,9 +231,9 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def _transform(self, proba: Array) -> Array:
         raise NotImplementedError
 
-    def _rows(self, given: Input) -> Array:
+    def _rows(self, clean: Input) -> Array:
         """What `_transform` works on: probabilities, unless a subclass wants another form."""
-        return given.proba
+        return clean.proba
 
     def _keep(self, read: Training) -> None:
         """Remember the classes, and what `drift` compares with."""

@@ -84,12 +84,12 @@ class SingleLabelPeer(Peer):
     def __init__(self, *, input: str = "proba") -> None:
         self.input = input
 
-    def _rows(self, given: Input) -> Array:
-        if given.is_logits:
-            return _by_blocks(log_softmax, given.values)
-        log = array_namespace(given.values).log
+    def _rows(self, clean: Input) -> Array:
+        if clean.is_logits:
+            return _by_blocks(log_softmax, clean.values)
+        log = array_namespace(clean.values).log
         with quiet(np):
-            return _by_blocks(lambda p: log_softmax(log(p)), given.values)
+            return _by_blocks(lambda p: log_softmax(log(p)), clean.values)
 
 
 def tilt(log_p: Array, *, slope: float = 1.0, bias: np.ndarray | None = None) -> Array:

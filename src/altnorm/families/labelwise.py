@@ -126,9 +126,9 @@ class LabelwiseScaling(Peer):
         if fields.has("multilabel"):  # an Adjuster's, where it is set
             fields.choice("multilabel", ("pairs", "labelwise"))
 
-    def _rows(self, given: Input) -> np.ndarray:
+    def _rows(self, clean: Input) -> np.ndarray:
         # Not by way of probabilities, which would round what is next to 0 or 1.
-        return given.values if given.is_logits else np.asarray(logit(given.values))
+        return clean.values if clean.is_logits else np.asarray(logit(clean.values))
 
     def _fit(self, logits: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
         data, n_rows = (logits, y, weight), len(weight)
