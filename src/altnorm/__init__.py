@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         estimator as estimator,
         evidence as evidence,
         io as io,
-        method as method,
         onnx as onnx,
         peers as peers,
         ray as ray,
@@ -60,7 +59,7 @@ _HOMES = {
 }
 
 # Modules that hold public names: reached as `altnorm.module` without an import of their own.
-_FOLDERS = {"adjuster", "asking", "balance", "estimator", "evidence", "io", "method", "report"}
+_FOLDERS = {"adjuster", "asking", "balance", "estimator", "evidence", "io", "report"}
 _FACADES = {"arrow", "onnx", "peers", "ray", "spark", "torch"}
 
 __all__ = [
