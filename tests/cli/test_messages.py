@@ -13,6 +13,8 @@ import typer
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
 from altnorm.cli._run import app
+from altnorm.cli._screen import advised
+from altnorm.estimator.drift import Drift
 from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
 
 
@@ -31,6 +33,22 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
         ),
         ("tune val.parquet --label y --costs val.parquet -o m", "must be a table of costs"),
         ("tune val.parquet --label y --cv two -o m", "--cv"),
+        (
+            "tune val.parquet --label y --cv 1 -o m",
+            "--cv must be an integer, 2 or greater; it is 1. Pass for example --cv 2.",
+        ),
+        (
+            "tune val.parquet --label y --significance 2 -o m",
+            "--significance must be a number between 0 and 1; it is 2.0. Pass for example "
+            "--significance 0.05.",
+        ),
+        (
+            "tune val.parquet --label y --multilabel odd -o m",
+            "--multilabel must be 'pairs' or 'labelwise'; it is 'odd'. Pass for example "
+            "--multilabel pairs.",
+        ),
+        ("tune val.parquet --label y --scoring r2 -o m", "Pass for example --scoring accuracy."),
+        ("ask model test.parquet -o a.csv -n 0", "--number must be an integer, 1 or greater"),
         ("tune val.parquet --label y --prior odd -o m", "--prior must be one of"),
         ("tune val.parquet --label y --scoring odd -o m", "it is 'odd'"),
         ("tune val.parquet --label y --scoring f1 -o m --families bias", "is about one of two"),
@@ -72,7 +90,9 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
 )
 def test_bad_input_is_one_sentence(folder, model, capsys, arguments, message):
     before = sorted(os.listdir())
-    assert message in refused(capsys, *arguments.split())
+    printed = refused(capsys, *arguments.split())
+    assert message in printed
+    assert not re.search(r"\w=['(\d]", printed), "an argument in Python's words"
     assert sorted(os.listdir()) == before
 
 
@@ -123,6 +143,19 @@ def test_classes_and_options_are_named_and_not_columns_and_arguments(folder, mod
     assert printed.endswith("Pass another name with --label-output.")
     printed = refused(capsys, "tune", "val.parquet", "-o", "m", "--cv", "two")
     assert "it must be a whole number" in printed or "not a valid integer" in printed  # older Typer
+
+
+def test_advice_is_to_pass_options(folder, capsys):
+    data, tune = pd.read_parquet("val.parquet"), ["tune", "copies.parquet", "--label", "y"]
+    pd.concat([data] * 2).to_parquet("copies.parquet")
+    assert "or say with --group which belong together." in said(capsys, [*tune, "-o", "m", *QUICK])
+    near = data.loc[np.repeat(data.index, 5)].sort_index()
+    near[CLASSES] *= np.random.default_rng(0).uniform(0.99, 1.01, size=(len(near), 3))
+    near[CLASSES] = near[CLASSES].div(near[CLASSES].sum(axis=1), axis=0)
+    near.to_parquet("copies.parquet")
+    assert "that says which with --group." in said(capsys, [*tune, "-o", "m2", *QUICK])
+    drift = str(Drift(0.1, 0.2, 0.3, drifted=True, n_rows=9, advice="adapt"))
+    assert "run `altnorm adapt` with --assume label-shift;" in advised("adapt", drift)
 
 
 def test_ask_says_what_to_do_about_a_file_of_something_else(folder, model, capsys):

@@ -141,14 +141,14 @@ def test_splitters_and_lists_of_splits_are_taken_as_they_are(cv):
         (1, 30, "`cv` must be an integer, 2 or greater"),
         (True, 30, "`cv` must be an integer"),
         (ShuffleSplit(3, random_state=0), 30, "test part of one split; .* of 30 are in none or"),
-        (5, 1, "at least 2 rows; there are n_samples = 1"),
+        (5, 1, "at least 2 rows; there is 1 sample"),
     ],
     ids=str,
 )
 def test_folds_that_are_none(cv, n, message):
     with pytest.raises(InputError, match=message):
         assign_folds(np.zeros(n, int), cv)
-    with pytest.raises(InputError, match="at least 2 groups; there are n_samples = 9 in 1 group"):
+    with pytest.raises(InputError, match="at least 2 groups; there are 9 rows in 1 group"):
         assign_folds(np.arange(9) % 2, 5, np.zeros(9, int))
 
 

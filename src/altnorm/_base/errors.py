@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 _SHOWN = 80  # characters of a value that a message shows
 _MOST = 600  # of each part of a message, whatever it was made of
-_FIELDS = ("rule", "offender", "remedy", "value", "code", "place")
+_FIELDS = ("rule", "offender", "remedy", "value", "code", "place", "parameter", "example")
 
 
 class Place(NamedTuple):
@@ -49,10 +49,14 @@ class InputError(ValueError):
         A name for the rule that stays the same when the wording changes, such as "row_sum".
     place : object, default=None
         Where the first of several offenders is; the message tells it as text.
+    parameter : str, default=""
+        Name of the parameter that the rule is about, if it is about one.
+    example : object, default=None
+        A value that would do. Unless there is a `remedy`, it is to pass this one.
 
     Attributes
     ----------
-    rule, offender, remedy, value, code, place
+    rule, offender, remedy, value, code, place, parameter, example
         The parameters.
 
     Examples
@@ -74,7 +78,11 @@ class InputError(ValueError):
         value: object = None,
         code: str = "invalid",
         place: Any = None,
+        parameter: str = "",
+        example: object = None,
     ) -> None:
+        if example is not None and not remedy:
+            remedy = f"Pass for example {parameter}={example!r}."
         first = "" if place is None else f", the first is {shown(place, _MOST)}"
         # Pickling calls the class with this one sentence and then restores the fields.
         if not (offender or remedy or first):
@@ -85,6 +93,7 @@ class InputError(ValueError):
             super().__init__(message + (f". {what}" if what else "." if who else ""))
         self.rule, self.offender, self.remedy = rule, offender, remedy
         self.value, self.code, self.place = value, code, place
+        self.parameter, self.example = parameter, example
 
     def replace(self, **fields: Any) -> Self:
         """Return the same error with some fields changed.

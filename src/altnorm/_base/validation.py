@@ -337,16 +337,18 @@ def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
     """Raise unless `value` is one of `choices`."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         rule = " or ".join(repr(choice) for choice in choices)
-        raise _parameter_error(name, rule, value, choices[0])
+        example = next(choice for choice in choices if choice is not None)
+        raise _parameter_error(name, rule, value, example)
 
 
 def _parameter_error(name: str, rule: str, value: object, example: object) -> InputError:
     return InputError(
         f"`{name}` must be {rule}",
         f"it is {shown(repr(value))}",
-        f"Pass for example {name}={example!r}.",
         value=value,
         code="parameter",
+        parameter=name,
+        example=example,
     )
 
 

@@ -394,9 +394,10 @@ class Adjuster(ProbabilityTransformer):
             raise InputError(
                 "`families` must name at least one of 'alternating', 'bias' and 'matrix'",
                 shown(offender),
-                "Pass for example families=('bias',).",
                 value=self.families,
                 code="parameter",
+                parameter="families",
+                example=("bias",),
             )
 
     def _check_fitted(self, fields: Fields) -> None:

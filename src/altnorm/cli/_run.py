@@ -28,7 +28,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import recording
 from altnorm._base.persistence import FORMAT_VERSION, versions
 from altnorm.cli._options import flag
-from altnorm.cli._screen import REMEDIES, errors, in_options, out
+from altnorm.cli._screen import errors, in_options, out, with_options
 from altnorm.cli.apply import adapt, apply
 from altnorm.cli.ask import ask, judge
 from altnorm.cli.check import check, demo
@@ -262,9 +262,9 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
     if isinstance(error, MemoryError):
         reason = str(error) or "no more was given"
         return f"There is not enough memory ({reason}); {_left_behind(written)}."
-    if isinstance(error, InputError) and error.code in REMEDIES:
-        error = error.replace(remedy=REMEDIES[error.code])
-    return " ".join(in_options(str(error)).split())
+    if isinstance(error, InputError):
+        error = in_options(error)
+    return " ".join(str(error).split())
 
 
 def _interrupted(written: Sequence[Path]) -> int:
@@ -288,7 +288,7 @@ def _warning_printer() -> Callable[..., None]:
         kind = getattr(message, "code", (category, filename, line))
         if issubclass(category, UserWarning) and kind not in shown:
             shown.add(kind)
-            text = " ".join(in_options(str(message)).split())
+            text = " ".join(with_options(str(message)).split())
             errors.say(f"Warning: {text}")
 
     return show

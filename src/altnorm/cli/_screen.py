@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,20 +26,55 @@ from altnorm.io.columns import listed, names_of
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-LOGITS = "If these are logits, pass --logits to `altnorm check` or `tune`; a model remembers it."
+_OPTIONS = "append_to costs cv dtype families multilabel number prior scoring seed significance"
+OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _OPTIONS.split()}
+"""How the command line calls a parameter of the library."""
 
-REMEDIES = {
-    "row_sum": f"{LOGITS} If they are rounded or percentages, divide each row by its sum.",
-    "negative": LOGITS,
-    "outside_unit": LOGITS,
-    "exists": "Choose another name, or pass --force to replace it.",
-    "one_label_per_row": "For a 0/1 matrix of several labels per row, pass --multilabel labelwise "
-    "or --multilabel pairs.",
-    "too_few_rows": "Name a file with more rows; with --group, a column with more groups.",
-    "no_reference": "These predictions are too uncertain for --no-labels; tune with labels.",
-    "adapted_twice": "Name the model that it was made from.",
+_LOGITS = "If these are logits, pass --logits to `altnorm check` or `tune`; a model remembers it."
+ROW_SUM = f"{_LOGITS} If they are rounded or percentages, divide each row by its sum."
+
+WORDS: dict[tuple[str, str], dict[str, str]] = {
+    ("row_sum", ""): {"remedy": ROW_SUM},
+    ("negative", ""): {"remedy": _LOGITS},
+    ("outside_unit", ""): {"remedy": _LOGITS},
+    ("exists", ""): {"remedy": "Choose another name, or pass --force to replace it."},
+    ("one_label_per_row", ""): {
+        "remedy": "For a 0/1 matrix of several labels per row, pass --multilabel labelwise or "
+        "--multilabel pairs."
+    },
+    ("parameter", "multilabel"): {"rule": "--multilabel must be 'pairs' or 'labelwise'"},
+    ("too_few_rows", ""): {
+        "remedy": "Name a file with more rows; with --group, a column with more groups."
+    },
+    ("no_reference", ""): {
+        "remedy": "These predictions are too uncertain for --no-labels; tune with labels."
+    },
+    ("adapted_twice", ""): {"remedy": "Name the model that it was made from."},
+    ("contradicted", ""): {
+        "rule": "--assume label-shift needs new predictions that another class balance explains",
+        "remedy": "Label some rows on which both models differ, or pass --insist to adapt anyway.",
+    },
+    ("columns", "prediction"): {"remedy": "Pass another name with --prediction."},
+    ("onnx_output", ""): {"remedy": "Pass another name with --label-output."},
 }
-"""What to do about an error, by its code."""
+"""Fields of an error in the words of the command line, by its code and parameter."""
+
+ADVICE = {
+    "duplicates": (
+        "pass groups that say which rows belong together",
+        "say with --group which belong together",
+    ),
+    "neighbours_alike": (
+        "pass groups that say which",
+        "name the column that says which with --group",
+    ),
+    "other_purpose": ("scoring='balanced_accuracy'", "--scoring balanced_accuracy"),
+    "adapt": (
+        "adapt with assume='label_shift'",
+        "run `altnorm adapt` with --assume label-shift",
+    ),
+}
+"""What a caution, or drift, advises in Python and at the command line, by its code."""
 
 RULES = {
     "weights": "the class of largest weighted probability",
@@ -47,41 +83,34 @@ RULES = {
 }
 """How a model decides, by the kind of its decision."""
 
-_OPTIONS = "scoring|costs|multilabel|significance|families|cv|prior|dtype|number|seed"
 
-_WORDS = {
-    # Names of arrays in a file stay as they are.
-    r"^`proba`(?! in ')": "Probabilities",
-    r"`proba`(?! in '| or `)": "probabilities",
-    "n_samples = ([0-9]+)": r"\1 rows",
-    "pass groups that say which rows belong together": "say with --group which belong together",
-    "pass groups that say which": "name the column that says which with --group",
-    "input='logits'": "--logits",
-    "adapt with assume='label_shift'": "run `altnorm adapt` with --assume label-shift",
-    "^assume='label_shift'": "--assume label-shift",
-    "insist=True": "--insist",
-    "`append_to`": "--append-to",
-    "Pass another `output_name` or `label_output`": "Pass another name with --label-output",
-    "Pass another `output` or `prediction`": "Pass another name with --prediction",
-    ", a scikit-learn scorer, or a name": ", or a name",
-    rf"\b({_OPTIONS})=(?:\('|')([^']+)(?:',\)|')": r"--\1 \2",
-    rf"\b({_OPTIONS})=([\d.]+)": r"--\1 \2",
-    r"(?<=--scoring accuracy), 'f1_macro' or '(\w+)'": r", f1_macro or \1",
-    rf"`({_OPTIONS})`": r"--\1",
-    "--multilabel must be None or": "--multilabel must be",
-    "multilabel=None": "--multilabel labelwise",
-}
+def in_options(error: InputError) -> InputError:
+    """Return an error in the words of the command line.
 
-
-def in_options(text: str) -> str:
-    """Return a sentence of the library with options in place of Python arguments.
-
-    >>> in_options("scoring='balanced_accuracy' would give 61.0%.")
-    '--scoring balanced_accuracy would give 61.0%.'
+    >>> print(in_options(InputError("`cv` must be 2 or more", parameter="cv", example=5)))
+    --cv must be 2 or more. Pass for example --cv 5.
     """
-    for python, option in _WORDS.items():
-        text = re.sub(python, option, text)
-    return text
+    if error.code == "file":  # names are those of arrays in a file
+        return error
+    fields = {name: with_options(getattr(error, name)) for name in ("rule", "offender", "remedy")}
+    if error.parameter in OPTIONS and error.example is not None:
+        value = error.example if isinstance(error.example, tuple) else (error.example,)
+        passed = f"{OPTIONS[error.parameter]} {','.join(map(str, value))}"
+        fields["remedy"] = f"Pass for example {passed}."
+    return error.replace(**fields | WORDS.get((error.code, error.parameter), {}))
+
+
+def with_options(text: str) -> str:
+    """Return a text whose parameters are called as the command line calls them."""
+    begins = text.startswith("`proba`")
+    for name, option in (OPTIONS | {"proba": "probabilities"}).items():
+        text = text.replace(f"`{name}`", option)
+    return text[0].upper() + text[1:] if begins else text
+
+
+def advised(code: str, text: str) -> str:
+    """Return a text that may advise something, in the words of the command line."""
+    return text.replace(*ADVICE[code]) if code in ADVICE else text
 
 
 @contextmanager
@@ -93,7 +122,7 @@ def by_class(classes: np.ndarray) -> Iterator[None]:
         if error.code == "row_sum":
             # A column that is not a class is the likeliest reason.
             hint = f"The classes are {listed(names_of(classes))}; name a column that is not a class"
-            remedy = f"{REMEDIES['row_sum']} {hint} with --other."
+            remedy = f"{ROW_SUM} {hint} with --other."
             raise error.replace(remedy=remedy, code="class_columns") from error
         if not isinstance(error.place, Place) or error.place.column is None:
             raise
@@ -148,10 +177,11 @@ def head(text: str) -> None:
 
 def show_verdict(verdict: Verdict) -> None:
     """Print the verdict's line, its outcome coloured, and the cautions that are not part of it."""
-    line = Text(escaped(in_options(str(verdict))))
+    cautions = [replace(c, text=advised(c.code, c.text)) for c in verdict.cautions]
+    line = Text(escaped(str(verdict.with_cautions(cautions))))
     line.stylize(_STYLES.get(outcome(verdict), "bold yellow"), 0, line.plain.index(":"))
     out.print(line)
-    show_cautions([caution for caution in verdict.cautions if not caution.serious])
+    show_cautions([caution for caution in cautions if not caution.serious])
     if verdict.reason == "suspect_input":
         out.print("If the input is right, pass --insist.")
 
@@ -159,9 +189,8 @@ def show_verdict(verdict: Verdict) -> None:
 def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:
     """Print what a reader should know, a line each."""
     for caution in cautions:
-        out.print(
-            Text(f"Caution{where}:", style="bold yellow"), Text(escaped(in_options(caution.text)))
-        )
+        text = escaped(advised(caution.code, caution.text))
+        out.print(Text(f"Caution{where}:", style="bold yellow"), Text(text))
 
 
 def new_table(names: Sequence[str], text: Collection[str], title: str | None = None) -> Table:

@@ -19,7 +19,7 @@ from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.balance import Shift
 from altnorm.cli import _options as options
-from altnorm.cli._screen import by_class, errors, in_options, out, print_json, progress
+from altnorm.cli._screen import advised, by_class, errors, out, print_json, progress
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
@@ -215,7 +215,7 @@ def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> None
     rows, n_rows = changes.seen.rows, changes.seen.n_seen
     drift = None if rows is None else unnamed(changes.fitted).drift(rows)
     if drift is not None and drift.advice != "nothing":
-        errors.say(f"Warning: {in_options(str(drift))}")
+        errors.say(f"Warning: {advised(drift.advice, str(drift))}")
     if json:
         record = {
             "output": str(output),

@@ -22,12 +22,12 @@ from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words
 from altnorm.adjuster.comparison import Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._screen import (
+    advised,
     by_class,
     changed_table,
     errors,
     gain_style,
     head,
-    in_options,
     new_table,
     out,
     print_json,
@@ -340,7 +340,7 @@ def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bo
     if json:
         print_json({"drift": asdict(drift)})
     else:
-        out.print(in_options(str(drift)))
+        out.print(advised(drift.advice, str(drift)))
         out.print("Only labels can say whether it helps here: `altnorm ask` chooses rows to label.")
     return drift.advice != "stop"
 

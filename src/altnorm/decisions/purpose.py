@@ -129,9 +129,10 @@ def resolve_purpose(scoring: Any, costs: Any, kind: LabelKind, classes: np.ndarr
         raise InputError(
             "`costs` are for problems with one class per row",
             f"`multilabel` is {kind.multilabel!r}",
-            "Pass for example scoring='f1_micro'.",
             value=kind.multilabel,
             code="parameter",
+            parameter="scoring",
+            example="f1_micro",
         )
     table = read_costs(costs, classes)
     return Purpose(cost_score(table), kind, table)

@@ -193,6 +193,7 @@ def _check_new(added: list[pa.Field], names: list[str]) -> None:
                 "Pass another `output` or `prediction`.",
                 value=field.name,
                 code="columns",
+                parameter="prediction",
             )
 
 

@@ -190,8 +190,9 @@ def assign_folds(classes: np.ndarray, cv: Any, groups: np.ndarray | None = None)
         noun = "rows" if groups is None else "groups"
         raise InputError(
             f"Cross-fitting needs at least 2 {noun}",
-            f"there are n_samples = {len(classes)}"
-            + ("" if groups is None else f" in {n_units} group"),
+            f"there is {len(classes)} sample"
+            if groups is None
+            else f"there are {len(classes)} rows in {n_units} group",
             "Use AlternatingNormalizer with fixed settings.",
             value=n_units,
             code="too_few_rows",

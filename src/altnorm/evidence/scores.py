@@ -312,9 +312,10 @@ def _positive_class(classes: np.ndarray, asked: Any, name: str) -> int | None:
         raise InputError(
             f"The score {name!r} is about one of two classes",
             f"there are {classes.size}",
-            f"Pass scoring='{name}_macro'.",
             value=name,
             code="parameter",
+            parameter="scoring",
+            example=f"{name}_macro",
         )
     names = classes.tolist()
     if asked is not None:
@@ -330,8 +331,7 @@ def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
         raise InputError(
             f"`scoring` must be a score for {problem} predictions",
             f"it is {scoring!r}",
-            f"{_meant(scoring, names)}Pass {', '.join(names)}, a scikit-learn scorer, or a name "
-            "that scikit-learn knows.",
+            f"{_meant(scoring, names)}Pass {', '.join(names)}, or another score of scikit-learn.",
             value=scoring,
             code="parameter",
         )
@@ -339,9 +339,10 @@ def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
         raise InputError(
             "`scoring` must be a name or a scorer(estimator, X, y)",
             f"it is {scoring!r}",
-            "Pass for example scoring='accuracy'.",
             value=scoring,
             code="parameter",
+            parameter="scoring",
+            example="accuracy",
         )
 
 
@@ -361,9 +362,10 @@ def _check_classification(scorer: Any, name: str) -> None:
         raise InputError(
             "`scoring` must be a score for classification",
             f"{name!r} is not",
-            "Pass for example scoring='accuracy', 'f1_macro' or 'neg_log_loss'.",
             value=name,
             code="parameter",
+            parameter="scoring",
+            example="accuracy",
         )
 
 
@@ -424,7 +426,8 @@ def _score_with(
         raise InputError(
             "`scoring` must suit the labels",
             f"{name!r} does not: {str(error).splitlines()[0].split('. ')[0].rstrip('.')}",
-            "Pass for example scoring='accuracy', 'f1_macro' or 'roc_auc_ovr'.",
             value=scorer,
             code="parameter",
+            parameter="scoring",
+            example="roc_auc_ovr",
         ) from error
