@@ -269,8 +269,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
     def _odds_function(self) -> tuple[np.ndarray, OneStep | Curve | None]:
         """Which labels, or two classes, have a reference, and what becomes of their log-odds.
 
-        Tabulated once, which takes about as long as one batch without; None where a table would
-        not be exact.
+        Tabulated once, which takes as long as a batch without, or a few where `alpha` and `depth`
+        are large; None where a table would be too large, or not exact.
         """
         keeps = may_keep(self.depth * self.reference_.size)
         if not keeps or (self.depth - 1) * math.log(self.alpha) > _LOG_STEEP:
