@@ -119,15 +119,27 @@ def test_as_published_applies_the_best_setting_although_it_loses():
     assert isinstance(published.best_normalizer_, AlternatingNormalizer)
 
 
+def test_as_published_weights_count_in_prior_reference_and_score():
+    proba, y = unrelated(60)
+    weight = np.random.default_rng(0).integers(1, 4, 60) / 2
+    published = tune(tuning="as-published", references=("confident",), depths=(1,), prior="counted")
+    published.fit(proba, y, sample_weight=weight)
+    by_hand = AlternatingNormalizer(**published.best_params_)
+    by_hand.fit(proba, y, sample_weight=weight / weight.mean())
+    np.testing.assert_allclose(published.transform(proba), by_hand.transform(proba), rtol=1e-9)
+    right = np.average(by_hand.predict(proba) == y, weights=weight)
+    assert published.cv_results_["score"].max() == pytest.approx(right)
+
+
 def test_doubt_looks_at_as_many_classes_as_asked():
-    """[.5 .25 .25] is more in doubt with three classes than with two, and 0.93 lies between."""
-    proba = np.tile([[0.5, 0.25, 0.25], [0.98, 0.01, 0.01]], (30, 1))
-    y = np.tile([1, 0, 2, 0], 15)
-    grid = {"alphas": (1.0,), "depths": (1,), "thresholds": (0.93,), "references": ("confident",)}
-    for k_max, changes in ((2, False), (3, True)):
+    """[.5 .26 .24] is more in doubt with three classes than with two, and 0.935 lies between."""
+    proba, y = np.tile([[0.5, 0.26, 0.24], [0.98, 0.01, 0.01]], (30, 1)), np.tile([1, 0], 30)
+    grid = {"alphas": (1.0,), "depths": (1,), "thresholds": (0.935,), "references": ("confident",)}
+    for k_max, right in ((2, 0.5), (3, 1.0)):
         search = AlternatingNormalizerCV(**grid, tuning="as-published", k_max=k_max).fit(proba, y)
+        assert search.cv_results_["score"].max() == right  # while settings are compared
+        assert search.score(proba, y) == right  # and when the best is applied
         assert search.best_normalizer_.k_max == k_max
-        assert np.any(search.transform(proba) != proba) == changes
 
 
 # Scores.

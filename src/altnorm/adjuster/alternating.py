@@ -173,7 +173,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         """Return the paper's own procedure (CAN), to be fitted.
 
         Its grid of settings, confident rows as reference, no smoothing; the setting that scores
-        best on the validation rows is applied, whether it gains or not.
+        best on the validation rows is applied, whether it gains or not. To compare settings deeper
+        than one iteration, the reference is iterated once for all rows; what is applied is exact.
 
         Parameters
         ----------
