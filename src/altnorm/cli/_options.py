@@ -29,6 +29,11 @@ def _check_jobs(jobs: int) -> int:
     return jobs
 
 
+def _split_names(lists: list[str] | None) -> list[str]:
+    """Names in lists with commas, such as A,B,C."""
+    return [name.strip() for text in lists or () for name in text.split(",") if name.strip()]
+
+
 def check_suffix(path: Path, suffix: str, what: str) -> None:
     """Raise if the name of an output says that it is something else."""
     if path.suffix.lower() != suffix:
@@ -152,8 +157,15 @@ class LabelColumns(ClassColumns):
 
     label: Annotated[
         str | None,
-        option("NAME", "Column of the labels: class names or column indices (.npz: the array)."),
+        option(
+            "NAME",
+            "Column of the labels: class names or column indices (.npz: the array). `doc.answer` "
+            "is a field of a nested column.",
+        ),
     ] = None
+    id: Annotated[str | None, option("NAME", "Column that tells rows apart; it is no class.")] = (
+        None
+    )
     label_prefix: Annotated[
         str | None,
         option(
@@ -162,7 +174,8 @@ class LabelColumns(ClassColumns):
     ] = None
 
     def __post_init__(self) -> None:
-        if self.label is not None and self.label_prefix is not None:
+        in_one = self.label is not None or self.labels is not None
+        if in_one and self.label_prefix is not None:
             raise InputError(
                 "Labels are in one column or in one column per label",
                 remedy="Pass --label or --label-prefix, not both.",
@@ -173,6 +186,19 @@ class LabelColumns(ClassColumns):
 class EvidenceColumns(LabelColumns):
     """And which rows count as one."""
 
+    labels: Annotated[
+        Path | None,
+        option("FILE", "Table of labels by id (--id), or by row number from 0 (column `row`)."),
+    ] = None
+    classes: Annotated[
+        list[str],
+        option(
+            "LIST",
+            "Names of the classes, with commas in between: columns, or the answers of a language "
+            "model.",
+            callback=_split_names,
+        ),
+    ] = ()  # type: ignore[assignment]
     group: Annotated[
         str | None,
         option(

@@ -17,7 +17,8 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import Layout, Source
-from altnorm.io.jsonl import parse_nested
+from altnorm.io.jsonl import field_of
+from altnorm.io.label_files import read_label_file
 from altnorm.io.tables import TableSource, open_table
 
 # What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
@@ -41,14 +42,23 @@ class Parts(NamedTuple):
 
 def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     """Read predictions from a table; `classes` are those expected, if they are known."""
-    text = [name for name in (layout.label, layout.group) if name]
+    label_file = None if layout.labels is None else read_label_file(layout.labels, layout)
+    layout = layout if label_file is None else replace(layout, label=None)
+    text = [name for name in (layout.label, layout.group, layout.id) if name]
     expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
+    if label_file is not None and classes is None:
+        expected = label_file.classes()
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
         table = opened.read()
     check_rows(table.num_rows)
-    if layout.label is None and layout.label_prefix is None:
+    if layout.label is None and layout.label_prefix is None and label_file is None:
         layout = replace(layout, label=opened.known.label)
     values = None if layout.label is None else column_values(table, layout.label)
+    if label_file is not None:
+        key = label_file.id_column(opened, layout)
+        values = label_file.match(
+            range(table.num_rows) if key is None else column_values(table, key)
+        )
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
     columns = class_columns(opened, layout, classes, sums=sums)
@@ -83,7 +93,7 @@ def column_values(table: Any, name: str) -> list[Any]:
         raise no_such_column(name, names)
     values = table.column(column).to_pylist()
     if path:
-        values = [_field(value, path) for value in values]
+        values = [field_of(value, path) for value in values]
         if all(value is None for value in values):
             raise column_error(
                 f"The column '{shown(column)}' has no field '{shown('.'.join(path))}'",
@@ -91,15 +101,6 @@ def column_values(table: Any, name: str) -> list[Any]:
                 value=name,
             )
     return values
-
-
-def _field(value: Any, path: Sequence[str]) -> Any:
-    """What lies under a path of names in a nested value, which may be JSON text."""
-    if isinstance(value, str):
-        value = parse_nested(value)
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
@@ -288,7 +289,7 @@ def _check_guess(
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    taken = {layout.label, layout.group, *columns}
+    taken = {layout.label, layout.group, layout.id, *columns}
     for field in table.schema:
         is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
         if field.name in taken or is_label:
@@ -380,7 +381,7 @@ def _candidates(table: TableSource, layout: Layout) -> list[str]:
     # A sample log knows its options; types need not be looked at.
     if table.known.classes and not layout.prefix:
         return [name for name in table.known.classes if name not in layout.other]
-    taken = {layout.label, layout.group, *layout.other}
+    taken = {layout.label, layout.group, layout.id, *layout.other}
     fields = [field for field in table.schema if field.name not in taken]
     if layout.label_prefix:
         fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]

@@ -24,6 +24,7 @@ SUFFIXES = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
@@ -54,7 +55,8 @@ class Layout:
     Parameters
     ----------
     label : str, optional
-        Column of the labels: class names or indices. In an .npz file "labels" by default.
+        Column of the labels: class names or indices. In an .npz file "labels" by default. With
+        dots, a field of a nested column: "doc.answer".
     prefix : str, default=""
         Starts the name of each class column; the rest is the class name. Without a prefix and
         without known classes, every floating-point column stands for a class.
@@ -73,6 +75,12 @@ class Layout:
         Whether rows may lack a label; theirs is then None.
     group : str, optional
         Column of a table that says which rows belong together.
+    classes : sequence of str
+        Names of the classes, in the order in which to have them; where they are known.
+    labels : path, optional
+        File with the labels: a table of ids and labels.
+    id : str, optional
+        Column of the ids, here and in the file of labels; else rows are counted from 0.
     """
 
     label: str | None = None
@@ -84,6 +92,9 @@ class Layout:
     usual_options: bool = False
     gaps: bool = False
     group: str | None = None
+    classes: Sequence[str] = ()
+    labels: Path | None = None
+    id: str | None = None
 
 
 PLAIN = Layout()

@@ -17,22 +17,57 @@ Line = tuple[int, dict[str, Any]]
 
 def read_lines(path: Path) -> Iterator[Line]:
     """The objects of a file, with the number of their line, from 1."""
+    for number, value in read_values(path):
+        if not isinstance(value, dict):
+            raise file_error(
+                "Each line must be a JSON object",
+                f"line {number} is {shown(json.dumps(value), 40)}",
+                'Write for example {"cat": 0.9, "dog": 0.1, "y": "cat"}.',
+            )
+        yield number, value
+
+
+def read_values(path: Path) -> Iterator[tuple[int, Any]]:
+    """The values of a file, one per line, or those of one JSON array in the place of lines."""
     with open_plain(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                text = line.decode(json.detect_encoding(line), "surrogatepass")
-                record = read_json(text)
+                value = _decode(line)
             except (ValueError, RecursionError) as error:
-                raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
-            if not isinstance(record, dict):
-                raise file_error(
-                    "Each line must be a JSON object",
-                    f"line {number} is {line.strip()[:40].decode(errors='replace')}",
-                    'Write for example {"cat": 0.9, "dog": 0.1, "y": "cat"}.',
-                )
-            yield number, record
+                value = _decode_whole(path) if number == 1 else None
+                if value is None:
+                    raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
+                yield from enumerate(value, start=1)
+                return
+            if number == 1 and _is_array_of_rows(value):
+                yield from enumerate(value, start=1)
+            else:
+                yield number, value
+
+
+def _decode(text: bytes) -> Any:
+    return read_json(text.decode(json.detect_encoding(text), "surrogatepass"))
+
+
+def _decode_whole(path: Path) -> list[Any] | None:
+    """The rows of a file that is one JSON value of several lines; None if it is not."""
+    with open_plain(path) as file:
+        if file.readline().strip() not in (b"[", b"{", b"[{", b"[["):
+            return None
+        file.seek(0)
+        try:
+            value = _decode(file.read())
+        except (ValueError, RecursionError):
+            return None
+    return value if _is_array_of_rows(value) else [value]
+
+
+def _is_array_of_rows(value: Any) -> bool:
+    """Whether it is a list of rows, and not of the labels and scores of one."""
+    is_list = isinstance(value, list) and all(isinstance(row, (dict, list)) for row in value)
+    return is_list and not all(isinstance(row, dict) and "score" in row for row in value)
 
 
 def _reason(error: Exception) -> tuple[str, str]:

@@ -17,8 +17,15 @@ from typing import IO, Any, NamedTuple
 
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
+from altnorm.io.answers import (
+    answer_columns,
+    answer_lines,
+    has_scores,
+    is_answer,
+    score_lines,
+)
 from altnorm.io.formats import Layout, open_plain
-from altnorm.io.json_lines import Line, read_lines
+from altnorm.io.json_lines import Line, read_lines, read_values
 from altnorm.io.sample_logs import SAMPLE_KEYS, learn_log, log_lines
 from altnorm.io.scores import Scores, is_number
 
@@ -43,22 +50,41 @@ def open_lines(
 
     What the lines hold is told by the first, unless the layout insists on a format.
     """
-    first = next(read_lines(path), (0, {}))[1]
-    if first.keys() >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval":
+    first: Any = next(read_values(path), (0, {}))[1]
+    keys = first.keys() if isinstance(first, dict) else set()
+    if keys >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval":
         options = learn_log(path, usual=layout.usual_options)
-        return _open_objects(
-            partial(log_lines, path, *options),
-            Scores(()),
-            numbers,
-            Known(label="target", id="doc_id"),
-        )
-    lines = partial(read_lines, path)
-    if isinstance(first.get("scores"), dict):
-        return _open_objects(lines, Scores(numbers), numbers, Known())
+        known = Known(label="target", id="doc_id")
+        return _open_objects(partial(log_lines, path, *options), Scores(()), numbers, known)
+    if has_scores(first):
+        return _open_objects(partial(score_lines, path), Scores(numbers), numbers, Known())
+    if is_answer(first):
+        return _open_answers(path, layout, numbers, "custom_id" if "custom_id" in first else None)
     schema = _plain_schema(path, numbers)
     if schema is None:
-        return _open_objects(lines, None, numbers, Known())
+        return _open_objects(partial(read_lines, path), None, numbers, Known())
     return schema, _plain_batches(path, schema), Known()
+
+
+def _open_answers(
+    path: Path, layout: Layout, numbers: Collection[str], id: str | None
+) -> tuple[Any, Iterator[Any], Known]:
+    """Open a file of answers, once it is known which tokens are classes."""
+    classes = list(numbers)
+    if not classes and layout.label is not None:
+        names = layout.label.split(".")
+        labels = (field_of(columns, names) for columns in answer_columns(path))
+        classes = sorted({str(label) for label in labels if label is not None})
+    if len(classes) < 2:
+        raise file_error(
+            "It must be known which tokens are classes",
+            f"'{path.name}' holds answers of a language model",
+            "Pass --classes, for example --classes A,B,C,D, or the labels with --label or "
+            "--labels.",
+        )
+    lines = partial(answer_lines, path, classes)
+    scores = Scores(classes, gaps=True)
+    return _open_objects(lines, scores, numbers, Known(id=id), partial(lines, tell=True))
 
 
 # Plain values: PyArrow.
@@ -138,11 +164,12 @@ def _open_objects(
     scores: Scores | None,
     numbers: Collection[str],
     known: Known,
+    learning: Callable[[], Iterator[Line]] | None = None,
 ) -> tuple[Any, Iterator[Any], Known]:
     import pyarrow as pa
 
     kinds: dict[str, set[str]] = {}
-    for number, record in lines():
+    for number, record in (learning or lines)():
         if scores is not None:
             scores.learn(number, record.pop("scores", None))
         for name, value in record.items():
@@ -175,7 +202,7 @@ def _batches(
             for name, kind in types.items()
         ]
         if scores is not None:
-            columns += [pa.array(column) for column in scores.proba(part).T.copy()]
+            columns += [pa.array(p, from_pandas=True) for p in scores.proba(part).T.copy()]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -227,6 +254,14 @@ def is_nested(field: Any) -> bool:
     import pyarrow as pa
 
     return pa.types.is_nested(field.type) or field.metadata == _NESTED
+
+
+def field_of(value: Any, names: Sequence[str]) -> Any:
+    """What lies under a path of names in a nested value, which may be JSON text."""
+    for name in names:
+        value = parse_nested(value) if isinstance(value, str) else value
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def parse_nested(text: str | None) -> Any:

@@ -141,13 +141,13 @@ def read_predictions(
     ----------
     path : str or path-like
         .npz (`proba` or `logits`, optional `labels` and `classes`; or `indices` with `proba` or
-        `log_proba`, as :func:`altnorm.from_topk` takes them), .npy, .csv, .tsv, .jsonl (these
-        also with .gz), .parquet, .arrow or .feather; "-" for the standard input.
+        `log_proba`, as :func:`altnorm.from_topk` takes them), .npy, .csv, .tsv, .jsonl, .json
+        (these also with .gz), .parquet, .arrow or .feather; "-" for the standard input.
     layout : Layout, optional
         Which columns hold what.
     classes : array-like of shape (n_classes,), optional
-        The classes expected. Columns are put into this order; a missing, extra or renamed class
-        is an error.
+        The classes expected, by default those of the layout. Columns are put into this order; a
+        missing, extra or renamed class is an error.
 
     Returns
     -------
@@ -155,12 +155,15 @@ def read_predictions(
         Probabilities or logits, class names, and labels where the file has them.
     """
     layout = PLAIN if layout is None else layout
+    classes = np.asarray(layout.classes) if classes is None and layout.classes else classes
     source = find_source(path, layout)
     if source.is_table:
         return _check_values(Predictions(*read_columns(source, layout, classes)))
-    if layout.group is not None:
+    useless = {"--group": layout.group, "--labels": layout.labels, "--id": layout.id}
+    option = next((name for name, value in useless.items() if value is not None), None)
+    if option is not None:
         raise InputError(
-            "--group names a column of a table",
+            f"{option} names a column of a table, or what belongs to one",
             f"'{source.path.name}' holds arrays",
             "Write the predictions as a table, such as .csv or .parquet.",
             code="option",
@@ -188,7 +191,7 @@ def read_texts(
     with open_table(path, layout, text=names or None) as opened:
         table = opened.read()
     known = opened.known
-    not_shown = {*hidden, *known.classes, layout.label, known.label, known.id}
+    not_shown = {*hidden, *known.classes, layout.label, known.label, known.id, layout.id}
     names = names or [
         field.name
         for field in table.schema

@@ -19,16 +19,20 @@ class Scores:
 
     They are probabilities if none is negative, else all are log-probabilities; a label that a
     line lacks is filled in by :func:`altnorm.from_topk`. Lines that name the top few may lack some
-    of the `labels` that are known from elsewhere altogether.
+    of the `labels` that are known from elsewhere altogether. Where there may be `gaps`, a line
+    without any is one.
     """
 
-    def __init__(self, labels: Collection[str]) -> None:
+    def __init__(self, labels: Collection[str], *, gaps: bool = False) -> None:
+        self._gaps = gaps
         self._codes = {name: j for j, name in enumerate(labels)}
         self._orders: set[tuple[str, ...]] = set()
         self._low, self._high = 0.0, 0.0
 
     def learn(self, number: int, scores: Any) -> None:
         """Record those of a line in the first pass."""
+        if self._gaps and scores == {}:
+            return
         if not isinstance(scores, dict) or not scores or not all(map(is_number, scores.values())):
             raise file_error(
                 "`scores` must give a number for each label",
@@ -58,7 +62,13 @@ class Scores:
         return self._orders == {tuple(self._codes)}
 
     def proba(self, lines: list[Line]) -> np.ndarray:
-        """Probabilities of some lines, one column per class."""
+        """Probabilities of some lines, one column per class; NaN in gaps."""
+        scored = [line for line in lines if line[1]["scores"]]
+        if len(scored) < len(lines):
+            proba = np.full((len(lines), len(self._codes)), np.nan)
+            if scored:
+                proba[[bool(record["scores"]) for _, record in lines]] = self.proba(scored)
+            return proba
         width = max(len(record["scores"]) for _, record in lines)
         indices = np.full((len(lines), width), -1)
         values = np.zeros((len(lines), width))

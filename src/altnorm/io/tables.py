@@ -55,10 +55,14 @@ class TableSource(NamedTuple):
     fixed_dictionaries: bool = True  # whether all batches share those of their columns
 
     def read(self) -> Any:
-        """All rows, as a PyArrow table."""
+        """All rows that have predictions, as a PyArrow table."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(self.batches, self.schema)
+        table = pa.Table.from_batches(self.batches, self.schema)
+        # Answers of a service may have failed; what it says about the others is whole.
+        return (
+            table.filter(table[self.known.classes[0]].is_valid()) if self.known.classes else table
+        )
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:

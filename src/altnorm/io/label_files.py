@@ -1,0 +1,69 @@
+"""Labels in a file of their own, which belong to predictions by an id."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from altnorm._base.files import file_error
+from altnorm.io.formats import Layout
+from altnorm.io.tables import TableSource, read_table
+
+
+class LabelFile(NamedTuple):
+    """What it says: the label of each id, and what ids are called."""
+
+    path: str | os.PathLike[str]
+    id_name: str
+    labels: dict[str, Any]
+
+    def classes(self) -> list[str]:
+        """The labels that occur."""
+        return sorted({str(label) for label in self.labels.values() if label is not None})
+
+    def id_column(self, opened: TableSource, layout: Layout) -> str | None:
+        """Which column of predictions holds the ids; None: rows are counted from 0."""
+        named = self.id_name if self.id_name in opened.schema.names else None
+        return layout.id or opened.known.id or named
+
+    def match(self, ids: Sequence[Any]) -> list[Any]:
+        """The label of each id; None where the file has none."""
+        matched = [self.labels.get(str(key)) for key in ids]
+        if all(label is None for label in matched):
+            raise file_error(
+                f"The ids in '{self.path}' must be those of the predictions",
+                f"it has '{next(iter(self.labels), '')}', ..., and they have '{ids[0]}', ...",
+                "Name the column of ids with --id; to count rows from 0, call it `row`.",
+            )
+        return matched
+
+
+def read_label_file(path: str | os.PathLike[str], layout: Layout) -> LabelFile:
+    """Read a table of ids and labels: two columns, or those that the layout names."""
+    table = read_table(path)
+    names = table.schema.names
+    id_name = _find(names, layout.id, "id", 0)
+    label_name = _find(names, layout.label, "label", 1)
+    if id_name is None or label_name is None or id_name == label_name:
+        raise file_error(
+            f"'{path}' must have a column of ids and one of labels",
+            f"its columns are {', '.join(names)}",
+            "Call them `id` and `label`, or name them with --id and --label.",
+        )
+    labels: dict[str, Any] = {}
+    for key, label in zip(table[id_name].to_pylist(), table[label_name].to_pylist(), strict=True):
+        if labels.setdefault(str(key), label) != label:
+            raise file_error(
+                f"'{path}' must give each id one label",
+                f"'{key}' has '{labels[str(key)]}' and '{label}'",
+                "Remove one of them.",
+                value=key,
+            )
+    return LabelFile(path, id_name, labels)
+
+
+def _find(names: Sequence[str], wanted: str | None, usual: str, place: int) -> str | None:
+    """The column that is wanted, or is called as usual, or stands where it should among two."""
+    by_name = [name for name in (wanted, usual) if name is not None and name in names]
+    return next(iter(by_name), names[place] if len(names) == 2 else None)

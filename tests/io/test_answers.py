@@ -1,0 +1,165 @@
+"""Answers of pipelines and services, in the shapes of tests/data: the same four rows in each.
+
+The shapes are those of openai 3.51 (``types/chat``, ``types/responses``, ``CompletionChoice``) and
+transformers 5.23 (``pipelines/text_classification.py`` and ``zero_shot_classification.py``).
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from altnorm import InputError
+from altnorm._base.errors import InputWarning
+from altnorm.io.formats import Layout
+from altnorm.io.predictions import read_predictions
+from tests.io.test_formats import write_lines
+
+DATA = Path(__file__).parents[1] / "data"
+CLASSES = ["A", "B", "C"]
+MASS = np.array([[0.7, 0.2, 0.05], [0.1, 0.8, 0.05], [0.3, 0.25, 0.4], [0.02, 0.9, 0.03]])
+PROBA = MASS / MASS.sum(axis=1, keepdims=True)
+ROUNDING = 2e-6  # log-probabilities in the files have six digits
+SHAPES = [
+    "hf_texts.json",
+    "hf_lines.jsonl",
+    "hf_objects.jsonl",
+    "hf_zero_shot.jsonl",
+    "openai_chat.jsonl",
+    "openai_responses.jsonl",
+    "vllm_completions.jsonl",
+]
+
+
+def first_line(name):
+    return json.loads((DATA / name).read_text().splitlines()[0])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("order", ["ABC", "CAB"])
+def test_every_shape_gives_the_same_rows(name, order):
+    read = read_predictions(DATA / name, Layout(classes=list(order)))
+    assert read.classes.tolist() == list(order)
+    np.testing.assert_allclose(read.proba, PROBA[:, ["ABC".index(c) for c in order]], rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_labels_come_from_a_second_file_by_row_number(tmp_path, name):
+    labels = tmp_path / "labels.csv"
+    labels.write_text("row,answer\n2,A\n0,A\n3,B\n1,B\n7,C\n")
+    read = read_predictions(DATA / name, Layout(labels=labels, classes=CLASSES))
+    assert read.labels.tolist() == ["A", "B", "A", "B"]
+
+
+def test_labels_are_a_key_of_the_object():
+    read = read_predictions(DATA / "hf_objects.jsonl", Layout("truth"))
+    assert sorted(read.classes.tolist()) == CLASSES
+    assert read.labels.tolist() == ["A", "B", "A", "B"]
+
+
+def test_a_batch_file_has_failed_lines_and_another_order(recwarn):
+    layout = Layout(labels=DATA / "batch_labels.csv", gaps=True)
+    read = read_predictions(DATA / "openai_batch.jsonl", layout)
+    order = [2, 0, 3, 1]
+    np.testing.assert_allclose(read.proba, PROBA[order], rtol=ROUNDING)
+    assert read.labels.tolist() == ["A", "A", "B", "B"]
+    message = "1 answer of 5 failed or cannot be a class, the first in line 3"
+    assert [message in str(w.message) for w in recwarn] == [True]
+
+
+def test_classes_are_the_labels_of_the_file_itself(tmp_path):
+    lines = [
+        {"doc": {"answer": truth}, "reply": json.loads(line)}
+        for truth, line in zip(
+            "ABCB", (DATA / "openai_chat.jsonl").read_text().splitlines(), strict=True
+        )
+    ]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    read = read_predictions(path, Layout("doc.answer"))
+    assert read.classes.tolist() == CLASSES
+    np.testing.assert_allclose(read.proba, PROBA, rtol=ROUNDING)
+    with pytest.raises(InputError, match=r"which tokens are classes.*--classes A,B,C,D"):
+        read_predictions(path)
+
+
+def chat(*tokens):
+    """An answer; each token comes with its alternatives and their probabilities."""
+    content = [
+        {
+            "token": token,
+            "logprob": float(np.log(alternatives.get(token, 1e-9))),
+            "top_logprobs": [
+                {"token": t, "logprob": float(np.log(p))} for t, p in alternatives.items()
+            ],
+        }
+        for token, alternatives in tokens
+    ]
+    return {"choices": [{"message": {}, "logprobs": {"content": content}}]}
+
+
+def test_tokens_of_a_class_add_up_and_others_share_what_is_left(tmp_path):
+    lines = [
+        chat(("yes", {"yes": 0.4, " Yes": 0.2, "NO": 0.3, "maybe": 0.06})),
+        chat(("no", {"no": 0.5, "the": 0.4, "a": 0.001})),  # 0.099 left, and no more than 0.001
+    ]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    read = read_predictions(path, Layout(classes=["yes", "no", "so"]))
+    mass = np.array([[0.6, 0.3, 0.04], [0.001, 0.5, 0.001]])
+    np.testing.assert_allclose(read.proba, mass / mass.sum(axis=1, keepdims=True))
+    # Where case tells classes apart, it counts.
+    read = read_predictions(path, Layout(classes=["yes", "Yes", "no", "NO"]))
+    np.testing.assert_allclose(read.proba[0], np.array([0.4, 0.2, 0.04, 0.3]) / 0.94)
+
+
+def test_an_answer_may_come_after_other_tokens(tmp_path):
+    late = chat(("It", {"It": 0.8, "A": 0.1}), ("'s", {"'s": 1.0}), ("B", {"B": 0.7, "A": 0.2}))
+    lines = [late, late, chat(("A", {"A": 0.6, "B": 0.4})), chat(("?", {"?": 0.9}))]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    with pytest.warns(InputWarning) as caught:
+        read = read_predictions(path, Layout(classes=["A", "B"]))
+    np.testing.assert_allclose(read.proba[:, 0], [2 / 9, 2 / 9, 0.6])
+    assert [str(w.message) for w in caught] == [
+        "Not all answers begin with a class; they are read 1 at token 1, 2 at token 3.",
+        "1 answer of 4 failed or cannot be a class, the first in line 4: no decision for these.",
+    ]
+
+
+def without_logprobs(name):
+    line = first_line(name)
+    line["choices"][0]["logprobs"] = None
+    return line
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (without_logprobs("openai_chat.jsonl"), r"line 1 has none\. .*`logprobs: true, top_logpro"),
+        (without_logprobs("vllm_completions.jsonl"), "the log-probabilities of its tokens"),
+        (first_line("openai_responses.jsonl") | {"output": []}, "output_text.logprobs"),
+        ({"label": "joy", "score": 0.9}, "has only the best.*top_k=None"),
+        ([{"label": "joy", "score": 0.9}, {"label": "joy", "score": 0.8}], "top_k=None"),
+        ([{"generated_text": "A"}], "needed; the file has only generated text"),
+        (chat(("x", {"x": 1.0})), r"class \(A, B, C\) .* none of 1 answer has.*single token"),
+    ],
+)
+def test_what_is_recognised_and_lacks_something_gets_the_recipe(tmp_path, line, message):
+    path = write_lines(tmp_path / "a.jsonl", [line])
+    with pytest.raises(InputError, match=message):
+        read_predictions(path, Layout(classes=CLASSES))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("id,label\n5,A\n6,B\n", "ids .* must be those of the predictions; it has '5', .* `row`"),
+        ("row,label\n0,A\n0,B\n", "each id one label; '0' has 'A' and 'B'"),
+        ("x,y,z\n0,A,1\n", "a column of ids and one of labels; its columns are x, y, z"),
+        ("row,label\n0,A\n1,B\n2,D\n3,A\n", "'D'"),
+    ],
+)
+def test_bad_files_of_labels_are_told(tmp_path, labels, message):
+    (tmp_path / "labels.csv").write_text(labels)
+    layout = Layout(labels=tmp_path / "labels.csv", classes=CLASSES)
+    with pytest.raises(InputError, match=message):
+        read_predictions(DATA / "openai_chat.jsonl", layout)
