@@ -1,6 +1,8 @@
 """The commands that make, apply and judge a model do what they say, on every kind of file."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,51 @@ def test_apply_equals_transform_and_keeps_the_rest(folder, model):
     assert after["guess"].tolist() == normalizer.predict(before[CLASSES].to_numpy()).tolist()
 
 
+def test_apply_writes_decisions_unless_told_not_to(folder, model):
+    before = pd.read_parquet("test.parquet")
+    assert run(["apply", model, "test.parquet", "-o", "a.parquet"]) == 0
+    decided = load(model).predict(before[CLASSES].to_numpy())
+    assert pd.read_parquet("a.parquet")["prediction"].tolist() == decided.tolist()
+    assert run(["apply", model, "test.parquet", "-o", "b.parquet", "--no-prediction"]) == 0
+    assert pd.read_parquet("b.parquet").columns.tolist() == before.columns.tolist()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_apply_streams_to_the_standard_output(folder, model, capfdbinary, suffix):
+    """Rows only, in the input's format or as CSV; what is said goes to the standard error."""
+    for name in (f"in.{suffix}", "file.csv" if suffix == "parquet" else f"file.{suffix}"):
+        source = "test.parquet" if name.startswith("in") else f"in.{suffix}"
+        assert run(["apply", model, source, "-o", name, "--no-prediction", "--force"]) == 0
+    capfdbinary.readouterr()
+    arguments = ["apply", model, f"in.{suffix}", "-o", "-", "--no-prediction", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from altnorm.cli import main; main()", *arguments],
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == Path(name).read_bytes()
+    assert json.loads(done.stderr.splitlines()[-1])["n_rows"] == 900
+
+
+def test_answers_that_failed_keep_their_line(folder, capsys):
+    data = Path(__file__).parents[1] / "data"
+    lines = (data / "openai_batch.jsonl").read_text().splitlines()
+    AlternatingNormalizer(prior="uniform").fit(
+        pd.DataFrame(draw(200, 0)[0], columns=["A", "B", "C"])
+    ).save("m")
+    Path("answers.jsonl").write_text("\n".join(lines))
+    with pytest.warns(UserWarning, match="1 answer of 5"):
+        proba = read_predictions("answers.jsonl", classes=["A", "B", "C"]).proba
+    assert told(capsys, ["apply", "m", "answers.jsonl", "-o", "a.jsonl", "--json"])["n_rows"] == 4
+    written = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
+    ids = [json.loads(line)["custom_id"] for line in lines]
+    assert [row["custom_id"] for row in written] == ids
+    failed = written.pop(ids.index("row-9"))
+    assert {failed[name] for name in ("A", "B", "C", "prediction")} == {None}
+    after = load("m").transform(pd.DataFrame(proba, columns=["A", "B", "C"]))
+    np.testing.assert_allclose([[row[name] for name in "ABC"] for row in written], after)
+
+
 def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
     proba = pd.read_parquet("test.parquet")[CLASSES].to_numpy()
     after = load(model).transform(proba)
@@ -49,7 +96,7 @@ def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
 
 def test_apply_warns_of_drift(folder, model, capsys):
     capsys.readouterr()
-    assert run(["apply", model, "test.parquet", "-o", "same.parquet", "--json"]) == 0
+    assert run(["apply", model, "test.parquet", "-o", "same.parquet", "--json", "--strict"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert json.loads(captured.out)["drift"]["drifted"] is False
@@ -57,7 +104,7 @@ def test_apply_warns_of_drift(folder, model, capsys):
     proba = pd.read_parquet("moved.parquet")[CLASSES].to_numpy()
     write_predictions(Predictions(proba, CLASSES), "moved.npz")
     for name in ("moved.parquet", "moved.npz"):
-        assert run(["apply", model, name, "-o", f"out{name}"]) == 0
+        assert run(["apply", model, name, "-o", f"out{name}", "--strict"]) == 1
         printed = capsys.readouterr().err
         assert printed.startswith("Warning: These predictions no longer look like those at fit")
         assert printed.count("\n") == 1
@@ -128,7 +175,9 @@ def test_strict(folder, capsys):
     assert run([*check, "--strict"]) == 1
     assert run(["check", "fair.parquet", "--label", "y", "-j", "1", "--force", "--strict"]) == 1
     assert "The model changes nothing" in said(capsys, [*tune, "--force", "--no-calibrate"])
-    assert "nothing changed" in said(capsys, ["apply", "m", "fair.parquet", "-o", "same.parquet"])
+    assert "nothing changed" in said(
+        capsys, ["apply", "m", "fair.parquet", "-o", "same.parquet", "--no-prediction"]
+    )
     assert pq.read_table("same.parquet").equals(pq.read_table("fair.parquet"))
 
 

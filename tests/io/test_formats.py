@@ -323,6 +323,6 @@ def test_logs_from_tuning_to_applying(folder, capsys):
     assert run(["check", "samples.jsonl", "--model", "m"]) == 0
     assert run(["apply", "m", "samples.jsonl", "-o", "out.csv"]) == 0
     after = pd.read_csv("out.csv")
-    assert after.columns.tolist() == ["doc_id", "doc", "target", "0", "1", "2"]
+    assert after.columns.tolist() == ["doc_id", "doc", "target", "0", "1", "2", "prediction"]
     np.testing.assert_allclose(after[["0", "1", "2"]].sum(axis=1), 1)
     assert "Adopted" in capsys.readouterr().out

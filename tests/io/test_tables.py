@@ -199,10 +199,10 @@ def test_errors_are_one_sentence(tmp_path, name, content, message):
         read_table(tmp_path / name)
 
 
-def test_nested_columns_are_no_text(tmp_path):
-    with (
-        pytest.raises(InputError, match="nested column 'list'"),
-        write_table(tmp_path / "out.csv", TABLE.schema),
-    ):
-        pass
-    assert not (tmp_path / "out.csv").exists()
+def test_nested_columns_become_json_in_csv(tmp_path):
+    put(TABLE, tmp_path / "out.csv")
+    assert read_table(tmp_path / "out.csv", text=["list"])["list"].to_pylist() == [
+        "[1, 2]",
+        "",
+        "[]",
+    ]

@@ -161,9 +161,9 @@ out = _TextConsole()
 errors = _TextConsole(stderr=True)
 
 
-def print_json(record: dict[str, Any]) -> None:
+def print_json(record: dict[str, Any], screen: Console = out) -> None:
     """Print a record as JSON, one line."""
-    print(json.dumps(record, default=_plain, allow_nan=False))
+    print(json.dumps(record, default=_plain, allow_nan=False), file=screen.file)
 
 
 _STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}

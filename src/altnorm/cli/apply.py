@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from enum import StrEnum
@@ -33,9 +33,11 @@ from altnorm.io.columns import (
 )
 from altnorm.io.formats import Layout, find_source
 from altnorm.io.predictions import read_predictions, write_predictions
-from altnorm.io.tables import TableSource, is_table, open_table, write_table
+from altnorm.io.tables import STANDARD, TableSource, is_table, open_table, write_table
 from altnorm.report.evaluation import check_kind
 
+PREDICTION = "prediction"
+"""Name of the column of decisions."""
 _MOST_NUMBERS = 2**22  # that are kept of a stream
 _N_SHOWN = 5  # classes whose share changes most
 _MOST_ROWS = 4096  # looked at for drift: enough, and a small share of the work
@@ -52,10 +54,13 @@ def apply(
         str | None,
         options.option(
             "NAME",
-            "Add a column with the decision for the model's purpose: the class, empty where the "
-            "row is left to a person.",
+            "Column for the decision, `prediction` by default: the class, empty where the row is "
+            "left to a person.",
         ),
     ] = None,
+    no_prediction: Annotated[
+        bool, options.flag("--no-prediction", "Add no column for the decision.")
+    ] = False,
     spreadsheet_safe: Annotated[
         bool,
         options.flag(
@@ -65,11 +70,16 @@ def apply(
     ] = False,
     jobs: options.Jobs = -1,
     force: options.Force = False,
+    strict: Annotated[
+        bool,
+        options.flag("--strict", "Exit with status 1 if predictions no longer look as at fit."),
+    ] = False,
     json: options.Json = False,
-) -> None:
+) -> int:
     """Apply a model to a file of predictions; all other columns stay as they are.
 
-    Tables are streamed: memory does not grow with the file. Logits come out as probabilities.
+    Tables are streamed, also to `-o -`: memory does not grow with the file. Logits come out as
+    probabilities.
     """
     start = time.perf_counter()
     check_output(output, force=force, others=[model])  # in place of its input it may be
@@ -78,12 +88,14 @@ def apply(
     changes = Changes(normalizer)
     how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
     if find_source(source, layout).is_table:
-        _stream(changes, source, layout, output, prediction, jobs, how)
+        name = None if no_prediction else prediction or PREDICTION
+        _stream(changes, source, layout, output, name, jobs, how)
     elif prediction is None:
         _whole(changes, source, layout, output, how)
     else:
         raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
-    _tell(changes, output, time.perf_counter() - start, json=json)
+    drifted = _tell(changes, output, time.perf_counter() - start, json=json)
+    return int(strict and drifted)
 
 
 class RowSample:
@@ -166,7 +178,7 @@ def _stream(
     """Adjust a table batch by batch."""
     from altnorm.deploy.arrow import apply_batches, output_schema
 
-    if not is_table(output):
+    if not is_table(output) and str(output) != STANDARD:
         raise InputError(
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
@@ -175,26 +187,64 @@ def _stream(
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
     with open_classes(source, layout, model) as (table, columns):
         # Threads work ahead of the writer, so what was read waits here for its result.
-        waiting: deque[Any] = deque()
-        batches = apply_batches(model, _kept(table.batches, waiting), n_jobs=n_jobs, **names)
+        waiting: deque[tuple[Any, Any]] = deque()
+        # Answers of a service may have failed, and such rows have no predictions.
+        gaps = bool(table.known.classes)
+        whole = _kept(table.batches, columns, waiting, gaps=gaps)
+        batches = apply_batches(model, whole, n_jobs=n_jobs, **names)
         schema = output_schema(model, table.schema, **names)
         with (
             write_table(output, schema, numbers=columns, like=table, **how) as write,
             progress("Adjusting", table.n_rows) as advance,
         ):
             for batch in batches:
-                write(batch)
+                before, missing = waiting.popleft()
+                after = column_matrix(batch, columns)
+                write(
+                    batch if missing is None else _emptied(batch, missing, {*columns, prediction})
+                )
                 # Only now is the batch known to be sound, and may count.
-                before = column_matrix(waiting.popleft(), columns)
-                changes.add(before, column_matrix(batch, columns))
+                rows = slice(None) if missing is None else ~missing
+                changes.add(column_matrix(before, columns)[rows], after[rows])
                 advance(batch.num_rows)
 
 
-def _kept(batches: Iterator[Any], waiting: deque[Any]) -> Iterator[Any]:
-    """Pass the batches on, and keep each until somebody takes it from those that wait."""
+def _kept(
+    batches: Iterator[Any], columns: list[str], waiting: deque[Any], *, gaps: bool
+) -> Iterator[Any]:
+    """Pass the batches on, and keep each until somebody takes it from those that wait.
+
+    Where there may be `gaps`, rows without predictions are passed on with equal ones, and kept is
+    which these are.
+    """
     for batch in batches:
-        waiting.append(batch)
-        yield batch
+        is_missing = batch.column(columns[0]).is_null().to_numpy(zero_copy_only=False)
+        has_gaps = gaps and bool(is_missing.any())
+        filled = columns if has_gaps else []
+        whole = _replaced(batch, filled, lambda p: p.fill_null(1 / len(columns)))
+        waiting.append((whole, is_missing if has_gaps else None))
+        yield whole
+
+
+def _emptied(batch: Any, missing: np.ndarray | None, names: Collection[str | None]) -> Any:
+    """The batch with nothing in the rows that are missing, in the columns that are named."""
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    return _replaced(
+        batch, names, lambda p: pc.if_else(pa.array(missing), pa.scalar(None, p.type), p)
+    )
+
+
+def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any], Any]) -> Any:
+    """The batch with other values in the columns that are named."""
+    if not names:
+        return batch
+    columns = [
+        change(column) if name in names else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return type(batch).from_arrays(columns, schema=batch.schema)
 
 
 def _whole(
@@ -210,11 +260,14 @@ def _whole(
     write_predictions(replace(predictions, proba=proba, input="proba"), output, layout, **how)
 
 
-def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> None:
-    """Print what was done, and a warning where predictions no longer look like those at fit."""
+def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> bool:
+    """Print what was done; warn, and return True, where predictions no longer look as at fit."""
     rows, n_rows = changes.seen.rows, changes.seen.n_seen
     drift = None if rows is None else unnamed(changes.fitted).drift(rows)
-    if drift is not None and drift.advice != "nothing":
+    drifted = drift is not None and drift.advice != "nothing"
+    # The standard output is for the rows where these go there.
+    screen = errors if str(output) == STANDARD else out
+    if drift is not None and drifted:
         errors.say(f"Warning: {advised(drift.advice, str(drift))}")
     if json:
         record = {
@@ -226,11 +279,12 @@ def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> None
             "seconds": seconds,
             "drift": None if drift is None else asdict(drift),
         }
-        print_json(record)
+        print_json(record, screen)
     else:
         rate = f"{n_rows / seconds:,.0f} rows a second"
         summary = f"{plural(n_rows, 'row')} in {seconds:.1f} s ({rate}), {changes}"
-        out.say(f"{summary}: {output}")
+        screen.say(f"{summary}: {'standard output' if screen is errors else output}")
+    return drifted
 
 
 class Assumption(StrEnum):

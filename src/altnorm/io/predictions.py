@@ -236,7 +236,7 @@ def write_predictions(
     """
     layout = PLAIN if layout is None else layout
     target = Path(path)
-    check_spreadsheet(target, spreadsheet_safe)
+    check_spreadsheet(format_of(target), target.name, spreadsheet_safe)
     if is_table(target):
         batch = _to_batch(predictions, layout)
         names = [layout.prefix + name for name in names_of(predictions.classes)]

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import (
     ARRAYS,
     PLAIN,
+    TEXT,
     Layout,
     Source,
     find_source,
@@ -41,6 +43,8 @@ _WRONG_NUMBER = re.compile(
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # what an Arrow stream ends with
+STANDARD = "-"
+"""The name that stands for the standard input or output."""
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
 
 
@@ -52,6 +56,7 @@ class TableSource(NamedTuple):
     known: Known = Known()
     n_rows: int | None = None  # where the file says so
     codec: str = "snappy"  # compression of the values, where the file says so
+    format: str = ""
     fixed_dictionaries: bool = True  # whether all batches share those of their columns
 
     def read(self) -> Any:
@@ -99,7 +104,7 @@ def open_table(
                 table = _open_arrow(source.path, stack)
             _check_names(table.schema.names, source.path)
         # A damaged file may fail at any batch, long after it was opened.
-        yield table._replace(batches=_guarded(table.batches, source))
+        yield table._replace(batches=_guarded(table.batches, source), format=source.format)
 
 
 def read_table(
@@ -128,16 +133,18 @@ def write_table(
     spreadsheet would run as a formula, in CSV and TSV.
     """
     like = TableSource(schema, iter(())) if like is None else like
-    format = format_of(path)
+    format = _output_format(path, like)
     _check_table(Path(path), format)
-    check_spreadsheet(path, spreadsheet_safe)
+    check_spreadsheet(format, Path(path).name, spreadsheet_safe)
+    if os.fspath(path) == STANDARD:
+        with ExitStack() as stack:
+            yield _line_writer(sys.stdout.buffer, schema, format, stack, spreadsheet_safe)
+        return
     compressed = Path(path).suffix.lower() in (".gz", ".feather")
     with replacing(path, force=force) as temporary, ExitStack() as stack:
-        if format in DELIMITERS:
+        if format in TEXT:
             file = writable(temporary, stack, compressed=compressed)
-            yield text_writer(file, schema, DELIMITERS[format], stack, safe=spreadsheet_safe)
-        elif format == "jsonl":
-            yield jsonl_writer(writable(temporary, stack, compressed=compressed), schema)
+            yield _line_writer(file, schema, format, stack, spreadsheet_safe)
         elif format == "parquet":
             yield _parquet_writer(temporary, schema, stack, set(numbers), like.codec)
         else:
@@ -145,12 +152,28 @@ def write_table(
             yield _arrow_writer(temporary, schema, stack, compressed=compressed, decode=decode)
 
 
-def check_spreadsheet(path: str | os.PathLike[str], spreadsheet_safe: bool) -> None:
+def _output_format(path: str | os.PathLike[str], like: TableSource) -> str | None:
+    """Format that a name tells; at the standard output that of the input, or CSV."""
+    if os.fspath(path) != STANDARD:
+        return format_of(path)
+    return like.format if like.format in DELIMITERS or like.format == "jsonl" else "csv"
+
+
+def _line_writer(
+    file: IO[bytes], schema: Any, format: str | None, stack: ExitStack, safe: bool
+) -> Callable[[Any], None]:
+    """Write rows as lines of text."""
+    if format in DELIMITERS:
+        return text_writer(file, schema, DELIMITERS[format], stack, safe=safe)
+    return jsonl_writer(file, schema)
+
+
+def check_spreadsheet(format: str | None, name: str, spreadsheet_safe: bool) -> None:
     """Raise if a file is to be safe for spreadsheets that is not one of text."""
-    if spreadsheet_safe and format_of(path) not in DELIMITERS:
+    if spreadsheet_safe and format not in DELIMITERS:
         raise file_error(
             "Only CSV and TSV files need to be made safe for spreadsheets",
-            f"'{Path(path).name}' is neither",
+            f"'{name}' is neither",
             "Leave --spreadsheet-safe out, or name a .csv file.",
         )
 

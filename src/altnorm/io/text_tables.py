@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator
@@ -187,19 +188,13 @@ def writable(path: Path, stack: ExitStack, *, compressed: bool) -> IO[bytes]:
 def text_writer(
     file: IO[bytes], schema: Any, delimiter: str, stack: ExitStack, *, safe: bool = False
 ) -> Callable[[Any], None]:
-    """Write names and text in quotes, and numbers bare.
+    """Write names and text in quotes, numbers bare, and nested values as JSON.
 
     Where it is to be `safe` for spreadsheets, formulas are neutralised, in the header too.
     """
     import pyarrow as pa
     from pyarrow.csv import CSVWriter, WriteOptions
 
-    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
-    if nested:
-        raise file_error(
-            f"A CSV file cannot hold the nested column '{shown(nested[0])}'",
-            remedy="Write a .parquet file.",
-        )
     names = [neutralise_formula(name) if safe else name for name in schema.names]
     types = [kind if _is_bare(kind) else pa.string() for kind in schema.types]
     plain = pa.schema(list(zip(names, types, strict=True)))
@@ -224,6 +219,10 @@ def _is_bare(kind: Any) -> bool:
     return (is_number and kind != pa.float16()) or pa.types.is_boolean(kind)
 
 
+def _as_json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _as_text(name: str, column: Any, safe: bool) -> Any:
     import pyarrow as pa
     from pyarrow import compute as pc
@@ -233,6 +232,8 @@ def _as_text(name: str, column: Any, safe: bool) -> Any:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if pa.types.is_nested(column.type):
+            column = pa.array(map(_as_json, column.to_pylist()), pa.string())
         text = column.cast(pa.string())
     except pa.ArrowException as error:
         raise file_error(
