@@ -16,7 +16,7 @@ PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST_ARGS ?= -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest check format bench docs samples reproduce constraints clean
+.PHONY: help demo test test-all test-oldest check format bench benchmark docs samples reproduce constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -46,6 +46,9 @@ format: $(VENV)/.stamp-quick  ## apply the formatter and the safe fixes
 bench: $(VENV)/.stamp-heavy  ## print the table of timings
 	$(BIN)/python -m benchmarks
 
+benchmark: $(VENV)/.stamp-benchmark  ## compare with other packages on 165 classifiers, from where it stopped; needs only the package index
+	$(BIN)/python -m experiments.benchmark
+
 docs: $(VENV)/.stamp-docs  ## build the site into docs/_build/html, warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
@@ -57,7 +60,7 @@ STUDY       := $(BIN)/python -m
 samples: $(VENV)/.stamp-heavy  ## say which pages of the studies are out of date: PREDICTIONS=folder DATASETS=folder
 	$(STUDY) experiments.samples --predictions $(PREDICTIONS) --datasets $(DATASETS)
 
-reproduce: $(VENV)/.stamp-heavy  ## run the studies that need no GPU, from where it stopped: PREDICTIONS=folder DATASETS=folder
+reproduce: $(VENV)/.stamp-heavy $(VENV)/.stamp-benchmark  ## run the studies that need no GPU, from where it stopped; without folders those that need none: PREDICTIONS=folder DATASETS=folder
 	$(STUDY) experiments.reproduce --predictions $(PREDICTIONS) --datasets $(DATASETS)
 
 constraints:  ## resolve every extra and group afresh and pin what came out
@@ -82,6 +85,10 @@ $(VENV)/.stamp-quick: $(VENV)/.stamp-venv pyproject.toml
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml
 	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS)]" --group docs
+	touch $@
+
+$(VENV)/.stamp-benchmark: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP_INSTALL) --editable ".[display]" --group benchmark
 	touch $@
 
 $(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system

