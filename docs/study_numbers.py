@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from experiments._output import read_records
-from experiments.confident_reference.study import REFERENCES, SPREADS
 from experiments.language.methods import DIVIDED
+from experiments.reference_choice.calibrated import REFERENCES, SPREADS
 
 __all__ = ["NUMBERS"]
 
@@ -52,7 +52,7 @@ def no_labels() -> str:
 
 def confident_reference() -> str:
     """What sure rows as reference cost a calibrated classifier, and what all rows do."""
-    rows = read_records(EXPERIMENTS / "confident_reference" / "results" / "results.csv")
+    rows = read_records(EXPERIMENTS / "reference_choice" / "results" / "calibrated.csv")
     found: dict[str, list[float]] = {}
     for row in rows:
         if (row["classes"], row["spread"]) == (10, max(SPREADS)):
@@ -60,7 +60,7 @@ def confident_reference() -> str:
     means = [fmean(found[name]) for name in REFERENCES]
     lost = [f"{-mean:.1f}" for mean in means[:-1]]
     return (
-        "In {doc}`a simulation of a calibrated classifier <studies/confident_reference>`, ten "
+        "In {doc}`a simulation of a calibrated classifier <studies/reference_choice>`, ten "
         "classes of which some are much harder than others, sure rows as reference cost "
         f"{', '.join(lost[:-1])} and {lost[-1]} points of accuracy at the three thresholds; all "
         f"rows change it by {abs(means[-1]):.2f}."

@@ -1,9 +1,11 @@
 """Run the studies that need no GPU, and go on where the last run stopped.
 
 ``python -m experiments.reproduce --predictions DIR --datasets DIR`` says what each study needs and
-how long it takes, then runs those that are not done. A study is done when it has ended well with
-this code, these data and these options; a stamp in ``.reproduce/`` remembers that. ``--list`` runs
-nothing. Names of studies choose some; ``--again`` runs them although they are done.
+how long it takes, then runs those that are not done. Without a folder it leaves out what needs it,
+and says so; ``experiments/data/README.md`` says where the files can be had. A study is done when it
+has ended well with this code, these data and these options; a stamp in ``.reproduce/`` remembers
+that. ``--list`` runs nothing. Names of studies choose some; ``--again`` runs them although they are
+done.
 """
 
 from __future__ import annotations
@@ -41,33 +43,43 @@ class Study(NamedTuple):
     uses: tuple[str, ...] = ()  # other studies whose code it runs
     reads: tuple[str, ...] = ()  # other studies whose numbers it reads
     heavy: bool = False  # whether PyTorch is needed
+    partly: bool = False  # whether a part of it runs without the folder
 
     def command(self, folders: Folders) -> list[str]:
         """The arguments for Python."""
-        folder = getattr(folders, self.needs) if self.needs else None
+        folder = self.folder(folders)
         given = [] if folder is None else [self.flag, str(folder / self.file)]
         return ["-m", f"experiments.{self.name}", *given]
+
+    def folder(self, folders: Folders) -> Path | None:
+        """The folder that it reads, if it is there."""
+        return getattr(folders, self.needs) if self.needs else None
+
+    def can_run(self, folders: Folders) -> bool:
+        """Whether what it needs is there, or enough for a part."""
+        return self.needs is None or self.partly or self.folder(folders) is not None
 
 
 STUDIES = (
     Study("geometry", 1),
-    Study("confident_reference", 0.3),
     Study("last_layer", 0.5, heavy=True),
-    Study("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),
-    Study("provenance", 0.1, "predictions"),
-    Study("simulation", 5),
-    Study("ufet", 20),
+    Study(
+        *("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),
+        partly=True,
+    ),
+    Study("simulation", 8),
     Study("language", 2, "predictions", uses=("suite",)),
-    Study("asking", 12, "predictions", uses=("suite",)),
-    Study("label_shift", 7, "predictions", uses=("suite",)),
     Study("corruption", 3, "datasets", uses=("blur",)),
-    Study("reference_choice", 4, "predictions", uses=("suite",)),
+    Study("reference_choice", 4, "predictions", uses=("suite",), partly=True),
     Study("blur", 5, "predictions", uses=("suite",)),
-    Study("suite", 27, "predictions"),
+    Study("label_shift", 7, "predictions", uses=("suite",)),
+    Study("asking", 12, "predictions", uses=("suite",)),
+    Study("ufet", 20),
+    Study("benchmark", 40),
     Study("evidence", 40),
-    Study("across", 0.2, uses=("blur", "suite"), reads=("blur", "dialogre", "suite", "ufet")),
+    Study("suite", 27, "predictions", reads=("blur", "dialogre", "ufet")),
 )
-"""The quickest first; the last one reads what the others wrote."""
+"""The quickest first; the last one also reads what others wrote."""
 
 
 def fingerprint(study: Study, folders: Folders) -> str:
@@ -89,7 +101,7 @@ def _code(study: Study) -> Iterator[Path]:
 def _data(study: Study, folders: Folders) -> Iterator[Path]:
     for name in study.reads:
         yield from sorted((ROOT / "experiments" / name / "results").glob("*.csv"))
-    folder = getattr(folders, study.needs) if study.needs else None
+    folder = study.folder(folders)
     if folder is not None and study.file:
         yield folder / study.file
     elif folder is not None:
@@ -123,9 +135,20 @@ def describe(studies: Sequence[Study], folders: Folders) -> Iterator[str]:
 
 
 def _state(study: Study, folders: Folders) -> str:
-    if study.needs and getattr(folders, study.needs) is None:
-        return f"give the folder with --{study.needs}"
-    return "done" if is_done(study, folders) else ""
+    missing = study.needs is not None and study.folder(folders) is None
+    if missing and not study.partly:
+        return f"left out: give the folder with --{study.needs}"
+    if is_done(study, folders):
+        return "done"
+    return f"a part of it runs without; all of it with --{study.needs}" if missing else ""
+
+
+def existing(name: str, folder: Path | None) -> Path | None:
+    """A folder of data, or None, said aloud, where there is none of that name."""
+    if folder is None or folder.is_dir():
+        return folder
+    print(f"There is no folder {folder} ({name}); experiments/data/README.md says how to get it.")
+    return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -137,14 +160,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--again", action="store_true", help="run studies that are done, too")
     parser.add_argument("studies", nargs="*", help="studies to run; all without")
     arguments = parser.parse_args(argv)
-    folders = Folders(arguments.predictions, arguments.datasets)
+    folders = Folders(*(existing(name, getattr(arguments, name)) for name in Folders._fields))
     chosen = [s for s in STUDIES if not arguments.studies or s.name in arguments.studies]
     print("\n".join(describe(chosen, folders)), flush=True)
     if arguments.list:
         return 0
     for study in chosen:
-        missing = study.needs and getattr(folders, study.needs) is None
-        if missing or (is_done(study, folders) and not arguments.again):
+        if not study.can_run(folders) or (is_done(study, folders) and not arguments.again):
             continue
         print(f"\n{study.name}: python {' '.join(study.command(folders))}", flush=True)
         if not run(study, folders):

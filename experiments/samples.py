@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments._output import read_records
+from experiments.reproduce import existing
 
 __all__ = ["OUT_OF_DATE", "SAMPLES", "Folders", "Sample", "differences", "is_marked"]
 
@@ -109,10 +110,22 @@ def _geometry(folders: Folders) -> Iterable[Mapping[str, Any]]:
     ]
 
 
-def _confident_reference(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.confident_reference import study
+def _calibrated(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.reference_choice import calibrated
 
-    return [record._asdict() for record in study.measure(10, 2.0, 0, study.Design(), 0)]
+    return [record._asdict() for record in calibrated.measure(10, 2.0, 0, calibrated.Design(), 0)]
+
+
+def _benchmark(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.benchmark import __main__ as benchmark, methods
+    from experiments.benchmark.classifiers import train
+    from experiments.benchmark.sources import SOURCES, read_thirds
+
+    digits = next(source for source in SOURCES if source.package == "scikit-learn")
+    classifier = train(read_thirds(digits, Path()), "naive_bayes")
+    temperature = next(m for m in methods.METHODS if m.name == "temperature")
+    about = benchmark.describe(digits, "naive_bayes", classifier)
+    return [about | record for record in benchmark.measure(classifier, temperature)]
 
 
 def _last_layer(folders: Folders) -> Iterable[Mapping[str, Any]]:
@@ -202,12 +215,6 @@ def _reference_choice(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [study.describe(data, choice.FULL)]
 
 
-def _provenance(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.provenance import __main__ as provenance
-
-    return provenance.describe_predictions(Path(folders.predictions or "."))
-
-
 def _blur(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.blur import study
 
@@ -250,7 +257,8 @@ SAMPLES = (
     Sample("evidence", "worlds", _evidence("bias 2", 200)),
     Sample("simulation", "results", _simulation),
     Sample("geometry", "rates", _geometry),
-    Sample("confident_reference", "results", _confident_reference),
+    Sample("reference_choice", "calibrated", _calibrated),
+    Sample("benchmark", "results", _benchmark),
     Sample("last_layer", "results", _last_layer, heavy=True),
     Sample("label_shift", "simulated", _label_shift),
     Sample("label_shift", "asked", _label_shift_asked),
@@ -262,7 +270,6 @@ SAMPLES = (
     Sample("asking", "asking", _asking, "predictions"),
     Sample("language", "language", _language, "predictions"),
     Sample("reference_choice", "classifiers", _reference_choice, "predictions"),
-    Sample("provenance", "files", _provenance, "predictions"),
     Sample("blur", "doubt", _blur, "predictions"),
     Sample("blur", "published", _blur_published, "predictions"),
     Sample("blur", "gains", _blur_search, "predictions"),
@@ -277,7 +284,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}", type=Path, metavar="DIR")
     parser.add_argument("studies", nargs="*", help="studies to look at; all without")
     arguments = parser.parse_args(argv)
-    folders = Folders(arguments.predictions, arguments.datasets)
+    folders = Folders(*(existing(name, getattr(arguments, name)) for name in Folders._fields))
     silent = 0
     for sample in SAMPLES:
         if arguments.studies and sample.study not in arguments.studies:

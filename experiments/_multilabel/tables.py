@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t
 
-from experiments._multilabel.methods import ALWAYS, BASE, METHODS, ONE, PUBLISHED
+from experiments._multilabel.methods import BASE, METHODS, ONE, PUBLISHED
 from experiments._output import markdown_table
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "mean_and_sd",
     "paper_table",
     "score_table",
-    "settings_table",
     "study_tables",
 ]
 
@@ -111,7 +110,6 @@ def study_tables(
         "doubt": doubt_table(doubts, paper.doubt),
         "scores": score_table(rows, {**scores, **validation}),
         "gains": gain_table(rows, scores),
-        "settings": settings_table(rows),
     }
 
 
@@ -190,13 +188,3 @@ def doubt_table(doubts: Sequence[Any], paper: Mapping[float, str]) -> str:
             cells.append(f"{ends} of {chosen[0]['entries']:,}")
         lines.append([f"{threshold:g}", *cells, paper.get(threshold, "")])
     return markdown_table(["tau", "validation", "test", "in the paper"], lines)
-
-
-def settings_table(rows: Sequence[Any]) -> str:
-    """What each classifier's tuning chose."""
-    names = [name for name in METHODS if any(r.method == name and r.setting for r in rows)]
-    names = [name for name in names if not name.endswith(ALWAYS)]
-    classifiers = dict.fromkeys(row.classifier for row in rows)
-    settings = {(row.classifier, row.method): row.setting for row in rows}
-    lines = [[name, *(settings[name, method] for method in names)] for name in classifiers]
-    return markdown_table(["classifier", *names], lines)

@@ -16,7 +16,7 @@ CLEAR = 0.2  # of the changed decisions that fix or break: how far from a draw
 
 def make_tables(found: Sequence[Summary]) -> dict[str, str]:
     """The tables of the page."""
-    return {"errors": _errors(found), "labels": _labels(found), "lines": _lines(found)}
+    return {"errors": _errors(found), "labels": _labels(found)}
 
 
 def _errors(found: Sequence[Summary]) -> str:
@@ -53,24 +53,3 @@ def _labels(found: Sequence[Summary]) -> str:
 def _lead(one: Summary) -> float:
     """How far fixed and broken are from a draw, from 0 to 1."""
     return abs(one.fixed - one.broken) / max(1, one.fixed + one.broken)
-
-
-def _lines(found: Sequence[Summary]) -> str:
-    rows = [
-        [
-            one.classifier,
-            one.adjustment,
-            *(f"{number:,}" for number in (one.rows, one.changed, one.fixed, one.broken)),
-            f"{one.gain:+.2f}",
-            *(f"{x:.0f}" for x in (one.median, one.p90, one.random_median, one.random_p90)),
-            f"{one.in_budget:.0f} %",
-            f"{one.wrong:.1f} %",
-            f"{one.covered:.1f} %",
-        ]
-        for one in found
-    ]
-    header = (
-        "classifier, adjustment, rows, changed, fixed, broken, gain, labels, 90 %, at random, "
-        f"90 %, in {BUDGET}, wrong, covered"
-    )
-    return markdown_table(header.split(", "), rows)

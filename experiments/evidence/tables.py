@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -40,7 +39,6 @@ def make_tables(records: Mapping[str, Records]) -> dict[str, str]:
         "nothing": _gain_table(of_cases(worlds, NOTHING + FACTOR + UNTOLD)),
         "honesty": _honesty(worlds),
         "probabilities": _probabilities(worlds),
-        "families": _families(worlds),
         "costs": _costs(records["costs"]),
         "purposes": _purposes(records["purposes"]),
     }
@@ -142,22 +140,6 @@ def _probabilities(worlds: Records) -> str:
         harmed = sum(r["loss_after"] > r["loss_before"] + 0.01 for r in group)
         rows.append([group[0]["world"], f"{group[0]['n_rows']:,}", *losses, f"{harmed}"])
     header = ["world", "rows", "before", "after", "the lowest there is", "worse by 0.01 or more"]
-    return markdown_table(header, rows)
-
-
-def _families(worlds: Records) -> str:
-    """Which family's decisions were adopted, in per cent of all data sets."""
-    names = ("alternating", "bias", "matrix")
-    rows = []
-    for group in by_case(of_cases(worlds, SOMETHING)):
-        found = Counter(r["family"] for r in group if r["adopted"])
-        shares = [f"{100 * found[name] / len(group):.0f} %" for name in names]
-        gain = [
-            str(mean([r["true"] for r in some])) if some else ""
-            for some in ([r for r in group if r["adopted"] and r["family"] == n] for n in names)
-        ]
-        rows.append([group[0]["world"], f"{group[0]['n_rows']:,}", *shares, *gain])
-    header = ["world", "rows", *names, *(f"true gain, {name}" for name in names)]
     return markdown_table(header, rows)
 
 

@@ -30,10 +30,8 @@ def make_tables(
         "power": _contradicted(moved),
         "gains": _gains([*shifted, *drawn], lambda one: one.change),
         "together": _gains([*(one for one in shifted if one.change != _NOTHING), *drawn], _where),
-        "classifiers": _gains(drawn, lambda one: one.source),
         "people": _gains(people, lambda one: one.source),
         "asked": _answers(asked, lambda one: one.kind),
-        "asked worlds": _answers(asked, lambda one: one.change),
     }
 
 

@@ -51,7 +51,6 @@ SETS = {
     "vlm_mmbench_mobilevlm-1.7b": Prompt(
         "MobileVLM-1.7B", "questions about pictures (MMBench)", "not stated", "answer letters"
     ),
-    "sst2_gpt2": Prompt("GPT-2", "sentiment of a sentence (SST-2)", "not stated", "two words"),
 }
 
 

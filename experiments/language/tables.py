@@ -16,6 +16,7 @@ __all__ = ["make_tables"]
 
 Record = Mapping[str, Any]
 Records = Sequence[Record]
+ADJUSTER = "Adjuster"
 _PEERS = tuple(name for name in (*NO_LABELS, *NEEDS_LABELS) if name not in OURS)
 
 
@@ -102,32 +103,29 @@ def budgets_table(records: Records) -> str:
 
 
 def unchanged_table(records: Records) -> str:
-    """How often ours left all decisions alone, by the number of labels."""
-    found = [r for r in records if r["against"] == UNTOUCHED and r["method"] in OURS]
+    """How often `Adjuster` left all decisions alone, by the number of labels."""
+    found = [r for r in records if (r["against"], r["method"]) == (UNTOUCHED, ADJUSTER)]
     lines = []
-    for method in OURS:
-        for name in _names(found):
-            of_set = [r for r in found if (r["method"], r["classifier"]) == (method, name)]
-            cells = [f"{r['unchanged']:.0f} %" for r in of_set]
-            lines.append([method, plain_name(name), *cells])
-    return markdown_table(["method", "set", *_budgets(found)], lines)
+    for name in _names(found):
+        cells = [f"{r['unchanged']:.0f} %" for r in found if r["classifier"] == name]
+        lines.append([plain_name(name), *cells])
+    return markdown_table(["set", *_budgets(found)], lines)
 
 
 def duels_table(records: Records, low: str, high: str, *, sign: int) -> str:
-    """Clearly better, not clear, clearly worse: ours against each of the others, over the sets."""
-    found = [r for r in records if r["method"] in OURS]
+    """Clearly better, not clear, clearly worse: `Adjuster` against the others, over the sets."""
+    found = [r for r in records if r["method"] == ADJUSTER]
     lines = []
-    for method in OURS:
-        for other in (UNTOUCHED, *_PEERS):
-            duels = [r for r in found if (r["method"], r["against"]) == (method, other)]
-            cells = []
-            for budget in _budgets(found):
-                now = [r for r in duels if _budget(r) == budget]
-                better = sum((r[low] if sign > 0 else -r[high]) > 0 for r in now)
-                worse = sum((r[high] if sign > 0 else -r[low]) < 0 for r in now)
-                cells.append(f"{better} / {len(now) - better - worse} / {worse}")
-            lines.append([method, other, *cells])
-    return markdown_table(["", "against", *_budgets(found)], lines)
+    for other in (UNTOUCHED, *_PEERS):
+        duels = [r for r in found if r["against"] == other]
+        cells = []
+        for budget in _budgets(found):
+            now = [r for r in duels if _budget(r) == budget]
+            better = sum((r[low] if sign > 0 else -r[high]) > 0 for r in now)
+            worse = sum((r[high] if sign > 0 else -r[low]) < 0 for r in now)
+            cells.append(f"{better} / {len(now) - better - worse} / {worse}")
+        lines.append([other, *cells])
+    return markdown_table(["against", *_budgets(found)], lines)
 
 
 def _names(records: Records) -> list[str]:

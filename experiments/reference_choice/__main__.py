@@ -1,22 +1,26 @@
-"""``python -m experiments.reference_choice --data DIR [--quick] [--output DIR]``."""
+"""``python -m experiments.reference_choice [--data DIR] [--quick] [--output DIR]``.
+
+Without ``--data`` only the simulated classifiers are measured.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from itertools import chain, product
 from pathlib import Path
 
 from joblib import Parallel, delayed
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
-from experiments.reference_choice import study
-from experiments.reference_choice.figures import draw_sizes
+from experiments.reference_choice import calibrated, study
+from experiments.reference_choice.figures import draw_calibrated, draw_sizes
 from experiments.reference_choice.results import Results, collect
 from experiments.reference_choice.tables import make_tables
 from experiments.suite.files import suite_paths
 
 PAGE = Path(__file__).parent / "results" / "README.md"
-HOLDS = "predictions, one .npz file per classifier"
+DATA = {"type": Path, "metavar": "DIR", "help": "folder with predictions, a .npz file each"}
 MULTILABEL = ("dialogre", "coco", "ptbxl", "chestxray")
 FULL = study.Design(
     sizes=(50, 100, 200, 500, 1000),
@@ -35,17 +39,32 @@ QUICK = FULL._replace(
     max_rows=1000,
     search={"alphas": (0.5, 1.0, 4.0), "depths": (1,)},
 )
+QUICK_CALIBRATED = calibrated.Design(sizes=(10,), n_reference=500, n_test=2000, n_draws=2)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    options = {"--data": DATA}
     about = "How to choose A0."
-    arguments = parse_arguments("reference_choice", about, argv, data=HOLDS, has_tables=True)
+    arguments = parse_arguments("reference_choice", about, argv, options=options, has_tables=True)
     design = QUICK if arguments.quick else FULL
     if not arguments.tables:
-        write(measure(arguments, design), arguments.output)
+        records = [record._asdict() for record in measure_calibrated(arguments)]
+        write_records(arguments.output / "calibrated.csv", records)
+        if arguments.data is not None:
+            write(measure(arguments, design), arguments.output)
     if not arguments.measure:
         report(design, arguments.output)
     print(f"results in {arguments.output}")
+
+
+def measure_calibrated(arguments: Namespace) -> list[calibrated.Record]:
+    """All simulated worlds, all draws."""
+    design = QUICK_CALIBRATED if arguments.quick else calibrated.Design()
+    worlds = product(design.sizes, calibrated.SPREADS, range(design.n_draws))
+    parts = Parallel(n_jobs=arguments.jobs)(
+        delayed(calibrated.measure)(*world, design, arguments.seed) for world in worlds
+    )
+    return list(chain(*parts))
 
 
 def measure(arguments: Namespace, design: study.Design) -> Results:
@@ -66,10 +85,13 @@ def write(results: Results, folder: Path) -> None:
 
 
 def report(design: study.Design, folder: Path) -> None:
-    """Figure and page from the numbers."""
+    """Figures and page from the numbers."""
     results = Results(*(read_records(folder / f"{name}.csv") for name in Results._fields))
+    simulated = [calibrated.Record(**line) for line in read_records(folder / "calibrated.csv")]
     draw_sizes(results.gains, design, folder)
-    fill_page(PAGE, folder, make_tables(results, design))
+    draw_calibrated(simulated, folder)
+    tables = make_tables(results, design) | calibrated.calibrated_tables(simulated)
+    fill_page(PAGE, folder, tables)
 
 
 if __name__ == "__main__":

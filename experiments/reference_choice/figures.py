@@ -1,18 +1,20 @@
-"""The figure of the study of references: drawn from tables, nothing is measured here."""
+"""The figures of the study of references: drawn from tables, nothing is measured here."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from experiments._figures import BLUE, GREY, INK, ORANGE, PURPLE, TEAL, figure, save
+from experiments._figures import BLUE, GREY, INK, ORANGE, PURPLE, TEAL, figure, ordered, save
+from experiments.reference_choice.calibrated import CONFIDENT, REFERENCES, Record, mean_and_error
 from experiments.reference_choice.results import NAIVE, TUNED, suite_means
 from experiments.reference_choice.study import CHOICES, DEFAULTS, NEAREST, WHOLE, Design
 
-__all__ = ["draw_sizes"]
+__all__ = ["draw_calibrated", "draw_sizes"]
 
 _FLOOR = -4.5  # points; the nearest rows do much worse
 
@@ -76,3 +78,25 @@ def _mark_lost(panel: Axes, x: np.ndarray, mean: np.ndarray) -> None:
             place = {"xytext": (at, _FLOOR + 0.35), "ha": "center", "color": "#8A6508"}
             arrow = {"arrowstyle": "-|>", "color": "#B8860B"}
             panel.annotate(text, (at, _FLOOR), arrowprops=arrow, **place)
+
+
+def draw_calibrated(records: Sequence[Record], folder: Path) -> None:
+    """Points of accuracy against how much the classes differ, one panel per number of classes."""
+    sizes = list(dict.fromkeys(r.classes for r in records))
+    colours = [*ordered(len(CONFIDENT)), BLUE]
+    with figure(len(sizes), (3.6 * len(sizes), 3.7), sharey=True, squeeze=False) as (canvas, axes):
+        for panel, m in zip(axes[0], sizes, strict=True):
+            panel.axhline(0, color=INK, linewidth=1)
+            for name, colour in zip(REFERENCES, colours, strict=True):
+                some = [r for r in records if (r.classes, r.reference) == (m, name)]
+                spreads = sorted({r.spread for r in some})
+                points = [mean_and_error([r.gain for r in some if r.spread == s]) for s in spreads]
+                means, errors = zip(*points, strict=True)
+                bars = [1.96 * error for error in errors]
+                panel.errorbar(spreads, means, bars, color=colour, marker="o", ms=4, label=name)
+            panel.set_title(f"{m} classes")
+            panel.set_xlabel("spread of the classes' difficulty")
+        axes[0][0].set_ylabel("change of accuracy, points")
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+        save(canvas, folder, "calibrated")

@@ -21,7 +21,6 @@ from experiments.reference_choice.study import (
     WHOLE,
     Design,
 )
-from experiments.suite.names import plain_name
 
 __all__ = ["make_tables", "paired", "standard_error"]
 
@@ -36,7 +35,6 @@ def make_tables(results: Results, design: Design) -> dict[str, str]:
         "few": _choices_table(results, design.near_sizes[1]),
         "priors": _priors_table(results.gains),
         "pairs": _pairs_table(results),
-        "classifiers": _classifiers_table(results),
     }
 
 
@@ -95,17 +93,3 @@ def paired(results: Results, first: str, second: str) -> np.ndarray:
 def standard_error(margins: np.ndarray) -> float:
     """Of the mean over classifiers."""
     return float(margins.std(ddof=1) / np.sqrt(margins.size)) if margins.size > 1 else 0.0
-
-
-def _classifiers_table(results: Results) -> str:
-    shown = (CONFIDENT, ALL, BALANCED, WEIGHTED, DEFAULTS)
-    rows = []
-    for about in results.classifiers:
-        mine = [r for r in results.gains if r["classifier"] == about["classifier"]]
-        cells = [f"{summarise(mine, choice, WHOLE, TUNED).mean:+.2f}" for choice in shown]
-        library = f"{about['library_gain']:+.2f}" if about["library_adopted"] else "0"
-        counts = [f"{about[name]:,}" for name in ("validation", "confident")]
-        name = plain_name(about["classifier"])
-        rows.append([name, *counts, f"{about['base']:.2f}", *cells, library])
-    about = ["classifier (classes)", "validation rows", "confident at 0.75", "accuracy"]
-    return markdown_table([*about, *shown, f"`{LIBRARY}`"], rows)

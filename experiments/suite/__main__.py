@@ -14,6 +14,7 @@ from experiments._output import fill_page, parse_arguments, read_records, write_
 from experiments.suite.files import read_classifier, suite_paths
 from experiments.suite.measure import UNTOUCHED, Task, measure
 from experiments.suite.methods import ADJUSTER, FEW_LABELS_METHODS, FEW_METHODS, make_methods
+from experiments.suite.trends import read_points
 
 PAGE = Path(__file__).parent / "results" / "README.md"
 FEW, DRAWS = (100, 300, 1000), 3
@@ -74,12 +75,13 @@ def measure_all(arguments: Namespace) -> None:
 def report(folder: Path) -> None:
     """Figure and page from the numbers."""
     # Where it is measured there may be nothing to draw with.
-    from experiments.suite.figure import draw_gains
+    from experiments.suite.figure import draw_gains, draw_trends
     from experiments.suite.tables import make_tables
 
     paths = {name: folder / f"{name}.csv" for name in TABLES}
     records = {name: read_records(path) for name, path in paths.items() if path.exists()}
     draw_gains(records["suite"], folder)
+    draw_trends(read_points(records["suite"]), folder)
     fill_page(PAGE, folder, make_tables(records))
 
 

@@ -1,14 +1,19 @@
-"""The suite in one picture: each classifier's gain, with its interval."""
+"""Each classifier's gain with its interval, and against its classes and its accuracy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._figures import BLUE, INK, ORANGE, TEAL, figure, save
 from experiments.suite.names import plain_name
+from experiments.suite.trends import METHODS as TREND_METHODS, Point
+
+__all__ = ["draw_gains", "draw_trends"]
 
 METHODS = {"CAN as published": ORANGE, "BCTS, always": TEAL, "Adjuster": BLUE}
 _BELOW = {"Adjuster": 0.02, "BCTS, always": 0.18, "CAN as published": 0.34}
@@ -63,3 +68,29 @@ def _draw_legend(ax: Axes) -> None:
         ax.plot([], [], "o-", color=colour, label=_LABELS[method])
     # Above the rows: below them it would cover some.
     ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=9)
+
+
+def draw_trends(points: Sequence[Point], folder: Path) -> None:
+    """Gain of each classifier against classes and accuracy."""
+    looks = dict(zip(TREND_METHODS, ((ORANGE, "s"), (BLUE, "o")), strict=False))
+    with figure(2, (10.4, 4.2), sharey=True) as (canvas, panels):
+        for method, (colour, marker) in looks.items():
+            chosen = [p for p in points if p.method == method]
+            gain = np.array([p.gain for p in chosen])
+            bars = np.array([[p.gain - p.ci_low, p.ci_high - p.gain] for p in chosen]).T
+            style = {"fmt": marker, "ms": 5, "color": colour, "elinewidth": 0.8, "alpha": 0.85}
+            shift = 1.04 if method == TREND_METHODS[0] else 0.96
+            x = np.array([p.classes for p in chosen]) * shift
+            panels[0].errorbar(x, gain, bars, label=method, **style)
+            panels[1].errorbar([p.base for p in chosen], gain, bars, **style)
+        for panel in panels:
+            panel.axhline(0, color=INK, lw=0.8)
+        ticks = (3, 10, 30, 100, 300, 1000)
+        panels[0].set(xscale="log", xlabel="classes", ylabel="gain (accuracy points)")
+        panels[0].set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        panels[0].minorticks_off()
+        panels[1].set_xlabel("accuracy before (%)")
+        panels[0].set_title("Do many classes help?")
+        panels[1].set_title("Do better classifiers gain less?")
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        save(canvas, folder, "trends")

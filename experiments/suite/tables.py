@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from experiments.suite.gains import (
 from experiments.suite.measure import DIVIDED, UNTOUCHED
 from experiments.suite.methods import ADJUSTER, PUBLISHED
 from experiments.suite.names import plain_name
+from experiments.suite.trends import depths_table, read_points, trends_table
 
 __all__ = ["make_tables"]
 
@@ -53,14 +53,9 @@ def make_tables(records: Mapping[str, Rows]) -> dict[str, str]:
         "ablation": ablation_table(single),
         "menu": menu_table(single),
         "purposes": _purposes(single),
-        "accuracy": _gain_table(single, DECISIONS, "accuracy"),
-        "balanced": _gain_table(single, PURPOSES, "balanced_accuracy"),
-        "macro": _gain_table(single, PURPOSES, "f1_macro"),
         "probabilities": _probabilities(single),
-        "loss": _number_table(single, "log_loss", 3),
-        "error": _number_table(single, "calibration_error", 1),
-        "families": _families(single),
-        "seconds": _seconds(single),
+        "trends": trends_table(read_points(single)),
+        "depths": depths_table(single),
     }
     several = records.get("labels", [])
     if "few" in records:
@@ -105,40 +100,6 @@ def _purposes(rows: Rows) -> str:
     return markdown_table(["method", *header], lines)
 
 
-def _gain_table(rows: Rows, methods: Sequence[str], score: str) -> str:
-    """One line for each classifier, one column for each method."""
-    found, lines = by_key(rows), []
-    for name in names_of(rows):
-        base = found[name, UNTOUCHED][score]
-        cells = [_gain_cell(found.get((name, method)), base, score) for method in methods]
-        lines.append([plain_name(name), f"{base:.2f}", *cells])
-    means = [mean_within(gains(rows, method, score)) for method in methods]
-    lines.append(["**mean**", "", *(f"**{mean}**" for mean in means)])
-    return markdown_table(["classifier", "base", *methods], lines)
-
-
-def _gain_cell(row: dict[str, Any] | None, base: float, score: str) -> str:
-    if row is None:
-        return "not tried"
-    gain = row[score] - base
-    if round(gain, 2) == 0:
-        return "0"
-    # The interval is known for the purpose's own score.
-    if score == "accuracy":
-        return f"{gain:+.2f} [{row['ci_low']:+.1f}, {row['ci_high']:+.1f}]"
-    return f"{gain:+.2f}"
-
-
-def _number_table(rows: Rows, field: str, digits: int) -> str:
-    """One line for each classifier, of a number that is better when lower."""
-    found, lines = by_key(rows), []
-    for name in names_of(rows):
-        cells = [found.get((name, method)) for method in PROBABILITIES]
-        texts = ["not tried" if r is None else f"{r[field]:.{digits}f}" for r in cells]
-        lines.append([plain_name(name), *texts])
-    return markdown_table(["classifier", *PROBABILITIES], lines)
-
-
 def _probabilities(rows: Rows) -> str:
     """Log loss relative to that of the untouched predictions, and the calibration error."""
     lines = []
@@ -161,17 +122,6 @@ def _probabilities(rows: Rows) -> str:
         "calibration error",
     ]
     return markdown_table(header, lines)
-
-
-def _families(rows: Rows) -> str:
-    """What `Adjuster` chose for each purpose: family and kind of decision."""
-    found, methods = by_key(rows), (ADJUSTER, BALANCED, MACRO)
-    lines = []
-    for name in names_of(rows):
-        chosen = (found[name, method] for method in methods)
-        cells = [f"{r['family']}, {r['decision']}" if r["adopted"] else "nothing" for r in chosen]
-        lines.append([plain_name(name), *cells])
-    return markdown_table(["classifier", *methods], lines)
 
 
 def _few(all_rows: Rows, few: Rows) -> str:
@@ -215,16 +165,3 @@ def _several(rows: Rows) -> str:
             lines.append([plain_name(name), method, *scores, *probabilities, chosen])
     header = ["classifier", "method", "micro-F1", "macro-F1", "log loss", "calibration error"]
     return markdown_table([*header, "chosen"], lines)
-
-
-def _seconds(rows: Rows) -> str:
-    """Time to fit, one line for each method."""
-    lines = []
-    for method in dict.fromkeys(r["method"] for r in rows):
-        some = sorted((r["seconds"], r["classifier"]) for r in rows if r["method"] == method)
-        if method in (UNTOUCHED, DIVIDED):
-            continue
-        times = [seconds for seconds, _ in some]
-        longest = f"{times[-1]:.1f} ({plain_name(some[-1][1])})"
-        lines.append([method, f"{np.median(times):.2f}", f"{np.mean(times):.2f}", longest])
-    return markdown_table(["method", "median", "mean", "longest"], lines)

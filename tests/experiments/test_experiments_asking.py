@@ -59,8 +59,6 @@ def test_the_page_says_what_was_measured(tmp_path):
     page = read_page(output)
     wrong = np.mean([float(row["wrong"]) for row in rows])
     assert f"| wrong answer at the stop | at most 5 % | {wrong:.1f} % |" in page
-    for row in rows:
-        assert f"| {row['fixed']} | {row['broken']} | {float(row['gain']):+.2f} |" in page
 
 
 def test_the_tables_follow_from_the_numbers():

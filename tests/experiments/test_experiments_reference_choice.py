@@ -7,7 +7,7 @@ from scipy.special import softmax
 pytest.importorskip("matplotlib")
 
 import altnorm
-from experiments.reference_choice import __main__ as reference_choice, study
+from experiments.reference_choice import __main__ as reference_choice, calibrated, study
 from experiments.reference_choice.bench import Bench, find_neighbours, one_step
 from experiments.suite.files import Classifier
 from tests.pages import check_page, draw_logits, write_classifier
@@ -33,6 +33,8 @@ def test_quick_run_writes_everything_it_mentions(tmp_path):
     tables = check_page(tmp_path)
     assert {row["choice"] for row in tables["gains"]} == {*study.CHOICES, study.DEFAULTS}
     assert {row["classifier"] for row in tables["classifiers"]} == names
+    design, worlds = reference_choice.QUICK_CALIBRATED, len(calibrated.SPREADS)
+    assert len(tables["calibrated"]) == worlds * design.n_draws * len(calibrated.REFERENCES)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0])

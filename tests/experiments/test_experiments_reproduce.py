@@ -36,19 +36,19 @@ def ran(monkeypatch, tmp_path):
 def test_every_study_is_there_and_none_is_forgotten():
     folder = Path(reproduce.__file__).parent
     commands = {path.parent.name for path in folder.glob("*/__main__.py")}
-    assert {study.name for study in reproduce.STUDIES} == commands - {"demo_data"}
-    assert reproduce.STUDIES[-1].name == "across"  # it reads what others wrote
+    assert {study.name for study in reproduce.STUDIES} == commands - {"data", "demo_data"}
+    assert reproduce.STUDIES[-1].reads  # it reads what others wrote
 
 
 def test_it_goes_on_where_it_stopped(ran, predictions):
     commands, failing = ran
-    given = ["geometry", "asking", "across", "--predictions", str(predictions)]
+    given = ["geometry", "asking", "evidence", "--predictions", str(predictions)]
     failing.add("asking")
     assert reproduce.main(given) == 1
     failing.clear()
     assert reproduce.main(given) == 0
     assert reproduce.main(given) == 0
-    assert commands == ["geometry", "asking", "asking", "across"]
+    assert commands == ["geometry", "asking", "asking", "evidence"]
     assert reproduce.main([*given, "--again"]) == 0
     assert len(commands) == 7
 
@@ -67,6 +67,17 @@ def test_a_study_without_its_folder_is_left_out_and_told(ran, capsys):
     assert reproduce.main(["suite", "geometry"]) == 0
     assert commands == ["geometry"]
     assert "give the folder with --predictions" in capsys.readouterr().out
+
+
+def test_without_folders_it_runs_what_needs_none(ran, capsys, tmp_path):
+    commands, _ = ran
+    nowhere = str(tmp_path / "nowhere")
+    assert reproduce.main(["--predictions", nowhere, "--datasets", nowhere]) == 0
+    needing = {s.name for s in reproduce.STUDIES if s.needs and not s.partly}
+    assert set(commands) == {s.name for s in reproduce.STUDIES} - needing
+    told = capsys.readouterr().out
+    assert f"There is no folder {nowhere} (predictions); experiments/data/README.md says" in told
+    assert told.count("left out: give the folder with") == len(needing)
 
 
 def test_the_list_runs_nothing(ran, capsys):

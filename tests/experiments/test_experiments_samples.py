@@ -33,8 +33,7 @@ def test_the_code_still_gives_the_committed_lines(sample):
 
 def test_every_study_is_sampled():
     pages = {path.parts[-3] for path in samples.ROOT.glob("*/results/README.md")}
-    # `across` measures nothing: it is made from the lines of the others.
-    assert {one.study for one in SAMPLES} == pages - WITHOUT_PAGE - {"across"}
+    assert {one.study for one in SAMPLES} == pages - WITHOUT_PAGE
 
 
 @pytest.fixture
@@ -128,8 +127,7 @@ def test_the_page_follows_from_the_numbers(name, tmp_path):
     results = study.PAGE.parent
     for table in results.glob("*.csv"):
         shutil.copy(table, tmp_path)
-    tables = [] if name == "across" else ["--tables"]  # it has no others
-    study.main([*tables, "--output", str(tmp_path)])
+    study.main(["--tables", "--output", str(tmp_path)])
     check_page(tmp_path, finite=False)
     # A page that is made elsewhere opens with a warning.
     assert read_page(tmp_path).endswith(read_page(results))

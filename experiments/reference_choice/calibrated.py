@@ -8,20 +8,34 @@ be better. Classes far out are easy, those near the origin hard.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
 
 import altnorm
+from experiments._output import markdown_table
 
-__all__ = ["ALL", "CONFIDENT", "REFERENCES", "SPREADS", "Design", "Record", "draw", "measure"]
+__all__ = [
+    "ALL",
+    "CONFIDENT",
+    "REFERENCES",
+    "SPREADS",
+    "Design",
+    "Record",
+    "calibrated_tables",
+    "draw",
+    "mean_and_error",
+    "measure",
+]
 
 CONFIDENT = {f"confident, tau {tau:g}": tau for tau in (0.25, 0.5, 0.75)}
 ALL, ALL_TAU = "all rows", 0.25
 REFERENCES = (*CONFIDENT, ALL)
 MIDDLE = 2.5  # mean distance of the classes
 SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0)
+SHOWN = (0.0, 1.0, 2.0)  # spreads on the page
 
 
 class Design(NamedTuple):
@@ -77,3 +91,32 @@ def measure(m: int, spread: float, number: int, design: Design, seed: int) -> li
         values = (100 * float(x) for x in (before.mean(), *shares))
         records.append(Record(m, spread, number, name, *values))
     return records
+
+
+def calibrated_tables(records: Sequence[Record]) -> dict[str, str]:
+    """Gains, and the share of the reference on the harder half of the classes."""
+    worlds = dict.fromkeys((r.classes, r.spread) for r in records if r.spread in SHOWN)
+    gains, shares = [], []
+    for world in worlds:
+        by_reference = [
+            [r for r in records if (r.classes, r.spread, r.reference) == (*world, name)]
+            for name in REFERENCES
+        ]
+        about = [str(world[0]), f"{world[1]:g}"]
+        accuracy = np.mean([r.accuracy for r in by_reference[0]])
+        cells = [mean_and_error([r.gain for r in its]) for its in by_reference]
+        texts = [f"{mean:+.2f} ± {error:.2f}" for mean, error in cells]
+        gains.append([*about, f"{accuracy:.1f} %", *texts])
+        halves = [f"{np.mean([r.hard_half for r in its]):.0f} %" for its in by_reference]
+        shares.append([*about, *halves])
+    header = ["classes", "spread"]
+    return {
+        "calibrated": markdown_table([*header, "right before", *REFERENCES], gains),
+        "shares": markdown_table([*header, *REFERENCES], shares),
+    }
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Mean over the draws, and its standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return float(np.mean(values)), float(error)

@@ -1,4 +1,4 @@
-"""The study of the confident reference: its predictions are the true probabilities."""
+"""What a confident reference does to predictions that are the true probabilities."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ from scipy.stats import multivariate_normal
 
 pytest.importorskip("matplotlib")
 
-from experiments.confident_reference import __main__ as study_command, study
-from tests.pages import check_page, read_page
+from experiments.reference_choice import calibrated as study
 
 
 def test_predictions_are_bayes_rule():
@@ -40,10 +39,8 @@ def test_a_confident_reference_costs_and_all_rows_do_not():
     assert found["all rows"].hard_half == pytest.approx(50, abs=3)
 
 
-def test_the_page_holds_what_was_measured(tmp_path):
-    study_command.main(["--quick", "--output", str(tmp_path), "--jobs", "1"])
-    rows = check_page(tmp_path)["results"]
-    assert len(rows) == len(study.SPREADS) * study_command.QUICK.n_draws * len(study.REFERENCES)
-    chosen = [row for row in rows if (row["spread"], row["reference"]) == ("2", "all rows")]
-    mean = np.mean([float(row["gain"]) for row in chosen])
-    assert f"| {mean:+.2f} ± " in read_page(tmp_path)
+def test_tables_hold_means_over_draws():
+    design = study.Design(sizes=(10,), n_reference=500, n_test=2000, n_draws=2)
+    records = [r for number in range(2) for r in study.measure(10, 2.0, number, design, 0)]
+    mean = np.mean([r.gain for r in records if r.reference == study.ALL])
+    assert f"| {mean:+.2f} ± " in study.calibrated_tables(records)["calibrated"]

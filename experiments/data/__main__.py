@@ -1,4 +1,4 @@
-"""``python -m experiments.provenance --data DIR [--datasets DIR] [--check]``.
+"""``python -m experiments.data --data DIR [--datasets DIR] [--check]``.
 
 Writes a table of all files that the studies read: what this folder's ``predictions.csv`` and
 ``datasets.csv`` know of them, their sizes, and their SHA-256. With ``--check`` nothing is written:
@@ -15,20 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments._output import (
-    fill_page,
-    markdown_table,
-    parse_arguments,
-    read_records,
-    write_records,
-)
+from experiments._output import parse_arguments, read_records, write_records
 
 FACTS = Path(__file__).parent
-PAGE = FACTS / "results" / "README.md"
+RESULTS = FACTS / "results"
 DATASETS = {"type": Path, "metavar": "DIR", "help": "folder with the data sets"}
 CHECK = {"action": "store_true", "help": "compare the files with the committed SHA-256"}
-FIELDS = ("name", "trained", "source", "licence", "split", "classes")
-SHOWN = 12  # characters of a SHA-256 on the page
 
 
 def sha256(path: Path) -> str:
@@ -66,31 +58,6 @@ def describe_datasets(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def make_tables(results: Path) -> dict[str, str]:
-    """The tables of the page, from the CSV files."""
-    predictions, files = (read_records(results / f"{name}.csv") for name in ("files", "data"))
-    header = ["file", "trained", "source", "licence", "split", "classes", "rows", "SHA-256"]
-    lines = [
-        [
-            *(
-                str(r[name])
-                for name in ("name", "trained", "source", "licence", "split", "classes")
-            ),
-            f"{r['validation']:,} / {r['test']:,}" if r["test"] else f"{r['validation']:,}",
-            f"`{r['sha256'][:SHOWN]}`",
-        ]
-        for r in predictions
-    ]
-    data = [
-        [f"{r['name']}/{r['file']}", r["source"], r["licence"], f"`{r['sha256'][:SHOWN]}`"]
-        for r in files
-    ]
-    return {
-        "predictions": markdown_table(header, lines),
-        "datasets": markdown_table(["file", "source", "licence", "SHA-256"], data),
-    }
-
-
 def differences(found: Sequence[dict[str, Any]], committed: Sequence[dict[str, Any]]) -> list[str]:
     """Files that are missing, or other than the committed ones."""
     names = [(r["name"], r.get("file", "")) for r in found]
@@ -109,22 +76,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Describe the files, or compare them with those that were described."""
     options = {"--datasets": DATASETS, "--check": CHECK}
     arguments = parse_arguments(
-        "provenance", __doc__, argv, data="the predictions (.npz)", options=options, has_tables=True
+        "data", __doc__, argv, data="the predictions (.npz)", options=options
     )
-    found = {}
-    if not arguments.tables:
-        found["files"] = describe_predictions(arguments.data)
-        if arguments.datasets is not None:
-            found["data"] = describe_datasets(arguments.datasets)
+    found = {"files": describe_predictions(arguments.data)}
+    if arguments.datasets is not None:
+        found["data"] = describe_datasets(arguments.datasets)
     if arguments.check:
-        committed = {name: read_records(PAGE.with_name(f"{name}.csv")) for name in found}
+        committed = {name: read_records(RESULTS / f"{name}.csv") for name in found}
         problems = [text for name in found for text in differences(found[name], committed[name])]
         print("\n".join(problems) or "all files are the ones that the numbers come from")
         return int(bool(problems))
     for name, records in found.items():
         write_records(arguments.output / f"{name}.csv", records)
-    if not arguments.measure:
-        fill_page(PAGE, arguments.output, make_tables(arguments.output))
     print(f"results in {arguments.output}")
     return 0
 

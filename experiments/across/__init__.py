@@ -1,1 +1,0 @@
-"""What the paper expects of classifiers in general, tried on those of the other studies."""
