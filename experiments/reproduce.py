@@ -72,7 +72,7 @@ STUDIES = (
     Study("corruption", 3, "datasets", uses=("blur",)),
     Study("reference_choice", 4, "predictions", uses=("suite",), partly=True),
     Study("blur", 5, "predictions", uses=("suite",)),
-    Study("label_shift", 7, "predictions", uses=("suite",)),
+    Study("label_shift", 20, "predictions", uses=("suite",), partly=True),
     Study("asking", 12, "predictions", uses=("suite",)),
     Study("ufet", 20),
     Study("benchmark", 40),

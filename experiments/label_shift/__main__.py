@@ -1,4 +1,7 @@
-"""``python -m experiments.label_shift --data DIR [--part PART] [--quick | --tables]``."""
+"""``python -m experiments.label_shift [--data DIR] [--part PART] [--quick | --tables]``.
+
+Without ``--data`` only the simulated classifiers are measured.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ PARTS: dict[str, type[Found] | type[Asked]] = {
     "resampled": Found,
     "asked": Asked,
 }
+NEEDS_DATA = "resampled"
 MOST_CLASSES = 200
+DATA = {"type": Path, "metavar": "DIR", "help": "folder with predictions, a .npz file each"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,8 +43,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         "label_shift",
         "Another class balance: what a user's word gains, and what contradicts it.",
         argv,
-        data="predictions (.npz)",
-        options={"--part": {"choices": PARTS, "help": "measure only this part"}},
+        options={
+            "--data": DATA,
+            "--part": {"choices": PARTS, "help": "measure only this part"},
+        },
         has_tables=True,
     )
     folder = arguments.output
@@ -50,7 +57,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             "resampled": collect(arguments.data, design, quick=arguments.quick),
             "asked": ask_all(design),
         }
-        for name in PARTS if arguments.part is None else [arguments.part]:
+        chosen = list(PARTS) if arguments.part is None else [arguments.part]
+        if arguments.data is None:
+            chosen = [name for name in chosen if name != NEEDS_DATA]
+        for name in chosen:
             start = time.perf_counter()
             write_records(folder / f"{name}.csv", [one._asdict() for one in measures[name]])
             print(f"{name}: {(time.perf_counter() - start) / 60:.1f} minutes", flush=True)
