@@ -69,7 +69,7 @@ STUDIES = (
     ),
     Study("simulation", 8),
     Study("language", 2, "predictions", uses=("suite",)),
-    Study("corruption", 3, "datasets", uses=("blur",)),
+    Study("blur.corruption", 3, "datasets", uses=("blur",)),
     Study("reference_choice", 4, "predictions", uses=("suite",), partly=True),
     Study("blur", 5, "predictions", uses=("suite",)),
     Study("label_shift", 20, "predictions", uses=("suite",), partly=True),

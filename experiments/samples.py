@@ -242,7 +242,7 @@ def _blur_search(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _corruption(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.corruption import __main__ as corruption, study
+    from experiments.blur.corruption import __main__ as corruption, study
 
     design = corruption.FULL._replace(rates={"typos": ()})  # clean text alone
     return study.measure(folders.datasets, "banking77", study.MODELS[1], design, 0)
@@ -273,7 +273,7 @@ SAMPLES = (
     Sample("blur", "doubt", _blur, "predictions"),
     Sample("blur", "published", _blur_published, "predictions"),
     Sample("blur", "gains", _blur_search, "predictions"),
-    Sample("corruption", "gains", _corruption, "datasets"),
+    Sample("blur", "corruption", _corruption, "datasets"),
 )
 
 

@@ -1,6 +1,7 @@
 """``python -m experiments.blur --data DIR [--device cuda] [--quick] [--output DIR]``.
 
-What the paper did, the whole grid on all images, comes from ``experiments.blur.published``.
+What the paper did, the whole grid on all images, comes from ``experiments.blur.published``, and
+the same question on language from ``experiments.blur.corruption``.
 """
 
 from __future__ import annotations
@@ -61,18 +62,25 @@ def measure(arguments: Namespace) -> None:
 
 
 def report(folder: Path) -> None:
-    """Figures and page from the numbers; those of the paper's way are the committed ones."""
+    """Figures and page from the numbers; what other commands measure is the committed."""
     # Imported here: a machine that only measures, with a GPU, need not have matplotlib.
     from experiments.blur import figures
+    from experiments.blur.corruption import figures as language_figures, tables as language_tables
+    from experiments.blur.corruption.__main__ import FULL as CORRUPTIONS
 
     names = ("gains", "references", "doubt")
     gains, references, doubt = (read_records(folder / f"{name}.csv") for name in names)
-    published = read_records(PAGE.with_name("published.csv"))
+    published, language = (
+        read_records(PAGE.with_name(f"{name}.csv")) for name in ("published", "corruption")
+    )
     figures.draw_example(folder)
     figures.draw_gains(gains, {row["sigma"]: row["share"] for row in doubt}, folder)
     figures.draw_published(published, folder)
     figures.draw_references(references, folder)
-    fill_page(PAGE, folder, make_tables(gains, references, doubt, published))
+    for kind in CORRUPTIONS.rates:
+        language_figures.draw_gains(language, CORRUPTIONS, kind, folder)
+    tables = make_tables(gains, references, doubt, published)
+    fill_page(PAGE, folder, tables | language_tables.make_tables(language, CORRUPTIONS))
 
 
 if __name__ == "__main__":

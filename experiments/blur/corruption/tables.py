@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments._output import markdown_table
-from experiments.corruption.study import (
+from experiments.blur.corruption.study import (
     BEST,
     METHODS,
     MODELS,

@@ -1,23 +1,22 @@
-"""``python -m experiments.corruption --data DIR [--quick] [--output DIR]``."""
+"""The blur study on language: ``python -m experiments.blur.corruption --data DIR [--quick]``.
+
+It only measures; ``python -m experiments.blur --tables`` makes figures and page.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
 from itertools import chain, product
-from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
 
 from experiments._methods import SMALL_MENU
-from experiments._output import fill_page, parse_arguments, read_records, write_records
+from experiments._output import parse_arguments, write_records
+from experiments.blur.corruption import data, study
 from experiments.blur.study import Grid
-from experiments.corruption import data, study
-from experiments.corruption.figures import draw_gains
-from experiments.corruption.tables import make_tables
 
-PAGE = Path(__file__).parent / "results" / "README.md"
 HOLDS = "the folders clinc150 and banking77"
 TENTHS = tuple(round(0.1 * i, 1) for i in range(1, 10))
 FULL = study.Design(
@@ -37,13 +36,9 @@ QUICK = study.Design(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    about = "Gain against corruption."
-    arguments = parse_arguments("corruption", about, argv, data=HOLDS, has_tables=True)
-    design = QUICK if arguments.quick else FULL
-    if not arguments.tables:
-        write_records(arguments.output / "gains.csv", measure(arguments, design))
-    if not arguments.measure:
-        report(design, arguments.output)
+    arguments = parse_arguments("blur", __doc__, argv, data=HOLDS)
+    records = measure(arguments, QUICK if arguments.quick else FULL)
+    write_records(arguments.output / "corruption.csv", records)
     print(f"results in {arguments.output}")
 
 
@@ -54,14 +49,6 @@ def measure(arguments: Namespace, design: study.Design) -> list[dict[str, Any]]:
         for corpus, model in product(design.corpora, study.MODELS)
     )
     return list(chain(*parts))
-
-
-def report(design: study.Design, folder: Path) -> None:
-    """Figures and page from the numbers."""
-    records = read_records(folder / "gains.csv")
-    for kind in design.rates:
-        draw_gains(records, design, kind, folder)
-    fill_page(PAGE, folder, make_tables(records, design))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import altnorm
+from experiments.blur.corruption.data import Corpus, corrupt, read_corpus
 from experiments.blur.study import THRESHOLD, Grid, best_setting, gain_record
-from experiments.corruption.data import Corpus, corrupt, read_corpus
 
 __all__ = [
     "BEST",

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._figures import BLUE, GREY, INK, ORANGE, PURPLE, TEAL, figure, save
-from experiments.corruption.study import (
+from experiments.blur.corruption.study import (
     BEST,
     CLEAN,
     MODELS,
