@@ -61,7 +61,7 @@ class Study(NamedTuple):
 
 
 STUDIES = (
-    Study("geometry", 1),
+    Study("simulation.geometry", 1, uses=("simulation",)),
     Study("last_layer", 0.5, heavy=True),
     Study(
         *("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),

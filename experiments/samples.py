@@ -100,7 +100,7 @@ def _simulation(folders: Folders) -> Iterable[Mapping[str, Any]]:
 
 
 def _geometry(folders: Folders) -> Iterable[Mapping[str, Any]]:
-    from experiments.geometry import __main__ as geometry, study
+    from experiments.simulation.geometry import __main__ as geometry, study
 
     rates = study.larger_rates((3,), 20, geometry.DEPTH, 0)
     names = ("m", "measured", "predicted")
@@ -256,7 +256,7 @@ SAMPLES = (
     Sample("evidence", "worlds", _evidence("confused pairs", 200)),
     Sample("evidence", "worlds", _evidence("bias 2", 200)),
     Sample("simulation", "results", _simulation),
-    Sample("geometry", "rates", _geometry),
+    Sample("simulation", "rates", _geometry),
     Sample("reference_choice", "calibrated", _calibrated),
     Sample("benchmark", "results", _benchmark),
     Sample("last_layer", "results", _last_layer, heavy=True),

@@ -43,13 +43,13 @@ def test_every_study_is_there_and_none_is_forgotten():
 
 def test_it_goes_on_where_it_stopped(ran, predictions):
     commands, failing = ran
-    given = ["geometry", "asking", "evidence", "--predictions", str(predictions)]
+    given = ["last_layer", "asking", "evidence", "--predictions", str(predictions)]
     failing.add("asking")
     assert reproduce.main(given) == 1
     failing.clear()
     assert reproduce.main(given) == 0
     assert reproduce.main(given) == 0
-    assert commands == ["geometry", "asking", "asking", "evidence"]
+    assert commands == ["last_layer", "asking", "asking", "evidence"]
     assert reproduce.main([*given, "--again"]) == 0
     assert len(commands) == 7
 
@@ -65,8 +65,8 @@ def test_other_data_or_another_folder_of_the_same_data(predictions, tmp_path):
 
 def test_a_study_without_its_folder_is_left_out_and_told(ran, capsys):
     commands, _ = ran
-    assert reproduce.main(["suite", "geometry"]) == 0
-    assert commands == ["geometry"]
+    assert reproduce.main(["suite", "last_layer"]) == 0
+    assert commands == ["last_layer"]
     assert "give the folder with --predictions" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""``python -m experiments.geometry [--quick] [--output DIR]``."""
+"""``python -m experiments.simulation.geometry [--quick] [--output DIR]``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from experiments._output import fill_page, parse_arguments, write_csv
-from experiments.geometry import study
-from experiments.geometry.figures import (
+from experiments.simulation.geometry import study
+from experiments.simulation.geometry.figures import (
     draw_alpha,
     draw_larger,
     draw_paths,
@@ -18,9 +18,9 @@ from experiments.geometry.figures import (
     draw_rates,
     draw_steps,
 )
-from experiments.geometry.tables import make_tables
+from experiments.simulation.geometry.tables import make_tables
 
-PAGE = Path(__file__).parent / "results" / "README.md"
+PAGE = Path(__file__).parents[1] / "results" / "README.md"
 DEPTH = 50
 STARTS = np.array([0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
 ONE_REFERENCE = 0.2
@@ -29,7 +29,7 @@ SHOWN_ALPHAS = (0.5, 1.0, 1.5, 2.0, 4.0)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parse_arguments("geometry", "One iteration in pictures; convergence.", argv)
+    arguments = parse_arguments("simulation", "One iteration in pictures; convergence.", argv)
     folder, quick = arguments.output, arguments.quick
     references = {"teaser": study.TEASER_REFERENCE, "steps": study.BINARY_REFERENCE}
     for name, reference in references.items():

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._figures import BLUE, GREY, INK, ORANGE, figure, ordered, save
-from experiments.geometry.study import Fates, Rates, Steps
+from experiments.simulation.geometry.study import Fates, Rates, Steps
 
 __all__ = [
     "draw_alpha",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments._output import markdown_table
-from experiments.geometry.study import Fates, Rates
+from experiments.simulation.geometry.study import Fates, Rates
 
 __all__ = ["make_tables"]
 
