@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, median
 
-from experiments._output import read_records
+from experiments._output import markdown_table, read_records
+from experiments.benchmark.measure import ALL
+from experiments.benchmark.summary import accuracy_interval, gains_of, loss_interval, methods_of
 from experiments.language.methods import DIVIDED
 from experiments.reference_choice.calibrated import REFERENCES, SPREADS
 
@@ -109,8 +111,37 @@ def asking() -> str:
     )
 
 
+BENCHMARK = {
+    "altnorm: Adjuster": "**altnorm**: `Adjuster()`",
+    "scikit-learn: LogisticRegressionCV": "logistic regression on log p (scikit-learn)",
+    "probmetrics: logistic (SMS)": "structured matrix scaling (probmetrics)",
+    "ml-insights: splines": "splines (ml-insights)",
+    "abstention: BCTS": "temperature and biases (abstention)",
+    "scikit-learn: isotonic": "isotonic regression (scikit-learn)",
+    "scikit-learn: temperature": "temperature (scikit-learn)",
+    "altnorm: CAN, as published": "alternating normalization as published",
+}
+"""Methods of the short table of the benchmark."""
+
+
+def benchmark() -> str:
+    """Our estimator and the best known ways of others, with all validation labels."""
+    rows = read_records(EXPERIMENTS / "benchmark" / "results" / "results.csv")
+    rows = [row for row in rows if row["labels"] == ALL]
+    lines = []
+    for method in (name for name in BENCHMARK if name in methods_of(rows)):
+        gains = gains_of(rows, method)
+        accuracy, loss = accuracy_interval(gains), loss_interval(gains)
+        cells = ["{:+.1f} ({:+.1f} to {:+.1f})".format(*accuracy), f"{gains.accuracy.min():+.1f}"]
+        cells += ["{:+.0f} % ({:+.0f} to {:+.0f})".format(*loss)]
+        lines.append([BENCHMARK[method], *cells, f"{gains.calibration_error.mean():.1f}"])
+    header = ["", "accuracy, points (95 %)", "worst", "log loss (95 %)", "calibration error"]
+    return markdown_table(header, lines)
+
+
 NUMBERS: dict[str, Callable[[], str]] = {
     "asking": asking,
+    "benchmark": benchmark,
     "confident-reference": confident_reference,
     "costs": costs,
     "no-labels": no_labels,

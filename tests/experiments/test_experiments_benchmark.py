@@ -14,6 +14,7 @@ from experiments.benchmark.measure import ALL, UNTOUCHED, measure, top_label_err
 from experiments.benchmark.methods import FLOOR, METHODS, Method, floored
 from experiments.benchmark.sources import SOURCES, Source, read_thirds
 from experiments.benchmark.wheels import read_table
+from tests.versions import present_versions
 
 EXACT = 1e-12
 
@@ -112,6 +113,7 @@ def test_sources_are_many_and_half_of_them_are_held_back():
 TRIED = [method for method in METHODS if method.is_installed and not method.only_two]
 
 
+@present_versions
 @pytest.mark.parametrize("method", TRIED, ids=lambda m: f"{m.package}: {m.name}")
 def test_each_installed_method_makes_better_probabilities_of_overconfident_ones(method, classifier):
     (untouched, *_), records = measure(classifier, None), measure(classifier, method)
