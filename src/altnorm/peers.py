@@ -3,6 +3,7 @@
 from altnorm.families import (
     BatchCalibration,
     BiasCorrectedTemperature,
+    CurveScaling,
     Identity,
     LabelThresholds,
     MatrixScaling,
@@ -12,6 +13,7 @@ from altnorm.families import (
 __all__ = [
     "BatchCalibration",
     "BiasCorrectedTemperature",
+    "CurveScaling",
     "Identity",
     "LabelThresholds",
     "MatrixScaling",

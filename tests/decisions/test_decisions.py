@@ -239,7 +239,7 @@ def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, multi
     """A rule that is not adopted leaves decisions as they are, and is judged by the purpose too."""
     proba, labels, weight = draw_labels(3000) if multilabel else draw(3000)
     purpose = purpose_of(scoring, costs, proba.shape[1], multilabel=multilabel)
-    rule = (purpose.plain if plain else purpose.fit)(proba, labels, weight)
+    rule = (purpose.most_probable if plain else purpose.fit)(proba, labels, weight)
     codes = rule.codes(proba)
     before, values = purpose.score(labels, codes, weight), values_of(rule, labels, codes)
     for row in range(0, 3000, 150):
@@ -257,7 +257,7 @@ def test_worth_is_what_one_more_decision_adds_to_the_score(scoring, costs, multi
 def test_worth_where_labels_do_not_add_up_is_the_share_of_right_ones(scoring):
     proba, labels, weight = draw_labels()
     purpose = purpose_of(scoring, m=4, multilabel=True)
-    for rule in (purpose.fit(proba, labels, weight), purpose.plain(proba, labels, weight)):
+    for rule in (purpose.fit(proba, labels, weight), purpose.most_probable(proba, labels, weight)):
         codes = rule.codes(proba)
         np.testing.assert_allclose(values_of(rule, labels, codes), (codes == labels).mean(axis=1))
 

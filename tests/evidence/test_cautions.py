@@ -4,7 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from altnorm import Adjuster, load
 from altnorm.evidence.cautions import share_seen, sketch_rows
@@ -48,28 +51,35 @@ def in_order(columns):
 
 
 def trained(seed=0):
-    """97 % of predictions are right, with a probability of 0.6."""
+    """A forest, on the rows that it was fitted to."""
     rng = np.random.default_rng(seed)
     y = rng.integers(4, size=400)
-    proba = np.full((400, 4), 0.4 / 3)
-    decided = np.where(rng.random(400) < 0.97, y, (y + 1) % 4)
-    proba[np.arange(400), decided] = 0.6
-    return proba, y
+    x = rng.normal(size=(400, 6)) + np.eye(4, 6)[y]
+    return RandomForestClassifier(50, random_state=seed).fit(x, y).predict_proba(x), y
 
 
-def below_chance(seed=0):
-    """Predictions that avoid the right class."""
+def left_out(n=100, seed=0):
+    """A classifier that learns class shares only, each row left out in turn."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(4, size=400)
-    return softmax(rng.normal(size=(400, 4)) - 0.5 * np.eye(4)[y], axis=1), y
+    x, y = rng.normal(size=(n, 5)), rng.choice(4, n, p=[0.3, 0.3, 0.2, 0.2])
+    shares = LogisticRegression(C=1e-3)
+    return cross_val_predict(shares, x, y, cv=LeaveOneOut(), method="predict_proba"), y
+
+
+def exchanged(n=600, seed=0):
+    """Two of two columns exchanged, one class rare."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.05).astype(int)
+    p = expit(-3 + 3 * y + rng.normal(size=n))
+    return np.column_stack([p, 1 - p]), y
 
 
 ONE_CLASS = planted(400)[0], np.full(400, 2)
 SUSPICIOUS = {
     "swapped_columns": (in_order([1, 0, 2, 3]), "columns of ant and bee look exchanged"),
     "one_class": (ONE_CLASS, "All labels are 2: nothing can be learnt"),
-    "trained_on": (trained(), "are right in 9.* but only 60.0% sure.*rows that it has not seen"),
-    "below_chance": (below_chance(), "less often than by chance"),
+    "trained_on": (trained(), "see these rows in training.* All 400 .* not seen"),
+    "ranked_backwards": (left_out(), "Every column is lower where its class is"),
 }
 
 
@@ -87,10 +97,43 @@ def test_input_that_is_probably_wrong_is_not_used(code):
     assert str(caution).rstrip(".")[1:] in str(fitted.verdict_)
     np.testing.assert_array_equal(fitted.transform(proba), proba)
     np.testing.assert_array_equal(fitted.predict(proba), fitted.classes_[proba.argmax(axis=1)])
-    insisted = bias(insist=True).fit(proba, y)
-    assert code not in codes(insisted)
-    assert insisted.verdict_.reason != "suspect_input"
+    insisted = bias(insist=True).fit(proba, labels)
+    assert insisted.verdict_.reason == "suspect_input"  # it goes on saying so
+    assert not insisted.verdict_
     assert not np.array_equal(insisted.transform(proba), proba)
+
+
+def test_decisions_without_evidence_are_applied_on_request():
+    proba, y = calibrated(300, 1)
+    careful, insisted = (Adjuster(insist=insist).fit(proba, y) for insist in (False, True))
+    assert careful.verdict_.gates == insisted.verdict_.gates
+    assert not careful.verdict_.adopted
+    assert not insisted.verdict_.adopted
+    assert insisted.verdict_.insisted
+    assert not careful.verdict_.insisted
+    assert "applied all the same, because of insist=True" in str(insisted.verdict_)
+    assert "decisions stay as they are" in str(careful.verdict_)
+    np.testing.assert_array_equal(careful.predict(proba), proba.argmax(axis=1))
+    assert not np.array_equal(insisted.predict(proba), proba.argmax(axis=1))
+
+
+def test_exchanged_columns_of_a_rare_class_are_told():
+    fitted = bias().fit(*exchanged())
+    assert fitted.verdict_.reason == "suspect_input"
+
+
+def test_an_honest_forest_is_not_accused():
+    """Right nearly always, and not sure of itself: as forests are on rows they have not seen."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=1000)
+    x = rng.normal(size=(1000, 20)) + 4 * np.eye(4, 20)[y]
+    forest = RandomForestClassifier(50, max_features=2, random_state=0).fit(x[:500], y[:500])
+    proba = forest.predict_proba(x[500:])
+    assert 0.95 < (proba.argmax(axis=1) == y[500:]).mean() < 1
+    assert proba.max(axis=1).mean() < 0.85
+    fitted = Adjuster().fit(proba, y[500:])
+    assert fitted.verdict_.reason != "suspect_input"
+    assert fitted.calibration_.gain > 0.05
 
 
 def test_all_columns_in_another_order_are_told():
@@ -221,12 +264,70 @@ def near_copies(n_cases=60, n_copies=6, seed=0):
 
 def test_gains_that_rest_on_near_copies_are_refused():
     proba, y = near_copies()
-    fitted = Adjuster(("matrix",), insist=True).fit(proba, y)
+    fitted = Adjuster(("matrix",)).fit(proba, y)
     assert fitted.verdict_.reason == "near_copies"
     assert not fitted.verdict_.adopted
     assert one(fitted, "likeness").serious
     assert "near copies" in str(fitted.verdict_)
     np.testing.assert_array_equal(fitted.transform(proba).argmax(axis=1), proba.argmax(axis=1))
+
+
+def in_blocks(seed=0, n_cases=60, n_copies=5):
+    """Noisy predictions of the same cases, one block after another; nothing can be learnt."""
+    rng = np.random.default_rng(seed)
+    z, y = 2 * rng.normal(size=(n_cases, 6)), rng.integers(6, size=n_cases)
+    noise = rng.normal(size=(n_copies * n_cases, 6))
+    return softmax(np.tile(z, (n_copies, 1)) + 0.4 * noise, axis=1), np.tile(y, n_copies)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_in_blocks_are_no_evidence(seed):
+    proba, y = in_blocks(seed)
+    fitted = Adjuster().fit(proba, y)
+    assert not fitted.verdict_.adopted
+    if fitted.verdict_.gates.route:  # the evidence itself is fooled
+        assert fitted.verdict_.reason == "near_copies"
+
+
+def test_rows_that_take_few_values_are_no_copies():
+    """Five neighbours vote: rows are equal without being of the same case."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=600)
+    p = np.where(np.arange(3) == y[:, None], 0.5, 0.25)
+    votes = np.stack([rng.multinomial(5, row) for row in p])
+    votes[:, 0] += 2  # favours class 0
+    fitted = bias().fit(votes / 7, y)
+    assert fitted.verdict_.adopted
+
+
+# What labels cannot show.
+
+
+def test_a_gain_that_fades_along_the_file_is_told():
+    proba, y = calibrated(1200)
+    biased = np.where(np.arange(1200)[:, None] < 600, proba * [9, 1, 1], proba)
+    fitted = bias().fit(biased / biased.sum(axis=1, keepdims=True), y)
+    assert fitted.verdict_.adopted
+    assert one(fitted, "fading").serious
+    assert "fading" not in codes(bias().fit(*planted(1200)))
+
+
+def test_labels_of_unsure_rows_only_are_told():
+    proba, y = planted(900)
+    unsure = proba.max(axis=1) < np.quantile(proba.max(axis=1), 0.3)
+    caution = one(bias().fit(proba, np.where(unsure, y, np.nan)), "unlike_labelled")
+    assert "Rows with labels are less sure than those without" in str(caution)
+    at_random = np.random.default_rng(5).random(900) < 0.3
+    assert "unlike_labelled" not in codes(bias().fit(proba, np.where(at_random, y, np.nan)))
+
+
+def test_weights_that_leave_little_of_the_evidence_are_told():
+    proba, y = planted(600)
+    weight = np.random.default_rng(0).lognormal(sigma=3, size=600)
+    caution = one(bias().fit(proba, y, sample_weight=weight), "uneven_weights")
+    assert caution.value == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+    even = np.random.default_rng(0).uniform(0.5, 2, 600)
+    assert "uneven_weights" not in codes(bias().fit(proba, y, sample_weight=even))
 
 
 # Rows that were there before.

@@ -71,7 +71,7 @@ def test_fixed_and_broken_by_hand(fixed, broken, n):
     rows = np.repeat([1, -1, 0], [fixed, broken, n - fixed - broken]) / n
     found = paired_test(rows, np.ones(n))
     variance = (fixed + broken + 1) / n**2 - (fixed - broken) ** 2 / n**2 / (n + 2)
-    half = t.isf(0.025, n - 1) * math.sqrt(variance)
+    half = t.isf(0.025, fixed + broken - 1) * math.sqrt(variance)  # so many rows contribute
     gain = (fixed - broken) / n
     assert (found.ci_low, found.ci_high) == pytest.approx((gain - half, gain + half))
 
@@ -94,6 +94,35 @@ def test_groups_of_many_rows_that_gain_alike_are_no_noise():
     groups = np.arange(40).repeat(sizes)
     rows = np.ones(groups.size) / groups.size
     assert paired_test(rows, ones(rows), [groups]) == paired_test(rows, ones(rows))
+
+
+def test_degrees_of_freedom_are_those_of_the_rows_that_contribute():
+    """Ten rows carry all of it, however many others there are."""
+    few = np.r_[np.ones(8), -np.ones(2), np.zeros(990)] / 10
+    many = np.r_[few, np.zeros(10_000)]
+    p_few, p_many = (paired_test(rows, ones(rows)).p_value for rows in (few, many))
+    assert p_many == pytest.approx(p_few, rel=0.2)
+
+
+def test_one_more_row_at_its_worst_is_allowed_for_in_both_directions():
+    rows = np.repeat([1, -1, 0], [20, 5, 75]) / 100
+    plain, careful = (paired_test(rows, ones(rows), worst=worst) for worst in (0.0, 0.03))
+    assert (careful.gain, careful.std_error) == (plain.gain, plain.std_error)
+    assert plain.ci_low - careful.ci_low == pytest.approx(0.03)
+    assert careful.ci_high - plain.ci_high == pytest.approx(0.03)
+    assert careful.errors == pytest.approx((0.15 - 0.03) / plain.std_error)
+    assert careful.p_value > plain.p_value
+    mirrored = paired_test(-rows, ones(rows), worst=0.03)
+    assert mirrored.errors == pytest.approx(-careful.errors)
+    assert paired_test(rows, ones(rows), worst=0.2).p_value == 1
+
+
+def test_one_large_group_among_small_ones_is_no_proof():
+    """It gains, the others lose: left out, the gain is gone."""
+    groups = np.r_[np.zeros(600, int), np.repeat(np.arange(1, 11), 6)]
+    rows = np.where(groups == 0, 0.1, -0.2) / 660
+    assert paired_test(rows, ones(rows)).p_value < 1e-6
+    assert paired_test(rows, ones(rows), [groups]).p_value > 0.2
 
 
 def test_the_larger_error_counts():

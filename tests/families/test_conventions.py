@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from altnorm import AlternatingNormalizer, InputError, peers
 from altnorm.families import LabelwiseScaling
+from altnorm.families.matrix import ScoreScaling
 from tests.problems import planted_labels
 
 SINGLE = [
@@ -36,7 +37,7 @@ MULTI = [
 NEED_Y = [peers.TemperatureScaling(), peers.BiasCorrectedTemperature(), *BY_LABEL]
 
 # Found by iterations that end when they come to little.
-NEARLY = [peers.MatrixScaling(4.0), peers.MatrixScaling(4.0, penalty="cauchy")]
+NEARLY = [peers.MatrixScaling(0.5), peers.CurveScaling(4.0)]
 
 single = pytest.mark.parametrize("peer", SINGLE, ids=repr)
 multi = pytest.mark.parametrize("peer", MULTI, ids=repr)
@@ -151,9 +152,9 @@ def copies_of(peer, weight):
 def test_a_weight_is_a_number_of_copies(peer):
     proba, y = data_for(peer)
     weight = np.arange(len(y)) % 3
-    cauchy = getattr(peer, "penalty", None) == "cauchy"
-    if getattr(peer, "strength", None) == "cv" or cauchy or isinstance(peer, LabelwiseScaling):
-        # Copies of a row would be in several folds; these penalties do not grow with a factor.
+    counts_rows = isinstance(peer, (LabelwiseScaling, ScoreScaling))
+    if getattr(peer, "strength", None) == "cv" or counts_rows:
+        # Copies of a row would be in several folds; these count rows, not weights, somewhere.
         weight = np.minimum(weight, 1)
     weighted = clone(peer).fit(proba, y, sample_weight=weight)
     copied = clone(peer) if weight.max() == 1 else copies_of(peer, weight)
@@ -204,7 +205,7 @@ BAD_SETTINGS = [
     (peers.BatchCalibration(gamma=-1.0), "`gamma` must be a finite number, 0 or greater"),
     (peers.LabelThresholds(-1.0), "`shrinkage` must be a finite number, 0 or greater"),
     (peers.MatrixScaling(0.0), "`strength` must be a finite number greater than 0"),
-    (peers.MatrixScaling(penalty="lasso"), r"`penalty` must be .* it is 'lasso'"),
+    (peers.CurveScaling(0.0), "`strength` must be a finite number greater than 0"),
     (LabelwiseScaling(0.0), "`strength` must be a finite number greater than 0"),
     (LabelwiseScaling("auto"), "`strength` must be 'cv'; it is 'auto'"),
     (LabelwiseScaling(cv=1), "`cv` must be an integer, 2 or greater"),

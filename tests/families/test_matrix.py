@@ -1,4 +1,4 @@
-"""MatrixScaling: the penalised optimum, its limits, and what it can repair."""
+"""MatrixScaling and CurveScaling: the penalised optimum, its limits, and what they can repair."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,13 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.metrics import log_loss
 
-from altnorm.families.crossfit import STRENGTHS
-from altnorm.families.matrix import log_floor
-from altnorm.peers import BiasCorrectedTemperature, MatrixScaling, TemperatureScaling
+from altnorm import InputError
+from altnorm.families.curves import thinned
+from altnorm.families.scores import log_floor
+from altnorm.peers import BiasCorrectedTemperature, CurveScaling, MatrixScaling
 from tests.problems import favouring
 
-NEAR = 1e-4  # of the penalised loss per row: optimisers stop
+NEAR = 1e-6  # of the penalised loss per row: optimisers stop
 
 
 def draw():
@@ -19,51 +20,78 @@ def draw():
     return softmax(logits, axis=1), y
 
 
-def adjusted_log_p(theta, proba, weight):
-    """Slope, biases and matrix, applied as the docstring has it, from scratch."""
-    m, x = proba.shape[1], np.log(proba)
-    centred = x - np.average(x, axis=0, weights=weight)
-    centred /= np.sqrt(np.average((centred**2).mean(axis=1), weights=weight))
-    matrix = theta[m + 1 :].reshape(m, m)
-    return log_softmax(theta[0] * x + centred @ matrix.T + theta[1 : m + 1], axis=1)
+def start_of(fitted, proba):
+    """Where scores begin, as the docstring has it, from scratch."""
+    log_p = np.maximum(np.log(proba), fitted.floor_)
+    share = fitted.uniform_
+    return np.log((1 - share) * softmax(fitted.slope_ * log_p, axis=1) + share / proba.shape[1])
 
 
-def matrix_loss(theta, proba, y, weight, strength, penalty):
-    m = proba.shape[1]
-    bias, matrix = theta[1 : m + 1], theta[m + 1 :].reshape(m, m)
-    loss = -weight @ adjusted_log_p(theta, proba, weight)[np.arange(len(y)), y]
-    loss += 0.5 * strength * bias @ bias
-    if penalty == "ridge":
-        return loss + 0.5 * strength * (matrix**2).sum()
-    penalised = np.append(matrix[~np.eye(m, dtype=bool)], matrix.sum(axis=1))
-    return loss + np.log(1 + 0.5 * strength * penalised**2).sum()
+def penalised_loss(coefficients, features, x, y, weight, held):
+    """Loss of scores ``x + features @ coefficients.T``, and a ridge."""
+    w = coefficients.reshape(held.shape)
+    scores = log_softmax(x + features @ w.T, axis=1)
+    return -weight @ scores[np.arange(len(y)), y] + 0.5 * (held * w**2).sum()
 
 
-@pytest.mark.parametrize("strength", [64.0, 4.0, 0.25])
+def is_the_optimum(fitted_w, features, x, y, weight, held):
+    known = features, x, y, weight, held
+    best = minimize(penalised_loss, np.zeros(held.size), known, method="BFGS").fun
+    assert penalised_loss(fitted_w, *known) == pytest.approx(best, abs=NEAR * len(y))
+
+
+@pytest.mark.parametrize("strength", [8.0, 0.5, 1 / 32])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("penalty", ["ridge", "cauchy"])
-def test_the_matrix_is_the_penalised_optimum(strength, weighted, penalty):
+def test_the_matrix_is_the_penalised_optimum(strength, weighted):
     proba, y = draw()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
     weight /= weight.mean()
-    start = np.concatenate([[1.0], np.zeros(3 + 9)])
-    best = minimize(matrix_loss, start, (proba, y, weight, strength, penalty), method="BFGS")
-    fitted = MatrixScaling(strength, penalty=penalty)
-    fitted.fit(proba, y, sample_weight=weight if weighted else None)
-    expected = np.exp(adjusted_log_p(best.x, proba, weight))
-    np.testing.assert_allclose(fitted.transform(proba), expected, atol=2e-2)
-    losses = [log_loss(y, p, sample_weight=weight) for p in (expected, fitted.transform(proba))]
-    assert losses[1] == pytest.approx(losses[0], abs=10 * NEAR)
+    fitted = MatrixScaling(strength).fit(proba, y, sample_weight=weight if weighted else None)
+    x = start_of(fitted, proba)
+    np.testing.assert_allclose(
+        fitted.transform(proba), softmax(x @ fitted.matrix_.T + fitted.bias_, axis=1), atol=1e-12
+    )
+    # One for biases and the diagonal, m - 1 for pairs; all times m.
+    held = 3 * strength * np.column_stack([np.full((3, 3), 2.0) - np.eye(3), np.ones(3)])
+    w = np.column_stack([fitted.matrix_ - np.eye(3), fitted.bias_])
+    is_the_optimum(w, np.column_stack([x, np.ones(len(x))]), x, y, weight, held)
 
 
-def test_a_strong_penalty_leaves_the_temperature():
+@pytest.mark.parametrize("strength", [64.0, 1.0])
+def test_curves_are_the_penalised_optimum(strength):
     proba, y = draw()
-    temperature = TemperatureScaling().fit(proba, y)
-    matrices = (MatrixScaling(1e9, penalty=penalty) for penalty in ("ridge", "cauchy"))
-    for strong in matrices:
-        np.testing.assert_allclose(
-            strong.fit(proba, y).transform(proba), temperature.transform(proba), atol=1e-3
-        )
+    fitted = CurveScaling(strength, facets=False).fit(proba, y)
+    x = start_of(fitted, proba)
+    bends = np.maximum(x @ fitted.axes_.T - fitted.edges_, 0)
+    scores = x @ fitted.matrix_.T + fitted.bias_ + bends @ fitted.weights_.T
+    np.testing.assert_allclose(fitted.transform(proba), softmax(scores, axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.edges_.reshape(3, 3), np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    )
+    # Every feature standardised, and held alike.
+    features = np.concatenate([x, bends], axis=1)
+    center, scale = features.mean(axis=0), features.std(axis=0)
+    slopes = np.column_stack([fitted.matrix_ - np.eye(3), fitted.weights_])
+    w = np.column_stack([slopes * scale, fitted.bias_ + slopes @ center])
+    z = np.column_stack([(features - center) / scale, np.ones(len(x))])
+    is_the_optimum(w, z, x, y, np.ones(len(y)), np.full(w.shape, strength))
+
+
+@pytest.mark.parametrize("make", [MatrixScaling, CurveScaling])
+def test_a_strong_penalty_leaves_a_temperature(make):
+    """The slope of least loss, held to 1 as if by four rows, and a little of everything."""
+    proba, y = draw()
+    fitted = make(1e12).fit(proba, y)
+    np.testing.assert_allclose(fitted.transform(proba), np.exp(start_of(fitted, proba)), atol=1e-6)
+
+    def loss(slope):
+        log_p = log_softmax(slope * np.log(proba), axis=1)
+        return -log_p[np.arange(len(y)), y].sum() + 2 * np.log(slope) ** 2
+
+    assert fitted.slope_ == pytest.approx(
+        minimize(lambda s: loss(s[0]), [1.0], method="Nelder-Mead").x[0], rel=1e-3
+    )
+    assert fitted.uniform_ == 1 / 301
 
 
 def test_a_matrix_repairs_what_no_factor_can():
@@ -72,42 +100,71 @@ def test_a_matrix_repairs_what_no_factor_can():
     y = rng.integers(1, 3, size=800)
     other = np.where(y == 1, 0.4, 0.1) + 0.02 * rng.normal(size=800)
     proba = np.stack([other, 0.55 * (1 - other), 0.45 * (1 - other)], axis=1)
-    assert (MatrixScaling(4.0).fit(proba, y).predict(proba) == y).mean() > 0.95
+    assert (MatrixScaling().fit(proba, y).predict(proba) == y).mean() > 0.95
     assert (BiasCorrectedTemperature().fit(proba, y).predict(proba) == y).mean() < 0.6
 
 
-def leaking(n, m=10, share=0.6, seed=0):
-    """Labels, fair log-odds, and reports in which every second class leaks into the one before."""
+def overconfident(n, seed=0):
+    """Right as often as it says up to 0.8, and no more often beyond."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(m, size=n)
-    z = 2 * rng.normal(size=(n, m)) + 3 * np.eye(m)[y]
-    reported = z.copy()
-    first = np.arange(0, m, 2)
-    reported[:, first] += share * (z[:, first + 1] - z[:, first])
-    return y, z, softmax(reported, axis=1)
+    p = rng.uniform(0.02, 0.98, n)
+    y = (rng.random(n) < np.clip(p, 0.2, 0.8)).astype(int)
+    return np.column_stack([1 - p, p]), y
 
 
-def test_confused_pairs_are_repaired_with_few_labels():
-    y, _, proba = leaking(300)
-    few = MatrixScaling(64.0, penalty="cauchy").fit(proba, y)
-    ridges = [MatrixScaling(strength).fit(proba, y) for strength in STRENGTHS]
-    y, z, proba = leaking(5000, seed=1)
-    reported, fair, repaired = (
-        (p.argmax(axis=1) == y).mean() for p in (proba, z, few.transform(proba))
-    )
-    assert repaired - reported > 0.7 * (fair - reported)
-    by_ridge = max((ridge.predict(proba) == y).mean() for ridge in ridges)
-    assert by_ridge - reported < 0.6 * (fair - reported)
+def test_curves_repair_what_no_line_can():
+    curves, matrix = (make().fit(*overconfident(3000)) for make in (CurveScaling, MatrixScaling))
+    proba, y = overconfident(20_000, seed=1)
+    fair = log_loss(y, np.clip(proba[:, 1], 0.2, 0.8))
+    by_curves, by_matrix = (log_loss(y, peer.transform(proba)) for peer in (curves, matrix))
+    assert by_curves < fair + 0.008
+    assert by_matrix > fair + 0.012
+
+
+def test_facets_see_what_depends_on_two_classes_at_once():
+    """The label is 1 where two classes are about equally probable."""
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
+    y = (np.abs(np.log(proba[:, 0] / proba[:, 1])) < 0.7).astype(int)
+    y[proba[:, 2] > 0.9] = 2
+    drawn, own = (CurveScaling(1.0, facets=facets).fit(proba, y) for facets in (True, False))
+    assert (drawn.predict(proba) == y).mean() > 0.98 > (own.predict(proba) == y).mean()
+    assert len(drawn.edges_) == 309
+    assert len(CurveScaling(1.0).fit(proba[:599], y[:599]).edges_) == 9
+
+
+@pytest.mark.parametrize("peer", [MatrixScaling(0.1), CurveScaling(1.0, facets=True)])
+def test_the_order_of_classes_and_rows_changes_nothing(peer):
+    proba, y = draw()
+    order, rows = np.array([2, 0, 1]), np.random.default_rng(0).permutation(300)
+    plain = peer.fit(proba, y).transform(proba)
+    moved = peer.fit(proba[rows][:, order], np.argsort(order)[y[rows]])
+    np.testing.assert_allclose(moved.transform(proba[:, order]), plain[:, order], atol=1e-4)
 
 
 def test_zeros_are_less_than_the_smallest_share():
     with np.errstate(divide="ignore"):
-        assert log_floor(np.log(np.array([[0.01, 0.99], [0.0, 1.0]]))) == pytest.approx(
-            np.log(0.005)
-        )
-        assert log_floor(np.log(np.array([[1e-30, 1.0]]))) == -25
+        shares = np.log(np.array([[0.01, 0.99], [0.0, 1.0]]))
+    assert log_floor(shares) == pytest.approx(np.log(0.005))
+    assert log_floor(np.log(np.array([[1e-30, 1.0]]))) == -25
     proba, y = draw()
     proba[:40] = np.eye(3)[y[:40]]
-    adjusted = MatrixScaling(4.0).fit(proba, y).transform(proba)
-    assert np.isfinite(adjusted).all()
-    np.testing.assert_allclose(adjusted.sum(axis=1), 1)
+    proba[40] = np.eye(3)[(y[40] + 1) % 3]  # a label that had no chance
+    for peer in (MatrixScaling(0.5), CurveScaling(4.0)):
+        adjusted = peer.fit(proba, y).transform(proba)
+        assert (adjusted > 0).all()
+        np.testing.assert_allclose(adjusted.sum(axis=1), 1)
+
+
+def test_of_very_many_rows_curves_take_some():
+    weight = np.ones(200_000)
+    weight[::2] = 0
+    kept = thinned(weight)
+    assert 50_000 < np.count_nonzero(kept) <= 2**17
+    assert not kept[::2].any()
+    np.testing.assert_array_equal(thinned(weight[:1000]), weight[:1000])
+
+
+@pytest.mark.parametrize("facets", ["many", 3, None])
+def test_facets_are_yes_no_or_auto(facets):
+    with pytest.raises(InputError, match="`facets` must be"):
+        CurveScaling(facets=facets).fit(*draw())

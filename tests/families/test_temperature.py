@@ -151,7 +151,7 @@ def test_the_slope_of_least_loss(scale, shrink):
 
     def objective(log_slope):
         own = log_softmax(np.exp(log_slope) * log_p, axis=1)[np.arange(y.size), y]
-        return -weight @ own + shrink / 2 * max(log_slope, 0.0) ** 2
+        return -weight @ own + shrink / 2 * log_slope**2
 
     best = minimize_scalar(objective, bounds=np.log(SLOPES), options={"xatol": 1e-9})
     found = fit_slope(Likelihood.build(log_p, y, weight), shrink=shrink)

@@ -187,6 +187,33 @@ def log_softmax(scores: Array) -> Array:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=1, keepdims=True))
 
 
+def convert(part: Any, function: Callable[[Any], Any], kinds: Any = (np.ndarray, float)) -> Any:
+    """Return a record of constants, or a part of one, with `function` applied to each."""
+    if isinstance(part, tuple):
+        parts = [convert(each, function, kinds) for each in part]
+        return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+    return function(part) if isinstance(part, kinds) else part
+
+
+def beside(record: Any, rows: Array) -> Any:
+    """Return a record with its arrays where the rows are."""
+    if not is_foreign(rows):
+        return record
+
+    def place(constant: np.ndarray) -> Array:
+        is_float = constant.dtype.kind == "f"
+        return as_array(constant, rows) if is_float else move(constant, rows)
+
+    return convert(record, place, np.ndarray)
+
+
+def sigmoid(z: Array) -> Array:
+    """Logistic function, of infinities too."""
+    xp = array_namespace(z)
+    small = xp.exp(-xp.abs(z))
+    return xp.where(z > 0, 1 / (1 + small), small / (1 + small))
+
+
 def quiet(xp: object) -> AbstractContextManager[object]:
     """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant.
 

@@ -197,9 +197,10 @@ def _to_json(value: object) -> str:
 
 
 def _fitted_state(estimator: Any) -> dict[str, Any]:
-    """Return all that an estimator remembers beside its settings and scikit-learn's own notes."""
-    left_out = {*estimator.get_params(deep=False), "_sklearn_output_config", "_metadata_request"}
-    return {name: value for name, value in vars(estimator).items() if name not in left_out}
+    """Return all that an estimator remembers beside its settings and private notes."""
+    settings = estimator.get_params(deep=False)
+    state = vars(estimator).items()
+    return {name: each for name, each in state if name not in settings and name[0] != "_"}
 
 
 def _encode_estimator(estimator: Any, prefix: str, tensors: Tensors) -> dict[str, Any]:
@@ -232,7 +233,7 @@ def _encode(value: Any, name: str, tensors: Tensors) -> Any:
         return _encode_array(value, name, tensors)
     if isinstance(value, (list, tuple)):
         items = [_encode(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
-        return {type(value).__name__: items}
+        return {"list" if isinstance(value, list) else "tuple": items}
     if isinstance(value, dict):  # as pairs: a key may be a tuple, and the order is kept
         keys = [_encode(key, name, {}) for key in value]
         items = [_encode(item, f"{name}.{key}", tensors) for key, item in value.items()]

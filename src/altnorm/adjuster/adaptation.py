@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from altnorm._base.arrays import block_slices, take_rows, to_numpy
+from altnorm._base.arrays import Array, block_slices, take_rows, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
@@ -16,8 +17,6 @@ from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
 from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
 from altnorm.decisions.decision import Decision
-from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.families import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
 from altnorm.families.base import positive
 
 MOST_NUMBERS = 2**18
@@ -29,77 +28,46 @@ MOST_NUMBERS = 2**18
 class KnownBalance:
     """What is kept of validation data with one class per row, to compare new predictions with."""
 
-    model: BiasCorrectedTemperature | MatrixScaling  # calibrates: of least cross-fitted log loss
     shares: np.ndarray  # (m,) of the classes
     rows: np.ndarray  # (kept, m) some predictions as they came
     codes: np.ndarray  # (kept,) their classes
 
     def _check_fitted(self, fields: Fields) -> None:
         m = fields.n_classes
-        fields.model("model", BiasCorrectedTemperature, MatrixScaling)
         fields.array("shares", "f", (m,), TINY, 1, total=1)
         rows = fields.array("rows", "f", (None, m), 0, 1, total=1, tolerance=1e-2)
         fields.array("codes", ("i", "u"), (len(rows),), 0, m - 1)
 
     @classmethod
-    def of(cls, data: Validation, model: Any, temperature: float) -> KnownBalance:
-        """Calibrate by a linear score model and the temperature that follows it."""
-        linear, m = as_linear(model, temperature), data.proba.shape[1]
+    def of(cls, data: Validation, calibrate: Callable[[Array], Array]) -> KnownBalance:
+        """Keep some rows, and the class shares that calibrated probabilities add up to."""
+        m = data.proba.shape[1]
         total = np.zeros(m)
         for rows in block_slices(len(data.proba), 48 * m, data.work, cached=True):
-            total += data.weight[rows] @ to_numpy(linear.transform_clean(data.work[rows, :]))
+            total += data.weight[rows] @ to_numpy(calibrate(data.work[rows, :]))
         kept = _representative(data.labels, data.weight, MOST_NUMBERS // m)
         some = to_numpy(take_rows(data.work, kept)).astype(np.float32)
-        return cls(linear, positive(total), some, data.labels[kept])
+        return cls(positive(total), some, data.labels[kept])
 
-    def look(self, rows: np.ndarray) -> Shift:
+    def look(self, rows: np.ndarray, calibrate: Callable[[Array], Array]) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
-        known, new = (
-            Rows(p, to_numpy(self.model.transform_clean(p.astype(np.float64))))
-            for p in (self.rows, rows)
-        )
+        known, new = (Rows(p, to_numpy(calibrate(p.astype(np.float64)))) for p in (self.rows, rows))
         return look_for_shift(known, self.codes, new, self.shares)
 
 
-def retargeted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
-    """Return a copy whose classes are more or less probable by the ratio of two balances.
-
-    Alternating normalization cannot carry it: it multiplies by the prior and divides by how the
-    reference uses the classes, and both change by the same ratio. There the best linear score
-    model takes its place.
-    """
-    changed, linear = copy(adjuster), adjuster.balance_.model
-    if not isinstance(adjuster.model_, AlternatingNormalizer):
-        linear = as_linear(adjuster.model_, adjuster.temperature_)
-    changed.model_, changed.temperature_ = tilted(linear, np.log(after / before)), 1.0
-    changed.family_ = "matrix" if hasattr(changed.model_, "matrix_") else "bias"
+def reweighted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
+    """Return a copy whose classes are more or less probable by the ratio of two balances."""
+    changed = copy(adjuster)
+    changed.mixture_ = replace(adjuster.mixture_, keeps="", log_ratio=np.log(after / before))
+    decision = replace(adjuster.decision_, on_input=False)
     # There decisions divide by the class shares, which the new balance replaces.
     if adjuster.scoring == "balanced_accuracy":
-        changed.decision_ = _reweighted(adjuster.decision_, before / after)
+        decision = _for_balance(decision, before / after)
+    changed.decision_ = decision
     return changed
 
 
-def tilted(model: Any, log_ratio: np.ndarray) -> Any:
-    """Return a copy of a score model whose classes are more probable by the exponential of this."""
-    changed = copy(model)
-    changed.bias_ = model.bias_ + log_ratio
-    changed.bias_ -= changed.bias_.mean()
-    return changed
-
-
-def as_linear(model: Any, temperature: float) -> Any:
-    """Return a model with biases that does what a model followed by a temperature does."""
-    if not isinstance(model, (Identity, TemperatureScaling)):
-        return model
-    twin = BiasCorrectedTemperature(strength=0.0, input=model.input)
-    fitted = {name: value for name, value in vars(model).items() if name.endswith("_")}
-    twin.__dict__.update({"temperature_": 1.0, **fitted, "strength_": 0.0})
-    twin.temperature_ *= temperature
-    twin.bias_ = np.zeros(model.classes_.size)
-    return twin
-
-
-def _reweighted(decision: Decision, ratio: np.ndarray) -> Decision:
+def _for_balance(decision: Decision, ratio: np.ndarray) -> Decision:
     """Return the rule for probabilities of another balance that decides as before."""
     if decision.kind != "weights":
         return decision
@@ -143,7 +111,7 @@ def known_balance(adjuster: Any) -> KnownBalance:
     return known
 
 
-def contradicted(shift: Shift) -> InputError:
+def shift_rejected(shift: Shift) -> InputError:
     """Return the error that tells why nothing was adapted."""
     return InputError(
         "assume='label_shift' needs new predictions that another class balance explains",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
-from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
 from altnorm._base.arrays import (
@@ -17,35 +16,32 @@ from altnorm._base.arrays import (
     array_namespace,
     move,
     one_thread,
-    quiet,
-    softmax,
     to_numpy,
-    widest_float,
 )
 from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice, check_level
 from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
-from altnorm.adjuster.adaptation import KnownBalance, contradicted, known_balance, retargeted
-from altnorm.adjuster.candidates import FAMILIES, Candidate, Competitors, CrossFitter
+from altnorm.adjuster.adaptation import KnownBalance, known_balance, reweighted, shift_rejected
+from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
     Choice,
-    Judge,
+    Evidence,
     candidates_table,
     choose,
+    conclude,
     family_verdicts,
     log_loss_verdict,
-    refuse,
     try_likeness,
 )
+from altnorm.adjuster.mixture import Mixture, mix_rows
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
 from altnorm.decisions.decision import Decision
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.drift import Drift, count_usage
-from altnorm.estimator.kinds import LabelKind, kind_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.estimator.reading import (
     read_input,
@@ -57,51 +53,80 @@ from altnorm.estimator.reading import (
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
+    fading_gain,
     find_cautions,
     find_suspicion,
     sketch_rows,
     too_few_rows,
+    unlike_labelled,
 )
 from altnorm.evidence.folds import assign_folds
+from altnorm.evidence.gates import Gate
 from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
 from altnorm.families import (
     BiasCorrectedTemperature,
+    CurveScaling,
     Identity,
     LabelwiseScaling,
     MatrixScaling,
 )
 
 
+class Judged(NamedTuple):
+    """Rows that the verdict rests on, cross-fitted; kept in memory, never in files."""
+
+    before: np.ndarray  # (n, m) probabilities as they came
+    after: np.ndarray  # (n, m)
+    decided: np.ndarray  # (n,) columns, or (n, m) 0 and 1
+    labels: np.ndarray
+
+
+MODELS = (
+    Identity,
+    BiasCorrectedTemperature,
+    MatrixScaling,
+    CurveScaling,
+    LabelwiseScaling,
+    AlternatingNormalizer,
+)
+"""What may correct probabilities."""
+
+
 @storable
 class Adjuster(ProbabilityTransformer):
-    r"""Better probabilities and decisions from validation labels, adopted only on evidence.
+    r"""Better probabilities and decisions from validation labels.
 
-    *Probabilities first.* Three families compete on rows that had no part in their fits, judged by
-    log loss; a temperature always competes:
+    *Probabilities, always.* Families compete on rows that had no part in their fits, judged by log
+    loss:
 
+    - "bias": a temperature and one bias for each class [2]_; with several labels per row a slope
+      and an intercept for each label.
+    - "matrix": the score of a class may depend on the log-probabilities of all others [3]_; biases
+      are held by a weak penalty, pairs of classes by a strong one. It repairs confusions of pairs
+      of classes. It holds the biases, too, so these compete on their own only where it does not:
+      below 5 labels per class, or where rows times classes squared exceed 10^9.
+    - "curves": each log-probability, and from 600 rows on sums of three of them, may act through a
+      bent line. For up to 40 classes with at least 20 labels each.
     - "alternating": alternating normalization, the method of [1]_, followed by a temperature. It
       needs few labels.
-    - "bias": a temperature and one bias for each class [2]_, held back by a penalty; with several
-      labels per row a slope and an intercept for each label.
-    - "matrix": the score of a class may depend on the probabilities of all others [3]_, held back
-      by a penalty that expects many small confusions, or few large ones. It repairs confusions of
-      pairs of classes, which the other two cannot. It competes where there are at least 5 labels
-      per class, and rows times classes squared do not exceed 10^9.
 
-    The best is adopted if its log loss is proved to be below that of a temperature.
+    The best of them, or a simpler one that is as good, is mixed with a temperature, the row as it
+    came, and a little of the uniform distribution, with the weights that suit the labels best. So
+    few labels cannot do much harm, and nothing that labels refute keeps a probability of 0.
 
-    *Then the decision that the purpose asks for.* For accuracy it is the most probable class, for
-    balanced accuracy the class of largest probability over share, for costs the one of least
-    expected cost, for F-scores the class of largest weighted probability, or with several labels
-    those above a threshold. It is adopted if the cross-fitted score of the purpose rises and there
-    is evidence, from the probabilities or from a paired test of the score itself (`verdict_`). If
-    not, decisions stay as they are, and a temperature is all that is applied.
+    *Decisions, on evidence.* For accuracy the decision is the most probable class, for balanced
+    accuracy the class of largest probability over share, for costs the one of least expected cost,
+    for F-scores the class of largest weighted probability, or with several labels those above a
+    threshold. It is adopted if the cross-fitted score of the purpose rises and there is evidence,
+    from a paired test of the score itself or from the log loss (`verdict_`, and its `gates`). If
+    your labels do not show a gain, your decisions stay as they were: for accuracy, the
+    probabilities of a row are then drawn back just as far as keeps its decision.
 
     Folds are parts of the data in their order, not random: the same data give the same verdict.
 
     Parameters
     ----------
-    families : sequence of {"alternating", "bias", "matrix"}, default=all three
+    families : sequence of {"alternating", "bias", "matrix", "curves"}, default=all
         Which families compete.
     scoring : str, callable or None, default=None
         The purpose: "accuracy" (None), "balanced_accuracy", "f1_macro", "f1", "fbeta=2",
@@ -114,8 +139,9 @@ class Adjuster(ProbabilityTransformer):
         {(true, decision): cost} gives single costs, the others are 0 if right and 1 if wrong; the
         decision None leaves the row to a person. The score is minus the mean cost.
     calibrate : bool, default=True
-        Whether a temperature may be applied, alone or after alternating normalization. With False,
-        and "alternating" adopted, rows that are not in doubt come back bit for bit.
+        Whether probabilities may change where decisions do not. With False nothing is mixed, and
+        nothing is changed unless it is adopted; with "alternating" adopted, rows that are not in
+        doubt come back bit for bit.
     cv : int or splitter, default=5
         Number of folds, or a scikit-learn splitter that tests every row once.
     significance : float, default=0.01
@@ -125,8 +151,8 @@ class Adjuster(ProbabilityTransformer):
     multilabel, input
         As for :class:`AlternatingNormalizer`.
     insist : bool, default=False
-        Whether to fit even if the input looks wrong: columns exchanged, labels of a single class,
-        predictions of training rows.
+        Whether to apply the best correction and its decisions although evidence is missing, or the
+        input looks wrong. The verdict goes on saying so.
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores.
 
@@ -139,15 +165,16 @@ class Adjuster(ProbabilityTransformer):
     families_ : dict of Verdict
         How each family's log loss compares with that of a temperature.
     family_ : str or None
-        The family whose decisions were adopted; "temperature" where only a rule was; None where
-        decisions stay as they are.
+        The family that corrects the probabilities; "temperature" where none competes, and None
+        where nothing is applied.
     decision_ : Decision
         From probabilities to decisions: weights, costs or thresholds.
     model_ : estimator
-        What makes the probabilities: Identity, BiasCorrectedTemperature, MatrixScaling,
-        LabelwiseScaling or AlternatingNormalizer, fitted on all validation rows.
-    temperature_ : float
-        The temperature that follows it.
+        The correction: BiasCorrectedTemperature, MatrixScaling, CurveScaling, LabelwiseScaling,
+        AlternatingNormalizer or Identity, fitted on all validation rows.
+    mixture_ : Mixture
+        What it is mixed with: `weights` of the correction, the temperature, the row as it came and
+        the uniform distribution.
     cv_results_ : dict of ndarray
         The candidates, one entry each: "family", their parameters, and cross-fitted "log_loss".
     shift_ : Shift
@@ -255,15 +282,14 @@ class Adjuster(ProbabilityTransformer):
         self._keep(read)
         with one_thread():
             folds = assign_folds(data.classes, self.cv, data.groups)
-            judge = Judge(data, folds, self.significance)
+            evidence = Evidence(data, folds, self.significance)
             fitter = CrossFitter(data, folds, calibrate=self.calibrate)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
-            choice = choose(judge, fitter, competitors, calibrate=self.calibrate)
-            cautions, refused = self._examine(judge, fitter, choice)
-            self._conclude(judge, competitors, choice, cautions, refused)
-            likeliest = competitors.likeliest_linear(data.weight)
-            del judge, choice, competitors  # some hold rows as large as the data
-            self._remember(data, likeliest)
+            choice = choose(evidence, fitter, competitors, calibrate=self.calibrate)
+            cautions, refused = self._examine(evidence, fitter, choice)
+            self._conclude(evidence, competitors, choice, cautions, refused)
+            del evidence, choice, competitors  # some hold rows as large as the data
+            self._remember(data)
         return self
 
     @overload
@@ -305,10 +331,10 @@ class Adjuster(ProbabilityTransformer):
             The score, larger is better; of `costs`, minus the mean cost.
         """
         given = read_input(self, proba)
-        new, kind = self._probabilities(given.proba), given.kind
-        labels = kind.encode(kind.check_labels(y, tuple(new.shape)), self.classes_)
-        score = purpose_of(self).score
-        predicted = to_numpy(new) if score.needs == "proba" else self.decision_.codes(new)
+        checked, kind, score = given.proba, given.kind, purpose_of(self).score
+        labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
+        by_proba = score.needs == "proba"
+        predicted = to_numpy(self._transform(checked)) if by_proba else self._codes(checked)
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
     def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
@@ -347,16 +373,13 @@ class Adjuster(ProbabilityTransformer):
         known = known_balance(self)
         check_choice(assume, "assume", ("label_shift", None))
         rows = read_on_host(self, proba).proba
-        shift = known.look(rows)
-        adapted = retargeted(self, np.array(shift.before), np.array(shift.after))
-        before, after = (
-            one.decision_.codes(apply_model(one.model_, one.temperature_, kind_of(self), rows))
-            for one in (self, adapted)
-        )
+        shift = known.look(rows, self._probabilities)
+        adapted = reweighted(self, np.array(shift.before), np.array(shift.after))
+        before, after = self._codes(rows), adapted._codes(rows)
         if assume is None:
             adapted = copy(self)
         elif shift.contradicted and not insist:
-            raise contradicted(shift)
+            raise shift_rejected(shift)
         else:
             adapted.usage_ = count_usage(self, rows)
         adapted.shift_ = replace(
@@ -392,7 +415,7 @@ class Adjuster(ProbabilityTransformer):
                 f"{unknown[0]!r} is not one of them" if unknown else f"it is {self.families!r}"
             )
             raise InputError(
-                "`families` must name at least one of 'alternating', 'bias' and 'matrix'",
+                "`families` must name at least one of 'alternating', 'bias', 'matrix' and 'curves'",
                 shown(offender),
                 value=self.families,
                 code="parameter",
@@ -402,9 +425,8 @@ class Adjuster(ProbabilityTransformer):
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
-        families = (Identity, BiasCorrectedTemperature, MatrixScaling, LabelwiseScaling)
-        fields.model("model_", *families, AlternatingNormalizer)
-        fields.number("temperature_", 1e-9, 1e9)
+        fields.model("model_", *MODELS)
+        fields.record("mixture_", Mixture)
         fields.record("decision_", Decision)
         fields.record("verdict_", Verdict)
         fields.record("calibration_", Verdict)
@@ -419,93 +441,93 @@ class Adjuster(ProbabilityTransformer):
             fields.record("shift_", Shift)
 
     def _examine(
-        self, judge: Judge, fitter: CrossFitter, choice: Choice
+        self, evidence: Evidence, fitter: CrossFitter, choice: Choice
     ) -> tuple[list[Caution | None], str]:
         """What the evidence cannot see, and why nothing must be adopted; else nothing."""
-        data, found = judge.data, list[Caution | None]()
+        data, cautions = evidence.data, list[Caution | None]()
         if data.groups is None:
-            found.append(duplicates(data.proba, data.labels))
+            cautions.append(duplicates(data.proba, data.labels))
         if not data.kind.is_multilabel:
             rows = Labelled(data.proba, data.labels, data.weight, self.classes_)
-            suspicion = None if self.insist else find_suspicion(rows)
+            suspicion = find_suspicion(rows)
             if suspicion is not None:
                 return [suspicion], "suspect_input"
-            found += find_cautions(rows, grouped=data.groups is not None)
+            cautions += find_cautions(rows, grouped=data.groups is not None)
             if choice.trial.accepted:
-                decided = judge.before, choice.trial.codes
-                found.append(data.purpose.price(rows, *decided, choice.trial.candidate.proba()))
-        likeness, refused = try_likeness(judge, fitter, choice)
-        return [*found, likeness], refused
+                before, after = evidence.before, choice.trial.codes
+                cautions.append(data.purpose.price(rows, before, after, choice.mixture.proba))
+                cautions.append(fading_gain(choice.trial.rows))
+            cautions.append(unlike_labelled(data.proba, data.unlabelled))
+        likeness, refused = try_likeness(evidence, fitter, choice)
+        return [*cautions, likeness], refused
 
     def _conclude(
         self,
-        judge: Judge,
+        evidence: Evidence,
         competitors: Competitors,
         choice: Choice,
         cautions: list[Caution | None],
         refused: str,
     ) -> None:
-        """Keep the results, and fit what is adopted on all rows."""
+        """Keep the results, and fit what is applied on all rows."""
+        trial, suspect = choice.trial, refused == "suspect_input"
+        adopted = trial.accepted and not refused
+        applied = adopted or (self.insist and trial.reason != "identical")
+        gates = trial.gates
         if refused:
-            choice = refuse(judge, competitors, choice, calibrate=self.calibrate, reason=refused)
-        trial, candidate = choice.trial, choice.candidate
-        verdict = replace(trial.verdict, adopted=choice.adopted, reason=refused or trial.reason)
-        self.verdict_ = verdict.with_cautions([*cautions, too_few_rows(verdict)])
-        family = trial.candidate.family
-        only_rule = family == "none"
-        self.family_ = None if not choice.adopted else "temperature" if only_rule else family
-        self.decision_ = choice.decision
-        self.model_, self.temperature_ = candidate.fit()
-        same = candidate is competitors.untouched
-        self.calibration_ = log_loss_verdict(
-            judge, candidate, competitors.untouched, adopted=not same
+            objection = Gate("input" if suspect else "likeness", False, 0.0, 1.0)
+            gates = gates.with_gate(objection, first=suspect)
+        verdict = replace(
+            trial.verdict,
+            adopted=adopted,
+            reason=refused or trial.reason,
+            gates=gates,
+            insisted=applied and not adopted,
         )
-        self.families_ = family_verdicts(judge, competitors, choice.mildest)
-        self.cv_results_ = candidates_table(competitors.all(), judge.data.weight)
+        self.verdict_ = verdict.with_cautions([*cautions, too_few_rows(verdict)])
+        nothing = (suspect and not self.insist) or not (self.calibrate or applied)
+        outcome = conclude(evidence, competitors, choice, applied=applied, nothing=nothing)
+        self.model_, self.mixture_, self.decision_, self.family_, proba, log_p = outcome
+        decided = trial.codes if applied else evidence.before
+        self._judged = Judged(evidence.data.proba, proba, decided, evidence.data.labels)
+        untouched = competitors.untouched.log_p
+        self.calibration_ = log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
+        self.families_ = family_verdicts(evidence, competitors, choice.mixture.candidate)
+        self.cv_results_ = candidates_table(competitors.all(), evidence.data.weight)
 
-    def _remember(self, data: Validation, likeliest: Candidate) -> None:
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all but the rows that were judged."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_judged", None)
+        return state
+
+    def _remember(self, data: Validation) -> None:
         """Keep what `adapt` needs to know of the validation data."""
         self.seen_rows_ = sketch_rows(data.proba)
         one_class = not data.kind.is_multilabel
-        self.balance_ = KnownBalance.of(data, *likeliest.fit()) if one_class else None
+        self.balance_ = KnownBalance.of(data, self._probabilities) if one_class else None
         self.__dict__.pop("shift_", None)  # of a copy that is fitted again
 
     def _advise(self, drift: Drift, rows: np.ndarray) -> Drift:
         if not drift.drifted or self.balance_ is None:
             return drift
-        return replace(drift, advice="stop" if self.balance_.look(rows).contradicted else "adapt")
+        shift = self.balance_.look(rows, self._probabilities)
+        return replace(drift, advice="stop" if shift.contradicted else "adapt")
 
     def _transform(self, proba: Array) -> Array:
         xp = array_namespace(proba)
         return xp.astype(self._probabilities(proba), proba.dtype, copy=False)
 
     def _probabilities(self, proba: Array) -> Array:
-        """Probabilities in double precision, from which decisions are taken."""
-        return apply_model(self.model_, self.temperature_, kind_of(self), proba)
+        """Probabilities in double precision."""
+        return mix_rows(self.mixture_, self.model_, proba)
 
     def _codes(self, proba: Array) -> np.ndarray:
-        return self.decision_.codes(self._probabilities(proba))
+        # From what `transform` returns, so that rounding cannot set the two apart.
+        return self.decision_.codes(proba if self.decision_.on_input else self._transform(proba))
 
     def _named(self, codes: np.ndarray) -> np.ndarray:
         return self.decision_.names(codes, self.classes_)
-
-
-def apply_model(
-    model: ProbabilityTransformer, temperature: float, kind: LabelKind, proba: Array
-) -> Array:
-    """Return the probabilities (n, m) of a model, in double precision and new memory.
-
-    Their logarithms, or log-odds, are divided by the temperature; 1 changes nothing.
-    """
-    xp = array_namespace(proba)
-    wide = xp.astype(proba, widest_float(proba))
-    new = model.transform_clean(wide)
-    if temperature == 1:
-        return new
-    with quiet(np):
-        if kind.is_multilabel:
-            return np.asarray(expit(logit(new) / temperature))
-        return softmax(xp.log(new) / temperature)
 
 
 def _fitted_words(adjuster: Any) -> str:
@@ -513,8 +535,8 @@ def _fitted_words(adjuster: Any) -> str:
     verdict = adjuster.verdict_
     figures = score_figures(verdict)
     if not verdict.adopted:
-        applied = "a temperature" if adjuster.temperature_ != 1 else "nothing"
-        return f"no decision changes, {applied} is applied"
+        applied = "nothing" if adjuster.family_ is None else "probabilities are adjusted"
+        return f"no decision changes, {applied}"
     name = FAMILY_NAMES.get(adjuster.family_, adjuster.family_)
     return f"{name}, {figures.name} {figures.change_and_unit}"
 

@@ -24,8 +24,7 @@ from altnorm.adjuster.alternating_paths import (
     fit_alternating,
     make_paths,
 )
-from altnorm.adjuster.candidates import Candidate, score_rows
-from altnorm.adjuster.choice import Judge, Trial
+from altnorm.adjuster.choice import Evidence, Trial
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
@@ -245,9 +244,9 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             search = Search(data, paths, folds)
             tried = search.run(self)
             self.cv_results_ = _as_table(tried)
+            trial, best = search.trial(tried, self.significance, nested=not published)
             fit_setting = partial(fit_alternating, data, k_max=self.k_max, stratified=not published)
-            trial = search.trial(tried, fit_setting, self.significance, nested=not published)
-            self._adopt(data, trial, published=published)
+            self._adopt(data, trial, best, fit_setting, published=published)
         return self
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
@@ -270,8 +269,16 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         predicted = to_numpy(adjusted) if score.needs == "proba" else kind.decide(adjusted)
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
-    def _adopt(self, data: Validation, trial: Trial, *, published: bool) -> None:
-        self.best_params_ = trial.candidate.params
+    def _adopt(
+        self,
+        data: Validation,
+        trial: Trial,
+        best: Setting,
+        fit_setting: Callable[[Setting], AlternatingNormalizer],
+        *,
+        published: bool,
+    ) -> None:
+        self.best_params_ = best._asdict()
         adopted = published or trial.accepted
         verdict = replace(trial.verdict, adopted=adopted, reason="" if adopted else trial.reason)
         if published:
@@ -279,7 +286,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             verdict = verdict.with_cautions((Caution("in_sample", text, verdict.gain),))
         self.verdict_ = verdict
         if adopted:
-            self.best_normalizer_, _ = trial.candidate.fit()
+            self.best_normalizer_ = fit_setting(best)
         else:
             self.best_normalizer_ = Identity(multilabel=self.multilabel).fit(data.proba[:1])
 
@@ -401,31 +408,20 @@ class Search:
         return best
 
     def trial(
-        self,
-        tried: Sequence[Tried],
-        fit_setting: Callable[[Setting], AlternatingNormalizer],
-        significance: float,
-        *,
-        nested: bool,
-    ) -> Trial:
-        """Judge each fold under the setting that is best without it."""
-        judge, data = Judge(self.data, self.folds, significance), self.data
+        self, tried: Sequence[Tried], significance: float, *, nested: bool
+    ) -> tuple[Trial, Setting]:
+        """Judge each fold under the setting that is best without it, and name the best of all."""
+        evidence, data = Evidence(self.data, self.folds, significance), self.data
         proba = data.proba.copy()
         for fold in range(self.n_folds):
             setting = self.best(tried, fold if nested else None).setting
             *_, (_, whole) = self.paths.path(setting)
             proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
         codes, score, best = data.kind.decide(proba), data.purpose.score, self.best(tried).setting
-        scored = (data.proba, proba) if score.needs == "proba" else (judge.before, codes)
-        candidate = Candidate(
-            "alternating",
-            best._asdict(),
-            score_rows(data, proba),
-            lambda: proba,
-            lambda: (fit_setting(best), 1.0),
-        )
-        # Its own decisions, which only a test of the score can speak for.
-        return judge.compare(candidate, codes, scored, rule=judge.plain)
+        scored = (data.proba, proba) if score.needs == "proba" else (evidence.before, codes)
+        # Its own decisions: justified only by a test on the score.
+        rule = data.purpose.most_probable(data.proba, data.labels, data.weight)
+        return evidence.compare(None, codes, scored, rule), best
 
 
 def _as_table(tried: Sequence[Tried]) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
-"""What competes for the probabilities: temperature, bias, matrix, alternating normalization.
+"""What competes for the probabilities: bias, matrix, curves, alternating normalization.
 
-Every candidate is cross-fitted on the same folds and tells the log-probability of each row's label
+Every candidate is cross-fitted on the same folds and gives the log-probability of each row's label
 under a fit that has not seen the row's fold. Whole probabilities are worked out when asked for.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import log_expit, logit
+from scipy.special import logit
 
 from altnorm._base.arrays import (
     Array,
@@ -35,21 +35,26 @@ from altnorm.adjuster.validation import Validation
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.families import (
     BiasCorrectedTemperature,
+    CurveScaling,
     Identity,
     LabelwiseScaling,
     MatrixScaling,
 )
 from altnorm.families.crossfit import STRENGTHS, Path, cross_fit
-from altnorm.families.labelwise import Labelwise, labelwise_path
-from altnorm.families.likelihood import Likelihood, fit_slope
-from altnorm.families.matrix import matrix_path
-from altnorm.families.temperature import Tilt, bias_path
+from altnorm.families.curves import CURVE_STRENGTHS, FACET_ROWS, N_FACETS, curve_path
+from altnorm.families.labelwise import OddsTempering, fit_odds_tempering, labelwise_path
+from altnorm.families.matrix import MATRIX_STRENGTHS, matrix_path
+from altnorm.families.scores import Tempering, fit_tempering
+from altnorm.families.temperature import bias_path
 
-FAMILIES = ("alternating", "bias", "matrix")
-"""The families that a user may choose from; a temperature always competes."""
+FAMILIES = ("alternating", "bias", "matrix", "curves")
+"""The families that a user may choose from; a temperature always takes part."""
 
-LABELS_PER_CLASS = 5
-"""Labels per class below which a matrix only learns noise."""
+LABELS_PER_CLASS = {"matrix": 5, "curves": 20}
+"""Labels per class below which a family only learns noise."""
+
+MOST_CLASSES = 40
+"""Classes beyond which bent lines have more unknowns than labels can settle."""
 
 LARGEST_WORK = 1e9
 """Rows times classes squared beyond which a matrix takes longer than all else."""
@@ -60,17 +65,10 @@ MANY_ENTRIES = 2**24
 LARGEST_REFERENCE = 1e8
 """Numbers in the rows that stand for classes without labels, beyond which a model is too large."""
 
-PENALTIES = ("ridge", "cauchy")
-"""What a matrix may expect: many small confusions, or few large ones."""
-
 MENU = tuple(
     Setting(alpha, 5, 0.25, "all", smoothing) for alpha in (0.5, 1.0, 2.0) for smoothing in (0, 0.1)
 )
 """Alternating normalization as it competes, each at every depth: as good as the paper's grid."""
-
-SHARPENING_SHRINKAGE = 1.0
-"""Pulls the logarithm of a slope above 1 to 0 as one row would: where all predictions are right, it
-would be infinite."""
 
 _RANKING_ROWS = 1000  # rows on which settings are compared, all on the same: more change no order
 
@@ -79,34 +77,36 @@ _RANKING_ROWS = 1000  # rows on which settings are compared, all on the same: mo
 class Candidate:
     """A way to better probabilities, cross-fitted."""
 
-    family: str  # "temperature", "bias", "matrix", "alternating" or "none"
+    family: str  # one of FAMILIES, or "temperature" or "none"
     params: dict[str, Any]
     log_p: np.ndarray  # (n,) of each row's label; of several labels per row their mean
     proba: Callable[[], np.ndarray]  # (n, m)
-    fit: Callable[[], tuple[Any, float]]  # on all rows: the model, and the temperature that follows
+    fit: Callable[[], Fitted]  # on all rows
 
     def log_loss(self, weight: np.ndarray) -> float:
         """Mean cross-fitted log loss."""
         return -float(np.average(self.log_p, weights=weight))
 
 
+class Fitted(NamedTuple):
+    """What a candidate comes to on all rows."""
+
+    model: Any  # an estimator; Identity where only a temperature is fitted
+    tempering: Tempering | OddsTempering | None  # what follows it, if anything does
+
+
 class Competitors(NamedTuple):
-    """All candidates, and why some families do not compete."""
+    """All candidates, the simplest first, and why some families do not compete."""
 
     untouched: Candidate
     temperature: Candidate
     others: list[Candidate]
     skipped: dict[str, str]
-    own_decisions: dict[Setting, np.ndarray]  # of alternating normalization, without a temperature
+    alternating_decisions: dict[Setting, np.ndarray]  # without a temperature
 
     def all(self) -> list[Candidate]:
-        """Every candidate, the mildest first."""
+        """Every candidate, the simplest first."""
         return [self.untouched, self.temperature, *self.others]
-
-    def likeliest_linear(self, weight: np.ndarray) -> Candidate:
-        """Return the candidate of least log loss whose scores are linear."""
-        linear = [one for one in self.all() if one.family in ("temperature", "bias", "matrix")]
-        return min(linear, key=lambda one: one.log_loss(weight))
 
 
 class CrossFitter:
@@ -116,27 +116,27 @@ class CrossFitter:
         self.data, self.folds, self.calibrate = data, folds, calibrate
         self.rows = to_scores(data, data.work)
         self.lowest = float(np.log(np.finfo(data.proba.dtype).eps))
-        self.own_decisions: dict[Setting, np.ndarray] = {}
+        self.alternating_decisions: dict[Setting, np.ndarray] = {}
 
     def compete(self, families: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
         """Cross-fit the best setting of each family."""
         reasons = {name: self.obstacle(name) for name in families}
-        makers: dict[str, list[Callable[[], Candidate | None]]] = {
-            "alternating": [self.alternating],
-            "bias": [partial(self._of_family, "bias")],
-            "matrix": [partial(self._of_family, "matrix", penalty=one) for one in PENALTIES],
-        }
-        tasks = [make for name in families if not reasons[name] for make in makers[name]]
-        found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
-        others = [candidate for candidate in found if candidate is not None]
+        if "bias" in reasons and not reasons.get("matrix", "absent"):
+            reasons["bias"] = "within_matrix"
+        competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
+        tasks = [make for name in competing for make in self._makers(name)]
+        made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
+        order = ("bias", "matrix", "curves", "alternating")
+        others = [candidate for candidate in made if candidate is not None]
+        others.sort(key=lambda each: order.index(each.family))
         skipped = {name: reason for name, reason in reasons.items() if reason}
         untouched, temperature = self.untouched(), self.temperature()
-        return Competitors(untouched, temperature, others, skipped, self.own_decisions)
+        return Competitors(untouched, temperature, others, skipped, self.alternating_decisions)
 
     def on(self, folds: np.ndarray) -> CrossFitter:
         """Return the same for another assignment of the same rows."""
         other = copy(self)
-        other.folds, other.own_decisions = folds, {}
+        other.folds, other.alternating_decisions = folds, {}
         other.__dict__.pop("_paths", None)
         return other
 
@@ -151,23 +151,25 @@ class CrossFitter:
     def obstacle(self, family: str) -> str:
         """Why a family is not worth trying on these data; empty if it is."""
         n, m = self.data.proba.shape
-        if family == "alternating" and not self.data.kind.is_multilabel:
-            # A class without labels stands in the reference with a row of its own.
-            unseen = m - np.unique(self.data.labels).size
-            return "too_few_labels" if unseen * m > LARGEST_REFERENCE else ""
-        if family != "matrix":
+        if family == "bias":
             return ""
+        if family == "alternating":
+            # A class without labels stands in the reference with a row of its own.
+            unseen = 0 if self.data.kind.is_multilabel else m - np.unique(self.data.labels).size
+            return "too_few_labels" if unseen * m > LARGEST_REFERENCE else ""
         if self.data.kind.is_multilabel:
             return "several_labels"
-        if n < LABELS_PER_CLASS * m:
+        if n < LABELS_PER_CLASS[family] * m:
             return "too_few_labels"
+        if family == "curves":
+            return "too_many_classes" if m > MOST_CLASSES else ""
         return "too_much_work" if float(n) * m * m > LARGEST_WORK else ""
 
     def untouched(self) -> Candidate:
         """Return the predictions as they came."""
-        log_p = self._clip(no_change(self.data).label_log_p(self.rows, self.data.labels))
         proba = self.data.proba
-        return Candidate("none", {}, log_p, lambda: proba, lambda: (self._identity(), 1.0))
+        log_p = self._clip(score_rows(self.data, proba))
+        return Candidate("none", {}, log_p, lambda: proba, lambda: Fitted(self._identity(), None))
 
     def _identity(self) -> Identity:
         return Identity(multilabel=self.data.kind.multilabel).fit(self.data.proba[:1])
@@ -187,13 +189,13 @@ class CrossFitter:
 
     def _best_setting(self) -> Setting | None:
         best, least = None, np.inf
-        some, slope = self._some_rows(), 1.0
+        some = self._some_rows()
         # Where rows are so many, further iterations would take longer than all else.
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
             for setting, proba in self._paths.path(start._replace(depth=depth)):
-                self.own_decisions[setting] = self.data.kind.decide(proba)
-                loss, slope = self._loss_after_temperature(take_rows(proba, some), some, slope)
+                self.alternating_decisions[setting] = self.data.kind.decide(proba)
+                loss = self._loss_after_temperature(take_rows(proba, some), some)
                 if loss < least:
                     best, least = setting, loss
                 del proba  # as large as the data, and the next one comes
@@ -203,73 +205,84 @@ class CrossFitter:
         n = len(self.data.proba)
         return np.arange(0, n, max(1, n // _RANKING_ROWS))
 
-    def _loss_after_temperature(
-        self, proba: Array, rows: np.ndarray, slope: float
-    ) -> tuple[float, float]:
-        """Log loss, and the slope that gives it; searched from the one of a setting like it."""
+    def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
         scores, labels = to_scores(self.data, proba), self.data.labels[rows]
         weight = self.data.weight[rows]
-        fit = no_change(self.data)
-        if self.calibrate:
-            (fit,) = temperature_path(
-                scores, labels, weight, (0.0,), unchanged=fit, rough=True, start=slope
-            )
-            slope = float(fit.slope)
-        return -float(weight @ self._clip(fit.label_log_p(scores, labels))), slope
+        if not self.calibrate:
+            log_p = np.asarray(NEG_LOG_LOSS.per_row(labels, to_numpy(proba)))  # type: ignore[misc]
+            return -float(weight @ self._clip(log_p))
+        fit = self.temper(scores, labels, weight, rough=True)
+        log_p = fit.label_log_p(scores, labels) / self._labels_per_row
+        return -float(weight @ self._clip(log_p))
 
     def at_setting(self, setting: Setting) -> Candidate:
         """Return one setting of alternating normalization, and a temperature."""
         *_, (_, proba) = self._paths.path(setting)
         params, scores = setting._asdict(), to_scores(self.data, proba)
-        plain = partial(fit_alternating, self.data, setting)
+        make = partial(fit_alternating, self.data, setting)
         if self.calibrate:
             del proba  # as large as the data
             # The cross-fitted rows stand for new ones better than those the fit has seen.
-            return self._tempered("alternating", scores, plain, **params)
-        log_p = self._clip(no_change(self.data).label_log_p(scores, self.data.labels))
+            return self._tempered("alternating", scores, make, **params)
         whole = to_numpy(proba)
-        return Candidate("alternating", params, log_p, lambda: whole, lambda: (plain(), 1.0))
+        log_p = self._clip(score_rows(self.data, whole))
+        return Candidate("alternating", params, log_p, lambda: whole, lambda: Fitted(make(), None))
+
+    @property
+    def temper(self) -> Callable[..., Tempering | OddsTempering]:
+        """How a temperature is fitted to scores, labels and weights."""
+        return fit_odds_tempering if self.data.kind.is_multilabel else fit_tempering
 
     def _tempered(
         self, name: str, rows: Array, make: Callable[[], Any], **params: Any
     ) -> Candidate:
         """Cross-fit the temperature that follows a model, given the scores that it makes."""
-        path = partial(temperature_path, unchanged=no_change(self.data))
+        path: Any = partial(temperature_path, temper=self.temper)
 
-        def fit(_: float) -> tuple[Any, float]:
-            (last,) = path(rows, self.data.labels, self.data.weight, (0.0,))
-            return make(), 1 / float(last.slope)
+        def fit(_: float) -> Fitted:
+            return Fitted(make(), self.temper(rows, self.data.labels, self.data.weight))
 
         return self._of_path(name, path, rows, (0.0,), fit, params)
 
-    def _family(self, name: str, penalty: str) -> tuple[Path, Callable[[float], tuple[Any, float]]]:
-        """The path of a family, and its fit on all rows at a strength."""
-        data = self.data
-        if name == "matrix":
-            path: Path = partial(matrix_path, penalty=penalty)
-            make: Callable[[float], Any] = partial(MatrixScaling, penalty=penalty)
-        elif data.kind.is_multilabel:
-            path, make = labelwise_path, LabelwiseScaling
-        else:
-            path, make = bias_path, BiasCorrectedTemperature
-
-        def fit(strength: float) -> tuple[Any, float]:
-            rows = data.proba if name == "matrix" else data.work
-            model = make(strength).fit(rows, data.labels, sample_weight=data.weight)
-            if data.kind.is_multilabel:
-                model.multilabel = data.kind.multilabel
-            return model, 1.0
-
-        return path, fit
+    def _makers(self, family: str) -> list[Callable[[], Candidate | None]]:
+        """What cross-fits a family: bent lines with and without those on three classes."""
+        if family == "alternating":
+            return [self.alternating]
+        if family != "curves":
+            return [partial(self._of_family, family)]
+        kinds = (False, True) if len(self.data.proba) >= FACET_ROWS else (False,)
+        return [partial(self._of_family, family, facets=facets) for facets in kinds]
 
     def _of_family(
-        self, name: str, *, penalty: str = "ridge", strength: float | None = None
+        self, name: str, *, strength: float | None = None, facets: bool = False
     ) -> Candidate:
         """Cross-fit a family, at the strength of least log loss if none is given."""
-        path, fit = self._family(name, penalty)
-        params = {"penalty": penalty} if name == "matrix" else {}
-        strengths = STRENGTHS if strength is None else (strength,)
-        return self._of_path(name, path, self.rows, strengths, fit, params)
+        path, strengths, make = self._family(name, facets)
+        params = {"facets": facets} if name == "curves" else {}
+        data = self.data
+
+        def fit(best: float) -> Fitted:
+            rows = data.work if name == "bias" else data.proba
+            model = make(best).fit(rows, data.labels, sample_weight=data.weight)
+            model.multilabel = data.kind.multilabel
+            return Fitted(model, None)
+
+        return self._of_path(
+            name, path, self.rows, strengths if strength is None else (strength,), fit, params
+        )
+
+    def _family(
+        self, name: str, facets: bool
+    ) -> tuple[Path, Sequence[float], Callable[[float], Any]]:
+        """The path of a family, the strengths to try, and its estimator at a strength."""
+        if name == "matrix":
+            return matrix_path, MATRIX_STRENGTHS, MatrixScaling
+        if name == "curves":
+            path: Path = partial(curve_path, n_facets=N_FACETS * facets)
+            return path, CURVE_STRENGTHS, partial(CurveScaling, facets=facets)
+        if self.data.kind.is_multilabel:
+            return labelwise_path, STRENGTHS, LabelwiseScaling
+        return bias_path, STRENGTHS, BiasCorrectedTemperature
 
     def _of_path(
         self,
@@ -277,26 +290,27 @@ class CrossFitter:
         path: Path,
         rows: Array,
         strengths: Sequence[float],
-        fit: Callable[[float], tuple[Any, float]],
+        fit: Callable[[float], Fitted],
         params: dict[str, Any],
     ) -> Candidate:
-        known = self.data.labels, self.data.weight, self.folds
-        found = cross_fit(path, rows, *known, strengths)
-        k = found.best(self.data.weight)
-        strength = found.strengths[k]
+        fits = cross_fit(path, rows, self.data.labels, self.data.weight, self.folds, strengths)
+        k = fits.best(self.data.weight)
+        strength = fits.strengths[k]
         return Candidate(
             name,
-            {"strength": strength, **params} if name in ("bias", "matrix") else params,
-            self._clip(found.label_log_p[k]),
-            lambda: to_numpy(found.proba(k, rows)),
+            {"strength": strength, **params} if name in ("bias", "matrix", "curves") else params,
+            self._clip(fits.label_log_p[k] / self._labels_per_row),
+            lambda: to_numpy(fits.proba(k, rows)),
             cache(lambda: fit(strength)),  # some are asked for twice
         )
 
     def _clip(self, log_p: np.ndarray) -> np.ndarray:
         """As in scikit-learn: one zero must not decide the mean over all rows."""
-        if self.data.kind.is_multilabel:
-            log_p = log_p / self.data.proba.shape[1]
         return np.maximum(log_p, self.lowest)
+
+    @property
+    def _labels_per_row(self) -> int:
+        return self.data.proba.shape[1] if self.data.kind.is_multilabel else 1
 
 
 def to_scores(data: Validation, proba: Array) -> Array:
@@ -312,29 +326,15 @@ def score_rows(data: Validation, proba: np.ndarray) -> np.ndarray:
     return NEG_LOG_LOSS.per_row(data.labels, proba)  # type: ignore[misc]
 
 
-def no_change(data: Validation) -> Tilt | Labelwise:
-    """What leaves scores as they are."""
-    m = data.proba.shape[1]
-    if data.kind.is_multilabel:
-        return Labelwise(1.0, np.zeros(m), np.inf)
-    return Tilt(1.0, np.zeros(m))
-
-
 def temperature_path(
     rows: Array,
     labels: np.ndarray,
     weight: np.ndarray,
     strengths: Sequence[float],
     *,
-    unchanged: Tilt | Labelwise,
+    temper: Callable[..., Tempering | OddsTempering],
     rough: bool = False,
-    start: float = 1.0,
-) -> Generator[Tilt | Labelwise, None, None]:
+) -> Generator[Tempering | OddsTempering, None, None]:
     """Yield the one fit of a temperature; it has no penalty to choose."""
-    if isinstance(unchanged, Labelwise):  # every label of a row is a row of two classes
-        weight, labels = np.repeat(weight, rows.shape[1]), labels.reshape(-1).astype(int)
-        rows = np.stack([log_expit(-rows).reshape(-1), log_expit(rows).reshape(-1)], axis=1)
-    loss = Likelihood.build(rows, labels, weight, rough=rough)
     for _ in strengths:
-        slope = fit_slope(loss, shrink=SHARPENING_SHRINKAGE, start=start, rough=rough)
-        yield unchanged._replace(slope=slope)
+        yield temper(rows, labels, weight, rough=rough)

@@ -1,21 +1,21 @@
-"""The choice: which probabilities, which decisions, and what the evidence for them is.
+"""The choice: probabilities as the labels ask for, and decisions on evidence.
 
-Probabilities first: the candidate of least cross-fitted log loss, if that is proved to be below a
-temperature's. Then the decision that the purpose asks for, on these probabilities. It is adopted if
-the cross-fitted score of the purpose rises and there is evidence:
+Probabilities need no test. The candidate of lowest cross-fitted log loss, or a simpler one that is
+as good, is mixed with the temperature and the rows as they came (:mod:`altnorm.adjuster.mixture`).
 
-- Where the most probable class is decided, the log loss must be lower on the rows whose decision
-  changes, too. Most of what can be gained in log loss may be gained by other confidence alone; on
-  these rows it cannot.
-- Rules that look at labels, and methods' own decisions, stand a paired test of the score itself.
+Decisions change on evidence alone. One trial, for every purpose: the rule that the purpose asks
+for, on the mixture. It is adopted if the score rises and
 
-So what is tested is what is applied. Where the likeliest candidate is a poor decider, another may
-take its place, if its score proves it.
+- the score's own paired test says so, or
+- it rises by one standard error, and the log loss is lower than without the correction, on all rows
+  and on those whose decision changes. Most of what can be gained in log loss may be gained by other
+  confidence alone; on these rows it cannot.
+
+Alternating normalization was made for decisions, so its own compete as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,30 +23,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm.adjuster.alternating_paths import Setting
-from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter
+from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
+from altnorm.adjuster.mixture import CrossMixture, Mixture, no_mixture
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.decision import Decision
+from altnorm.evidence.cautions import takes_few_values
 from altnorm.evidence.folds import (
     CLUSTER_ROWS,
     deal_clusters,
     has_near_copies,
     like_clusters,
     like_rows,
+    repeats_in_blocks,
 )
+from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import Paired, attribute_gain, paired_test
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
+AS_GOOD = 0.5
+"""Standard errors of log loss within which a simpler candidate is as good as the best."""
+
 ONE_ERROR = 1.0
-"""Standard errors by which the score must rise where the probabilities are proved to be better: the
-usual one-standard-error rule."""
+"""Standard errors by which the score must rise where the log loss is the evidence: the usual
+one-standard-error rule."""
 
 CHANGED_LEVEL = 0.1
-"""One-sided level of the test on the rows whose decision changes. They are few, and it comes on top
-of the test on all rows."""
+"""One-sided level of the log loss on the rows whose decision changes. They are few, and it comes on
+top of the test on all rows."""
 
 
-class Judge:
+class Evidence:
     """Compares cross-fitted probabilities and decisions with those that came in.
 
     Rules that look at labels are fitted outside of each fold; `significance` is one-sided.
@@ -61,60 +68,57 @@ class Judge:
     ) -> None:
         self.data, self.folds, self.significance = data, folds, significance
         self.clusters = data.clusters() if clusters is None else clusters
-        self.plain = data.purpose.plain(data.proba, data.labels, data.weight)
-        self.before = self.plain.codes(data.proba)
+        self.untouched = data.purpose.untouched(data.proba, data.labels, data.weight)
+        self.before = self.untouched.codes(data.proba)
 
     def log_loss_test(
-        self, candidate: Candidate, other: Candidate, only: np.ndarray | None = None
+        self, log_p: np.ndarray, baseline: np.ndarray, only: np.ndarray | None = None
     ) -> Paired:
-        """Test whether the log loss of a candidate is below that of another, on some rows only."""
+        """Test whether log-probabilities of labels are higher than others, on some rows only."""
         weight = self.data.weight
-        rows = weight / weight.sum() * (candidate.log_p - other.log_p)
-        return paired_test(rows if only is None else rows * only, weight, self.clusters)
+        rows = weight / weight.sum() * (log_p - baseline)
+        if only is not None:
+            return paired_test(rows * only, weight, self.clusters)
+        return paired_test(rows, weight, self.clusters, worst=self._shared_counts())
 
-    def proves(self, test: Paired) -> bool:
-        """Whether a gain is significant."""
-        return test.gain > 0 and test.one_sided < self.significance
+    def _shared_counts(self) -> float:
+        """Log loss that folds tell each other, per row: all have about the class shares of all.
 
-    def trial(self, candidate: Candidate, mildest: Candidate) -> Trial:
-        """Put the decisions that the purpose makes of a candidate's probabilities to the test."""
-        proba, purpose = candidate.proba(), self.data.purpose
-        codes = self.decide(proba)
-        proved = self.proves(self.log_loss_test(candidate, mildest))
-        if purpose.is_argmax and proved:
-            changed = self.log_loss_test(candidate, mildest, only=codes != self.before)
-            proved = changed.gain > 0 and changed.one_sided < CHANGED_LEVEL
-        by_proba = purpose.score.needs == "proba"
-        scored = (self.data.proba, proba) if by_proba else (self.before, codes)
-        return self.compare(candidate, codes, scored, proved=proved)
+        A fit outside a fold knows the shares inside, which is worth half a nat for each class.
+        """
+        n, m = self.data.proba.shape
+        return 0.0 if self.data.kind.is_multilabel else (m - 1) / (2 * n)
 
-    def best_setting(self, tried: dict[Setting, np.ndarray], rows: Any = slice(None)) -> Setting:
-        """Return the setting whose decisions score best on some rows; of equals the mildest."""
-        data, score = self.data, self.data.purpose.score
-        known = data.labels[rows], data.weight[rows]
-
-        def order(setting: Setting) -> tuple[float, ...]:
-            return (-score(known[0], tried[setting][rows], known[1]), *setting.severity())
-
-        return min(tried, key=order)
+    def trial(self, mixture: CrossMixture) -> Trial:
+        """Put the decisions that the purpose makes of a mixture to the test."""
+        codes = self.decide(mixture.proba)
+        if self.data.purpose.score.needs == "proba":
+            return self.compare(mixture, codes, (self.data.proba, mixture.proba))
+        return self.compare(mixture, codes, (self.before, codes))
 
     def compare(
         self,
-        candidate: Candidate,
+        mixture: CrossMixture | None,
         codes: np.ndarray,
         scored: tuple[np.ndarray, np.ndarray],
-        *,
-        proved: bool = False,
         rule: Decision | None = None,
     ) -> Trial:
-        """Test a candidate's decisions, given what the score looks at before and after."""
-        if np.array_equal(*scored):
-            rows = np.zeros(len(codes))
-        else:
-            known = self.data.labels, *scored, self.data.weight
-            rows = attribute_gain(self.data.purpose.score, *known, self.data.blocks())
-        test = paired_test(rows, self.data.weight, self.clusters)
-        return Trial(self, candidate, codes, rows, test, proved, scored, rule)
+        """Test decisions, given what the score looks at before and after."""
+        score, data = self.data.purpose.score, self.data
+        rows = np.zeros(len(codes))
+        if not np.array_equal(*scored):
+            rows = attribute_gain(score, data.labels, *scored, data.weight, data.blocks())
+        test = paired_test(rows, data.weight, self.clusters, worst=self._worst_row(rows))
+        return Trial(self, mixture, codes, rows, test, scored, rule)
+
+    def _worst_row(self, rows: np.ndarray) -> float:
+        """What one more row could cost at worst, given what the rows add to a gain."""
+        score = self.data.purpose.score
+        if score.needs == "proba":
+            return 0.0
+        if score.function is not None:  # known by what rows do, not by a formula
+            return float(np.abs(rows).max(initial=0.0))
+        return self.untouched.worst_row() / rows.size
 
     def decide(self, proba: np.ndarray) -> np.ndarray:
         """Decide each row by the rule that the rows of the other folds give."""
@@ -124,34 +128,69 @@ class Judge:
         codes = np.empty_like(self.before)
         for k in range(int(self.folds.max()) + 1):
             inside = self.folds == k
-            known = proba[~inside], data.labels[~inside], data.weight[~inside]
-            codes[inside] = purpose.fit(*known).codes(proba[inside])
+            rule = purpose.fit(proba[~inside], data.labels[~inside], data.weight[~inside])
+            codes[inside] = rule.codes(proba[inside])
         return codes
+
+    def best_setting(self, tried: dict[Setting, np.ndarray], rows: Any = slice(None)) -> Setting:
+        """Return the setting whose decisions score best on some rows; of equals the mildest."""
+        score = self.data.purpose.score
+        labels, weight = self.data.labels[rows], self.data.weight[rows]
+
+        def order(setting: Setting) -> tuple[float, ...]:
+            return (-score(labels, tried[setting][rows], weight), *setting.severity())
+
+        return min(tried, key=order)
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A candidate's decisions, cross-fitted, and what they gain."""
+    """Decisions, cross-fitted, and what they gain."""
 
-    judge: Judge
-    candidate: Candidate
+    evidence: Evidence
+    mixture: CrossMixture | None  # whose decisions they are; None where a rule stands alone
     codes: np.ndarray
     rows: np.ndarray  # (n,) what each row adds to the gain
     test: Paired
-    proved: bool  # whether its probabilities are: on all rows and, if that decides, changed ones
     scored: tuple[np.ndarray, np.ndarray]  # before and after, as the score needs them
-    rule: Decision | None = None  # where it is not the purpose's
+    rule: Decision | None = None  # where it is not the purpose's: only the score can speak for it
+
+    @cached_property
+    def gates(self) -> Gates:
+        """What must hold, in the order of deciding."""
+        level, test = self.evidence.significance, self.test
+        gates = [
+            Gate("rise", test.gain > 0, test.gain, 0.0),
+            Gate("score", test.one_sided < level, test.one_sided, level, "score"),
+        ]
+        mixture, changed = self.mixture, self.codes != self.evidence.before
+        if self.rule is not None or mixture is None:
+            return Gates(gates)
+        if changed.ndim > 1:
+            changed = changed.any(axis=1)
+        whole, some = (
+            self.evidence.log_loss_test(mixture.log_p, mixture.baseline_log_p, only)
+            for only in (None, changed)
+        )
+        return Gates(
+            [
+                *gates,
+                Gate("one_error", test.errors >= ONE_ERROR, test.errors, ONE_ERROR, "log_loss"),
+                Gate("log_loss", whole.one_sided < level, whole.one_sided, level, "log_loss"),
+                Gate(
+                    "changed_rows",
+                    some.one_sided < CHANGED_LEVEL,
+                    some.one_sided,
+                    CHANGED_LEVEL,
+                    "log_loss",
+                ),
+            ]
+        )
 
     @property
     def accepted(self) -> bool:
         """Whether the score rises and there is evidence for it."""
-        purpose = self.judge.data.purpose
-        if not self.test.gain > 0:
-            return False
-        if self.rule is None and purpose.is_argmax and purpose.score.needs == "labels":
-            return self.proved
-        from_probabilities = self.proved and self.test.errors >= ONE_ERROR
-        return from_probabilities or self.judge.proves(self.test)
+        return self.gates.passed
 
     @property
     def reason(self) -> str:
@@ -164,127 +203,188 @@ class Trial:
 
     def against(self, other: Trial) -> Paired:
         """Test whether its decisions are better than another trial's."""
-        rows, data = self.rows - other.rows, self.judge.data
-        return paired_test(rows, data.weight, self.judge.clusters)
+        data = self.evidence.data
+        return paired_test(self.rows - other.rows, data.weight, self.evidence.clusters)
 
     @cached_property
     def verdict(self) -> Verdict:
         """The evidence, in the user's units."""
-        data, score = self.judge.data, self.judge.data.purpose.score
+        data, score = self.evidence.data, self.evidence.data.purpose.score
         before, after = (score(data.labels, pred, data.weight) for pred in self.scored)
+        changed, fixed, broken = self._counts()
         return Verdict(
             score.name,
             before,
             after,
-            *self.test,
+            self.test.gain,
+            self.test.p_value,
+            self.test.ci_low,
+            self.test.ci_high,
+            self.test.std_error,
             len(data.proba),
-            *self._counts(),
+            changed,
+            fixed,
+            broken,
             adopted=self.accepted,
             reason=self.reason,
-            significance=self.judge.significance,
+            significance=self.evidence.significance,
             in_points=score.in_points,
             multilabel=data.kind.is_multilabel,
             is_decision=True,
-            evidence=self._evidence(),
+            evidence=self.gates.route if self.accepted else "",
             n_left=int(self._left().sum()),
+            gates=self.gates,
         )
 
     def _left(self) -> np.ndarray:
         """Which rows are left to a person."""
-        one_class = not self.judge.data.kind.is_multilabel
-        return (self.codes == self.judge.data.proba.shape[1]) & one_class
+        one_class = not self.evidence.data.kind.is_multilabel
+        return (self.codes == self.evidence.data.proba.shape[1]) & one_class
 
     def _counts(self) -> tuple[int, int, int]:
         """Decisions changed, fixed and broken; a row that is left to a person is neither."""
-        kept = ~self._left()
-        known = self.judge.data.labels, self.judge.before, self.codes
+        kept, labels, before = ~self._left(), self.evidence.data.labels, self.evidence.before
         if kept.all():
-            return count_changes(*known)
-        changed, fixed, broken = count_changes(*(part[kept] for part in known))
+            return count_changes(labels, before, self.codes)
+        changed, fixed, broken = count_changes(labels[kept], before[kept], self.codes[kept])
         return changed + int((~kept).sum()), fixed, broken
-
-    def _evidence(self) -> str:
-        """What the evidence is, as a code: the score's own test, or the probabilities."""
-        if not self.accepted:
-            return ""
-        return "score" if self.judge.proves(self.test) else "log_loss"
 
     def decision(self) -> Decision:
         """Fit the rule to all cross-fitted rows."""
-        data = self.judge.data
         if self.rule is not None:
             return self.rule
-        return data.purpose.fit(self.candidate.proba(), data.labels, data.weight)
+        assert self.mixture is not None
+        data = self.evidence.data
+        return data.purpose.fit(self.mixture.proba, data.labels, data.weight)
 
 
 class Choice(NamedTuple):
-    """What is applied, and the trial that led to it."""
+    """The probabilities, and the trial of the decisions."""
 
-    candidate: Candidate  # whose probabilities are applied
-    decision: Decision
+    mixture: CrossMixture
     trial: Trial
-    mildest: Candidate  # what the probabilities had to beat
-    adopted: bool
 
 
 def choose(
-    judge: Judge, fitter: CrossFitter, competitors: Competitors, *, calibrate: bool
+    evidence: Evidence, fitter: CrossFitter, competitors: Competitors, *, calibrate: bool
 ) -> Choice:
-    """Choose probabilities, then decisions.
+    """Choose probabilities, then put decisions to the test."""
+    data, folds = evidence.data, evidence.folds
+    best = simplest_of_best(competitors, data.weight)
+    mixture = CrossMixture(data, folds, best, competitors, calibrate=calibrate)
+    trial = evidence.trial(mixture)
+    alternating = _alternating_trial(evidence, competitors)
+    if alternating is None or not alternating.accepted:
+        return Choice(mixture, trial)
+    if trial.accepted and alternating.against(trial).errors < ONE_ERROR:
+        return Choice(mixture, trial)
+    # Its probabilities take longest to work out, and so they come last.
+    setting = evidence.best_setting(competitors.alternating_decisions)
+    same = (each for each in competitors.others if each.params == setting._asdict())
+    candidate = next(same, None) or fitter.at_setting(setting)
+    own = CrossMixture(data, folds, candidate, competitors, calibrate=calibrate)
+    return Choice(own, replace(alternating, mixture=own))
 
-    Where no family describes the classifier well, the likeliest need not decide best. Another takes
-    over if its score is proved to be better than that of the predictions and of the likeliest.
-    Alternating normalization was made for decisions, so its own compete as well.
 
-    Where the decisions are not adopted, the probabilities fall back to the temperature: it changes
-    no decision.
+def simplest_of_best(competitors: Competitors, weight: np.ndarray) -> Candidate:
+    """Return the candidate of lowest log loss, or a simpler one that is as good."""
+    others = competitors.others or [competitors.temperature]
+    best = min(others, key=lambda each: each.log_loss(weight))
+    for candidate in others:
+        behind = weight / weight.sum() * (best.log_p - candidate.log_p)
+        spread = behind - behind.mean()
+        if behind.sum() <= AS_GOOD * np.sqrt(float(spread @ spread)):
+            return candidate
+    return best
+
+
+def _alternating_trial(evidence: Evidence, competitors: Competitors) -> Trial | None:
+    """Put alternating normalization's own decisions to the test.
+
+    Each fold is judged under the setting that is best on the others.
     """
-    untouched, temperature = competitors.untouched, competitors.temperature
-    weight = judge.data.weight
-    mildest = min((untouched, temperature), key=lambda c: c.log_loss(weight))
-    trial = _main_trial(judge, competitors, mildest)
-    for rival in _other_families(judge, competitors, mildest, trial):
-        # A likelier candidate decides otherwise, so that here likelihood is not evidence enough.
-        proved = judge.proves(rival.test) and judge.proves(rival.against(trial))
-        if rival.accepted and proved:
-            trial = rival
-    highest = mildest.log_loss(weight) if calibrate else np.inf
-    trial = _own_decisions(judge, fitter, competitors, trial, highest_loss=highest)
-    fallback = mildest if calibrate else untouched
-    if not trial.accepted:
-        return Choice(fallback, judge.plain, trial, mildest, adopted=False)
-    kept = trial.candidate.family not in ("none", "temperature")
-    applied = trial.candidate if kept else fallback
-    return Choice(applied, trial.decision(), trial, mildest, adopted=True)
+    tried, data = competitors.alternating_decisions, evidence.data
+    if not tried or data.purpose.score.needs == "proba":
+        return None
+    codes = np.empty_like(evidence.before)
+    for k in range(int(evidence.folds.max()) + 1):
+        inside = evidence.folds == k
+        codes[inside] = tried[evidence.best_setting(tried, ~inside)][inside]
+    # Whatever the purpose's rule is.
+    rule = data.purpose.most_probable(data.proba, data.labels, data.weight)
+    decision = replace(rule, on_input=False)
+    return evidence.compare(None, codes, (evidence.before, codes), decision)
 
 
-def refuse(
-    judge: Judge, competitors: Competitors, choice: Choice, *, calibrate: bool, reason: str
-) -> Choice:
-    """Return the choice to change no decision, and nothing at all where the input looks wrong."""
-    untouched = reason == "suspect_input" or not calibrate
-    candidate = competitors.untouched if untouched else choice.mildest
-    return choice._replace(candidate=candidate, decision=judge.plain, adopted=False)
+class Outcome(NamedTuple):
+    """What is applied, fitted on all rows."""
+
+    model: Any
+    mixture: Mixture
+    decision: Decision
+    family: str | None
+    proba: np.ndarray  # (n, m) cross-fitted
+    log_p: np.ndarray  # (n,) of each row's label
 
 
-def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[Caution | None, str]:
+def conclude(
+    evidence: Evidence,
+    competitors: Competitors,
+    choice: Choice,
+    *,
+    applied: bool,
+    nothing: bool,
+) -> Outcome:
+    """Fit what is applied: decisions and probabilities, probabilities alone, or nothing."""
+    mixture, trial, untouched = choice.mixture, choice.trial, competitors.untouched
+    multilabel, family = evidence.data.kind.is_multilabel, mixture.candidate.family
+    if nothing:
+        fitted = untouched.fit().model, no_mixture(multilabel)
+        return Outcome(*fitted, evidence.untouched, None, untouched.proba(), untouched.log_p)
+    if not applied and evidence.data.purpose.is_argmax:
+        proba = mixture.keeping(evidence.before)
+        fitted = mixture.fit(keeps="untouched")
+        log_p = score_rows(evidence.data, proba)
+        return Outcome(*fitted, evidence.untouched, family, proba, log_p)
+    if not applied:
+        return Outcome(*mixture.fit(), evidence.untouched, family, mixture.proba, mixture.log_p)
+    own = trial.rule is not None  # alternating normalization's own decisions
+    fitted = mixture.fit(
+        keeps="correction" if own and not multilabel else "", alone=own and multilabel
+    )
+    return Outcome(*fitted, trial.decision(), family, mixture.proba, mixture.log_p)
+
+
+def try_likeness(
+    evidence: Evidence, fitter: CrossFitter, choice: Choice
+) -> tuple[Caution | None, str]:
     """Say whether the gain is still there when like rows are kept together, and why to refuse it.
 
     One standard error will do, unless rows have near copies: there it must be proved. The reason
     is a code, and empty if nothing speaks against it.
     """
-    data, trial = judge.data, choice.trial
-    n_folds = int(judge.folds.max()) + 1
+    data, trial = evidence.data, choice.trial
+    n_folds = int(evidence.folds.max()) + 1
     if not trial.accepted or data.groups is not None or len(data.proba) < CLUSTER_ROWS * n_folds:
         return None, ""
     rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
+    n_blocks = repeats_in_blocks(rows, data.classes) if not data.kind.is_multilabel else 0
+    if n_blocks:
+        text = (
+            f"The rows look like {n_blocks} noisy copies of the same cases, one block after "
+            "another: pass groups that say which rows belong together."
+        )
+        return Caution("likeness", text, float(n_blocks), serious=True), "near_copies"
     clusters = like_clusters(rows, n_folds)
     folds = deal_clusters(clusters, n_folds)
-    again = fitter.on(folds).again(trial.candidate)
-    gain = Judge(data, folds, judge.significance, [clusters]).trial(again, again).test
-    if judge.proves(gain):
+    again = fitter.on(folds)
+    competitors = Competitors(again.untouched(), again.temperature(), [], {}, {})
+    candidate = again.again(choice.mixture.candidate)
+    mixture = CrossMixture(data, folds, candidate, competitors, calibrate=choice.mixture.calibrate)
+    gain = Evidence(data, folds, evidence.significance, [clusters]).trial(mixture).test
+    if gain.gain > 0 and gain.one_sided < evidence.significance:
         return None, ""
-    near = has_near_copies(rows)
+    near = has_near_copies(rows) and not takes_few_values(data.proba)
     if gain.errors >= ONE_ERROR and not near:
         return None, ""
     text = (
@@ -294,112 +394,57 @@ def try_likeness(judge: Judge, fitter: CrossFitter, choice: Choice) -> tuple[Cau
     return Caution("likeness", text, gain.gain, serious=near), "near_copies" if near else ""
 
 
-def _main_trial(judge: Judge, competitors: Competitors, mildest: Candidate) -> Trial:
-    if not competitors.others:
-        return judge.trial(mildest, mildest)
-    best = min(competitors.others, key=lambda c: c.log_loss(judge.data.weight))
-    purpose = judge.data.purpose
-    # With the most probable class there would be nothing to tell of a temperature.
-    tells = purpose.is_argmax and purpose.score.needs == "labels"
-    proved = judge.proves(judge.log_loss_test(best, mildest))
-    return judge.trial(best if proved or tells else mildest, mildest)
-
-
-def _other_families(
-    judge: Judge, competitors: Competitors, mildest: Candidate, trial: Trial
-) -> Iterator[Trial]:
-    """Put the decisions of the candidates to the test that are not the likeliest."""
-    if judge.data.purpose.score.needs == "proba":
-        return
-    for candidate in competitors.others:
-        if candidate is not trial.candidate and judge.proves(
-            judge.log_loss_test(candidate, mildest)
-        ):
-            yield judge.trial(candidate, mildest)
-
-
-def _own_decisions(
-    judge: Judge,
-    fitter: CrossFitter,
-    competitors: Competitors,
-    trial: Trial,
-    *,
-    highest_loss: float,
-) -> Trial:
-    """Put alternating normalization's own decisions in the place of a trial if they are better.
-
-    Each fold is judged under the setting that is best on the others. Probabilities of a higher loss
-    than a temperature's are no option; they take longest to work out, and so they come last.
-    """
-    tried, data = competitors.own_decisions, judge.data
-    if not tried or data.purpose.score.needs == "proba":
-        return trial
-    codes = np.empty_like(judge.before)
-    for k in range(int(judge.folds.max()) + 1):
-        inside = judge.folds == k
-        codes[inside] = tried[judge.best_setting(tried, ~inside)][inside]
-    # Whatever the purpose's rule is.
-    own = judge.compare(competitors.untouched, codes, (judge.before, codes), rule=judge.plain)
-    better = not trial.accepted or own.against(trial).errors >= ONE_ERROR
-    if not (own.accepted and better):
-        return trial
-    best = judge.best_setting(tried)
-    known = (one for one in competitors.others if one.params == best._asdict())
-    candidate = next(known, None) or fitter.at_setting(best)
-    return (
-        trial
-        if candidate.log_loss(data.weight) > highest_loss
-        else replace(own, candidate=candidate)
-    )
-
-
 def log_loss_verdict(
-    judge: Judge, candidate: Candidate, other: Candidate, *, adopted: bool
+    evidence: Evidence, log_p: np.ndarray, other: np.ndarray, *, adopted: bool
 ) -> Verdict:
-    """Compare the log loss of two candidates; larger is better, so both are negative."""
-    test, weight = judge.log_loss_test(candidate, other), judge.data.weight
+    """Compare the log loss of two ways; larger is better, so both are negative."""
+    test, weight = evidence.log_loss_test(log_p, other), evidence.data.weight
     reason = "" if adopted else "no_gain" if test.gain <= 0 else "not_significant"
-    before, after = -other.log_loss(weight), -candidate.log_loss(weight)
-    same = candidate is other
+    before, after = (float(np.average(each, weights=weight)) for each in (other, log_p))
     return Verdict(
         NEG_LOG_LOSS.name,
         before,
         after,
-        *test,
-        len(judge.data.proba),
+        test.gain,
+        test.p_value,
+        test.ci_low,
+        test.ci_high,
+        test.std_error,
+        len(evidence.data.proba),
         n_changed=0,
         n_fixed=0,
         n_broken=0,
         adopted=adopted,
-        reason="identical" if same else reason,
-        significance=judge.significance,
+        reason="identical" if log_p is other else reason,
+        significance=evidence.significance,
         in_points=False,
-        multilabel=judge.data.kind.is_multilabel,
+        multilabel=evidence.data.kind.is_multilabel,
         is_decision=True,
     )
 
 
 def family_verdicts(
-    judge: Judge, competitors: Competitors, mildest: Candidate
+    evidence: Evidence, competitors: Competitors, chosen: Candidate
 ) -> dict[str, Verdict]:
     """Compare the log loss of each family with that of a temperature."""
-    weight, found = judge.data.weight, dict[str, Verdict]()
-    for candidate in sorted(competitors.others, key=lambda c: -c.log_loss(weight)):
-        passes = judge.proves(judge.log_loss_test(candidate, mildest))
-        found[candidate.family] = log_loss_verdict(judge, candidate, mildest, adopted=passes)
-    nothing = log_loss_verdict(judge, mildest, mildest, adopted=False)
+    weight, verdicts = evidence.data.weight, dict[str, Verdict]()
+    baseline = competitors.temperature.log_p
+    for candidate in sorted(competitors.others, key=lambda each: -each.log_loss(weight)):
+        verdicts[candidate.family] = log_loss_verdict(
+            evidence, candidate.log_p, baseline, adopted=candidate.family == chosen.family
+        )
+    nothing = log_loss_verdict(evidence, baseline, baseline, adopted=False)
     for name, reason in competitors.skipped.items():
-        found[name] = replace(nothing, reason=reason)
-    return found
+        verdicts[name] = replace(nothing, reason=reason)
+    return verdicts
 
 
 def candidates_table(candidates: list[Candidate], weight: np.ndarray) -> dict[str, np.ndarray]:
     """The candidates as a table, one entry each; what a family lacks is NaN or empty."""
     names = dict.fromkeys(name for candidate in candidates for name in candidate.params)
-    texts = {"reference": "", "penalty": ""}
     table = {"family": np.array([candidate.family for candidate in candidates])}
     for name in names:
-        missing = texts.get(name, np.nan)
+        missing = "" if name == "reference" else np.nan
         table[name] = np.array([candidate.params.get(name, missing) for candidate in candidates])
     table["log_loss"] = np.array([candidate.log_loss(weight) for candidate in candidates])
     return table

@@ -46,6 +46,8 @@ class Decision:
         For costs, (m, k), the costs' negative. For thresholds, (m, 2, 2): of each label, no and
         yes if it is not there and if it is. Of scores that do not add up over rows, such as F1,
         the derivative at the labels that the rule was fitted to.
+    on_input : bool, default=False
+        Whether it decides on the probabilities as they came, and not on the adjusted ones.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Decision:
     kind: str
     values: np.ndarray
     worth: np.ndarray | None = None
+    on_input: bool = False
 
     def _check_fitted(self, fields: Fields) -> None:
         m = fields.n_classes
@@ -111,11 +114,16 @@ class Decision:
             return self.worth
         return np.tile(np.eye(2) / m, (m, 1, 1)) if self.kind == "thresholds" else -self.values
 
+    def worst_row(self) -> float:
+        """Largest difference that the decision on one row can make, in units of a row's worth."""
+        return float(np.ptp(self.table(), axis=-1).max())
+
     def __repr__(self) -> str:
+        where = ", as it came" if self.on_input else ""
         if self.is_argmax:
-            return "Decision(the most probable class)"
+            return f"Decision(the most probable class{where})"
         shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
-        return f"Decision({self.kind}={' '.join(shown.split())})"
+        return f"Decision({self.kind}={' '.join(shown.split())}{where})"
 
 
 def decision_of(model: FittedModel) -> Decision:

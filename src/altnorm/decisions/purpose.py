@@ -37,14 +37,28 @@ class Purpose:
         tuned = self.score.name in _TUNED or self.score.f_beta is not None
         return not self.kind.is_multilabel and self.costs is None and not tuned
 
-    def plain(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
+    def untouched(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
+        """Return the rule of decisions as they come, on probabilities as they came.
+
+        With costs, that is the decision of least expected cost or the most probable class,
+        whichever does better on the labels.
+        """
+        plain = self.most_probable(proba, labels, weight)
+        if self.costs is None:
+            return plain
+        least = Decision("costs", self.costs, on_input=True)
+        scores = [self.score(labels, rule.codes(proba), weight) for rule in (plain, least)]
+        return least if scores[1] > scores[0] else plain
+
+    def most_probable(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Return the rule that needs no purpose: the most probable class, labels above 0.5.
 
         What its decisions are worth is the purpose's to say.
         """
         if self.costs is not None:
-            return Decision("costs", 1 - np.eye(proba.shape[1]), -self.costs)
-        return self._rule(HALF if self.kind.is_multilabel else 1.0, proba, labels, weight)
+            return Decision("costs", 1 - np.eye(proba.shape[1]), -self.costs, on_input=True)
+        values = HALF if self.kind.is_multilabel else 1.0
+        return replace(self._rule(values, proba, labels, weight), on_input=True)
 
     def fit(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Fit the rule to labelled rows, calibrated by fits that they had no part in."""

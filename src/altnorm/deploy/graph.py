@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from altnorm.deploy.program import TINY, Backend, Program, convert
+from altnorm._base.arrays import convert
+from altnorm.deploy.program import TINY, Backend, Program
 from altnorm.method.scaling import logsumexp
 
 
@@ -189,7 +190,9 @@ namespace = _Namespace(
         "ReduceSum", x, np.array([axis]), keepdims=int(keepdims)
     ),
     cumulative_sum=lambda x, *, axis: x.graph("CumSum", x, np.array(axis)),
-    argmax=lambda x, *, axis: x.graph("ArgMax", x, axis=axis, keepdims=0, dtype=np.int64),
+    argmax=lambda x, *, axis, keepdims=False: x.graph(
+        "ArgMax", x, axis=axis, keepdims=int(keepdims), dtype=np.int64
+    ),
     take=lambda x, indices, *, axis: x.graph("Gather", x, indices, axis=axis),
     concat=lambda values, *, axis: values[0].graph("Concat", *values, axis=axis),
     astype=_astype,
@@ -206,8 +209,8 @@ namespace = _Namespace(
 def adjusted(values: Value, program: Program) -> tuple[Value, Value]:
     """Return probabilities in the type of `values`, and decisions; computed in double."""
     constants: Program = convert(program, values.graph.constant)
-    p = constants.probabilities(namespace.astype(values, np.float64), _BACKEND)
-    return namespace.astype(p, values.dtype), constants.rule(p)
+    p, decided = constants.run(namespace.astype(values, np.float64), _BACKEND)
+    return namespace.astype(p, values.dtype), decided
 
 
 def labelled(decided: Value, classes: Any, program: Program) -> Value:

@@ -36,6 +36,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_input, replacing
 from altnorm._base.validation import check_choice, check_integer
 from altnorm.adjuster.classifier import AdjustedClassifier
+from altnorm.adjuster.mixture import PARTS
 from altnorm.deploy.graph import Graph, Value, adjusted, labelled
 from altnorm.deploy.program import Program, read_program
 from altnorm.estimator.base import chosen_model
@@ -204,8 +205,8 @@ def _check_size(model: Any) -> None:
 def _metadata(adjuster: FittedModel) -> dict[str, str]:
     chosen = chosen_model(adjuster)
     settings = {"method": type(chosen).__name__, **chosen.get_params(), "input": adjuster.input}
-    if chosen is not adjuster and hasattr(adjuster, "temperature_"):
-        settings["temperature"] = adjuster.temperature_
+    if hasattr(adjuster, "mixture_"):
+        settings["weights"] = dict(zip(PARTS, adjuster.mixture_.weights.tolist(), strict=True))
     return {
         "altnorm.classes": json.dumps(adjuster.classes_, default=_plain),
         "altnorm.settings": json.dumps(settings, default=_plain),

@@ -20,8 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logit
 
-from altnorm._base.arrays import Array, array_namespace, log_softmax, quiet, softmax, top_k
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    log_softmax,
+    quiet,
+    sigmoid,
+    softmax,
+    top_k,
+)
 from altnorm._base.errors import InputError
+from altnorm.adjuster.mixture import MixtureParts
 from altnorm.decisions.decision import Decision, decision_of, rate
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
@@ -31,12 +40,12 @@ from altnorm.families import (
     Identity,
     LabelThresholds,
     LabelwiseScaling,
-    MatrixScaling,
     TemperatureScaling,
 )
 from altnorm.families.base import Peer
 from altnorm.families.labelwise import Labelwise
-from altnorm.families.matrix import Affine
+from altnorm.families.matrix import ScoreScaling
+from altnorm.families.scores import Scores
 from altnorm.families.temperature import Tilt
 from altnorm.method.ambiguity import binary_ambiguity, log_sizes, top_entropy
 from altnorm.method.functional import Problem, reduce_problem
@@ -153,6 +162,7 @@ class Rule(NamedTuple):
     kind: str
     values: Array | None  # None where the most probable class is decided
     leaves_rows: bool = False  # whether one more decision leaves the row to a person
+    on_input: bool = False  # whether it looks at probabilities as they came
 
     def __call__(self, p: Array) -> Array:
         """Column of each row's class, or a 0/1 matrix."""
@@ -162,8 +172,17 @@ class Rule(NamedTuple):
         return xp.argmax(p if self.values is None else rate(self.kind, self.values, p), axis=1)
 
 
-Scores = Tilt | Affine | Labelwise
+Linked = Tilt | Scores | Labelwise
+"""Scores of logs, which a softmax or a logistic function turns into probabilities."""
+
 Alternating = AlternatingRows | AlternatingOdds
+
+
+class Mixed(NamedTuple):
+    """A mixture, and what corrects rows inside it."""
+
+    mixture: MixtureParts
+    correction: Linked | Alternating | None
 
 
 class Program(NamedTuple):
@@ -172,47 +191,44 @@ class Program(NamedTuple):
     input: str
     is_multilabel: bool
     is_direct: bool  # whether logits go to the scores as they are, not by way of probabilities
-    stages: tuple[Scores | Alternating, ...]  # of probabilities, a temperature last; none: nothing
+    stages: tuple[Linked | Alternating | Mixed, ...]  # of probabilities; none: nothing
     rule: Rule
+
+    def run(self, values: Array, backend: Backend) -> tuple[Array, Array]:
+        """Adjusted probabilities of rows of doubles, and decisions."""
+        p = self.probabilities(values, backend)
+        return p, self.rule(self.untouched(values) if self.rule.on_input else p)
+
+    def untouched(self, values: Array) -> Array:
+        """Probabilities as they came."""
+        return self.linked(values) if self.input == "logits" else values
 
     def probabilities(self, values: Array, backend: Backend) -> Array:
         """Adjusted probabilities of rows of doubles."""
         if self.is_direct:
             peer: Any = self.stages[0]
             return self.linked(peer.scores(values if self.is_multilabel else log_softmax(values)))
-        p = self.linked(values) if self.input == "logits" else values
+        p = self.untouched(values)
         for stage in self.stages:
-            if isinstance(stage, Alternating):
-                p = stage(p, backend)
-            else:
-                p = self.linked(stage.scores(self.logs(p, stage)))
+            p = self.step(p, stage, backend)
         return p
 
-    def logs(self, p: Array, stage: Scores) -> Array:
+    def step(self, p: Array, stage: Linked | Alternating | Mixed, backend: Backend) -> Array:
+        """Probabilities after one stage."""
+        if isinstance(stage, Alternating):
+            return stage(p, backend)
+        if not isinstance(stage, Mixed):
+            return self.linked(stage.scores(self.logs(p)))
+        correct = None if stage.correction is None else self.step(p, stage.correction, backend)
+        return stage.mixture(p, self.logs, correct)
+
+    def logs(self, p: Array) -> Array:
         """Log-odds of labels, or log-probabilities of classes."""
-        if self.is_multilabel:
-            return log_odds(p)
-        # What all logs of a row have in common cancels in the softmax, but not before a matrix.
-        return normalized_log(p) if isinstance(stage, Affine) else masked_log(p)
+        return log_odds(p) if self.is_multilabel else normalized_log(p)
 
     def linked(self, scores: Array) -> Array:
         """Probabilities that scores stand for."""
         return sigmoid(scores) if self.is_multilabel else softmax(scores)
-
-
-def convert(part: Any, function: Callable[[Any], Any], kinds: Any = (np.ndarray, float)) -> Any:
-    """Return a program, or a part of one, with `function` applied to its constants."""
-    if isinstance(part, tuple):
-        parts = [convert(each, function, kinds) for each in part]
-        return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
-    return function(part) if isinstance(part, kinds) else part
-
-
-def sigmoid(z: Array) -> Array:
-    """Logistic function, of infinities too."""
-    xp = array_namespace(z)
-    small = xp.exp(-xp.abs(z))
-    return xp.where(z > 0, 1 / (1 + small), small / (1 + small))
 
 
 def masked_log(p: Array) -> Array:
@@ -240,24 +256,26 @@ def log_odds(p: Array) -> Array:
 def read_program(fitted: FittedModel) -> Program:
     """Say what a fitted model does to a row, constants in double precision."""
     model, kind = chosen_model(fitted), kind_of(fitted)
+    mixture = getattr(fitted, "mixture_", None)
+    correction: Linked | Alternating | None = None
     with quiet(np):
-        stage = _read_model(model, kind)
-    stages = [] if stage is None else [stage]
-    temperature = 1.0 if model is fitted else float(getattr(fitted, "temperature_", 1.0))
-    if temperature != 1:
-        cooling = Tilt(1 / temperature, np.zeros(len(fitted.classes_)))
-        stages.append(Labelwise(*cooling, math.inf) if kind.is_multilabel else cooling)
+        if mixture is None or mixture.needs_correction:
+            correction = _read_model(model, kind)
+    stage: Linked | Alternating | Mixed | None = correction
+    if mixture is not None and not mixture.changes_nothing:
+        stage = Mixed(mixture.parts(len(fitted.classes_)), correction)
     is_direct = fitted.input == "logits" and isinstance(fitted, Peer)
     rule = _read_rule(decision_of(fitted))
-    return Program(fitted.input, kind.is_multilabel, is_direct, tuple(stages), rule)
+    stages = () if stage is None else (stage,)
+    return Program(fitted.input, kind.is_multilabel, is_direct, stages, rule)
 
 
 def _read_rule(decision: Decision) -> Rule:
     values = None if decision.is_argmax else _double(decision.values)
-    return Rule(decision.kind, values, decision.leaves_rows)
+    return Rule(decision.kind, values, decision.leaves_rows, decision.on_input)
 
 
-def _read_model(model: object, kind: LabelKind) -> Scores | Alternating | None:
+def _read_model(model: object, kind: LabelKind) -> Linked | Alternating | None:
     """Return the constants of a fitted estimator; None if it changes nothing."""
     if hasattr(model, "classes_"):
         match model:
@@ -269,15 +287,15 @@ def _read_model(model: object, kind: LabelKind) -> Scores | Alternating | None:
                 return Tilt(1 / model.temperature_, np.zeros(len(model.classes_)))
             case BiasCorrectedTemperature():
                 return Tilt(1 / float(model.temperature_), _double(model.bias_))
-            case MatrixScaling():
-                return Affine(_double(model.matrix_), _double(model.bias_), float(model.floor_))
+            case ScoreScaling():
+                return model.stage()
             case LabelwiseScaling():
                 return Labelwise(_double(model.slope_), _double(model.bias_), float(model.limit_))
             case LabelThresholds():
                 return Labelwise(1.0, -logit(_double(model.thresholds_)), math.inf)
     raise InputError(
         "The model must be a fitted Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, "
-        "Identity, or a peer that fits a temperature, a matrix or thresholds",
+        "Identity, or a peer that fits a temperature, a matrix, curves or thresholds",
         f"it is {model!r}",
         "Fit one first.",
         value=model,

@@ -24,8 +24,8 @@ except ImportError as error:
 
 from torch import Tensor, nn
 
-from altnorm._base.arrays import array_namespace
-from altnorm.deploy.program import TINY, Backend, Program, convert, read_program
+from altnorm._base.arrays import array_namespace, convert
+from altnorm.deploy.program import TINY, Backend, Program, read_program
 from altnorm.estimator.kinds import FittedModel
 from altnorm.method import scaling
 
@@ -105,7 +105,7 @@ class _Adjustment(nn.Module):
         """Return decisions."""
         rows, real = self._rows(values, mask)
         program = self._constants()
-        codes = program.rule(program.probabilities(rows, _BACKEND))
+        _, codes = program.run(rows, _BACKEND)
         shape = values.shape if program.is_multilabel else values.shape[:-1]
         if real is not None:
             codes = torch.where(real if program.is_multilabel else real[:, 0], codes, -1)

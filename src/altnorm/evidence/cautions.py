@@ -7,11 +7,12 @@ order and whichever others are missing.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, rankdata
 
 from altnorm.evidence.verdict import Caution, Verdict
 
@@ -23,12 +24,17 @@ SWAPPED = 0.5  # recall of a class once its column is put right: far above that 
 SWAPPED_ROWS = 10  # of such a class at least: a few rows may all be mistaken for one other class
 MANY_CLASSES = 2000  # beyond which the search for exchanged columns, their cube, takes too long
 BY_CHANCE = 0.001  # probability of so little agreement between unrelated columns
-TRAINED_ACCURACY = 0.95  # of predictions on the rows that a classifier was trained on
-TRAINED_GAP = 0.1  # by which these are more accurate than confident
+TRAINED_ROWS = 100  # that a classifier has all right, so that it may have been trained on them
+TRAINED_ERRORS = 5  # that its own confidence expects among them
+FEWEST_RANKED = 5  # rows of a class, and of all others, whose ranks say something
+FEW_VALUES = 0.1  # distinct numbers per entry: votes of neighbours, not copies
+FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
+FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
 ALIKE = 0.1  # correlation of rows that follow each other
 ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
 DIRECTIONS = 16
 REALISTIC = 100  # times as many rows as there are: nobody labels more
+ENOUGH_MORE = 1.2  # times as many rows at least, or the number says nothing
 POWER = 0.84  # standard errors beyond the border for a power of 80 %
 N_KEPT = 256
 _DISTINCT = 0.95  # share of rows that must differ, or equal rows prove nothing
@@ -58,7 +64,8 @@ class Labelled(NamedTuple):
 
 def find_suspicion(rows: Labelled) -> Caution | None:
     """Say what makes the input look wrong, so that nothing should be learnt from it."""
-    return _one_class(rows) or _swapped_columns(rows) or _below_chance(rows) or _trained_on(rows)
+    checks = (_one_class, _swapped_columns, _ranked_backwards, _below_chance, _trained_on)
+    return next((caution for check in checks if (caution := check(rows)) is not None), None)
 
 
 def _one_class(rows: Labelled) -> Caution | None:
@@ -110,22 +117,100 @@ def _below_chance(rows: Labelled) -> Caution | None:
     return Caution("below_chance", text, rows.accuracy, serious=True)
 
 
-def _trained_on(rows: Labelled) -> Caution | None:
-    """Predictions that are nearly always right and do not know it: of rows seen in training."""
-    accuracy, confidence = rows.accuracy, float(rows.share @ rows.proba.max(axis=1))
-    if accuracy < TRAINED_ACCURACY or accuracy - confidence < TRAINED_GAP:
+def _ranked_backwards(rows: Labelled) -> Caution | None:
+    """Columns that are lowest where their class is, all of them.
+
+    Leaving a row out lowers the predicted share of its own class: so do predictions of a classifier
+    that learnt nothing else, one row or group left out at a time.
+    """
+    areas, scores = [], []
+    for column, p in enumerate(rows.proba.T):
+        own = rows.labels == column
+        n, others = int(own.sum()), int((~own).sum())
+        if min(n, others) >= FEWEST_RANKED:
+            area = float((rankdata(p)[own].sum() - n * (n + 1) / 2) / (n * others))
+            areas.append(area)
+            scores.append((area - 0.5) * math.sqrt(12 * n * others / (n + others + 1)))
+    if not areas or max(areas) >= 0.5 or sum(scores) > -norm.isf(BY_CHANCE) * math.sqrt(len(areas)):
         return None
     text = (
-        f"Predictions are right in {accuracy:.1%} of rows, but only {confidence:.1%} sure on "
-        "average. Predictions of rows that the classifier was trained on look so: fit on rows that "
-        "it has not seen."
+        f"Every column is lower where its class is (area under the ROC curve at most "
+        f"{max(areas):.2f}). Check the order of the columns, and do not leave out single rows, or "
+        "groups of one class, when predicting out of fold."
     )
-    return Caution("trained_on", text, accuracy - confidence, serious=True)
+    return Caution("ranked_backwards", text, max(areas), serious=True)
+
+
+def _trained_on(rows: Labelled) -> Caution | None:
+    """Predictions that are all right, and do not know it: of rows seen in training."""
+    n, expected = len(rows.labels), float((1 - rows.proba.max(axis=1)).sum())
+    if rows.accuracy < 1 or n < TRAINED_ROWS or expected < TRAINED_ERRORS:
+        return None
+    text = (
+        f"Did the classifier see these rows in training? All {n:,} predictions are right, and "
+        f"their own confidence expects {expected:.0f} of them to be wrong. Fit on rows that it has "
+        "not seen, or pass insist=True."
+    )
+    return Caution("trained_on", text, expected, serious=True)
 
 
 def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution | None]:
     """Say what about single-label rows a reader should know, whatever is adopted."""
-    return [_unseen_classes(rows), _below_majority(rows), None if grouped else _alike(rows)]
+    return [
+        _unseen_classes(rows),
+        _below_majority(rows),
+        _few_carry_all(rows),
+        None if grouped else _alike(rows),
+    ]
+
+
+def _few_carry_all(rows: Labelled) -> Caution | None:
+    """Weights that leave little of the evidence."""
+    n, effective = len(rows.weight), float(rows.weight.sum() ** 2 / (rows.weight @ rows.weight))
+    if effective >= FEWEST_EFFECTIVE * n:
+        return None
+    text = (
+        f"The weights are so uneven that {n:,} rows are worth about {effective:,.0f}: everything "
+        "that is fitted follows these."
+    )
+    return Caution("uneven_weights", text, effective)
+
+
+def unlike_labelled(proba: np.ndarray, unlabelled: np.ndarray) -> Caution | None:
+    """Say that rows with labels are another kind than those without: surer, or less sure."""
+    if min(len(proba), len(unlabelled)) < TRAINED_ROWS:
+        return None
+    with_label, without = proba.max(axis=1), unlabelled.max(axis=1)
+    spread = math.hypot(
+        with_label.std() / math.sqrt(len(proba)), without.std() / math.sqrt(len(unlabelled))
+    )
+    difference = float(with_label.mean() - without.mean())
+    if abs(difference) < max(0.05, norm.isf(BY_CHANCE) * spread):
+        return None
+    text = (
+        f"Rows with labels are {'surer' if difference > 0 else 'less sure'} than those without "
+        f"(mean confidence {with_label.mean():.0%} and {without.mean():.0%}). The verdict is about "
+        "rows like those with labels."
+    )
+    return Caution("unlike_labelled", text, difference)
+
+
+def fading_gain(rows: np.ndarray) -> Caution | None:
+    """Say that a gain is gone at the end of the file, given what each row adds to it."""
+    later = np.arange(rows.size) >= rows.size // 2
+    early, late = float(rows[~later].sum()), float(rows[later].sum())
+    if late > 0 or early - late < FADED * math.sqrt(float(rows @ rows)):
+        return None
+    text = (
+        "The gain comes from the first half of the file, and there is none in the second. If rows "
+        "are in order of time, expect none on new ones."
+    )
+    return Caution("fading", text, late, serious=True)
+
+
+def takes_few_values(proba: np.ndarray) -> bool:
+    """Whether rows can be equal without being copies: votes, or zeros and ones."""
+    return np.unique(proba).size < FEW_VALUES * proba.size
 
 
 def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
@@ -206,7 +291,9 @@ def too_few_rows(verdict: Verdict) -> Caution | None:
         return None
     border = float(norm.isf(verdict.significance))
     ratio = ((border + POWER) * verdict.std_error / verdict.gain) ** 2
-    needed = verdict.n_rows * max(1.0, ratio)
+    needed = verdict.n_rows * ratio
+    if ratio < ENOUGH_MORE:  # about as many as there are: nothing to advise
+        return None
     if ratio > REALISTIC:
         text = "No realistic number of labels would show a gain of this size."
     else:
@@ -262,11 +349,13 @@ def hurt_classes(
         # The difference of the rounded numbers that stand beside it.
         shown = round(100 * old.balanced, 1) - round(100 * new.balanced, 1)
         words += f"{' and ' if words else ''}balanced accuracy falls by {shown:.1f} points"
-    text = (
-        f"{words}; scoring='balanced_accuracy' would give a balanced accuracy of "
-        f"{other.balanced:.1%} instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an "
-        f"accuracy of {other.accuracy:.1%}."
-    )
+    if other.balanced > new.balanced:
+        words += (
+            f"; scoring='balanced_accuracy' would give a balanced accuracy of {other.balanced:.1%} "
+            f"instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an accuracy of "
+            f"{other.accuracy:.1%}"
+        )
+    text = f"{words}."
     return Caution("other_purpose", text[0].upper() + text[1:], -float(fall), serious=True)
 
 

@@ -14,6 +14,7 @@ equal size are a design.
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.stats import norm
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from altnorm._base.arrays import (
@@ -59,6 +61,7 @@ _MOST_CLUSTERS = 1000  # more would take longer than the fits
 _SAMPLE_ROWS = 4096  # rows that show in which directions rows differ
 _MOST_ROWS = 20_000  # rows among which copies are looked for
 _NEAR, _FAR = 10, 40  # neighbours whose distances say how rows are spread
+_MOST_BLOCKS, _CLOSE = 20, 0.5  # of copies, and how close they are beside rows of their class
 _CROWDED = 1.5  # times as close as rows that are spread evenly; real files reach 1.3
 
 
@@ -270,7 +273,9 @@ def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
     distinct = np.unique(some, axis=0).shape[0]
     # One start and few rounds: any clusters of near rows will do.
     means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=5, random_state=0)
-    means.fit(some)
+    with warnings.catch_warnings():  # rows that take few values may fill fewer clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        means.fit(some)
     return np.asarray(means.labels_ if len(some) == len(rows) else means.predict(rows))
 
 
@@ -309,3 +314,25 @@ def has_near_copies(rows: np.ndarray) -> bool:
     even = harmonic[_NEAR - 2] / (harmonic[_FAR - 2] - harmonic[_NEAR - 2])
     near, wide = logs[:, 1] - logs[:, 0], logs[:, 2] - logs[:, 1]
     return bool(np.median(near) > _CROWDED * even * np.median(wide))
+
+
+def repeats_in_blocks(rows: np.ndarray, classes: np.ndarray) -> int:
+    """Number of blocks in which the same cases seem to come again, one after another; 0: none.
+
+    So do several noisy predictions of the same images. Labels repeat with the period of a block,
+    and rows one period apart are much closer than others of their class. `rows` are coordinates,
+    as `like_rows` gives them.
+    """
+    for n_blocks in range(2, _MOST_BLOCKS + 1):
+        period, left = divmod(len(rows), n_blocks)
+        if left or period < _NEAR or not np.array_equal(classes[period:], classes[:-period]):
+            continue
+        apart = ((rows[period:] - rows[:-period]) ** 2).sum(axis=1).mean()
+        codes = np.unique(classes, return_inverse=True)[1]
+        means = np.zeros((codes.max() + 1, rows.shape[1]))
+        np.add.at(means, codes, rows)
+        means /= np.bincount(codes)[:, None]
+        # Two rows of a class that have nothing else in common are twice their variance apart.
+        if apart < _CLOSE * 2 * ((rows - means[codes]) ** 2).sum(axis=1).mean():
+            return n_blocks
+    return 0

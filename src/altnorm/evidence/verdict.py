@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from altnorm._base.persistence import storable
 from altnorm._base.words import Figures, figures, html_card, html_table, plural
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.folds import number_blocks, number_groups
+from altnorm.evidence.gates import Gates
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
 from altnorm.evidence.scores import resolve_scoring
 
@@ -34,10 +35,18 @@ REASONS = {
     "suspect_input": "the input is probably wrong",
     "too_few_labels": "too few labels per class",
     "too_much_work": "too many rows and classes",
+    "too_many_classes": "too many classes",
+    "within_matrix": "the matrix family holds it",
     "several_labels": "only for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
-NOT_TRIED = ("too_few_labels", "too_much_work", "several_labels")
+NOT_TRIED = (
+    "too_few_labels",
+    "too_much_work",
+    "too_many_classes",
+    "within_matrix",
+    "several_labels",
+)
 OUTCOMES = {
     "adopted": "Adopted",
     "not_adopted": "Not adopted",
@@ -119,6 +128,11 @@ class Verdict:
         probabilities, in `calibration_`.
     n_left : int
         Changed rows that are left to a person.
+    gates : Gates
+        What had to hold, in the order of deciding, each with its number. A change is adopted if all
+        that must hold does, and one of the two kinds of evidence is there.
+    insisted : bool
+        Whether it is applied all the same, because of ``insist=True``.
     """
 
     scoring: str
@@ -143,6 +157,14 @@ class Verdict:
     is_decision: bool = False
     evidence: str = ""
     n_left: int = 0
+    gates: Gates = field(default_factory=Gates)
+    insisted: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gates", Gates(self.gates))  # a model file holds a plain tuple
+
+    def __bool__(self) -> bool:
+        return self.adopted
 
     def _check_fitted(self, fields: Fields) -> None:
         fields.choice("reason", ("", *REASONS))
@@ -184,7 +206,9 @@ class Verdict:
             if self.n_changed or not numbers.lower:  # probabilities may change without a decision
                 parts.append(change_words(self))
         parts += remarks(self)
-        if result == "not_adopted" and self.reason != "identical":
+        if self.insisted:
+            parts.append("applied all the same, because of insist=True")
+        elif result == "not_adopted" and self.reason != "identical":
             parts.append("decisions stay as they are")
         return "; ".join(parts) + "."
 
@@ -209,7 +233,8 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
-        return {**_plain(self), "cautions": [_plain(caution) for caution in self.cautions]}
+        cautions = [_plain(caution) for caution in self.cautions]
+        return {**_plain(self), "cautions": cautions, "gates": self.gates.to_list()}
 
 
 def _plain(record: Verdict | Caution) -> dict[str, Any]:
@@ -274,7 +299,7 @@ def remarks(verdict: Verdict) -> Iterator[str]:
     if verdict.is_decision and verdict.reason and verdict.reason != "identical":
         yield verdict.reason_text
     if verdict.evidence == "log_loss":
-        yield "a gain is likely, its size is uncertain: the evidence is the log loss"
+        yield "the evidence is the log loss, so the size of the gain is uncertain"
     for caution in verdict.cautions:
         if caution.serious:
             text = caution.text[0].lower() + caution.text[1:].rstrip(".")
@@ -303,7 +328,7 @@ def compare_predictions(
     >>> before = np.tile([0.6, 0.4], (40, 1))
     >>> after = np.where(y[:, None] == [0, 1], 0.9, 0.1)
     >>> print(compare_predictions(y, before, after))
-    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +32.9 to +67.1, p < 0.001);
+    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +32.3 to +67.7, p < 0.001);
     20 rows changed: 20 fixed, 0 broken, 0 still wrong.
     >>> print(compare_predictions(y, before, before))
     No change: accuracy stays at 50.0%; no decision changes.
@@ -325,7 +350,7 @@ def compare_predictions(
         score.name,
         score(truth, old),
         score(truth, new),
-        *test,
+        *test[:5],
         n,
         *count_changes(truth, *decided),
         adopted=not reason,

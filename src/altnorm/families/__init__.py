@@ -7,6 +7,7 @@ temperature. For several labels per row: `LabelThresholds` and, for probabilitie
 `LabelwiseScaling`.
 """
 
+from altnorm.families.curves import CurveScaling
 from altnorm.families.labelwise import LabelwiseScaling
 from altnorm.families.matrix import MatrixScaling
 from altnorm.families.temperature import (
@@ -20,6 +21,7 @@ from altnorm.families.thresholds import LabelThresholds
 __all__ = [
     "BatchCalibration",
     "BiasCorrectedTemperature",
+    "CurveScaling",
     "Identity",
     "LabelThresholds",
     "LabelwiseScaling",

@@ -160,6 +160,7 @@ def choose_strength(
     labels: np.ndarray,
     weight: np.ndarray,
     folds: np.ndarray,
+    strengths: Sequence[float] = STRENGTHS,
 ) -> float:
     """Return the strength given or, with "cv", the one of least cross-fitted log loss."""
     if not isinstance(strength, str):
@@ -171,5 +172,5 @@ def choose_strength(
             "Pass a number, for example strength=1.0.",
             code="parameter",
         )
-    found = cross_fit(path, rows, labels, weight, folds)
-    return found.strengths[found.best(weight)]
+    fits = cross_fit(path, rows, labels, weight, folds, strengths)
+    return fits.strengths[fits.best(weight)]

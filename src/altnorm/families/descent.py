@@ -63,6 +63,10 @@ class History:
             shares.append((pair.step @ direction) / pair.bend)
             daxpy(pair.change, direction, a=-shares[-1])  # in place
         direction = precondition(direction)
+        if self._pairs:
+            # A rough Hessian may be off by a factor, which the last step tells.
+            last = self._pairs[-1]
+            direction *= last.bend / float(last.change @ precondition(last.change))
         for pair, share in zip(self._pairs, reversed(shares), strict=True):
             daxpy(pair.step, direction, a=share - (pair.change @ direction) / pair.bend)
         return direction

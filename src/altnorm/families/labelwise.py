@@ -13,19 +13,43 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit, logit
 
-from altnorm._base.arrays import Array, array_namespace, block_slices
+from altnorm._base.arrays import Array, array_namespace, block_slices, sigmoid
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_integer
 from altnorm.estimator.reading import Input
 from altnorm.families.base import Peer
 from altnorm.families.crossfit import check_strength, choose_strength
+from altnorm.families.likelihood import SLOPE_SHRINKAGE, Likelihood, fit_slope
 
 # The loss of all labels together has a unique optimum even where every label is absent.
 _COMMON_STRENGTH = 1.0
 _MOST_STEPS = 50
 # What one more step may still gain, per unit of weight; it converges quadratically.
 _LAST_GAIN, _ROUGH_GAIN = 1e-9, 1e-6
+
+
+class OddsTempering(NamedTuple):
+    """Probabilities of labels at a temperature, none of them 0 or 1.
+
+    ``(1 - uniform) expit(slope * clip(logits, -limit, limit)) + uniform / 2``
+    """
+
+    slope: float
+    limit: float
+    uniform: float
+    n_outcomes: int = 2  # yes and no
+
+    def proba(self, logits: Array) -> Array:
+        """Probability of each label, from rows of log-odds."""
+        xp = array_namespace(logits)
+        p = sigmoid(self.slope * xp.maximum(xp.minimum(logits, self.limit), -self.limit))
+        return (1 - self.uniform) * p + self.uniform / self.n_outcomes
+
+    def label_log_p(self, logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Log-probability of all the labels of a row together, those it has and those it lacks."""
+        yes = self.proba(logits)
+        return np.asarray(np.log(np.where(labels, yes, 1 - yes)).sum(axis=1))
 
 
 class Labelwise(NamedTuple):
@@ -151,6 +175,21 @@ def odds_limit(logits: np.ndarray) -> float:
     largest = -float(np.log(np.finfo(logits.dtype).eps))
     seen = np.abs(logits[np.isfinite(logits)])
     return min(largest, float(seen.max()) + float(np.log(2))) if seen.size else largest
+
+
+def fit_odds_tempering(
+    logits: np.ndarray, y: np.ndarray, weight: np.ndarray, *, rough: bool = False
+) -> OddsTempering:
+    """Fit one slope to all labels of rows of positive weight."""
+    used = np.flatnonzero(weight > 0)
+    limit, n_labels = odds_limit(logits[used]), logits.shape[1]
+    flat = np.clip(logits[used], -limit, limit).ravel()
+    # Every label of a row is a row of two classes.
+    pairs = np.stack([log_expit(-flat), log_expit(flat)], axis=1)
+    each = np.repeat(weight[used], n_labels)
+    loss = Likelihood.build(pairs, y[used].ravel().astype(int), each, rough=rough)
+    slope = fit_slope(loss, shrink=SLOPE_SHRINKAGE, rough=rough)
+    return OddsTempering(slope, limit, 1 / (used.size + 1))
 
 
 def labelwise_path(

@@ -31,6 +31,10 @@ SLOPES = (1e-3, 1e3)
 BIASES = (-30.0, 30.0)
 """Range of a bias, so that a class without rows and without a penalty still gets a finite one."""
 
+SLOPE_SHRINKAGE = 4.0
+"""Pulls the logarithm of a slope to 0: before labels speak, temperatures are expected to lie within
+a factor of 1.65 of 1. Where all predictions are right, the slope would be infinite without it."""
+
 # Newton's method converges quadratically: after a step this small, its square is what is left. The
 # loss is flat at its optimum, so that it takes the larger one for what it is to many digits.
 _LAST_STEP, _LAST_ROUGH_STEP = 1e-4, 1e-2
@@ -166,9 +170,8 @@ def fit_slope(
 ) -> float:
     """Return the slope of least loss without biases: the root of a rising derivative.
 
-    With `shrink`, the loss includes ``shrink / 2 * log(slope)**2`` for slopes above 1: where every
-    label is the most probable class, the slope would be infinite without it. With `rough`, as
-    exactly as the loss at the optimum needs it.
+    With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``. With `rough`, as exactly as the
+    loss at the optimum needs it.
     """
     known = loss, shrink
     found = _newton_slope(*known, start, _LAST_ROUGH_STEP if rough else _LAST_STEP)
@@ -204,8 +207,7 @@ def _slope_derivatives(log_slope: float, loss: Likelihood, shrink: float) -> tup
     """First and second derivative of the loss by the logarithm of the slope."""
     slope = float(np.exp(log_slope))
     first, second = loss.slope_derivatives(slope)
-    held = shrink if log_slope > 0 else 0.0
-    return slope * first + held * log_slope, slope * first + slope**2 * second + held
+    return slope * first + shrink * log_slope, slope * first + slope**2 * second + shrink
 
 
 def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> float:

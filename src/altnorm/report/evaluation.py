@@ -11,11 +11,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
-from altnorm.adjuster.adjuster import apply_model
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.decisions.purpose import purpose_of
 from altnorm.decisions.weights import class_shares
@@ -25,16 +23,13 @@ from altnorm.estimator.explanation import ChangedRow, Explanation
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.estimator.reading import read_on_host
 from altnorm.evidence.cautions import Labelled, share_seen
-from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
-from altnorm.families import Identity
 from altnorm.io.predictions import Predictions
 from altnorm.report.measures import Purposes, Reliability, label_thresholds, purposes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
 MAX_NAME = 48  # characters of a class
-MOST_WORK = 3e7  # rows times classes squared of a matrix that is fitted again: ten seconds
 
 
 class Applied(NamedTuple):
@@ -294,7 +289,7 @@ def read_case(
         # Labels that tuning has used would show the model better than it is.
         evaluation, applied = None, apply(normalizer, predictions.proba)
         explanation = applied.explain(normalizer, classes)
-        judged = _cross_fitted(normalizer, predictions) if seen else None
+        judged = _cross_fitted(normalizer) if seen else None
     drift = None
     if isinstance(normalizer, ProbabilityTransformer):
         drift = normalizer.drift(predictions.proba)
@@ -311,27 +306,12 @@ def _label_shares(known: Predictions | None) -> np.ndarray | None:
     return class_shares(known.codes, np.ones(len(known.proba)), known.proba.shape[1])
 
 
-def _cross_fitted(normalizer: Any, predictions: Predictions) -> Applied | None:
-    """Validation rows as the model sees them when it is fitted without their fold.
-
-    None where there is nothing to fit again, or where that would take long.
-    """
-    model = getattr(normalizer, "model_", None)
-    known = predictions.labelled()
-    if model is None or known.labels is None:
+def _cross_fitted(normalizer: Any) -> Applied | None:
+    """The rows that the verdict rests on; None where the model comes from a file."""
+    judged = getattr(normalizer, "_judged", None)
+    if judged is None:
         return None
-    given = read_on_host(normalizer, known.proba)
-    before, truth, kind = given.proba, known.codes, given.kind
-    n, m = before.shape
-    if hasattr(model, "matrix_") and n * m**2 > MOST_WORK:
-        return None
-    after = np.empty(before.shape)
-    # With several labels per row there is no class to deal rows by.
-    folds = assign_folds(np.zeros(n, int) if kind.is_multilabel else truth, 5, known.groups)
-    for k in range(folds.max() + 1):
-        inside, fitted = folds == k, model
-        if not isinstance(model, Identity):
-            fitted = clone(model).set_params(input="proba").fit(before[~inside], truth[~inside])
-            fitted.multilabel = getattr(model, "multilabel", None)
-        after[inside] = apply_model(fitted, normalizer.temperature_, kind, before[inside])
-    return Applied(before, after, kind.decide(before), normalizer.decision_.codes(after), truth)
+    kind = kind_of(normalizer)
+    return Applied(
+        judged.before, judged.after, kind.decide(judged.before), judged.decided, judged.labels
+    )

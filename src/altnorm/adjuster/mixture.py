@@ -1,0 +1,350 @@
+r"""The probabilities that an Adjuster gives: a mixture that needs no test.
+
+.. math:: p = w_1 \, c + w_2 \, t + w_3 \, b + w_4 / m
+
+A row as it came is `b`; `t` is the same at a temperature, `c` is what a family makes of it, and the
+last part lifts what labels refute a probability of 0 for. Weights maximise the likelihood of
+cross-fitted rows, so the mixture leans on a family just as far as the labels ask for.
+
+Where the decisions of a family are not adopted, rows are drawn back towards the same mixture
+without `c`, which keeps the order of the classes, just as far as keeps the decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logit
+
+from altnorm._base.arrays import Array, array_namespace, beside, quiet, widest_float
+from altnorm._base.fitted import Fields
+from altnorm._base.persistence import storable
+from altnorm.adjuster.candidates import Candidate, Competitors
+from altnorm.adjuster.validation import Validation
+from altnorm.estimator.base import ProbabilityTransformer
+from altnorm.families.labelwise import OddsTempering
+from altnorm.families.scores import Tempering
+
+PRIOR_ROWS = 5.0
+"""Rows that speak for the temperature before any label does: few labels cannot carry a family."""
+
+PARTS = ("correction", "temperature", "untouched", "uniform")
+"""What is mixed."""
+
+LARGEST = 1e3
+"""Beyond any logarithm of a number: as a floor it changes nothing."""
+
+_MOST_STEPS, _LAST_STEP = 500, 1e-6
+_MOST_ROWS = 2**16  # rows that weights are fitted to: more would move them by less than 1 %
+_CLEAR = 1 - 2.0**-20  # a lead that single precision can still see
+
+
+def mixture_weights(label_p: np.ndarray, weight: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """Weights of maximum likelihood, by expectation and maximisation.
+
+    `label_p` (n, k) is what each part gives the label of each row, and `prior` (k,) how many rows
+    speak for a part beforehand.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.adjuster.mixture import mixture_weights
+    >>> label_p = np.array([[0.9, 0.5], [0.8, 0.5], [0.7, 0.5]])
+    >>> mixture_weights(label_p, np.ones(3), np.zeros(2)).round(3)
+    array([1., 0.])
+    """
+    some = slice(None, None, max(1, len(label_p) // _MOST_ROWS))
+    label_p, share = label_p[some], weight[some] * (weight.sum() / weight[some].sum())
+    weights = np.full(label_p.shape[1], 1 / label_p.shape[1])
+    for _ in range(_MOST_STEPS):
+        total = label_p @ weights
+        responsible = weights * ((share / total) @ label_p)
+        updated = (responsible + prior) / (share.sum() + prior.sum())
+        if np.abs(updated - weights).max() < _LAST_STEP:
+            return updated
+        weights = updated
+    return weights
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Weights, and the temperatures that rows are mixed at.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (4,)
+        Of the correction, the temperature, the row as it came, and the uniform distribution.
+    tempering : ndarray of shape (3,)
+        Slope, floor (of log-odds, the limit) and share of the uniform distribution.
+    following : ndarray of shape (3,) or None
+        The same for the temperature that follows the correction, if one does.
+    keeps : {"", "untouched", "correction"}
+        Whose decisions rows keep: nobody's, or those of the row as it came or of the correction.
+    baseline : ndarray of shape (3,)
+        Weights of the same mixture without the correction.
+    log_ratio : ndarray of shape (m,) or None
+        Another class balance: logarithms of by how much classes have become more frequent.
+    is_multilabel : bool
+        Whether entries of a row are independent.
+    """
+
+    weights: np.ndarray
+    tempering: np.ndarray
+    baseline: np.ndarray
+    following: np.ndarray | None = None
+    keeps: str = ""
+    log_ratio: np.ndarray | None = None
+    is_multilabel: bool = False
+
+    def _check_fitted(self, fields: Fields) -> None:
+        fields.array("weights", "f", (4,), 0, 1, total=1)
+        fields.array("baseline", "f", (3,), 0, 1, total=1)
+        fields.array("tempering", "f", (3,), -1e3, 1e3)
+        fields.choice("keeps", ("", "untouched", "correction"))
+        if self.following is not None:
+            fields.array("following", "f", (3,), -1e3, 1e3)
+        if self.log_ratio is not None:
+            fields.array("log_ratio", "f", (fields.n_classes,), -1e3, 1e3)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether rows come back as they are."""
+        return bool(self.weights[2] == 1) and self.log_ratio is None
+
+    @property
+    def needs_correction(self) -> bool:
+        """Whether the correction has any part in the result."""
+        return bool(self.weights[0] > 0) or self.keeps == "correction"
+
+    def parts(self, n_classes: int) -> MixtureParts:
+        """The same as constants that any array library can run."""
+
+        def temper(constants: np.ndarray) -> Tempering | OddsTempering:
+            slope, floor, uniform = map(float, constants)
+            if self.is_multilabel:
+                return OddsTempering(slope, floor, uniform)
+            return Tempering(slope, floor, uniform, n_classes)
+
+        return MixtureParts(
+            tuple(map(float, self.weights)),
+            tuple(map(float, self.baseline)),
+            temper(self.tempering),
+            None if self.following is None else temper(self.following),
+            self.keeps,
+            np.arange(n_classes),
+            None if self.log_ratio is None else np.exp(self.log_ratio),
+        )
+
+
+def no_mixture(is_multilabel: bool) -> Mixture:
+    """What leaves rows as they are."""
+    weights, unchanged = np.array([0.0, 0.0, 1.0, 0.0]), np.array([1.0, -LARGEST, 0.0])
+    if is_multilabel:
+        unchanged = np.array([1.0, LARGEST, 0.0])
+    return Mixture(weights, unchanged, weights[1:].copy(), is_multilabel=is_multilabel)
+
+
+def mix_rows(mixture: Mixture, model: ProbabilityTransformer, proba: Array) -> Array:
+    """Return the mixture's probabilities (n, m) of clean rows, in double precision."""
+    xp = array_namespace(proba)
+    wide = xp.astype(proba, widest_float(proba))
+    if mixture.changes_nothing:
+        return wide
+    correct = model.transform_clean(wide) if mixture.needs_correction else None
+    with quiet(np):
+        logs = logit if mixture.is_multilabel else xp.log
+        parts = beside(mixture.parts(proba.shape[1]), wide)
+        return parts(wide, logs, correct)
+
+
+class MixtureParts(NamedTuple):
+    """A mixture's constants, and what it does to rows."""
+
+    weights: tuple[float, ...]
+    baseline: tuple[float, ...]
+    tempering: Tempering | OddsTempering
+    following: Tempering | OddsTempering | None
+    keeps: str
+    columns: np.ndarray  # (m,) their numbers
+    ratio: np.ndarray | None
+
+    def __call__(self, p: Array, logs: Callable[[Array], Array], correct: Array | None) -> Array:
+        """Mix rows; `logs` gives log-probabilities or log-odds, and `correct` is the family's."""
+        tempered = self.tempering.proba(logs(p))
+        if correct is not None and self.following is not None:
+            correct = self.following.proba(logs(correct))
+        mixed = self.mix(p, tempered, correct)
+        if self.keeps == "untouched":
+            mixed = draw_back(mixed, self.mix_baseline(p, tempered), p, self.columns)
+        elif self.keeps == "correction":
+            mixed = draw_back(mixed, correct, correct, self.columns)
+        if self.ratio is None:
+            return mixed
+        tilted = mixed * self.ratio
+        return tilted / array_namespace(tilted).sum(tilted, axis=1, keepdims=True)
+
+    def mix(self, p: Array, tempered: Array, correct: Array | None) -> Array:
+        """The mixture itself."""
+        on_correct, on_tempered, on_untouched, on_uniform = self.weights
+        lift = on_uniform / self.tempering.n_outcomes
+        mixed = on_tempered * tempered + on_untouched * p + lift
+        return mixed if correct is None else mixed + on_correct * correct
+
+    def mix_baseline(self, p: Array, tempered: Array) -> Array:
+        """The mixture without the correction: the order of the classes stays."""
+        on_tempered, on_untouched, on_uniform = self.baseline
+        return on_tempered * tempered + on_untouched * p + on_uniform / self.tempering.n_outcomes
+
+
+def draw_back(p: Array, target: Array, decides: Array, columns: Array) -> Array:
+    """Draw rows towards a target just as far as the most probable class is that of `decides`.
+
+    The target's most probable class is that one, too; `columns` are their numbers. Ties and
+    rounding to single precision change nothing: the class leads visibly where another one that
+    comes first could be taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from altnorm.adjuster.mixture import draw_back
+    >>> target = np.array([[0.6, 0.4]])
+    >>> draw_back(np.array([[0.2, 0.8]]), target, target, np.arange(2))
+    array([[0.5, 0.5]])
+    """
+    xp = array_namespace(p)
+    kept = xp.argmax(decides, axis=1, keepdims=True)
+    earlier, later = columns < kept, columns > kept
+    zero, one = xp.zeros_like(p), xp.ones_like(p)
+
+    def of_kept(values: Array) -> Array:
+        only = xp.where(earlier, zero, xp.where(later, zero, values))
+        return xp.sum(only, axis=1, keepdims=True)
+
+    ahead, behind = p - of_kept(p), of_kept(target) - target
+    total = ahead + xp.maximum(behind, zero)
+    needed = xp.where(ahead > 0, ahead / xp.where(ahead > 0, total, one), zero)
+    share = xp.max(needed, axis=1, keepdims=True)
+    drawn = (1 - share) * p + share * target
+    lead = of_kept(drawn)
+    highest = xp.where(earlier, lead * _CLEAR, lead)
+    drawn = xp.minimum(drawn, highest)
+    return drawn / xp.sum(drawn, axis=1, keepdims=True)
+
+
+class CrossMixture:
+    """A mixture whose weights are fitted outside each fold, so that rows can be judged by it.
+
+    Without calibration nothing is mixed: the correction stands alone, or the row as it came.
+    """
+
+    def __init__(
+        self,
+        data: Validation,
+        folds: np.ndarray,
+        correction: Candidate,
+        competitors: Competitors,
+        *,
+        calibrate: bool = True,
+    ) -> None:
+        self.data, self.folds, self.calibrate = data, folds, calibrate
+        self.candidate, self.temperature = correction, competitors.temperature
+        parts = (correction, competitors.temperature, competitors.untouched)
+        uniform = np.full((len(folds), 1), 1 / self._n_outcomes)
+        label_p = [self._label_p(part) for part in parts]
+        # (4, n, 1), or with several labels (4, n, m): what each part gives each label.
+        self._parts = np.stack(np.broadcast_arrays(*label_p, uniform))
+        outside = [folds != k for k in range(int(folds.max()) + 1)]
+        self._by_fold = np.stack([self.weights(some) for some in outside])
+        self._baseline_by_fold = np.stack([self.baseline_weights(some) for some in outside])
+
+    @property
+    def _n_outcomes(self) -> int:
+        return 2 if self.data.kind.is_multilabel else self.data.proba.shape[1]
+
+    def _label_p(self, part: Candidate) -> np.ndarray:
+        """What a part gives the label of each row, (n, 1); each of several labels, (n, m)."""
+        if not self.data.kind.is_multilabel:
+            return np.exp(part.log_p)[:, None]
+        yes = part.proba()
+        return np.where(self.data.labels, yes, 1 - yes)
+
+    def weights(self, rows: Any = slice(None)) -> np.ndarray:
+        """Weights of the four parts, fitted to some rows."""
+        fixed = np.array([1.0, 0.0, 0.0, 0.0])
+        return self._fit(self._parts, rows) if self.calibrate else fixed
+
+    def baseline_weights(self, rows: Any = slice(None)) -> np.ndarray:
+        """Weights of the same without the correction, fitted to some rows."""
+        fixed = np.array([0.0, 1.0, 0.0])
+        return self._fit(self._parts[1:], rows) if self.calibrate else fixed
+
+    def _fit(self, parts: np.ndarray, rows: Any) -> np.ndarray:
+        label_p = parts[:, rows]
+        n_parts, _, n_labels = label_p.shape
+        weight = np.repeat(self.data.weight[rows], n_labels)
+        prior = np.zeros(n_parts)
+        prior[n_parts - 3] = PRIOR_ROWS * n_labels  # the temperature's place
+        return mixture_weights(label_p.reshape(n_parts, -1).T, weight, prior)
+
+    @cached_property
+    def log_p(self) -> np.ndarray:
+        """Log-probability of each row's label; of several labels per row their mean."""
+        return self._mean_log(self._parts, self._by_fold)
+
+    @cached_property
+    def baseline_log_p(self) -> np.ndarray:
+        """The same without the correction."""
+        return self._mean_log(self._parts[1:], self._baseline_by_fold)
+
+    def _mean_log(self, parts: np.ndarray, by_fold: np.ndarray) -> np.ndarray:
+        mixed = np.einsum("knl,nk->nl", parts, by_fold[self.folds])
+        lowest = np.finfo(self.data.proba.dtype).eps
+        return np.asarray(np.log(np.maximum(mixed, lowest)).mean(axis=1))
+
+    @cached_property
+    def proba(self) -> np.ndarray:
+        """Whole probabilities, (n, m)."""
+        correct, tempered = self.candidate.proba(), self.temperature.proba()
+        weights = self._by_fold[self.folds]
+        mixed = weights[:, :1] * correct
+        mixed += weights[:, 1:2] * tempered
+        mixed += weights[:, 2:3] * self.data.proba
+        mixed += weights[:, 3:] / self._n_outcomes
+        return mixed
+
+    def baseline(self, rows: np.ndarray) -> np.ndarray:
+        """Whole probabilities of some rows without the correction."""
+        weights = self._baseline_by_fold[self.folds[rows]]
+        mixed = weights[:, :1] * self.temperature.proba()[rows]
+        return mixed + weights[:, 1:2] * self.data.proba[rows] + weights[:, 2:] / self._n_outcomes
+
+    def keeping(self, before: np.ndarray) -> np.ndarray:
+        """Whole probabilities, drawn back where they would decide otherwise than before."""
+        rows, drawn = np.flatnonzero(self.proba.argmax(axis=1) != before), self.proba.copy()
+        if rows.size:
+            columns, untouched = np.arange(drawn.shape[1]), self.data.proba[rows]
+            drawn[rows] = draw_back(drawn[rows], self.baseline(rows), untouched, columns)
+        return drawn
+
+    def fit(self, *, keeps: str = "", alone: bool = False) -> tuple[Any, Mixture]:
+        """Fit on all rows: the correction's estimator, and the mixture.
+
+        Rows keep some decisions, or the correction stands `alone`.
+        """
+        model, following = self.candidate.fit()
+        tempering = self.temperature.fit().tempering
+        assert tempering is not None
+        weights = np.array([1.0, 0.0, 0.0, 0.0]) if alone else self.weights()
+        return model, Mixture(
+            weights,
+            np.array(tempering[:3]),
+            self.baseline_weights(),
+            following=None if following is None else np.array(following[:3]),
+            keeps=keeps,
+            is_multilabel=self.data.kind.is_multilabel,
+        )

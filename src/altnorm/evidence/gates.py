@@ -1,0 +1,124 @@
+"""What had to hold for a change of decisions, and whether it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from altnorm._base.fitted import Fields
+from altnorm._base.persistence import storable
+from altnorm._base.words import html_table
+
+GATES = {
+    "input": "the input looks right",
+    "rise": "the score rises",
+    "score": "the score's own test (p)",
+    "one_error": "the score rises by one standard error",
+    "log_loss": "log loss is lower on all rows (p)",
+    "changed_rows": "log loss is lower on changed rows (p)",
+    "likeness": "the gain stays when like rows are kept together",
+}
+"""What each gate asks for."""
+
+_ROUTES = {"": "always", "score": "either", "log_loss": "or all of"}
+
+
+@storable
+@dataclass(frozen=True)
+class Gate:
+    """One thing that had to hold.
+
+    Attributes
+    ----------
+    name : str
+        A key of ``GATES``.
+    held : bool
+        Whether it did.
+    value, limit : float
+        Its number, and what that had to pass.
+    route : {"", "score", "log_loss"}
+        Which evidence it belongs to; one of the two is enough. Without a route it must hold.
+    """
+
+    name: str
+    held: bool
+    value: float
+    limit: float
+    route: str = ""
+
+    def _check_fitted(self, fields: Fields) -> None:
+        fields.choice("name", tuple(GATES))
+        fields.choice("route", tuple(_ROUTES))
+
+    @property
+    def text(self) -> str:
+        """What it asks for, in words."""
+        return GATES[self.name]
+
+
+class Gates(tuple[Gate, ...]):
+    """Gates in the order of deciding; a table as text and in a notebook.
+
+    Examples
+    --------
+    >>> from altnorm.evidence.gates import Gate, Gates
+    >>> gates = Gates([Gate("rise", True, 0.012, 0.0), Gate("score", False, 0.2, 0.01, "score")])
+    >>> gates.passed
+    False
+    >>> print(gates)
+               had to hold               held  value  limit
+    always     the score rises           yes   0.012      0
+    either     the score's own test (p)  no      0.2   0.01
+    """
+
+    @property
+    def passed(self) -> bool:
+        """Whether all that must hold does, and one kind of evidence is there."""
+        return all(gate.held for gate in self if not gate.route) and self.route != ""
+
+    @property
+    def route(self) -> str:
+        """Which evidence is there: that of the score, or that of the log loss; empty: none."""
+        for route in ("score", "log_loss"):
+            gates = [gate for gate in self if gate.route == route]
+            if gates and all(gate.held for gate in gates):
+                return route
+        return ""
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row of text for each gate, under a header."""
+        lines: list[tuple[str, ...]] = [("", "had to hold", "held", "value", "limit")]
+        before = None
+        for gate in self:
+            start = _ROUTES[gate.route] if gate.route != before else ""
+            held = "yes" if gate.held else "no"
+            lines.append((start, gate.text, held, f"{gate.value:.3g}", f"{gate.limit:.3g}"))
+            before = gate.route
+        return lines
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        widths = [max(len(row[j]) for row in rows) for j in range(5)]
+        left = (0, 1, 2)
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if j in left else cell.rjust(width)
+                for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+
+    def _repr_html_(self) -> str:
+        header, *rows = self.rows()
+        return html_table(header, rows)
+
+    def with_gate(self, gate: Gate, *, first: bool = False) -> Gates:
+        """Return the same with one more gate."""
+        return Gates([gate, *self] if first else [*self, gate])
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return what JSON can hold."""
+        return [
+            {"name": g.name, "held": g.held, "value": g.value, "limit": g.limit, "route": g.route}
+            for g in self
+        ]

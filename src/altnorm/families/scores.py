@@ -1,0 +1,356 @@
+r"""Scores that are linear in their unknowns: fitted by penalised likelihood along a path.
+
+A row begins as :math:`x`, its log-probabilities at the temperature that suits the labels, mixed
+with a little of the uniform distribution, so that nobody meets a zero. The score of class j is
+
+.. math:: x_j + \sum_l D_{jl} x_l + b_j + \sum_k W_{jk} \max(a_k \cdot x - t_k, 0),
+
+a straight line in all log-probabilities and, with directions :math:`a_k` and edges :math:`t_k`
+fixed beforehand, bent ones. The log loss is convex in :math:`D`, :math:`b` and :math:`W`: there is
+one optimum, wherever a descent starts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from scipy.special import softmax as host_softmax
+
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    block_slices,
+    is_foreign,
+    softmax,
+    take_rows,
+    to_numpy,
+    widest_float,
+)
+from altnorm.families.descent import Operator, Penalised, Point
+from altnorm.families.likelihood import SLOPE_SHRINKAGE, Likelihood, fit_slope, label_log_p
+
+LOWEST = -25.0
+"""exp(-25) is as good as impossible; below it there is only noise."""
+
+# What one more step may still gain, per unit of weight.
+_LAST_GAIN, _ROUGH_GAIN = 1e-9, 2e-5
+
+_MOMENT_ROWS = 4096  # rows that show how the loss curves: more would say the same
+
+
+class Tempering(NamedTuple):
+    """Log-probabilities at a temperature, none of them minus infinity.
+
+    ``log((1 - uniform) softmax(slope * max(log_p, floor)) + uniform / m)``
+    """
+
+    slope: float
+    floor: float
+    uniform: float
+    n_outcomes: int  # classes
+
+    def proba(self, log_p: Array) -> Array:
+        """Probabilities of rows of log-probabilities."""
+        p = softmax(self.slope * array_namespace(log_p).maximum(log_p, self.floor))
+        return (1 - self.uniform) * p + self.uniform / self.n_outcomes
+
+    def logs(self, log_p: Array) -> Array:
+        """Logarithms of these."""
+        return array_namespace(log_p).log(self.proba(log_p))
+
+    def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
+        """Log-probability of each row's label."""
+        return label_log_p(self.logs, log_p, codes)
+
+
+def log_floor(log_p: Array) -> float:
+    """What stands in for the log of smaller probabilities: half the smallest one seen.
+
+    A forest's smallest positive share is 1 / trees, and a zero means "less than that"; a network's
+    reaches far below any difference that matters.
+    """
+    xp = array_namespace(log_p)
+    positive = xp.where(log_p > -math.inf, log_p, xp.zeros_like(log_p))
+    return max(LOWEST, float(xp.min(positive)) - math.log(2))
+
+
+def fit_tempering(
+    log_p: Array, codes: np.ndarray, weight: np.ndarray, *, rough: bool = False
+) -> Tempering:
+    """Fit the slope to rows of positive weight."""
+    used = np.flatnonzero(weight > 0)
+    floor = log_floor(take_rows(log_p, used))
+    rows = array_namespace(log_p).maximum(log_p, floor)
+    loss = Likelihood.build(rows, codes, weight, rough=rough)
+    slope = fit_slope(loss, shrink=SLOPE_SHRINKAGE, rough=rough)
+    return Tempering(slope, floor, 1 / (used.size + 1), log_p.shape[1])
+
+
+class Bends(NamedTuple):
+    """Where scores may bend: features ``max(x @ axes.T - edges, 0)``."""
+
+    axes: np.ndarray  # (h, m)
+    edges: np.ndarray  # (h,)
+
+    def features(self, x: Array) -> Array:
+        """Value of each bend, (n, h)."""
+        along = x @ self.axes.T - self.edges
+        return array_namespace(x).maximum(along, array_namespace(x).zeros_like(along))
+
+
+class Scores(NamedTuple):
+    """Scores ``x @ matrix.T + bias + max(x @ axes.T - edges, 0) @ weights.T``, `x` tempered."""
+
+    tempering: Tempering
+    matrix: np.ndarray  # (m, m)
+    bias: np.ndarray  # (m,)
+    bends: Bends | None = None
+    weights: np.ndarray | None = None  # (m, h)
+
+    def scores(self, log_p: Array) -> Array:
+        """Scores of rows of log-probabilities; their softmax is the prediction."""
+        x = self.tempering.logs(log_p)
+        straight = x @ self.matrix.T + self.bias
+        if self.bends is None or self.weights is None:
+            return straight
+        return straight + self.bends.features(x) @ self.weights.T
+
+    def proba(self, log_p: Array) -> Array:
+        """Probabilities of rows of log-probabilities."""
+        rows = _wide(log_p)
+        return softmax(beside(self, rows).scores(rows))
+
+    def label_log_p(self, log_p: Array, codes: np.ndarray) -> np.ndarray:
+        """Log-probability of each row's label."""
+        rows = _wide(log_p)
+        return label_log_p(beside(self, rows).scores, rows, codes)
+
+
+def _wide(rows: Array) -> Array:
+    """Rows as precise as the fit."""
+    if not is_foreign(rows):
+        return rows
+    return array_namespace(rows).astype(rows, widest_float(rows), copy=False)
+
+
+@dataclass(frozen=True)
+class ScoreLoss:
+    """The weighted log loss as a function of a coefficient for each class and feature."""
+
+    x: np.ndarray  # (n, m) where scores begin
+    z: np.ndarray  # (n, w) features; the last is 1
+    codes: np.ndarray
+    weight: np.ndarray
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Sums of the features over the rows of each class (m, w): all that labels say."""
+        entries = self.weight, (self.codes, np.arange(self.codes.size))
+        chosen = csr_array(entries, shape=(self.x.shape[1], self.codes.size))
+        return np.asarray(chosen @ self.z.astype(np.float64, copy=False))
+
+    @cached_property
+    def start(self) -> float:
+        """Weighted sum of where the scores of the labels begin."""
+        rows = np.arange(self.codes.size)
+        return float(self.weight @ self.x[rows, self.codes].astype(np.float64))
+
+    @cached_property
+    def _blocks(self) -> list[slice]:
+        n, m = self.x.shape
+        return list(block_slices(n, 8 * (m + self.z.shape[1]), self.x, cached=True))
+
+    def __call__(self, theta: np.ndarray) -> Point:
+        """Loss and derivative."""
+        shape = self.x.shape[1], self.z.shape[1]
+        coefficients = theta.reshape(shape)
+        value, seen = -self.start - float(np.vdot(coefficients, self.labelled)), np.zeros(shape)
+        coefficients = coefficients.astype(self.z.dtype)
+        for rows in self._blocks:
+            z, weight = self.z[rows], self.weight[rows]
+            # Classes are the first axis: NumPy is slow to reduce over a short last one.
+            power = coefficients @ z.T
+            power += self.x[rows].T
+            top = power.max(axis=0)
+            power -= top
+            np.exp(power, out=power)
+            total = power.sum(axis=0)
+            power *= (weight / total).astype(z.dtype)
+            value += float(weight @ (np.log(total.astype(np.float64)) + top))
+            seen += power @ z
+        return Point(theta, value, (seen - self.labelled).ravel())
+
+
+class Held(NamedTuple):
+    """How firmly each coefficient is held at 0, in units of the strength."""
+
+    common: np.ndarray  # (w,) each feature's, for all classes
+    own: float | None = None  # of class j's coefficient on feature j, where it differs
+
+    def table(self, n_classes: int) -> np.ndarray:
+        """The same for every coefficient, (m, w)."""
+        table = np.tile(self.common, (n_classes, 1))
+        if self.own is not None:
+            table[np.arange(n_classes), np.arange(n_classes)] = self.own
+        return table
+
+
+def penalised(loss: ScoreLoss, held: Held) -> Penalised:
+    """The loss with a ridge on its coefficients, and a rough Hessian of both.
+
+    That is the one where all coefficients are 0. A class's curvature is taken as a multiple of the
+    same moments of the features, so that one basis makes them and the penalty diagonal for all
+    classes and strengths; what a class holds otherwise is a change of rank one.
+    """
+    n, m = loss.x.shape
+    table = held.table(m)
+    some = slice(None, None, max(1, n // _MOMENT_ROWS))
+    p = host_softmax(loss.x[some].astype(np.float64), axis=1)
+    weight = loss.weight[some] * (loss.weight.sum() / loss.weight[some].sum())
+    by_class = weight @ (p * (1 - p))
+    spread = weight * (1 - (p**2).sum(axis=1))
+    z = loss.z[some].astype(np.float64)
+    moments = (z * spread[:, None]).T @ z / max(spread.sum(), np.finfo(np.float64).tiny)
+    roots, basis = eigh(moments, np.diag(held.common))
+    curvature = np.maximum(by_class, 1e-6 * weight.sum())[:, None] * np.maximum(roots, 0)
+
+    def penalty(theta: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
+        gradient = strength * (table.ravel() * theta)
+        return 0.5 * float(gradient @ theta), gradient
+
+    def precondition(_: Point, strength: float) -> Operator:
+        inverse = 1 / (curvature + strength)
+        return partial(_solve, basis, inverse, _own_change(held, basis, inverse, strength))
+
+    return Penalised(loss, penalty, precondition, table.ravel())
+
+
+def _own_change(
+    held: Held, basis: np.ndarray, inverse: np.ndarray, strength: float
+) -> np.ndarray | None:
+    """What class j's own feature adds to a solution, (m, w), per unit of its entry there."""
+    if held.own is None:
+        return None
+    m = len(inverse)
+    looser = strength * (held.common[0] - held.own)
+    columns = (basis[:m] * inverse) @ basis.T
+    return columns * (looser / (1 - looser * columns[np.arange(m), np.arange(m)]))[:, None]
+
+
+def _solve(
+    basis: np.ndarray, inverse: np.ndarray, own: np.ndarray | None, gradient: np.ndarray
+) -> np.ndarray:
+    """Solve with the rough Hessian."""
+    m = len(inverse)
+    solved = ((gradient.reshape(m, -1) @ basis) * inverse) @ basis.T
+    if own is not None:
+        solved += own * solved[np.arange(m), np.arange(m)][:, None]
+    return solved.ravel()
+
+
+@dataclass(frozen=True)
+class ScoreProblem:
+    """Scores to be fitted: a loss of standardised features, and how firmly they are held."""
+
+    tempering: Tempering
+    bends: Bends | None
+    center: np.ndarray  # (w - 1,) of the features: all log-probabilities, then the bends
+    scale: np.ndarray  # (w - 1,)
+    loss: ScoreLoss
+    held: Held
+
+    @classmethod
+    def build(
+        cls,
+        log_p: Array,
+        codes: np.ndarray,
+        weight: np.ndarray,
+        *,
+        shape: Callable[[np.ndarray, np.ndarray], Shape],
+        rough: bool,
+    ) -> ScoreProblem:
+        """Prepare rows of positive weight, in single precision if the fit need only be `rough`."""
+        used = np.flatnonzero(weight > 0)
+        rows, codes, weight = take_rows(log_p, used), codes[used], weight[used]
+        tempering = fit_tempering(rows, codes, weight, rough=rough)
+        x = to_numpy(tempering.logs(rows))
+        bends, center, scale, held = shape(x, weight)
+        features = x if bends is None else np.concatenate([x, bends.features(x)], axis=1)
+        dtype = np.float32 if rough else np.float64
+        z = np.ones((used.size, features.shape[1] + 1), dtype)
+        z[:, :-1] = (features - center) / scale
+        loss = ScoreLoss(x.astype(dtype, copy=False), z, codes, weight)
+        return cls(tempering, bends, center, scale, loss, held)
+
+    def scores(self, theta: np.ndarray) -> Scores:
+        """The same scores from log-probabilities as they are."""
+        m = self.loss.x.shape[1]
+        coefficients = theta.reshape(m, -1)
+        slopes = coefficients[:, :-1] / self.scale
+        bias = coefficients[:, -1] - slopes @ self.center
+        matrix = np.eye(m) + slopes[:, :m]
+        if self.bends is None:
+            return Scores(self.tempering, matrix, bias)
+        return Scores(self.tempering, matrix, bias, self.bends, slopes[:, m:])
+
+    def walk(self, strengths: Sequence[float], *gains: float) -> Generator[Scores, None, None]:
+        """Yield the fit at each strength, each started from the one before.
+
+        `gains` are what one more step may gain, per unit of weight: the second one, if there is
+        one, holds for the last strength.
+        """
+        problem, total = penalised(self.loss, self.held), float(self.loss.weight.sum())
+        start = self.loss(np.zeros(self.loss.x.shape[1] * self.loss.z.shape[1]))
+        steps = [(strengths, gains[0]), *((strengths[-1:], gain) for gain in gains[1:])]
+        for path, gain in steps:
+            for point in problem.walk(start, path, least_gain=gain * total):
+                yield self.scores(point.at)
+            start = point
+
+
+class Shape(NamedTuple):
+    """What features there are, how they are standardised, and how firmly they are held."""
+
+    bends: Bends | None
+    center: np.ndarray
+    scale: np.ndarray
+    held: Held
+
+
+def score_path(
+    log_p: Array,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    strengths: Sequence[float],
+    *,
+    shape: Callable[[np.ndarray, np.ndarray], Shape],
+    rough: bool = False,
+) -> Generator[Scores, None, None]:
+    """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
+
+    With `rough`, in single precision and as exactly as cross-fitting needs it.
+    """
+    problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=rough)
+    yield from problem.walk(strengths, _ROUGH_GAIN if rough else _LAST_GAIN)
+
+
+def fit_scores(
+    log_p: Array,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    strengths: Sequence[float],
+    *,
+    shape: Callable[[np.ndarray, np.ndarray], Shape],
+) -> Scores:
+    """Return the fit at the last of the `strengths`; only its last steps are exact."""
+    problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=False)
+    *_, last = problem.walk(strengths, _ROUGH_GAIN, _LAST_GAIN)
+    return last

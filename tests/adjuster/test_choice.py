@@ -1,0 +1,255 @@
+"""The rules that decide: each gate at its border, and no row judged by a label of its own fold."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from altnorm import Adjuster
+from altnorm.adjuster import choice as rules
+from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
+from altnorm.adjuster.choice import Evidence, choose, simplest_of_best
+from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
+from altnorm.adjuster.validation import read_validation
+from altnorm.estimator.reading import read_training
+from tests.problems import calibrated, planted
+
+PURPOSES = [{}, {"scoring": "balanced_accuracy"}, {"scoring": "f1_macro"}, {"costs": 1 - np.eye(4)}]
+FAMILIES = ("alternating", "bias", "matrix", "curves")
+FOLDS = np.arange(300) * 5 // 300
+
+
+def read(proba, y, **settings):
+    adjuster = Adjuster(**settings)
+    training = read_training(adjuster, proba, y, None, None, gaps=True)
+    adjuster.classes_ = training.classes
+    return read_validation(adjuster, training, None)
+
+
+# Folds are never judged by their own labels.
+
+
+def fit_one(data, family):
+    """One candidate at a fixed setting: a setting is one for all folds, and all choose it."""
+    fitter = CrossFitter(data, FOLDS, calibrate=family != "alternating")
+    if family == "alternating":
+        return fitter, fitter.at_setting(rules.Setting(2.0, 2, 0.25, "all", 0.1))
+    facets = {"facets": False} if family == "curves" else {}
+    return fitter, fitter._of_family(family, strength=4.0, **facets)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_fit_sees_a_label_of_the_fold_that_it_is_tried_on(family):
+    """Labels of a fold are exchanged: its cross-fitted rows stay, bit for bit."""
+    proba, y = planted(300)
+    poisoned = np.where(FOLDS == 2, (y + 1) % 4, y)
+    before, after = (fit_one(read(proba, labels), family)[1].proba() for labels in (y, poisoned))
+    np.testing.assert_array_equal(before[FOLDS == 2], after[FOLDS == 2])
+    assert not np.array_equal(before[FOLDS != 2], after[FOLDS != 2])
+
+
+@pytest.mark.parametrize("purpose", PURPOSES, ids=["accuracy", "balanced", "f1", "costs"])
+def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose):
+    """Given what the fits say of each row."""
+    proba, y = planted(300)
+    inside = FOLDS == 2
+    fitter, bias = fit_one(read(proba, y, **purpose), "bias")
+    parts = [fitter.untouched(), fitter.temperature(), bias]
+    judged = []
+    for labels in (y, np.where(inside, (y + 1) % 4, y)):
+        data = read(proba, labels, **purpose)
+        told = [replace(part, log_p=score_rows(data, part.proba())) for part in parts]
+        mixture = CrossMixture(data, FOLDS, told[2], Competitors(*told[:2], told[2:], {}, {}))
+        fixed = judged[0][0] if judged else mixture.proba
+        judged.append((mixture.proba, Evidence(data, FOLDS, 0.01).decide(fixed)))
+    for before, after in zip(*judged, strict=True):
+        np.testing.assert_array_equal(before[inside], after[inside])
+    assert not np.array_equal(judged[0][0], judged[1][0])
+
+
+def test_alternating_settings_are_chosen_outside_the_fold_they_judge():
+    """One setting is right inside a fold only: nobody may take it there."""
+    proba, y = planted(300)
+    data, inside = read(proba, y), FOLDS == 2
+    fitter = CrossFitter(data, FOLDS)
+    competitors = fitter.compete(("alternating",))
+    oracle = np.where(inside, y, (y + 1) % 4)
+    first = next(iter(competitors.alternating_decisions))
+    competitors.alternating_decisions[first._replace(alpha=9.0)] = oracle
+    evidence = Evidence(data, FOLDS, 0.01)
+    trial = rules._alternating_trial(evidence, competitors)
+    assert (trial.codes[inside] == y[inside]).mean() < 0.9
+
+
+# Gates, each from data where it alone decides.
+
+
+def decided(n_fixed, n_broken, n=1000, significance=0.01):
+    """A trial of decisions that fix and break so many of n rows, with better probabilities."""
+    proba, y = np.tile([0.6, 0.4], (n, 1)), np.zeros(n, int)
+    changed = n_fixed + n_broken
+    y[:n_fixed], y[changed:] = 1, np.arange(n - changed) % 2
+    data = read(proba, y)
+    evidence = Evidence(data, np.arange(n) % 5, significance, clusters=[])
+    codes = np.zeros(n, int)
+    codes[:changed] = 1
+    return evidence, codes
+
+
+def trial_of(evidence, codes, log_p=0.0, on_changed=0.0):
+    """The trial, given by how much log-probabilities rise, everywhere and on changed rows."""
+    n = len(codes)
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=n)
+    rise = log_p + 0.3 * (noise - noise.mean())
+    rise = np.where(codes == 1, on_changed + 0.3 * noise, rise)
+
+    class Mixture:
+        log_p, baseline_log_p = rise, np.zeros(n)
+
+    return evidence.compare(Mixture, codes, (evidence.before, codes))
+
+
+def held(trial):
+    return {gate.name: gate.held for gate in trial.gates}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "broken", "accepted"), [(30, 12, True), (24, 14, False), (12, 0, True), (7, 0, False)]
+)
+def test_the_score_alone_is_enough_or_not(fixed, broken, accepted):
+    """One-sided at 0.01, one more row at its worst taken off."""
+    trial = trial_of(*decided(fixed, broken))
+    assert held(trial)["score"] == accepted
+    assert not held(trial)["log_loss"]
+    assert trial.accepted == accepted
+    assert trial.gates.route == ("score" if accepted else "")
+
+
+@pytest.mark.parametrize(("fixed", "accepted"), [(24, True), (15, False)])
+def test_with_the_log_loss_one_standard_error_is_enough(fixed, accepted):
+    trial = trial_of(*decided(fixed, 14), log_p=0.2, on_changed=0.3)
+    assert held(trial)["log_loss"]
+    assert held(trial)["changed_rows"]
+    assert not held(trial)["score"]
+    assert held(trial)["one_error"] == accepted == trial.accepted
+
+
+@pytest.mark.parametrize(("rise", "accepted"), [(0.2, True), (0.005, False)])
+def test_the_log_loss_must_be_lower_on_all_rows(rise, accepted):
+    trial = trial_of(*decided(24, 14), log_p=rise, on_changed=0.3)
+    assert held(trial)["one_error"]
+    assert held(trial)["changed_rows"]
+    assert held(trial)["log_loss"] == accepted == trial.accepted
+
+
+@pytest.mark.parametrize(("rise", "accepted"), [(0.15, True), (0.0, False), (-0.2, False)])
+def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
+    """Elsewhere other confidence alone may lower it."""
+    trial = trial_of(*decided(24, 14), log_p=0.2, on_changed=rise)
+    assert held(trial)["one_error"]
+    assert held(trial)["log_loss"]
+    assert held(trial)["changed_rows"] == accepted == trial.accepted
+
+
+def test_what_folds_know_of_each_others_class_counts_is_taken_off():
+    """Half a nat for each class but one, in all: nothing beside many rows, much beside few."""
+    proba, y = planted(40)
+    evidence = Evidence(read(proba, y), np.arange(40) % 5, 0.01, clusters=[])
+    rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
+    test = evidence.log_loss_test(rise, np.zeros(40))
+    assert test.errors == pytest.approx((rise.mean() - 3 / 80) / test.std_error)
+
+
+def test_a_loss_that_the_sample_lacks_is_allowed_for():
+    """Many cheap gains, and a mistake that would cost a hundred: no evidence."""
+    costs = np.array([[0.0, 1.0], [100.0, 0.0]])
+    proba, y = np.tile([0.55, 0.45], (400, 1)), np.zeros(400, int)
+    y[390:] = 1
+    evidence = Evidence(read(proba, y, costs=costs), np.arange(400) % 5, 0.01, clusters=[])
+    before = np.zeros(400, int)
+    before[:60] = 1  # 60 false alarms, each worth 1
+    after = before.copy()
+    after[:60] = 0
+    trial = evidence.compare(None, after, (before, after), evidence.untouched)
+    assert trial.test.gain == pytest.approx(60 / 400)
+    assert not trial.accepted
+
+
+# The candidate, and the mixture.
+
+
+def candidate(name, log_p):
+    return Candidate(name, {}, log_p, lambda: np.empty(0), lambda: None)
+
+
+@pytest.mark.parametrize(("ahead", "chosen"), [(0.4, "matrix"), (0.7, "curves")])
+def test_a_simpler_candidate_within_half_an_error_is_taken(ahead, chosen):
+    noise = np.random.default_rng(0).normal(size=400)
+    noise = (noise - noise.mean()) / noise.std()
+    matrix = candidate("matrix", np.full(400, -1.0))
+    curves = candidate("curves", -1 + 0.1 * noise + 0.1 * ahead / 20)
+    others = [matrix, curves]
+    parts = Competitors(candidate("none", noise), candidate("temperature", noise), others, {}, {})
+    assert simplest_of_best(parts, np.ones(400)).family == chosen
+
+
+def test_weights_of_a_mixture_are_those_of_highest_likelihood():
+    rng = np.random.default_rng(0)
+    label_p, weight = rng.uniform(0.05, 1, (200, 3)), rng.uniform(0.5, 2, 200)
+    prior = np.array([0.0, 5.0, 0.0])
+
+    def likelihood(weights):
+        return weight @ np.log(label_p @ weights) + prior[1] * np.log(weights[1])
+
+    best = mixture_weights(label_p, weight, prior)
+    assert best.sum() == pytest.approx(1)
+    for other in rng.dirichlet(np.ones(3), 300):
+        nearby = 0.99 * best + 0.01 * other
+        assert likelihood(nearby) < likelihood(best) + 1e-6
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_are_drawn_back_just_as_far_as_keeps_the_decision(dtype):
+    rng = np.random.default_rng(0)
+    p, target = rng.dirichlet(np.ones(5), (2, 2000))
+    target[:50, 3] = target[:50].max(axis=1)  # ties
+    target /= target.sum(axis=1, keepdims=True)
+    drawn = draw_back(p, target, target, np.arange(5))
+    np.testing.assert_allclose(drawn.sum(axis=1), 1)
+    kept = target.argmax(axis=1)
+    np.testing.assert_array_equal(drawn.astype(dtype).argmax(axis=1), kept)
+    same = p.argmax(axis=1) == kept
+    np.testing.assert_allclose(drawn[same], p[same], rtol=3e-6)
+    # No farther: the kept class is level with another one.
+    top = np.sort(drawn[~same], axis=1)
+    np.testing.assert_allclose(top[:, -1], top[:, -2], rtol=1e-5)
+
+
+def test_without_evidence_probabilities_are_better_and_decisions_the_same():
+    proba, y = calibrated(3000, 3)
+    sharp = proba**3 / (proba**3).sum(axis=1, keepdims=True)
+    sharp = 0.97 * sharp + 0.03 * np.roll(sharp, 1, axis=1)
+    fitted = Adjuster().fit(sharp[:400], y[:400])
+    assert not fitted.verdict_.adopted
+    assert fitted.mixture_.keeps == "untouched"
+    after, rows = fitted.transform(sharp[400:]), np.arange(2600)
+    np.testing.assert_array_equal(after.argmax(axis=1), sharp[400:].argmax(axis=1))
+    loss = -np.log([sharp[400:][rows, y[400:]], after[rows, y[400:]]]).mean(axis=1)
+    assert loss[1] < loss[0] - 0.05
+
+
+def test_alternating_decisions_win_where_they_are_better():
+    """Then rows keep these, whatever the mixture says."""
+    proba, y = planted(600)
+    data = read(proba, y)
+    folds = np.arange(600) * 5 // 600
+    fitter = CrossFitter(data, folds)
+    competitors = fitter.compete(("alternating", "bias"))
+    for setting in competitors.alternating_decisions:
+        competitors.alternating_decisions[setting] = y.copy()  # all right
+    best = choose(Evidence(data, folds, 0.01), fitter, competitors, calibrate=True)
+    assert best.trial.rule is not None
+    assert best.mixture.candidate.family == "alternating"
+    _, mixture = best.mixture.fit(keeps="correction")
+    assert mixture.keeps == "correction"
