@@ -12,8 +12,10 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 
 from altnorm import Adjuster, AlternatingNormalizer
+from altnorm.adjuster.mixture import Mixture, no_mixture
 from altnorm.decisions.decision import Decision
-from altnorm.families import LabelwiseScaling
+from altnorm.estimator.base import read_before
+from altnorm.families import CurveScaling, LabelwiseScaling
 from altnorm.peers import (
     BiasCorrectedTemperature,
     Identity,
@@ -24,12 +26,35 @@ from altnorm.peers import (
 from tests.oracle import draw_cases
 
 
-def assemble(model: Any, temperature: float, decision: Decision, input: str) -> Adjuster:
-    """Make an Adjuster of these stages, as if the evidence had asked for them."""
+def assemble(model: Any, mixture: str, decision: Decision, input: str) -> Adjuster:
+    """Make an Adjuster of these parts, as if the evidence had asked for them."""
     adjuster = Adjuster(multilabel=model.multilabel, input=input)
-    adjuster.model_, adjuster.temperature_, adjuster.decision_ = model, temperature, decision
+    adjuster.model_, adjuster.decision_ = model, decision
     adjuster.classes_, adjuster.n_features_in_ = model.classes_, model.n_features_in_
+    adjuster.mixture_ = mix(mixture, model.classes_.size, model.multilabel is not None)
     return adjuster
+
+
+def mix(name: str, m: int, is_multilabel: bool) -> Mixture:
+    """Return a mixture of one of the forms that an Adjuster may come to."""
+    if name == "untouched":
+        return no_mixture(is_multilabel)
+    limit = 6.0 if is_multilabel else -6.0
+    parts = {
+        "alone": [1.0, 0.0, 0.0, 0.0],
+        "temperature": [0.0, 1.0, 0.0, 0.0],
+        "baseline": [0.0, 0.7, 0.2, 0.1],
+    }
+    weights = np.array(parts.get(name, [0.6, 0.25, 0.1, 0.05]))
+    return Mixture(
+        weights,
+        np.array([0.6, limit, 0.01]),
+        np.array([0.7, 0.2, 0.1]),
+        following=np.array([1.7, 2 * limit, 0.002]) if name in ("followed", "corrected") else None,
+        keeps={"kept": "untouched", "corrected": "correction"}.get(name, ""),
+        log_ratio=np.linspace(-1, 1, m) if name == "adapted" else None,
+        is_multilabel=is_multilabel,
+    )
 
 
 def hard_cases(
@@ -52,49 +77,58 @@ def hard_cases(
 
 
 def answer(adjuster: Adjuster, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities and codes of decisions, in double precision."""
+    """Return probabilities in double precision, and codes of decisions on them as rounded."""
     proba = adjuster.transform(values.astype(np.float64))
-    return proba, adjuster.decision_.codes(proba)
+    if adjuster.decision_.on_input:
+        return proba, adjuster.decision_.codes(read_before(adjuster, values.astype(np.float64)))
+    return proba, adjuster.decision_.codes(proba.astype(values.dtype))
 
 
 MODELS = {
-    "identity": (Identity(), 1.0),
-    "temperature": (Identity(), 1.7),
-    "slope": (TemperatureScaling(), 1.0),
-    "bias": (BiasCorrectedTemperature(1.0), 1.0),
-    "matrix": (MatrixScaling(1.0), 1.0),
-    "alternating": (AlternatingNormalizer(2.0, 1, 0.5, prior="shrunk"), 1.0),
-    "cooled": (AlternatingNormalizer(0.5, 1, 0.25, reference="all", smoothing=0.1), 1.7),
-    "deep": (AlternatingNormalizer(0.7, 3, 0.4), 1.0),
-    "deep, cooled": (AlternatingNormalizer(2.0, 5, 0.25, reference="all"), 0.6),
+    "identity": (Identity(), "untouched"),
+    "temperature": (Identity(), "temperature"),
+    "baseline": (Identity(), "baseline"),
+    "slope": (TemperatureScaling(), "alone"),
+    "bias": (BiasCorrectedTemperature(1.0), "mixed"),
+    "matrix": (MatrixScaling(1.0), "mixed"),
+    "curves": (CurveScaling(1.0, facets=True), "mixed"),
+    "kept": (MatrixScaling(0.01), "kept"),
+    "adapted": (CurveScaling(1.0), "adapted"),
+    "alternating": (AlternatingNormalizer(2.0, 1, 0.5, prior="shrunk"), "alone"),
+    "cooled": (AlternatingNormalizer(0.5, 1, 0.25, reference="all", smoothing=0.1), "followed"),
+    "deep": (AlternatingNormalizer(0.7, 3, 0.4), "mixed"),
+    "deep, cooled": (AlternatingNormalizer(2.0, 5, 0.25, reference="all"), "corrected"),
 }
 LABEL_MODELS = {
-    "identity": (Identity(multilabel="labelwise"), 1.0),
-    "line": (LabelwiseScaling(4.0), 1.0),
-    "thresholds": (LabelThresholds(), 1.0),
-    "pairs": (AlternatingNormalizer(2.0, 1, 0.5, multilabel="pairs"), 1.7),
-    "labelwise": (AlternatingNormalizer(0.7, 1, 0.25, multilabel="labelwise"), 1.0),
-    "deep pairs": (AlternatingNormalizer(0.7, 3, 0.25, multilabel="pairs", smoothing=0.1), 1.0),
-    "deep labelwise": (AlternatingNormalizer(2.0, 2, 0.5, multilabel="labelwise"), 0.6),
+    "identity": (Identity(multilabel="labelwise"), "untouched"),
+    "line": (LabelwiseScaling(4.0), "mixed"),
+    "thresholds": (LabelThresholds(), "alone"),
+    "pairs": (AlternatingNormalizer(2.0, 1, 0.5, multilabel="pairs"), "followed"),
+    "labelwise": (AlternatingNormalizer(0.7, 1, 0.25, multilabel="labelwise"), "alone"),
+    "deep pairs": (AlternatingNormalizer(0.7, 3, 0.25, multilabel="pairs", smoothing=0.1), "mixed"),
+    "deep labelwise": (AlternatingNormalizer(2.0, 2, 0.5, multilabel="labelwise"), "followed"),
 }
-RULES = ("argmax", "weights", "costs", "person")
+RULES = ("argmax", "weights", "costs", "person", "weights as it came")
 FORMS = [*itertools.product(MODELS, ("argmax",)), *itertools.product(("deep, cooled",), RULES[1:])]
 
 
-PROGRAMS = [*FORMS, *itertools.product(LABEL_MODELS, ("thresholds",))]
+LABEL_FORMS = [*itertools.product(LABEL_MODELS, ("thresholds",)), ("line", "thresholds as it came")]
+PROGRAMS = [*FORMS, *LABEL_FORMS]
 
 
 def make(model: str, rule: str, input: str) -> tuple[Adjuster, Any]:
     """Return a fitted model of any of the programs, and what it may be given."""
-    return several(model, input) if rule == "thresholds" else single(model, rule, input)
+    if rule.startswith("thresholds"):
+        return several(model, input, on_input=rule.endswith("as it came"))
+    return single(model, rule, input)
 
 
 def decide(rule: str, m: int) -> Decision:
     rng = np.random.default_rng(m)
     if rule == "argmax":
         return Decision("weights", np.ones(m))
-    if rule == "weights":
-        return Decision("weights", rng.uniform(0.2, 3, m))
+    if rule.startswith("weights"):
+        return Decision("weights", rng.uniform(0.2, 3, m), on_input=rule.endswith("as it came"))
     costs = rng.uniform(1, 3, (m, m)) * (1 - np.eye(m))
     if rule == "person":
         costs = np.column_stack([costs, np.full(m, 0.2)])
@@ -124,19 +158,20 @@ def draw_labels(m: int = 6, n: int = 400, seed: int = 10) -> tuple[np.ndarray, n
 def single(model: str, rule: str, input: str, m: int = 5, **names: Any) -> tuple[Adjuster, Any]:
     """Return a fitted model with one class per row, and what it may be given."""
     z, y = draw_logits(m)
-    inner, temperature = MODELS[model]
+    inner, mixture = MODELS[model]
     fitted = clone(inner).fit(softmax(z[:300], axis=1), y[:300])
     fitted.classes_ = names.get("classes", fitted.classes_)
     values = z if input == "logits" else softmax(z, axis=1)
-    return assemble(fitted, temperature, decide(rule, m), input), values
+    return assemble(fitted, mixture, decide(rule, m), input), values
 
 
-def several(model: str, input: str) -> tuple[Adjuster, Any]:
+def several(model: str, input: str, *, on_input: bool = False) -> tuple[Adjuster, Any]:
     """Return a fitted model with several labels per row, and what it may be given."""
     z, labels = draw_labels()
-    inner, temperature = LABEL_MODELS[model]
+    inner, mixture = LABEL_MODELS[model]
     fitted = clone(inner).fit(expit(z[:300]), labels[:300])
     thresholds = np.linspace(0.2, 0.7, z.shape[1])
-    rule = Decision("thresholds", thresholds, np.tile(np.eye(2), (z.shape[1], 1, 1)))
+    worth = np.tile(np.eye(2), (z.shape[1], 1, 1))
+    rule = Decision("thresholds", thresholds, worth, on_input=on_input)
     values = z if input == "logits" else expit(z)
-    return assemble(fitted, temperature, rule, input), values
+    return assemble(fitted, mixture, rule, input), values

@@ -73,6 +73,10 @@ def test_both_stages(model, rule, given):
         want, codes = answer(fitted, x.numpy())
         assert_close(layer(x), want, tolerance)
         np.testing.assert_array_equal(layer.decide(x), codes)
+        if rule == "argmax":
+            np.testing.assert_array_equal(layer.decide(x), layer(x).argmax(dim=1))
+        if model == "kept":
+            np.testing.assert_array_equal(layer.decide(x), x.argmax(dim=1))
     assert finite_gradient(layer, values)
 
 
@@ -83,7 +87,7 @@ def test_gradient(m, alpha, depth, smoothing):
     assert torch.autograd.gradcheck(layer, (rows.requires_grad_(),), atol=1e-6)
 
 
-@pytest.mark.parametrize("model", ["matrix", "cooled", "deep, cooled"])
+@pytest.mark.parametrize("model", ["matrix", "curves", "kept", "adapted", "cooled", "deep, cooled"])
 def test_gradient_through_both_stages(model):
     fitted, _ = single(model, "argmax", "logits", m=4)
     rows = torch.tensor(np.random.default_rng(16).normal(size=(8, 4)), requires_grad=True)

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from altnorm._base.arrays import Array, as_array, column_of_max, on_host, to_numpy
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    as_array,
+    column_of_max,
+    on_host,
+    to_numpy,
+    widest_float,
+)
 from altnorm._base.fitted import Fields
 from altnorm._base.labels import class_codes
 from altnorm._base.persistence import storable
@@ -89,7 +97,8 @@ class Decision:
             return (to_numpy(proba) > self.values).astype(np.int8)
         if self.is_argmax:
             return column_of_max(proba)
-        return column_of_max(rate(self.kind, as_array(self.values, proba), proba))
+        wide = array_namespace(proba).astype(proba, widest_float(proba), copy=False)
+        return column_of_max(rate(self.kind, as_array(self.values, wide), wide))
 
     def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the classes that codes stand for, None where a row is left to a person."""

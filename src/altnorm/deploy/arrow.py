@@ -283,7 +283,7 @@ def _decide(normalizer: FittedModel, values: np.ndarray, adjusted: np.ndarray) -
     """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
     # Rows need not be adjusted once more where their probabilities are all that decides.
     if hasattr(normalizer, "decision_"):
-        suffices = adjusted.dtype == np.float64
+        suffices = not normalizer.decision_.on_input
     else:
         suffices = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
     if suffices or not len(values):

@@ -209,8 +209,9 @@ namespace = _Namespace(
 def adjusted(values: Value, program: Program) -> tuple[Value, Value]:
     """Return probabilities in the type of `values`, and decisions; computed in double."""
     constants: Program = convert(program, values.graph.constant)
-    p, decided = constants.run(namespace.astype(values, np.float64), _BACKEND)
-    return namespace.astype(p, values.dtype), decided
+    wide = namespace.astype(values, np.float64)
+    p = namespace.astype(constants.probabilities(wide, _BACKEND), values.dtype)
+    return p, constants.decide(wide, namespace.astype(p, np.float64))
 
 
 def labelled(decided: Value, classes: Any, program: Program) -> Value:

@@ -1,7 +1,7 @@
 r"""What a fitted model does to a row, written once for every array library.
 
 A `Program` holds constants, which `read_program` takes from a fitted model; `probabilities` and
-`rule` run it. They are written in the array API and look at no value to decide what to do next, so
+`decide` run it. They are written in the array API and look at no value to decide what to do next, so
 that the same lines compute on NumPy arrays, record the gradients of PyTorch, and write the nodes of
 an ONNX graph. The iterations themselves are those of :mod:`altnorm.method`, scores those of
 :mod:`altnorm.families`, and decisions those of :mod:`altnorm.decisions`. What the standard lacks
@@ -194,10 +194,12 @@ class Program(NamedTuple):
     stages: tuple[Linked | Alternating | Mixed, ...]  # of probabilities; none: nothing
     rule: Rule
 
-    def run(self, values: Array, backend: Backend) -> tuple[Array, Array]:
-        """Adjusted probabilities of rows of doubles, and decisions."""
-        p = self.probabilities(values, backend)
-        return p, self.rule(self.untouched(values) if self.rule.on_input else p)
+    def decide(self, values: Array, p: Array) -> Array:
+        """Decisions on rows of doubles, whose adjusted probabilities are `p`.
+
+        These are as precise as what is returned, so that the two never contradict each other.
+        """
+        return self.rule(self.untouched(values) if self.rule.on_input else p)
 
     def untouched(self, values: Array) -> Array:
         """Probabilities as they came."""

@@ -105,7 +105,10 @@ class _Adjustment(nn.Module):
         """Return decisions."""
         rows, real = self._rows(values, mask)
         program = self._constants()
-        _, codes = program.run(rows, _BACKEND)
+        # From what `forward` returns; half precision would leave too many classes level.
+        dtype = torch.promote_types(values.dtype, torch.float32)
+        p = program.probabilities(rows, _BACKEND).to(dtype).to(rows.dtype)
+        codes = program.decide(rows, p)
         shape = values.shape if program.is_multilabel else values.shape[:-1]
         if real is not None:
             codes = torch.where(real if program.is_multilabel else real[:, 0], codes, -1)
