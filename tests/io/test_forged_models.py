@@ -19,6 +19,7 @@ from altnorm.adjuster.adaptation import KnownBalance
 from altnorm.balance import Shift
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.drift import Usage
+from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.verdict import Caution
 from tests.commands import draw
 from tests.io.test_model import ROUND_TRIPS
@@ -63,6 +64,16 @@ ODD_FIELDS = [{"gain": "0.1"}, {"n_rows": 1.5}, {"adopted": 1}]
 ODD_FIELDS += [{"cautions": (Caution("a", "b", "c"),)}, {"reason": "odd"}, {"evidence": "odd"}]
 ODD_FIELDS += [{name: NAN} for name in ("before", "gain", "p_value", "ci_low", "std_error")]
 ODD_FIELDS += [{name: -1} for name in ("n_rows", "n_changed", "n_fixed", "n_left", "p_value")]
+ODD_FIELDS += [
+    {"gates": Gates([gate])}
+    for gate in (
+        "rise",
+        Gate("mood", True, 0.1, 0.0),
+        Gate("rise", 1, 0.1, 0.0),
+        Gate("rise", True, "much", 0.0),
+        Gate("rise", True, 0.1, 0.0, "luck"),
+    )
+]
 LABELWISE, PAIRS = {"multilabel": "labelwise"}, {"multilabel": "pairs"}
 SHIFTS = [
     Shift(*[shares] * 4, 0.5, 0.0, p_value, False, True, n_rows, 1)
@@ -74,13 +85,28 @@ SHIFTS = [
 ]
 THIRDS = np.full(3, 1 / 3)
 BALANCES = [
-    KnownBalance(fitted(kind), shares, np.full((2, 3), 1 / 3), np.array(codes))
-    for kind, shares, codes in (
-        ("BiasCorrectedTemperature", THIRDS, [0, 3]),
-        ("BiasCorrectedTemperature", THIRDS, [0, 1, 2]),
-        ("BiasCorrectedTemperature", np.array([1.0, 0.0, 0.0]), [0, 1]),
-        ("TemperatureScaling", THIRDS, [0, 1]),
+    KnownBalance(shares, np.full((2, 3), 1 / 3), np.array(codes))
+    for shares, codes in (
+        (THIRDS, [0, 3]),
+        (THIRDS, [0, 1, 2]),
+        (np.array([1.0, 0.0, 0.0]), [0, 1]),
     )
+]
+MIXTURE = fitted("Adjuster").mixture_
+ODD_MIXTURES = [
+    {"weights": np.ones(4)},
+    {"weights": np.array([2.0, -1.0, 0.0, 0.0])},
+    {"weights": np.full(3, 1 / 3)},
+    {"baseline": np.ones(3)},
+    {"tempering": NANS},
+    {"tempering": np.array([-1.0, -9.0, 0.0])},
+    {"tempering": np.array([1.0, -9.0, 2.0])},
+    {"following": np.ones(2)},
+    {"following": np.array([1.0, 9.0, 0.0])},
+    {"keeps": "everything"},
+    {"log_ratio": np.zeros(4)},
+    {"log_ratio": NANS},
+    {"is_multilabel": True},
 ]
 BAD = {
     ("AlternatingNormalizer",): {
@@ -113,9 +139,21 @@ BAD = {
     },
     ("TemperatureScaling",): {"temperature_": [0.0, NAN]},
     ("LabelThresholds",): {"global_threshold_": [1.5], "thresholds_": [NANS]},
-    ("MatrixScaling",): {"matrix_": [np.ones((2, 3))], "bias_": [NANS], "floor_": [1.0]},
+    ("MatrixScaling",): {
+        "matrix_": [np.ones((2, 3))],
+        "bias_": [NANS],
+        "slope_": [0.0],
+        "floor_": [1.0],
+        "uniform_": [1.5],
+    },
+    ("CurveScaling",): {
+        "facets": ["some"],
+        "axes_": [np.ones((2, 3))],
+        "edges_": [NANS],
+        "weights_": [np.ones((3, 2))],
+    },
     ("Adjuster",): {
-        "temperature_": [0.0, NAN, np.ones(1)],
+        "mixture_": ["even", None, *(replace(MIXTURE, **odd) for odd in ODD_MIXTURES)],
         "model_": [
             None,
             fitted("MatrixScaling", input="logits"),

@@ -116,6 +116,12 @@ class Fields:
         for item in value.values():
             self._check_record(name, kind, item)
 
+    def sequence(self, name: str, kind: type) -> None:
+        """Check a tuple of such dataclasses."""
+        self.require(name, isinstance(self.get(name), tuple), f"a tuple, each a {kind.__name__}")
+        for item in self.get(name):
+            self._check_record(name, kind, item)
+
     def _check_record(self, name: str, kind: type, value: Any) -> None:
         self.require(name, has_type(value, kind), f"a sound {kind.__name__}")
         CHECKS[kind](value, Fields(value, f"`{name}` of {self.name}", self.n_classes))

@@ -427,6 +427,8 @@ class Adjuster(ProbabilityTransformer):
         super()._check_fitted(fields)
         fields.model("model_", *MODELS)
         fields.record("mixture_", Mixture)
+        same_kind = self.mixture_.is_multilabel == (self.multilabel is not None)
+        fields.require("mixture_", same_kind, "a mixture of rows of the same kind")
         fields.record("decision_", Decision)
         fields.record("verdict_", Verdict)
         fields.record("calibration_", Verdict)

@@ -264,7 +264,8 @@ class CrossFitter:
         def fit(best: float) -> Fitted:
             rows = data.work if name == "bias" else data.proba
             model = make(best).fit(rows, data.labels, sample_weight=data.weight)
-            model.multilabel = data.kind.multilabel
+            if data.kind.is_multilabel:
+                model.multilabel = data.kind.multilabel
             return Fitted(model, None)
 
         return self._of_path(

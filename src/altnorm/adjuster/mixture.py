@@ -104,12 +104,18 @@ class Mixture:
     def _check_fitted(self, fields: Fields) -> None:
         fields.array("weights", "f", (4,), 0, 1, total=1)
         fields.array("baseline", "f", (3,), 0, 1, total=1)
-        fields.array("tempering", "f", (3,), -1e3, 1e3)
-        fields.choice("keeps", ("", "untouched", "correction"))
+        fields.choice("keeps", ("",) if self.is_multilabel else ("", "untouched", "correction"))
+        self._check_tempering(fields, "tempering")
         if self.following is not None:
-            fields.array("following", "f", (3,), -1e3, 1e3)
+            self._check_tempering(fields, "following")
         if self.log_ratio is not None:
             fields.array("log_ratio", "f", (fields.n_classes,), -1e3, 1e3)
+
+    def _check_tempering(self, fields: Fields, name: str) -> None:
+        slope, limit, uniform = fields.array(name, "f", (3,), -1e9, 1e9)
+        limit_holds = 0 <= (limit if self.is_multilabel else -limit) <= LARGEST
+        holds = slope > 0 and limit_holds and 0 <= uniform <= 1
+        fields.require(name, holds, "a slope above 0, a limit, and a share from 0 to 1")
 
     @property
     def changes_nothing(self) -> bool:

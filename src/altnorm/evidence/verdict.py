@@ -20,7 +20,7 @@ from altnorm._base.persistence import storable
 from altnorm._base.words import Figures, figures, html_card, html_table, plural
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.folds import number_blocks, number_groups
-from altnorm.evidence.gates import Gates
+from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
 from altnorm.evidence.scores import resolve_scoring
 
@@ -179,6 +179,8 @@ class Verdict:
             fields.number("p_value", 0, 1)
         fields.number("significance", 0, 1)
         fields.number("confidence", 0, 1)
+        fields.sequence("cautions", Caution)
+        fields.sequence("gates", Gate)
 
     @property
     def reason_text(self) -> str:
