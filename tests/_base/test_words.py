@@ -6,9 +6,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from altnorm._base.words import figures, model_words, plural, score_name, setting_words
+from altnorm._base.words import (
+    FAMILY_NAMES,
+    figures,
+    model_words,
+    plural,
+    score_name,
+    setting_words,
+)
 from altnorm.estimator.drift import Drift
-from altnorm.evidence.verdict import Caution, Verdict
+from altnorm.evidence.gates import Gate, Gates
+from altnorm.evidence.verdict import Caution, Verdict, family_words
 
 RECORD = {
     "scoring": "accuracy",
@@ -37,7 +45,7 @@ def test_a_decision_in_one_line():
     )
     rejected = replace(DECISION, adopted=False, reason="not_significant", p_value=0.2, ci_low=-0.01)
     assert str(rejected).startswith("Not adopted: accuracy 69.0% -> 81.8%")
-    assert str(rejected).endswith("; the evidence is too weak; decisions stay as they are.")
+    assert str(rejected).endswith("; the evidence is too weak; your decisions stay as they were.")
     absent = replace(DECISION, adopted=False, reason="too_few_labels")
     assert str(absent) == "Not tried: too few labels per class."
 
@@ -56,12 +64,12 @@ def test_a_test_result_is_not_a_decision(changes, start):
     text = str(replace(TEST, **changes))
     assert text.startswith(start)
     assert "adopted" not in text.lower()
-    assert "stay as they are" not in text
+    assert "stay as they were" not in text
     assert "\n" not in text
 
 
 def test_what_a_decision_rests_on_is_said():
-    remark = "a gain is likely, its size is uncertain: the evidence is the log loss"
+    remark = "the evidence is the log loss, so the size of the gain is uncertain"
     assert remark in str(replace(DECISION, evidence="log_loss", ci_low=-0.001, p_value=0.06))
     assert remark not in str(replace(DECISION, evidence="score"))
 
@@ -109,10 +117,51 @@ def test_settings_in_words():
         "alternating normalization, exponent 0.5, 1 iteration, rows with an ambiguity above 0.25, "
         "all rows as reference, smoothing 0.1"
     )
-    untouched = SimpleNamespace(family_=None, calibration_=SimpleNamespace(adopted=False))
-    assert model_words(untouched) == "changes nothing"
-    biased = SimpleNamespace(family_="bias", calibration_=SimpleNamespace(adopted=True))
-    assert model_words(biased).endswith("factor and calibrates probabilities")
+
+
+@pytest.mark.parametrize(
+    ("family", "adopted", "ratio", "words"),
+    [
+        (None, False, None, "changes nothing"),
+        ("bias", True, None, "multiplies each class by a factor and calibrates probabilities"),
+        ("curves", False, None, "changes no decision and calibrates probabilities"),
+        ("bias", False, 1, "adapts predictions to another class balance and calibrates prob"),
+    ],
+)
+def test_what_a_model_does_in_words(family, adopted, ratio, words):
+    verdict = SimpleNamespace(adopted=adopted, insisted=False)
+    mixture = SimpleNamespace(log_ratio=ratio)
+    model = SimpleNamespace(family_=family, verdict_=verdict, mixture_=mixture, calibrate=True)
+    assert model_words(model).startswith(words)
+    if family in FAMILY_NAMES and not adopted and ratio is None:
+        verdict.insisted = True
+        assert model_words(model).startswith("bends the lines of single classes")
+
+
+def test_what_became_of_a_family_in_words():
+    loss = replace(DECISION, scoring="neg_log_loss", adopted=False, reason="not_significant")
+    assert family_words(loss, chosen=True) == "applied"
+    assert family_words(loss, chosen=False) == "better than a temperature"
+    unclear = replace(loss, ci_low=-0.1)
+    assert family_words(unclear, chosen=False) == "not clearly better than a temperature"
+    assert family_words(replace(loss, gain=-0.1), chosen=False) == "no better than a temperature"
+    skipped = replace(loss, reason="too_many_classes")
+    assert family_words(skipped, chosen=False) == "not tried: too many classes"
+
+
+def test_what_had_to_hold_is_a_table():
+    gates = Gates([Gate("rise", True, 0.012, 0.0), Gate("score", False, 1e-9, 0.01, "score")])
+    verdict = replace(DECISION, gates=gates)
+    assert verdict.to_dict()["gates"][1]["value"] == 1e-9
+    for shown in (str(gates), verdict._repr_html_()):
+        assert "had to hold" in shown
+        assert "the score rises" in shown
+    assert str(gates).splitlines()[2].split()[-4:] == ["no", "<", "0.001", "0.01"]
+
+
+def test_insisting_is_said():
+    text = str(replace(DECISION, adopted=False, reason="not_significant", insisted=True))
+    assert text.endswith("too weak; applied all the same, because of insist=True.")
 
 
 def test_notebooks_show_the_same_words():

@@ -20,7 +20,7 @@ from altnorm.balance import (
     look_for_shift,
     spread_rows,
 )
-from altnorm.peers import BiasCorrectedTemperature, Identity, MatrixScaling, TemperatureScaling
+from altnorm.peers import BiasCorrectedTemperature, MatrixScaling, TemperatureScaling
 from tests.problems import planted_labels
 
 OLD, NEW = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
@@ -203,7 +203,7 @@ def fitted(family="bias", bias=0.0, scoring=None):
 
 
 MODELS = {
-    "nothing": ("bias", 0.0, Identity),
+    "nothing": ("bias", 0.0, BiasCorrectedTemperature),
     "bias": ("bias", 1.5, BiasCorrectedTemperature),
     "matrix": ("matrix", 1.5, MatrixScaling),
     "alternating": ("alternating", 1.5, AlternatingNormalizer),

@@ -34,6 +34,7 @@ FAMILY_NAMES = {
     "alternating": "alternating normalization",
     "bias": "bias family",
     "matrix": "matrix family",
+    "curves": "curve family",
     "temperature": "temperature",
     "none": "predictions as they came",
 }
@@ -42,8 +43,8 @@ _DOES = {
     "alternating": "adjusts rows in doubt",
     "bias": "multiplies each class by a factor",
     "matrix": "repairs confusions of pairs of classes",
+    "curves": "bends the lines of single classes and of sums of them",
     "temperature": "changes decisions",
-    "none": "changes decisions",
 }
 
 
@@ -156,11 +157,15 @@ def setting_words(params: Mapping[str, Any]) -> str:
 
 def model_words(tuned: Any) -> str:
     """Say in a few words what a fitted Adjuster does."""
-    family, calibrates = tuned.family_, tuned.calibration_.adopted
-    if family is None and not calibrates:
+    if tuned.mixture_.log_ratio is not None:
+        does = "adapts predictions to another class balance"
+    elif tuned.family_ is None:
         return "changes nothing"
-    does = "changes no decision" if family is None else _DOES.get(family, family)
-    return f"{does} and calibrates probabilities" if calibrates else does
+    elif tuned.verdict_.adopted or tuned.verdict_.insisted:
+        does = _DOES[tuned.family_]
+    else:
+        does = "changes no decision"
+    return f"{does} and calibrates probabilities" if tuned.calibrate else does
 
 
 # Notebooks.

@@ -62,7 +62,7 @@ from altnorm.evidence.cautions import (
 )
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gate
-from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
+from altnorm.evidence.verdict import Caution, Verdict, family_words, outcome, score_figures
 from altnorm.families import (
     BiasCorrectedTemperature,
     CurveScaling,
@@ -536,26 +536,34 @@ def _fitted_words(adjuster: Any) -> str:
     """Say in a few words what was adopted."""
     verdict = adjuster.verdict_
     figures = score_figures(verdict)
-    if not verdict.adopted:
-        applied = "nothing" if adjuster.family_ is None else "probabilities are adjusted"
-        return f"no decision changes, {applied}"
-    name = FAMILY_NAMES.get(adjuster.family_, adjuster.family_)
-    return f"{name}, {figures.name} {figures.change_and_unit}"
+    if adjuster.family_ is None:
+        return "nothing is applied"
+    if not verdict.adopted and not verdict.insisted:
+        return "no decision changes, probabilities are adjusted"
+    insisted = ", insisted on" if verdict.insisted else ""
+    name = FAMILY_NAMES[adjuster.family_]
+    return f"{name}{insisted}, {figures.name} {figures.change_and_unit}"
 
 
 def _families_table(tuned: Any) -> list[tuple[str, ...]]:
     """Return a row of text for each family, and for the calibration, under a header."""
-    rows = [("decisions", tuned.verdict_, "adopted")]
+    decided = tuned.verdict_.reason_text or "adopted"
+    rows = [("decisions", tuned.verdict_, "insisted on" if tuned.verdict_.insisted else decided)]
     for name, verdict in tuned.families_.items():
-        word = "chosen" if name == tuned.family_ else "passes"
-        rows.append((FAMILY_NAMES.get(name, name), verdict, word))
-    rows.append(("probabilities", tuned.calibration_, "adopted"))
+        words = family_words(verdict, chosen=name == tuned.family_)
+        rows.append((FAMILY_NAMES[name], verdict, words))
+    rows.append(
+        (
+            "probabilities",
+            tuned.calibration_,
+            "as they came" if tuned.family_ is None else "applied",
+        )
+    )
     header = ("", "score", "before", "after", "change", "95% interval", "result")
     return [header, *(_line(*row) for row in rows)]
 
 
-def _line(name: str, verdict: Verdict, word: str) -> tuple[str, ...]:
-    result = word if verdict.adopted or word == "chosen" else verdict.reason_text
+def _line(name: str, verdict: Verdict, result: str) -> tuple[str, ...]:
     if outcome(verdict) == "not_tried":
         return name, "", "", "", "", "", result
     found = score_figures(verdict)
@@ -568,4 +576,5 @@ def _tuned_html(tuned: Any) -> str:
     header, *rows = _families_table(tuned)
     cautions = [caution.text for caution in tuned.verdict_.cautions]
     after = f"<p>It {model_words(tuned)}.</p>"
-    return html_card(str(tuned.verdict_), cautions, after, html_table(header, rows))
+    gates = tuned.verdict_.gates._repr_html_()
+    return html_card(str(tuned.verdict_), cautions, after, gates, html_table(header, rows))

@@ -1,9 +1,9 @@
 r"""What a fitted model does to a row, written once for every array library.
 
 A `Program` holds constants, which `read_program` takes from a fitted model; `probabilities` and
-`decide` run it. They are written in the array API and look at no value to decide what to do next, so
-that the same lines compute on NumPy arrays, record the gradients of PyTorch, and write the nodes of
-an ONNX graph. The iterations themselves are those of :mod:`altnorm.method`, scores those of
+`decide` run it. They are written in the array API and look at no value to choose what to do next,
+so that the same lines compute on NumPy arrays, record the gradients of PyTorch, and write the nodes
+of an ONNX graph. The iterations themselves are those of :mod:`altnorm.method`, scores those of
 :mod:`altnorm.families`, and decisions those of :mod:`altnorm.decisions`. What the standard lacks
 comes as a `Backend`.
 

@@ -21,6 +21,7 @@ GATES = {
 """What each gate asks for."""
 
 _ROUTES = {"": "always", "score": "either", "log_loss": "or all of"}
+_TESTS = ("score", "log_loss", "changed_rows")  # whose number is a p-value
 
 
 @storable
@@ -92,7 +93,8 @@ class Gates(tuple[Gate, ...]):
         for gate in self:
             start = _ROUTES[gate.route] if gate.route != before else ""
             held = "yes" if gate.held else "no"
-            lines.append((start, gate.text, held, f"{gate.value:.3g}", f"{gate.limit:.3g}"))
+            value = "< 0.001" if gate.name in _TESTS and gate.value < 0.001 else f"{gate.value:.3g}"
+            lines.append((start, gate.text, held, value, f"{gate.limit:.3g}"))
             before = gate.route
         return lines
 

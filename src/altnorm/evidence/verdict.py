@@ -36,7 +36,7 @@ REASONS = {
     "too_few_labels": "too few labels per class",
     "too_much_work": "too many rows and classes",
     "too_many_classes": "too many classes",
-    "within_matrix": "the matrix family holds it",
+    "within_matrix": "part of the matrix family",
     "several_labels": "only for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
@@ -211,7 +211,7 @@ class Verdict:
         if self.insisted:
             parts.append("applied all the same, because of insist=True")
         elif result == "not_adopted" and self.reason != "identical":
-            parts.append("decisions stay as they are")
+            parts.append("your decisions stay as they were")
         return "; ".join(parts) + "."
 
     def _repr_html_(self) -> str:
@@ -227,7 +227,8 @@ class Verdict:
                 "p": numbers.p_value.removeprefix("p ").removeprefix("= "),
             }
             table = html_table(list(columns), [list(columns.values())])
-        return html_card(str(self), [c.text for c in self.cautions], table)
+        gates = self.gates._repr_html_() if self.gates else ""
+        return html_card(str(self), [c.text for c in self.cautions], table, gates)
 
     def with_cautions(self, cautions: Iterable[Caution | None]) -> Verdict:
         """Return the same verdict with cautions, those of them that there are."""
@@ -272,6 +273,18 @@ def score_figures(verdict: Verdict) -> Figures:
         in_points=verdict.in_points,
         multilabel=verdict.multilabel,
     )
+
+
+def family_words(verdict: Verdict, *, chosen: bool) -> str:
+    """Say what became of a family, whose log loss was compared with that of a temperature."""
+    if outcome(verdict) == "not_tried":
+        return f"not tried: {verdict.reason_text}"
+    if chosen:
+        return "applied"
+    if verdict.gain <= 0:
+        return "no better than a temperature"
+    clearly = "" if verdict.ci_low > 0 else "not clearly "
+    return f"{clearly}better than a temperature"
 
 
 def change_words(verdict: Verdict) -> str:
