@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.decisions.decision import decision_codes
 from altnorm.estimator.kinds import kind_of, kind_of_labels
 from altnorm.evidence.scores import resolve_scoring
-from altnorm.evidence.verdict import Verdict, compare_predictions
+from altnorm.evidence.verdict import SIGNIFICANCE, Verdict, compare_predictions
 from altnorm.families import (
     BatchCalibration,
     BiasCorrectedTemperature,
@@ -25,6 +25,9 @@ from altnorm.families import (
 )
 
 ALTERNATING = FAMILY_NAMES["alternating"]
+
+OURS = "altnorm"
+"""What :class:`Adjuster` is called among the methods."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,16 @@ class Comparison:
         One for each method, in the order given.
     in_points : bool
         Whether differences are told in points (hundredths).
+    ahead : dict of str to float
+        Methods that score higher than the one called "altnorm", each with the p-value of a paired
+        test of the two.
     """
 
     scoring: str
     base: float
     rows: tuple[MethodResult, ...]
     in_points: bool = True
+    ahead: dict[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -126,6 +133,19 @@ class Comparison:
             "these rows: expect a little less."
         )
 
+    def ahead_words(self) -> str:
+        """Say of methods that score higher than ours whether that is more than chance."""
+        by_chance = [name for name, p_value in self.ahead.items() if p_value >= SIGNIFICANCE]
+        better = [name for name in self.ahead if name not in by_chance]
+        sentences = []
+        if better:
+            verb = "is" if len(better) == 1 else "are"
+            sentences.append(f"Better on these rows, beyond chance, {verb} {_joined(better)}.")
+        if by_chance:
+            verb = "scores" if len(by_chance) == 1 else "score"
+            sentences.append(f"{_joined(by_chance)} {verb} higher, but within chance.")
+        return " ".join(text[0].upper() + text[1:] for text in sentences)
+
     def __str__(self) -> str:
         lines = self.cells()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -154,7 +174,7 @@ def default_methods(multilabel: bool = False) -> dict[str, Any]:
         "BCTS": BiasCorrectedTemperature(),
         "batch calibration": BatchCalibration(),
         ALTERNATING: AlternatingNormalizerCV(),
-        "altnorm": Adjuster(),
+        OURS: Adjuster(),
     }
 
 
@@ -226,7 +246,7 @@ def compare(
     truth = kind.encode(kind.check_labels(test_y, before.shape), identity.classes_)
     score = resolve_scoring(scoring, multilabel, classes=identity.classes_)
     old = before if score.needs == "proba" else kind.decide(before)
-    rows = []
+    rows, decided = [], dict[str, np.ndarray]()
     for name, method in _tracked(methods) if verbose > 0 else methods.items():
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
         if score.needs == "proba":
@@ -235,9 +255,19 @@ def compare(
             new = decision_codes(fitted, test_proba)
         verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
         rows.append(MethodResult.from_verdict(name, verdict))
+        decided[name] = new
     # Every method starts from the same score; the first will do.
     base = rows[0].score - rows[0].gain
-    return Comparison(score.name, base, tuple(rows), score.in_points)
+    scores, ahead = {row.method: row.score for row in rows}, {}
+    for name in (name for name in scores if OURS in scores and scores[name] > scores[OURS]):
+        pair = truth, decided[OURS], decided[name]
+        ahead[name] = compare_predictions(*pair, scoring=score, groups=test_groups).p_value
+    return Comparison(score.name, base, tuple(rows), score.in_points, ahead)
+
+
+def _joined(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _for_purpose(method: Any, scoring: Any) -> Any:
