@@ -6,11 +6,11 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, InputError, ambiguity, load_demo
 from altnorm.io.predictions import Predictions
-from altnorm.peers import BatchCalibration, Identity
+from altnorm.peers import BatchCalibration, BiasCorrectedTemperature, Identity
 from altnorm.report.evaluation import evaluate
 from tests.report_pages import NAMES, PERSON, WithoutEel, adjusted, labelled, rare
 
-TEST = rare(seed=2)
+VALIDATION, TEST = rare(seed=1), rare(seed=2)
 
 
 def plain_score(truth, decided, purpose):
@@ -65,7 +65,8 @@ def test_a_class_that_accuracy_gives_up_is_named():
     assert caution.text.startswith(
         "Class eel is never predicted any more and balanced accuracy falls by"
     )
-    (caution,) = evaluate(adjusted(), TEST).verdict.cautions
+    biased = BiasCorrectedTemperature().fit(VALIDATION.proba, VALIDATION.labels)
+    (caution,) = evaluate(biased, TEST).verdict.cautions
     assert caution.text.startswith("Balanced accuracy falls by 2.0 points; scoring=")
     assert evaluate(adjusted("balanced_accuracy"), TEST).verdict.cautions == ()
     assert evaluate(adjusted("person"), TEST).verdict.cautions == ()

@@ -53,6 +53,7 @@ def render(
         words=words,
         answer=words.answer(case),
         cautions=words.cautions(case, comparison),
+        gates=case.tuned.gates.rows() if case.tuned is not None and case.tuned.gates else [],
         scores=_scores(case),
         peers=_peers(comparison),
         charts=_charts(case, factors),

@@ -10,13 +10,15 @@ import numpy as np
 
 from altnorm._base.words import Figures, percent, plural, score_name, setting_words
 from altnorm.adjuster.comparison import Comparison
+from altnorm.adjuster.mixture import Mixture
 from altnorm.decisions.decision import HALF, decision_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.evidence.verdict import Caution, Verdict, remarks, rise_words, score_figures
-from altnorm.families import Identity
+from altnorm.families import CurveScaling, Identity
 from altnorm.report.evaluation import Case
 
 N_NAMED = 4  # classes that a sentence names
+LEAST_WEIGHT = 0.005  # of a part that is mentioned
 CLEARLY_WORSE = 0.01  # by which a calibration error must grow to be mentioned
 
 
@@ -47,17 +49,32 @@ def typeset(figures: Figures) -> Figures:
 def answer(case: Case) -> Answer:
     """Say whether to use the model, in a headline and a sentence."""
     tuned, tested = case.tuned, case.tested
-    if tuned is not None and not tuned.adopted:
+    if tuned is not None and not (tuned.adopted or tuned.insisted):
         return _not_adopted(tuned, getattr(case.normalizer, "calibration_", None))
     if tested is not None:
-        return _tested(tuned, tested)
+        return _losers_told(case, _tested(tuned, tested))
+    if tuned is not None and tuned.insisted:
+        return _insisted(tuned)
     if tuned is not None:
-        return _only_tuned(case, tuned)
+        return _losers_told(case, _only_tuned(case, tuned))
     return Answer(
         "open",
         "Open: there are no labels.",
         "The page shows what the adjustment changes. Whether that is better, only labels can tell.",
     )
+
+
+def _losers_told(case: Case, answer: Answer) -> Answer:
+    """The same answer, with the classes that only lose."""
+    losers = "" if case.judged is None else case.judged.only_losing(case.names)
+    return answer._replace(sentence=f"{answer.sentence} {losers}".rstrip())
+
+
+def _insisted(tuned: Verdict) -> Answer:
+    basis = f"cross-validated on {plural(tuned.n_rows, 'row')}"
+    told = ". ".join(capital(text) for text in remarks(tuned))
+    headline = "Applied because you insisted."
+    return Answer("care", headline, f"{_rise(tuned)}, {basis}. {told}.", basis, tuned)
 
 
 def _only_tuned(case: Case, tuned: Verdict) -> Answer:
@@ -67,8 +84,8 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
         if case.seen
         else "These predictions have no labels, so nothing here can confirm it."
     )
-    sentence = f"{_rise(tuned)} on {n_rows}, each judged by a fit without it. {unconfirmed}"
-    basis = f"cross-fitted on {n_rows}"
+    sentence = f"{_rise(tuned)}, cross-validated on {n_rows}. {unconfirmed}"
+    basis = f"cross-validated on {n_rows}"
     price = _price(tuned)
     if price:
         return Answer("care", price, sentence, basis, tuned)
@@ -128,25 +145,25 @@ def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
     line, n_rows = score_line(tuned), plural(tuned.n_rows, "validation row")
     if tuned.reason == "suspect_input":
         serious = " ".join(c.text for c in tuned.cautions if c.serious)
-        return Answer("no", "No. The input is probably wrong.", f"{serious} Nothing was learnt.")
+        return Answer("no", "No. The input is probably wrong.", f"{serious} Nothing is applied.")
     why = {
         "identical": "no decision changed",
         "no_gain": f"{line.name} did not improve ({line.before} to {line.after})",
-        "not_significant": f"the gain in {line.name} ({line.change_and_unit}) could be chance "
-        f"({line.p_value})",
+        "not_significant": f"the evidence for a gain in {line.name} ({line.change_and_unit}) is "
+        "too weak",
     }.get(tuned.reason, tuned.reason_text)
     tried = f"Tried on {n_rows}, {why}. "
     if calibration is not None and calibration.adopted and calibration.ci_low > 0:
         sentence = (
-            f"{tried}So no decision changes. The probabilities are calibrated: "
-            f"{rise_words(calibration)}, cross-fitted."
+            f"{tried}So your decisions stay as they were. The probabilities are better: "
+            f"{rise_words(calibration)}, cross-validated."
         )
         headline = "For its probabilities, not for its decisions."
-        return Answer("care", headline, sentence, f"cross-fitted on {n_rows}", calibration)
+        return Answer("care", headline, sentence, f"cross-validated on {n_rows}", calibration)
     rest = "the model changes nothing: every prediction stays as it is."
     if calibration is not None and calibration.adopted:
-        rest = "no decision changes, and the temperature that is applied makes no clear difference."
-    basis = f"the best candidate, cross-fitted on {n_rows}"
+        rest = "your decisions stay as they were, and probabilities are not clearly better."
+    basis = f"the best candidate, cross-validated on {n_rows}"
     return Answer("no", "No. Leave the predictions alone.", f"{tried}So {rest}", basis, tuned)
 
 
@@ -163,9 +180,11 @@ def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
 
 
 def _alternative(case: Case, comparison: Comparison | None) -> str:
-    """Say which other method helps where the model does not."""
-    if comparison is None or (case.tested is not None and case.tested.adopted):
+    """Say which other method helps where the model does not, or scores higher where it does."""
+    if comparison is None:
         return ""
+    if case.tested is not None and case.tested.adopted:
+        return comparison.ahead_words()
     return comparison.alternative().replace("->", "\u2192")
 
 
@@ -209,13 +228,38 @@ def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
 
 
 def _why_proba(case: Case) -> Iterator[str]:
-    model, temperature = case.model, float(getattr(case.normalizer, "temperature_", 1.0))
+    model, mixture = case.model, getattr(case.normalizer, "mixture_", None)
+    if mixture is not None and mixture.changes_nothing:
+        yield "The model returns every probability as it is."
+        return
+    if mixture is None or (mixture.needs_correction and not isinstance(model, Identity)):
+        yield from _why_correction(case, model)
+    if mixture is not None:
+        yield from _why_mixture(mixture)
+
+
+def _why_mixture(mixture: Mixture) -> Iterator[str]:
+    names = ("the corrected row", "the row at a temperature", "the row as it came")
+    parts = zip((*names, "the uniform distribution"), mixture.weights.tolist(), strict=True)
+    shown = [f"{percent(weight, 0)} {name}" for name, weight in parts if weight >= LEAST_WEIGHT]
+    if len(shown) > 1:
+        yield f"Probabilities are a mixture that suits the labels best: {', '.join(shown)}."
+    if mixture.keeps == "untouched":
+        yield "Where the mixture would decide otherwise, it is drawn back to keep the decision."
+
+
+def _why_correction(case: Case, model: Any) -> Iterator[str]:
     if isinstance(model, AlternatingNormalizer):
         in_doubt = case.kind.in_doubt(case.applied.before, model.threshold, k_max=model.k_max)
         yield (
             f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "
             "are adjusted together with rows seen before, so that classes are used as often as "
             f"they occur ({setting_words(model.get_params())})."
+        )
+    elif isinstance(model, CurveScaling):
+        yield (
+            "The score of a class may depend on the probabilities of all others, and on sums of "
+            "them, along bent lines, as learnt from labels under a penalty."
         )
     elif hasattr(model, "matrix_"):
         yield (
@@ -229,14 +273,8 @@ def _why_proba(case: Case) -> Iterator[str]:
         yield (f"{what} by a factor of its own, learnt from labels under a penalty.")
     elif not isinstance(model, Identity):
         yield f"Every row is adjusted by {type(model).__name__}."
-    elif temperature == 1:
+    else:
         yield "The model returns every probability as it is."
-    if temperature != 1:
-        less = "less" if temperature > 1 else "more"
-        yield (
-            f"Probabilities are made {less} sure by one temperature, {temperature:.2f}, which "
-            "does not reorder classes."
-        )
 
 
 def _why_decision(case: Case) -> Iterator[str]:

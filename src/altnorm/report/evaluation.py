@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,10 +27,18 @@ from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
-from altnorm.report.measures import Purposes, Reliability, label_thresholds, purposes, reliability
+from altnorm.report.measures import (
+    Purposes,
+    Reliability,
+    class_changes,
+    label_thresholds,
+    purposes,
+    reliability,
+)
 
 MANY_SEEN = 0.2  # share of the rows
 MAX_NAME = 48  # characters of a class
+MAX_LOSING = 4  # classes that a sentence names
 
 
 class Applied(NamedTuple):
@@ -45,6 +54,19 @@ class Applied(NamedTuple):
     def left(self) -> np.ndarray:
         """Rows that are left to a person."""
         return np.flatnonzero(self.new == self.before.shape[1] if self.new.ndim == 1 else [])
+
+    def only_losing(self, names: Sequence[str]) -> str:
+        """Say which classes have rows broken and none fixed; empty if none does."""
+        if self.truth is None:
+            return ""
+        changes = class_changes(self.old, self.new, self.before.shape[1], self.truth)
+        assert changes.broken is not None
+        losing = changes.only_losing()
+        order = losing[np.argsort(-changes.broken[losing], kind="stable")].tolist()
+        shown = [f"{names[j]}: 0 fixed, {changes.broken[j]:,} broken" for j in order[:MAX_LOSING]]
+        more = f"; and {len(order) - MAX_LOSING} more" if len(order) > MAX_LOSING else ""
+        verb = "One class only loses" if len(order) == 1 else f"{len(order)} classes only lose"
+        return f"{verb} ({'; '.join(shown)}{more})." if order else ""
 
     def explain(self, normalizer: FittedModel, classes: np.ndarray) -> Explanation:
         """Say which decisions changed, and why; `classes` are names."""
@@ -70,6 +92,7 @@ class Evaluation:
     broken: np.ndarray
     explanation: Explanation  # why each changed row changed
     applied: Applied
+    classes: np.ndarray  # names
 
     @property
     def left(self) -> np.ndarray:
@@ -85,6 +108,10 @@ class Evaluation:
         """Return the explanations of some rows, in the order of the file."""
         entries = np.flatnonzero(np.isin(self.explanation.row, rows))
         return [self.explanation[int(i)] for i in entries]
+
+    def only_losing(self) -> str:
+        """Say which classes only lose; empty if none does."""
+        return self.applied.only_losing(list(map(str, self.classes.tolist())))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold: verdict, scores, rows fixed, broken and left."""
@@ -131,6 +158,7 @@ def evaluate(
         np.flatnonzero(fewer < 0),
         applied.explain(normalizer, classes),
         applied,
+        classes,
     )
 
 
@@ -248,11 +276,20 @@ class Case:
         """Name of the score that decisions are for."""
         return purpose_of(self.normalizer).score.name
 
+    @property
+    def decides_freely(self) -> bool:
+        """Whether decisions follow from the probabilities, so that another rule would be fitted.
+
+        Where evidence is missing decisions stay, whatever other rules would promise.
+        """
+        mixture = getattr(self.normalizer, "mixture_", None)
+        return mixture is None or not (mixture.keeps or decision_of(self.normalizer).on_input)
+
     @cached_property
     def purposes(self) -> Purposes | None:
         """What other decisions from the same probabilities would give; None if all are alike."""
         judged = self.judged
-        if judged is None or judged.truth is None:
+        if judged is None or judged.truth is None or not self.decides_freely:
             return None
         after, old, truth = judged.after, judged.old, judged.truth
         if self.kind.is_multilabel:

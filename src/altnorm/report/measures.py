@@ -15,6 +15,7 @@ from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.evidence.scores import resolve_scoring
+from altnorm.evidence.verdict import SIGNIFICANCE
 from altnorm.families import Identity
 
 POSITIONS = np.linspace(0, 1, 21)
@@ -38,6 +39,13 @@ class ClassChanges(NamedTuple):
         if self.fixed is None or self.broken is None:
             return self.gained, self.lost
         return self.fixed, self.broken
+
+    def only_losing(self) -> np.ndarray:
+        """Classes with rows broken and none fixed, more of them than chance brings about."""
+        if self.fixed is None or self.broken is None:
+            return np.empty(0, dtype=int)
+        by_chance = self.fixed.size * 0.5**self.broken  # of all classes, by a sign test
+        return np.flatnonzero((self.fixed == 0) & (by_chance < SIGNIFICANCE))
 
     def ends(self, n: int) -> np.ndarray:
         """Classes with changes, the best first; of more than `n`, those at both ends."""
@@ -168,9 +176,11 @@ def favoured(normalizer: FittedModel, before: np.ndarray) -> np.ndarray | None:
     known; what other methods do to a class depends on the row, and the typical factor is measured.
     A matrix favours pairs of classes, not classes.
     """
-    model = chosen_model(normalizer)
+    model, mixture = chosen_model(normalizer), getattr(normalizer, "mixture_", None)
     multilabel, log_f = kind_of(normalizer).is_multilabel, np.zeros(before.shape[1])
-    if hasattr(model, "bias_") and not hasattr(model, "matrix_"):
+    if mixture is not None and not mixture.needs_correction:
+        pass
+    elif hasattr(model, "bias_") and not hasattr(model, "matrix_"):
         log_f = np.array(model.bias_, dtype=float)
     elif not isinstance(model, Identity) and not hasattr(model, "matrix_"):
         # Without the temperature that follows: it favours no class.
