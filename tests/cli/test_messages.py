@@ -29,7 +29,7 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
         ("tune val.parquet --label y -o no/m", "folder"),
         (
             "tune val.parquet --label y --families a,b -o m",
-            "and 'matrix'; 'a' is not one of them. Pass for example --families bias.",
+            "'matrix' and 'curves'; 'a' is not one of them. Pass for example --families bias.",
         ),
         ("tune val.parquet --label y --costs val.parquet -o m", "must be a table of costs"),
         ("tune val.parquet --label y --cv two -o m", "--cv"),

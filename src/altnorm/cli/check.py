@@ -19,7 +19,7 @@ from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words
-from altnorm.adjuster.comparison import Comparison, default_methods
+from altnorm.adjuster.comparison import OURS, Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._screen import (
     advised,
@@ -39,7 +39,13 @@ from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
 from altnorm.estimator.explanation import ChangedRow
-from altnorm.evidence.verdict import Verdict, change_words, outcome, rise_words, score_figures
+from altnorm.evidence.verdict import (
+    change_words,
+    family_words,
+    outcome,
+    rise_words,
+    score_figures,
+)
 from altnorm.io.datasets import load_demo
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, read_texts
@@ -48,8 +54,6 @@ from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
 MODEL = Path("altnorm-model.safetensors")
 REPORT = Path("altnorm-report.html")
-OURS = "altnorm"
-"""What the tuned model is called among the methods."""
 N_SHOWN = 5
 """Fixed and broken rows that are shown, each."""
 
@@ -251,6 +255,8 @@ def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
         show_files(journey)
         if model_words(journey.tuned) != "changes nothing":
             out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
+        if journey.tuned.verdict_.reason == "not_significant":
+            out.say(f"More labels could settle it: altnorm ask {journey.model} POOL -o ask.csv")
     worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
     return journey.tuned.verdict_.adopted and not worse
 
@@ -259,7 +265,7 @@ def show_journey(journey: Journey, *, explain: bool) -> None:
     """Print what was found and, if asked to, what the numbers mean."""
     tuned = journey.tuned
     rows = f"{journey.validation.has_label.sum():,}"
-    head(f"Should I use it? Tuned on {rows} validation rows, each judged by a fit without it")
+    head(f"Should I use it? Cross-validated on {rows} rows")
     show_verdict(tuned.verdict_)
     head("What was tried? Log loss on the same rows, lower is better")
     out.print(tried_table(tuned))
@@ -277,31 +283,27 @@ def tried_table(tuned: Adjuster) -> Table:
     table = new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
     tried = [one for one in tuned.families_.values() if outcome(one) != "not_tried"]
     if tried:
-        table.add_row("at most a temperature", score_figures(tried[0]).before, "", "", "")
+        table.add_row("temperature only", score_figures(tried[0]).before, "", "", "")
     for name, verdict in tuned.families_.items():
-        label = FAMILY_NAMES.get(name, name)
+        label = FAMILY_NAMES[name]
+        words = family_words(verdict, chosen=name == tuned.family_)
         if outcome(verdict) == "not_tried":
-            table.add_row(label, "", "", "", f"not tried: {verdict.reason_text}")
+            table.add_row(label, "", "", "", words)
             continue
         figures = score_figures(verdict)
         change = Text(figures.change, style=gain_style(figures))
         interval = f"{figures.low} to {figures.high}"
-        table.add_row(label, figures.after, change, interval, _fate(tuned, name, verdict))
+        table.add_row(label, figures.after, change, interval, words)
     return table
-
-
-def _fate(tuned: Adjuster, name: str, verdict: Verdict) -> str:
-    if name == tuned.family_:
-        return "applied"
-    if verdict.reason == "no_gain":
-        return "no better than a temperature"
-    return "passes" if verdict.adopted else verdict.reason_text
 
 
 def _show_result(result: Evaluation) -> None:
     verdict = result.verdict
     head(f"What changes? Before and after on {verdict.n_rows:,} test rows that it has not seen")
     out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
+    losers = result.only_losing()
+    if losers:
+        out.print(losers)
     show_cautions(verdict.cautions)
     out.print(score_table([verdict, *result.scores]))
 
@@ -317,15 +319,15 @@ def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) 
     for (method, score, change, *rest), row in zip(lines, rows, strict=True):
         table.add_row(method, score, Text(change, style=gain_style(compared.figures(row))), *rest)
     out.print(table)
-    # Where the model does not help, its user should know what does.
-    alternative = compared.alternative()
-    if alternative and not result.verdict.adopted:
-        out.print(alternative)
+    # Where the model does not help, or others score higher, its user should know.
+    words = compared.ahead_words() if result.verdict.adopted else compared.alternative()
+    if words:
+        out.print(words)
 
 
 def show_files(journey: Journey) -> None:
     """Print where everything is."""
-    head("Where is it?")
+    head("Files written")
     out.say(f"Model:  {journey.model.absolute()} ({model_words(journey.tuned)})")
     out.say(f"Report: {journey.report.absolute()}")
 

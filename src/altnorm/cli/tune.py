@@ -11,6 +11,8 @@ from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import model_words, plural
+from altnorm.adjuster.candidates import FAMILIES
+from altnorm.adjuster.mixture import PARTS
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
 from altnorm.decisions.decision import Decision
@@ -20,8 +22,6 @@ from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.reference import PRIORS
-
-FAMILIES = "alternating,bias,matrix"
 
 # What to say where the labels are of this kind, and the estimator is for the other one.
 _OTHER_KIND = {
@@ -61,12 +61,12 @@ def tune(
             "Fit without labels: nothing is chosen or judged. `altnorm ask` says which to get.",
         ),
     ] = False,
-    families: Annotated[str, options.option("LIST", "Families that compete.")] = FAMILIES,
+    families: Annotated[str, options.option("LIST", "Families that compete.")] = ",".join(FAMILIES),
     calibrate: Annotated[
         bool,
         options.flag(
             "--calibrate/--no-calibrate",
-            "Let a temperature be applied, alone or after alternating normalization.",
+            "Adjust probabilities too, also where your decisions stay as they were.",
         ),
     ] = True,
     cv: Annotated[int, options.option("K", "Number of folds.")] = 5,
@@ -181,8 +181,10 @@ def tuned_record(tuned: Adjuster) -> dict[str, Any]:
         "calibration": tuned.calibration_.to_dict(),
         "applied": {
             "model": type(tuned.model_).__name__,
-            "temperature": tuned.temperature_,
+            "weights": dict(zip(PARTS, tuned.mixture_.weights.tolist(), strict=True)),
+            "keeps": tuned.mixture_.keeps,
             "decision": tuned.decision_.kind,
+            "on_input": tuned.decision_.on_input,
             "values": tuned.decision_.values.tolist(),
         },
     }
@@ -190,11 +192,15 @@ def tuned_record(tuned: Adjuster) -> dict[str, Any]:
 
 def applied_words(tuned: Adjuster) -> str:
     """Say what is applied: to probabilities, and to decide."""
-    what = f"The model {model_words(tuned)}."
+    if tuned.family_ is None:
+        return "The model changes nothing."
     numbers = score_figures(tuned.calibration_)
-    if numbers.changed:
-        what += f" Probabilities: {numbers.name} {numbers.before} -> {numbers.after}."
-    return f"{what} {_rule(tuned.decision_)}".rstrip() if tuned.verdict_.adopted else what
+    change = f"{numbers.name} {numbers.before} -> {numbers.after}"
+    if tuned.decision_.on_input:
+        better = tuned.calibration_.gain > 0 and numbers.changed
+        return f"Probabilities {'are better' if better else 'hardly change'}: {change}."
+    sentences = f"The model {model_words(tuned)}. Probabilities: {change}."
+    return f"{sentences} {_rule(tuned.decision_)}".rstrip()
 
 
 def _rule(decision: Decision) -> str:
