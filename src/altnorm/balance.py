@@ -103,7 +103,7 @@ class Shift:
         test = p_words(self.p_value)
         if self.adapted:
             doubt = f", although the predictions contradict that ({test})"
-            told = "Adapted to another class balance, on your word that nothing else changed"
+            told = "Adapted to another class balance, assuming that nothing else changed"
             return f"{told}{doubt * self.contradicted}: {changed} change. {self._most_changed()}."
         if self.contradicted:
             return (

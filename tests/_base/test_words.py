@@ -140,13 +140,13 @@ def test_what_a_model_does_in_words(family, adopted, ratio, words):
 
 def test_what_became_of_a_family_in_words():
     loss = replace(DECISION, scoring="neg_log_loss", adopted=False, reason="not_significant")
-    assert family_words(loss, chosen=True) == "applied"
-    assert family_words(loss, chosen=False) == "better than a temperature"
+    assert family_words(loss, 0.876) == "chosen, 88% of the mixture"
+    assert family_words(loss) == "better than a temperature"
     unclear = replace(loss, ci_low=-0.1)
-    assert family_words(unclear, chosen=False) == "not clearly better than a temperature"
-    assert family_words(replace(loss, gain=-0.1), chosen=False) == "no better than a temperature"
+    assert family_words(unclear) == "not clearly better than a temperature"
+    assert family_words(replace(loss, gain=-0.1)) == "no better than a temperature"
     skipped = replace(loss, reason="too_many_classes")
-    assert family_words(skipped, chosen=False) == "not tried: too many classes"
+    assert family_words(skipped) == "not tried: too many classes"
 
 
 def test_what_had_to_hold_is_a_table():

@@ -187,7 +187,7 @@ def test_a_shift_is_told_in_words():
     )
     adapted = shift(adapted=True, n_changed=1000)
     assert str(adapted).startswith(
-        "Adapted to another class balance, on your word that nothing else changed: 1,000 of 300"
+        "Adapted to another class balance, assuming that nothing else changed: 1,000 of 300"
     )
     insisted = shift(adapted=True, contradicted=True, p_value=0.002)
     assert "although the predictions contradict that (p = 0.002)" in str(insisted)

@@ -62,7 +62,7 @@ def test_without_a_word_it_only_says_what_it_saw(capsys, folder):
 def test_with_the_word_it_writes_what_python_makes(capsys):
     assert run(["adapt", "m", "new.parquet", *WORD, "-o", "m2", "--force"]) == 0
     printed = out(capsys)
-    assert printed.startswith("Adapted to another class balance, on your word")
+    assert printed.startswith("Adapted to another class balance, assuming")
     assert "Next: altnorm ask m2 new.parquet --against m -o ask.csv" in printed
     proba = proba_of("new.parquet")
     expected, found = load("m").adapt(proba, assume="label_shift"), load("m2")

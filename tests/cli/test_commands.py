@@ -1,6 +1,7 @@
 """The commands that make, apply and judge a model do what they say, on every kind of file."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -314,7 +315,9 @@ def test_a_tuned_model(tmp_path, capsys, purpose, name, rule):
     assert f"numpy {np.__version__}" in text
     digest = told(capsys, ["info", str(tmp_path / "m"), "--json"])["digest"]
     assert digest in text.replace(" ", "")
-    assert f"purpose {name} does" in text
+    assert f"goal {name} does" in text
+    assert re.search(r"mixes \d+% the corrected row", text)
+    assert "always the score rises yes" in text
     assert f"Adopted: {name} " in text
 
 
@@ -336,7 +339,24 @@ def test_a_model_without_evidence(tmp_path, capsys, estimator, expected):
     text = said(capsys, ["info", str(tmp_path / "m")])
     assert expected in text
     assert "12 classes: [bold], a\\nb, c, d, e, f, g, h, i, j, ..." in text
-    assert "purpose" not in text
+    assert "goal" not in text
+
+
+def test_where_decisions_stay_probabilities_are_better(tmp_path, capsys):
+    rows = table(300, 0)
+    rows.to_parquet(tmp_path / "val.parquet")
+    command = [str(tmp_path / "val.parquet"), "--label", "y", "--jobs", "1"]
+    text = said(capsys, ["tune", *command, "-o", str(tmp_path / "m"), "--significance", "1e-99"])
+    assert "your decisions stay as they were." in text
+    assert re.search(r"Probabilities are better: log loss 0\.\d+ -> 0\.\d+\.", text)
+    assert "the score's own test (p) no" in text
+    text = said(capsys, ["info", str(tmp_path / "m")])
+    assert "does changes no decision and calibrates probabilities" in text
+    assert "decides as the predictions came" in text
+    check = ["check", *command, "-o", str(tmp_path / "c"), "--significance", "1e-99"]
+    text = said(capsys, [*check, "--report", str(tmp_path / "r.html")])
+    assert f"More labels could settle it: altnorm ask {tmp_path / 'c'} POOL -o ask.csv" in text
+    assert "of the mixture" in text
 
 
 def test_settings_that_json_lacks_are_shown_as_text(tmp_path, capsys):

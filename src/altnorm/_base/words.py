@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+VISIBLE = 0.005
+"""Share that rounds to one per cent."""
+
 DO_NOTHING = "do nothing"
 """What leaving the predictions alone is called among methods."""
 
@@ -166,6 +169,18 @@ def model_words(tuned: Any) -> str:
     else:
         does = "changes no decision"
     return f"{does} and calibrates probabilities" if tuned.calibrate else does
+
+
+def mixture_words(weights: Sequence[float]) -> str:
+    """Say which parts make up the probabilities of an Adjuster, those that can be seen."""
+    names = (
+        "the corrected row",
+        "the row at a temperature",
+        "the row as it came",
+        "the uniform distribution",
+    )
+    parts = zip(names, weights, strict=True)
+    return ", ".join(f"{percent(share, 0)} {name}" for name, share in parts if share >= VISIBLE)
 
 
 # Notebooks.

@@ -550,7 +550,8 @@ def _families_table(tuned: Any) -> list[tuple[str, ...]]:
     decided = tuned.verdict_.reason_text or "adopted"
     rows = [("decisions", tuned.verdict_, "insisted on" if tuned.verdict_.insisted else decided)]
     for name, verdict in tuned.families_.items():
-        words = family_words(verdict, chosen=name == tuned.family_)
+        share = float(tuned.mixture_.weights[0]) if name == tuned.family_ else None
+        words = family_words(verdict, share)
         rows.append((FAMILY_NAMES[name], verdict, words))
     rows.append(
         (

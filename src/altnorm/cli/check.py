@@ -286,7 +286,8 @@ def tried_table(tuned: Adjuster) -> Table:
         table.add_row("temperature only", score_figures(tried[0]).before, "", "", "")
     for name, verdict in tuned.families_.items():
         label = FAMILY_NAMES[name]
-        words = family_words(verdict, chosen=name == tuned.family_)
+        share = float(tuned.mixture_.weights[0]) if name == tuned.family_ else None
+        words = family_words(verdict, share)
         if outcome(verdict) == "not_tried":
             table.add_row(label, "", "", "", words)
             continue

@@ -11,7 +11,7 @@ from rich.table import Column, Table
 
 from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
-from altnorm._base.words import model_words, plural, score_name, setting_words
+from altnorm._base.words import mixture_words, model_words, plural, score_name, setting_words
 from altnorm.adjuster import load
 from altnorm.cli import _options as options
 from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
@@ -23,7 +23,7 @@ _SHOWN = 10  # classes that are named
 
 
 def info(model: options.Model, json: options.Json = False) -> None:
-    """Show what a model file holds: kind, classes, purpose, what it does, evidence, versions."""
+    """Show what a model file holds: kind, classes, goal, what it does, evidence, versions."""
     metadata, fitted = model_metadata(model), load(model)
     verdict = getattr(fitted, "verdict_", None)
     if json:
@@ -41,14 +41,16 @@ def info(model: options.Model, json: options.Json = False) -> None:
 
 def _lines(metadata: dict[str, Any], fitted: FittedModel) -> list[tuple[str, str]]:
     words, verdict = kind_of(fitted).words, getattr(fitted, "verdict_", None)
-    purpose = [] if verdict is None else [score_name(verdict.scoring, verdict.multilabel)]
-    decision, versions = getattr(fitted, "decision_", None), metadata["versions"].items()
+    goal = [] if verdict is None else [score_name(verdict.scoring, verdict.multilabel)]
+    decision, mixture = getattr(fitted, "decision_", None), getattr(fitted, "mixture_", None)
+    versions = metadata["versions"].items()
     return [
         ("kind", metadata["kind"]),
         ("takes", f"{'logits' if fitted.input == 'logits' else 'probabilities'}, {words.problem}"),
         ("classes", _classes(metadata["classes"])),
-        *(("purpose", text) for text in purpose),
+        *(("goal", text) for text in goal),
         ("does", _does(fitted)),
+        *([] if mixture is None else [("mixes", mixture_words(mixture.weights.tolist()))]),
         *([] if decision is None else [("decides", _decides(decision, metadata["classes"]))]),
         ("saved by", ", ".join(f"{name} {version}" for name, version in versions)),
         ("format", str(metadata["format_version"])),
@@ -58,6 +60,8 @@ def _lines(metadata: dict[str, Any], fitted: FittedModel) -> list[tuple[str, str
 
 def _decides(decision: Decision, classes: list[Any]) -> str:
     """The rule, and its numbers by class."""
+    if decision.on_input:
+        return "as the predictions came"
     if decision.is_argmax:
         return "the most probable class"
     names = [name_cell(name) for name in classes]

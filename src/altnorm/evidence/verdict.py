@@ -17,7 +17,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.words import Figures, figures, html_card, html_table, plural
+from altnorm._base.words import Figures, figures, html_card, html_table, percent, plural
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.gates import Gate, Gates
@@ -275,12 +275,15 @@ def score_figures(verdict: Verdict) -> Figures:
     )
 
 
-def family_words(verdict: Verdict, *, chosen: bool) -> str:
-    """Say what became of a family, whose log loss was compared with that of a temperature."""
+def family_words(verdict: Verdict, share: float | None = None) -> str:
+    """Say what became of a family, whose log loss was compared with that of a temperature.
+
+    The one that was chosen has a share in the mixture.
+    """
     if outcome(verdict) == "not_tried":
         return f"not tried: {verdict.reason_text}"
-    if chosen:
-        return "applied"
+    if share is not None:
+        return f"chosen, {percent(share, 0)} of the mixture"
     if verdict.gain <= 0:
         return "no better than a temperature"
     clearly = "" if verdict.ci_low > 0 else "not clearly "

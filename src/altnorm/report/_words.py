@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm._base.words import Figures, percent, plural, score_name, setting_words
+from altnorm._base.words import (
+    VISIBLE,
+    Figures,
+    mixture_words,
+    percent,
+    plural,
+    score_name,
+    setting_words,
+)
 from altnorm.adjuster.comparison import Comparison
 from altnorm.adjuster.mixture import Mixture
 from altnorm.decisions.decision import HALF, decision_of
@@ -18,7 +26,6 @@ from altnorm.families import CurveScaling, Identity
 from altnorm.report.evaluation import Case
 
 N_NAMED = 4  # classes that a sentence names
-LEAST_WEIGHT = 0.005  # of a part that is mentioned
 CLEARLY_WORSE = 0.01  # by which a calibration error must grow to be mentioned
 
 
@@ -232,18 +239,17 @@ def _why_proba(case: Case) -> Iterator[str]:
     if mixture is not None and mixture.changes_nothing:
         yield "The model returns every probability as it is."
         return
-    if mixture is None or (mixture.needs_correction and not isinstance(model, Identity)):
+    corrects = mixture is None or mixture.weights[0] >= VISIBLE or mixture.keeps == "correction"
+    if corrects and (mixture is None or not isinstance(model, Identity)):
         yield from _why_correction(case, model)
     if mixture is not None:
         yield from _why_mixture(mixture)
 
 
 def _why_mixture(mixture: Mixture) -> Iterator[str]:
-    names = ("the corrected row", "the row at a temperature", "the row as it came")
-    parts = zip((*names, "the uniform distribution"), mixture.weights.tolist(), strict=True)
-    shown = [f"{percent(weight, 0)} {name}" for name, weight in parts if weight >= LEAST_WEIGHT]
-    if len(shown) > 1:
-        yield f"Probabilities are a mixture that suits the labels best: {', '.join(shown)}."
+    if mixture.weights.max() < 1:
+        parts = mixture_words(mixture.weights.tolist())
+        yield f"Probabilities are a mixture that suits the labels best: {parts}."
     if mixture.keeps == "untouched":
         yield "Where the mixture would decide otherwise, it is drawn back to keep the decision."
 
