@@ -93,7 +93,8 @@ class Gates(tuple[Gate, ...]):
         for gate in self:
             start = _ROUTES[gate.route] if gate.route != before else ""
             held = "yes" if gate.held else "no"
-            value = "< 0.001" if gate.name in _TESTS and gate.value < 0.001 else f"{gate.value:.3g}"
+            tiny = gate.name in _TESTS and gate.value < 0.001 <= gate.limit
+            value = "< 0.001" if tiny else f"{gate.value:.3g}"
             lines.append((start, gate.text, held, value, f"{gate.limit:.3g}"))
             before = gate.route
         return lines
