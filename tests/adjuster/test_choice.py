@@ -152,13 +152,15 @@ def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
     assert held(trial)["changed_rows"] == accepted == trial.accepted
 
 
-def test_what_folds_know_of_each_others_class_counts_is_taken_off():
-    """Half a nat for each class but one, in all: nothing beside many rows, much beside few."""
-    proba, y = planted(40)
-    evidence = Evidence(read(proba, y), np.arange(40) % 5, 0.01, clusters=[])
+@pytest.mark.parametrize(("by_class", "known"), [(True, 3 / 80), (False, 0.0)])
+def test_what_folds_know_of_each_others_class_counts_is_taken_off(by_class, known):
+    """Half a nat for each class but one, in all, where all folds have the same counts."""
+    proba, _ = planted(40)
+    y = np.tile(np.arange(4), 10) if by_class else np.repeat(np.arange(4), 10)
+    evidence = Evidence(read(proba, y), np.arange(40) * 5 // 40, 0.01, clusters=[])
     rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
     test = evidence.log_loss_test(rise, np.zeros(40))
-    assert test.errors == pytest.approx((rise.mean() - 3 / 80) / test.std_error)
+    assert test.errors == pytest.approx((rise.mean() - known) / test.std_error)
 
 
 def test_a_loss_that_the_sample_lacks_is_allowed_for():

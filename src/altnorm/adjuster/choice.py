@@ -82,12 +82,20 @@ class Evidence:
         return paired_test(rows, weight, self.clusters, worst=self._shared_counts())
 
     def _shared_counts(self) -> float:
-        """Log loss that folds tell each other, per row: all have about the class shares of all.
+        """Log loss, per row, that folds of equal class counts tell each other.
 
-        A fit outside a fold knows the shares inside, which is worth half a nat for each class.
+        A fit outside such a fold knows the class shares inside, which is worth half a nat for each
+        class but one. Where counts differ as by chance, there is nothing to know.
         """
-        n, m = self.data.proba.shape
-        return 0.0 if self.data.kind.is_multilabel else (m - 1) / (2 * n)
+        if self.data.kind.is_multilabel:
+            return 0.0
+        n, labels = self.folds.size, np.unique(self.data.labels, return_inverse=True)[1]
+        counts = np.zeros((int(self.folds.max()) + 1, labels.max() + 1))
+        np.add.at(counts, (self.folds, labels), 1)
+        expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+        by_chance = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+        uneven = float(((counts - expected) ** 2 / expected).sum()) / max(by_chance, 1)
+        return max(0.0, 1 - uneven) * (counts.shape[1] - 1) / (2 * n)
 
     def trial(self, mixture: CrossMixture) -> Trial:
         """Put the decisions that the purpose makes of a mixture to the test."""
