@@ -537,7 +537,7 @@ def _fitted_words(adjuster: Any) -> str:
     verdict = adjuster.verdict_
     figures = score_figures(verdict)
     if adjuster.family_ is None:
-        return "nothing is applied"
+        return "no decision changes, nothing is applied"
     if not verdict.adopted and not verdict.insisted:
         return "no decision changes, probabilities are adjusted"
     insisted = ", insisted on" if verdict.insisted else ""
