@@ -14,7 +14,7 @@ from sklearn.base import clone
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm.adjuster.mixture import Mixture, no_mixture
 from altnorm.decisions.decision import Decision
-from altnorm.estimator.base import read_before
+from altnorm.estimator.reading import read_on_host
 from altnorm.families import CurveScaling, LabelwiseScaling
 from altnorm.peers import (
     BiasCorrectedTemperature,
@@ -80,7 +80,9 @@ def answer(adjuster: Adjuster, values: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Return probabilities in double precision, and codes of decisions on them as rounded."""
     proba = adjuster.transform(values.astype(np.float64))
     if adjuster.decision_.on_input:
-        return proba, adjuster.decision_.codes(read_before(adjuster, values.astype(np.float64)))
+        return proba, adjuster.decision_.codes(
+            read_on_host(adjuster, values.astype(np.float64)).proba
+        )
     return proba, adjuster.decision_.codes(proba.astype(values.dtype))
 
 

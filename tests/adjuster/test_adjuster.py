@@ -249,7 +249,7 @@ def test_without_calibration_and_evidence_nothing_changes(dtype):
     found = fitted.transform(proba)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, proba)
-    assert "no decision changes, nothing" in repr(fitted)
+    assert "nothing is applied" in repr(fitted)
 
 
 # What is cross-fitted has not seen the row.

@@ -112,7 +112,7 @@ def test_decisions_without_evidence_are_applied_on_request():
     assert insisted.verdict_.insisted
     assert not careful.verdict_.insisted
     assert "applied all the same, because of insist=True" in str(insisted.verdict_)
-    assert "decisions stay as they are" in str(careful.verdict_)
+    assert "your decisions stay as they were" in str(careful.verdict_)
     np.testing.assert_array_equal(careful.predict(proba), proba.argmax(axis=1))
     assert not np.array_equal(insisted.predict(proba), proba.argmax(axis=1))
 
