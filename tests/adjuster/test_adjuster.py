@@ -226,6 +226,16 @@ def test_rows_may_be_left_to_a_person():
     assert fitted.score(proba, names[y]) == pytest.approx(expected)
 
 
+def test_doubt_looks_at_as_many_classes_as_asked():
+    rng = np.random.default_rng(0)
+    y = rng.integers(6, size=500)
+    z = rng.normal(size=(500, 6)) + 1.5 * np.eye(6)[y] + np.eye(6)[0]
+    proba = softmax(z, axis=1)
+    two, six = (Adjuster(("alternating",), k_max=k_max).fit(proba, y) for k_max in (2, 6))
+    assert (two.model_.k_max, six.model_.k_max) == (2, 6)
+    assert not np.array_equal(two.transform(proba), six.transform(proba))
+
+
 # Without a temperature.
 
 
@@ -363,6 +373,7 @@ def test_a_notebook_shows_what_was_found(mode):
         ({"scoring": "f2"}, "`scoring` must be a score for single-label predictions; it is 'f2'"),
         ({"scoring": "r2"}, "must be a score for classification; 'r2' is not"),
         ({"prior": "flat"}, "`prior` must be .* it is 'flat'"),
+        ({"k_max": 1}, "`k_max` must be an integer, 2 or greater"),
         ({"cv": 1}, "`cv` must be an integer, 2 or greater"),
         ({"input": "scores"}, "`input` must be .* it is 'scores'"),
     ],

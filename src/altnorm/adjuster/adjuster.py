@@ -21,9 +21,10 @@ from altnorm._base.arrays import (
 from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_choice, check_level
+from altnorm._base.validation import check_choice, check_integer, check_level
 from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
 from altnorm.adjuster.adaptation import KnownBalance, known_balance, reweighted, shift_rejected
+from altnorm.adjuster.alternating_paths import K_MAX
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
 from altnorm.adjuster.choice import (
     Choice,
@@ -148,7 +149,7 @@ class Adjuster(ProbabilityTransformer):
         Level of the tests, one-sided.
     prior : None, "counted", "uniform", "shrunk" or array, default="shrunk"
         Class prior of alternating normalization, as for :class:`AlternatingNormalizer`.
-    multilabel, input
+    k_max, multilabel, input
         As for :class:`AlternatingNormalizer`.
     insist : bool, default=False
         Whether to apply the best correction and its decisions although evidence is missing, or the
@@ -224,6 +225,7 @@ class Adjuster(ProbabilityTransformer):
         cv: Any = 5,
         significance: float = 0.01,
         prior: Any = "shrunk",
+        k_max: int = K_MAX,
         multilabel: str | None = None,
         input: str = "proba",
         insist: bool = False,
@@ -236,6 +238,7 @@ class Adjuster(ProbabilityTransformer):
         self.cv = cv
         self.significance = significance
         self.prior = prior
+        self.k_max = k_max
         self.multilabel = multilabel
         self.input = input
         self.insist = insist
@@ -283,7 +286,7 @@ class Adjuster(ProbabilityTransformer):
         with one_thread():
             folds = assign_folds(data.classes, self.cv, data.groups)
             evidence = Evidence(data, folds, self.significance)
-            fitter = CrossFitter(data, folds, calibrate=self.calibrate)
+            fitter = CrossFitter(data, folds, calibrate=self.calibrate, k_max=self.k_max)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
             choice = choose(evidence, fitter, competitors, calibrate=self.calibrate)
             cautions, refused = self._examine(evidence, fitter, choice)
@@ -408,6 +411,7 @@ class Adjuster(ProbabilityTransformer):
     def _check_params(self) -> None:
         super()._check_params()
         check_level(self.significance, "significance")
+        check_integer(self.k_max, "k_max", low=2)
         named = [] if isinstance(self.families, str) else list(self.families)
         unknown = [family for family in named if family not in FAMILIES]
         if not named or unknown:

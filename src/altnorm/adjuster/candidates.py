@@ -25,6 +25,7 @@ from altnorm._base.arrays import (
     widest_float,
 )
 from altnorm.adjuster.alternating_paths import (
+    K_MAX,
     ClassPaths,
     LabelPaths,
     Setting,
@@ -112,8 +113,10 @@ class Competitors(NamedTuple):
 class CrossFitter:
     """Cross-fits candidates on one assignment of rows to folds."""
 
-    def __init__(self, data: Validation, folds: np.ndarray, *, calibrate: bool = True) -> None:
-        self.data, self.folds, self.calibrate = data, folds, calibrate
+    def __init__(
+        self, data: Validation, folds: np.ndarray, *, calibrate: bool = True, k_max: int = K_MAX
+    ) -> None:
+        self.data, self.folds, self.calibrate, self.k_max = data, folds, calibrate, k_max
         self.rows = to_scores(data, data.work)
         self.lowest = float(np.log(np.finfo(data.proba.dtype).eps))
         self.alternating_decisions: dict[Setting, np.ndarray] = {}
@@ -185,7 +188,7 @@ class CrossFitter:
 
     @cached_property
     def _paths(self) -> ClassPaths | LabelPaths:
-        return make_paths(self.data, self.folds)
+        return make_paths(self.data, self.folds, k_max=self.k_max)
 
     def _best_setting(self) -> Setting | None:
         best, least = None, np.inf
@@ -219,7 +222,7 @@ class CrossFitter:
         """Return one setting of alternating normalization, and a temperature."""
         *_, (_, proba) = self._paths.path(setting)
         params, scores = setting._asdict(), to_scores(self.data, proba)
-        make = partial(fit_alternating, self.data, setting)
+        make = partial(fit_alternating, self.data, setting, k_max=self.k_max)
         if self.calibrate:
             del proba  # as large as the data
             # The cross-fitted rows stand for new ones better than those the fit has seen.
