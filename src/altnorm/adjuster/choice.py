@@ -8,7 +8,7 @@ for, on the mixture. It is adopted if the score rises and
 
 - the score's own paired test says so, or
 - it rises by one standard error, and the log loss is lower than without the correction, on all rows
-  and on those whose decision changes. Most of what can be gained in log loss may be gained by other
+  and on those that add to the gain. Most of what can be gained in log loss may be gained by other
   confidence alone; on these rows it cannot.
 
 Alternating normalization was made for decisions, so its own compete as well.
@@ -49,7 +49,7 @@ ONE_ERROR = 1.0
 one-standard-error rule."""
 
 CHANGED_LEVEL = 0.1
-"""One-sided level of the log loss on the rows whose decision changes. They are few, and it comes on
+"""One-sided level of the log loss on the rows that add to the gain. They are few, and it comes on
 top of the test on all rows."""
 
 
@@ -171,11 +171,11 @@ class Trial:
             Gate("rise", test.gain > 0, test.gain, 0.0),
             Gate("score", test.one_sided < level, test.one_sided, level, "score"),
         ]
-        mixture, changed = self.mixture, self.codes != self.evidence.before
+        mixture = self.mixture
         if self.rule is not None or mixture is None:
             return Gates(gates)
-        if changed.ndim > 1:
-            changed = changed.any(axis=1)
+        # Rows that stay wrong may gain log loss in classes that the decision is not about.
+        changed = self.rows != 0
         whole, some = (
             self.evidence.log_loss_test(mixture.log_p, mixture.baseline_log_p, only)
             for only in (None, changed)

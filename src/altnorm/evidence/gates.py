@@ -15,7 +15,7 @@ GATES = {
     "score": "the score's own test (p)",
     "one_error": "the score rises by one standard error",
     "log_loss": "log loss is lower on all rows (p)",
-    "changed_rows": "log loss is lower on changed rows (p)",
+    "changed_rows": "log loss is lower on rows that gain or lose (p)",
     "likeness": "the gain stays when like rows are kept together",
 }
 """What each gate asks for."""
