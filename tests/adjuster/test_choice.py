@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 from altnorm import Adjuster
 from altnorm.adjuster import choice as rules
@@ -12,7 +13,8 @@ from altnorm.adjuster.choice import Evidence, choose, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.adjuster.validation import read_validation
 from altnorm.estimator.reading import read_training
-from tests.problems import calibrated, planted
+from altnorm.families import LabelwiseScaling
+from tests.problems import calibrated, planted, planted_labels
 
 PURPOSES = [{}, {"scoring": "balanced_accuracy"}, {"scoring": "f1_macro"}, {"costs": 1 - np.eye(4)}]
 FAMILIES = ("alternating", "bias", "matrix", "curves")
@@ -226,6 +228,18 @@ def test_rows_are_drawn_back_just_as_far_as_keeps_the_decision(dtype):
     # No farther: the kept class is level with another one.
     top = np.sort(drawn[~same], axis=1)
     np.testing.assert_allclose(top[:, -1], top[:, -2], rtol=1e-5)
+
+
+def test_several_labels_lean_on_the_family_that_suits_them():
+    """Most entries are as good with every part, and must not hold the weights back."""
+    proba, y = planted_labels(3000)
+    fitted = Adjuster(multilabel="labelwise").fit(proba[:1000], y[:1000])
+    alone = LabelwiseScaling().fit(proba[:1000], y[:1000])
+    losses = [
+        log_loss(y[1000:].ravel(), each.transform(proba[1000:]).ravel()) for each in (fitted, alone)
+    ]
+    assert losses[0] < 1.005 * losses[1]
+    assert fitted.mixture_.weights[0] > 0.9
 
 
 def test_without_evidence_probabilities_are_better_and_decisions_the_same():
