@@ -104,6 +104,7 @@ MODELS = {
 LABEL_MODELS = {
     "identity": (Identity(multilabel="labelwise"), "untouched"),
     "line": (LabelwiseScaling(4.0), "mixed"),
+    "bent line": (LabelwiseScaling(1.0, bends=True), "mixed"),
     "thresholds": (LabelThresholds(), "alone"),
     "pairs": (AlternatingNormalizer(2.0, 1, 0.5, multilabel="pairs"), "followed"),
     "labelwise": (AlternatingNormalizer(0.7, 1, 0.25, multilabel="labelwise"), "alone"),

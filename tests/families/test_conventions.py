@@ -28,7 +28,12 @@ SINGLE = [
     peers.BatchCalibration(),
     peers.BatchCalibration("transform", gamma=0.5),
 ]
-BY_LABEL = [peers.LabelThresholds(), LabelwiseScaling(), LabelwiseScaling(1.0)]
+BY_LABEL = [
+    peers.LabelThresholds(),
+    LabelwiseScaling(),
+    LabelwiseScaling(1.0),
+    LabelwiseScaling(1.0, bends=True),
+]
 MULTI = [
     AlternatingNormalizer(multilabel="pairs"),
     AlternatingNormalizer(0.7, 2, prior="shrunk", smoothing=0.2, multilabel="labelwise"),

@@ -171,6 +171,30 @@ def test_the_fit_is_the_penalised_optimum(strength, weighted):
     np.testing.assert_allclose(fitted.transform(logits), expected, atol=FITTED)
 
 
+def test_bent_lines_are_the_penalised_optimum():
+    """From the fit without bends to all labels together, as the straight ones."""
+    logits, y = bold_labels()
+    weight = np.ones(len(y))
+    z, center, scale = standardised(logits, weight)
+    common, bias = oracle(logits, y, weight, 1e9)
+    target = np.array([common[0] * scale, bias[0] + common[0] * center, 0, 0, 0])
+    fitted = LabelwiseScaling(4.0, bends=True, input="logits").fit(logits, y)
+    for j in range(y.shape[1]):
+        edges = np.quantile(z[:, j], [0.25, 0.5, 0.75])
+        bends = np.maximum(z[:, [j]] - edges, 0)
+        features = np.column_stack([z[:, j], np.ones(len(z)), bends])
+
+        def loss(theta, features=features, j=j):
+            scores = features @ theta
+            fit = -log_expit(np.where(y[:, j], scores, -scores)).sum()
+            return fit + 2.0 * ((theta - target) ** 2).sum()
+
+        best = minimize(loss, target, options={"gtol": 1e-8})
+        expected = expit(features @ best.x)
+        np.testing.assert_allclose(fitted.transform(logits)[:, j], expected, atol=FITTED)
+        np.testing.assert_allclose(fitted.edges_[:, j], center + scale * edges)
+
+
 def test_probabilities_of_0_and_1_and_labels_never_or_always_there():
     logits, y = bold_labels(200, 5)
     proba = expit(logits)

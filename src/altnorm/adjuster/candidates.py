@@ -160,8 +160,10 @@ class CrossFitter:
             # A class without labels stands in the reference with a row of its own.
             unseen = 0 if self.data.kind.is_multilabel else m - np.unique(self.data.labels).size
             return "too_few_labels" if unseen * m > LARGEST_REFERENCE else ""
-        if self.data.kind.is_multilabel:
-            return "several_labels"
+        if self.data.kind.is_multilabel:  # where each label is a problem of two classes
+            if family == "matrix":
+                return "several_labels"
+            return "too_few_labels" if n < 2 * LABELS_PER_CLASS[family] else ""
         if n < LABELS_PER_CLASS[family] * m:
             return "too_few_labels"
         if family == "curves":
@@ -253,7 +255,8 @@ class CrossFitter:
             return [self.alternating]
         if family != "curves":
             return [partial(self._of_family, family)]
-        kinds = (False, True) if len(self.data.proba) >= FACET_ROWS else (False,)
+        drawn = len(self.data.proba) >= FACET_ROWS and not self.data.kind.is_multilabel
+        kinds = (False, True) if drawn else (False,)
         return [partial(self._of_family, family, facets=facets) for facets in kinds]
 
     def _of_family(
@@ -279,13 +282,15 @@ class CrossFitter:
         self, name: str, facets: bool
     ) -> tuple[Path, Sequence[float], Callable[[float], Any]]:
         """The path of a family, the strengths to try, and its estimator at a strength."""
+        if self.data.kind.is_multilabel:
+            bends = name == "curves"
+            labels = partial(labelwise_path, bends=bends)
+            return labels, STRENGTHS, partial(LabelwiseScaling, bends=bends)
         if name == "matrix":
             return matrix_path, MATRIX_STRENGTHS, MatrixScaling
         if name == "curves":
             path: Path = partial(curve_path, n_facets=N_FACETS * facets)
             return path, CURVE_STRENGTHS, partial(CurveScaling, facets=facets)
-        if self.data.kind.is_multilabel:
-            return labelwise_path, STRENGTHS, LabelwiseScaling
         return bias_path, STRENGTHS, BiasCorrectedTemperature
 
     def _of_path(

@@ -289,10 +289,8 @@ def _read_model(model: object, kind: LabelKind) -> Linked | Alternating | None:
                 return Tilt(1 / model.temperature_, np.zeros(len(model.classes_)))
             case BiasCorrectedTemperature():
                 return Tilt(1 / float(model.temperature_), _double(model.bias_))
-            case ScoreScaling():
+            case ScoreScaling() | LabelwiseScaling():
                 return model.stage()
-            case LabelwiseScaling():
-                return Labelwise(_double(model.slope_), _double(model.bias_), float(model.limit_))
             case LabelThresholds():
                 return Labelwise(1.0, -logit(_double(model.thresholds_)), math.inf)
     raise InputError(

@@ -12,14 +12,12 @@ from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice
+from altnorm.families.labelwise import QUARTILES
 from altnorm.families.matrix import ScoreScaling
 from altnorm.families.scores import Bends, Held, Scores, Shape, score_path
 
 CURVE_STRENGTHS = tuple(256.0 * 4.0**-k for k in range(7))
 """Penalties to try, strongest first."""
-
-QUARTILES = (0.25, 0.5, 0.75)
-"""Where each class's own log-probability may bend."""
 
 N_FACETS = 300
 """Bends on sums of three classes: 1,000 are as good, at four times the cost."""

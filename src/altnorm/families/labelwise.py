@@ -1,4 +1,4 @@
-r"""Several labels per row: a slope and an intercept on the log-odds of each label.
+r"""Several labels per row: a line, or a bent one, on the log-odds of each label.
 
 Labels are many and most of them rare, so that a fit to each alone would follow noise, and one for
 all would miss that a classifier is bold about some and shy about others. So each label has its own
@@ -8,6 +8,7 @@ slope and intercept, shrunk towards those of all labels together.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from altnorm.estimator.reading import Input
 from altnorm.families.base import Peer
 from altnorm.families.crossfit import check_strength, choose_strength
 from altnorm.families.likelihood import SLOPE_SHRINKAGE, Likelihood, fit_slope
+
+QUARTILES = (0.25, 0.5, 0.75)
+"""Where the log-odds of a label, or a class's own log-probability, may bend."""
 
 # The loss of all labels together has a unique optimum even where every label is absent.
 _COMMON_STRENGTH = 1.0
@@ -53,17 +57,23 @@ class OddsTempering(NamedTuple):
 
 
 class Labelwise(NamedTuple):
-    """Log-odds ``slope * clip(logits, -limit, limit) + bias``."""
+    """Log-odds ``slope * z + bias + sum(weights * max(z - edges, 0))``, z clipped to the limit."""
 
     slope: Any  # (m,), or one for all
     bias: Array  # (m,)
     limit: Any
+    edges: tuple[Array, ...] = ()  # (m,) each: where lines bend
+    weights: tuple[Array, ...] = ()  # (m,) each: and by how much
 
     def scores(self, logits: Array) -> Array:
         """Log-odds of rows of log-odds; infinite ones will do."""
         xp = array_namespace(logits)
         within = xp.maximum(xp.minimum(logits, self.limit), -self.limit)
-        return within * self.slope + self.bias
+        scores = within * self.slope + self.bias
+        for edge, weight in zip(self.edges, self.weights, strict=True):
+            beyond = within - edge
+            scores = scores + weight * xp.maximum(beyond, xp.zeros_like(beyond))
+        return scores
 
     def proba(self, logits: np.ndarray) -> np.ndarray:
         """Probability of each label, whatever the others are."""
@@ -85,7 +95,9 @@ class LabelwiseScaling(Peer):
     all rows and labels). First :math:`a` and :math:`b` are fitted to all labels together, then
     :math:`a_j` and :math:`b_j` minimise the log loss of label j plus
     :math:`\frac{\lambda}{2} (a_j^2 + b_j^2)`. For one label this is Platt's scaling [1]_. A label
-    that is rare, or has no positive row at all, stays close to what holds for all of them.
+    that is rare, or has no positive row at all, stays close to what holds for all of them. With
+    `bends`, the line of a label may bend at the quartiles of its log-odds, held by the same
+    penalty.
 
     Parameters
     ----------
@@ -93,6 +105,8 @@ class LabelwiseScaling(Peer):
         Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
         log loss among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones
         are left out once the loss has clearly risen.
+    bends : bool, default=False
+        Whether lines may bend.
     cv : int, default=5
         Number of folds for ``strength="cv"``: contiguous parts of the rows, in their order.
     input : {"proba", "logits"}, default="proba"
@@ -104,6 +118,8 @@ class LabelwiseScaling(Peer):
         Slope of each label on its log-odds.
     bias_ : ndarray of shape (n_labels,)
         Intercept of each label.
+    edges_, weights_ : ndarray of shape (n_bends, n_labels)
+        Where the line of each label bends, and by how much its slope changes there.
     limit_ : float
         Log-odds beyond it, of either sign, count as this far from 0: as a probability half as far
         from 0 or 1 as any seen, or as far as the dtype can tell.
@@ -131,8 +147,16 @@ class LabelwiseScaling(Peer):
 
     multilabel = "labelwise"
 
-    def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
+    def __init__(
+        self,
+        strength: float | str = "cv",
+        *,
+        bends: bool = False,
+        cv: int = 5,
+        input: str = "proba",
+    ) -> None:
         self.strength = strength
+        self.bends = bends
         self.cv = cv
         self.input = input
 
@@ -145,6 +169,9 @@ class LabelwiseScaling(Peer):
         super()._check_fitted(fields)
         fields.array("slope_", "f", (fields.n_classes,), -1e9, 1e9)
         fields.array("bias_", "f", (fields.n_classes,), -1e9, 1e9)
+        shape = None, fields.n_classes
+        edges = fields.array("edges_", "f", shape, -1e9, 1e9, empty=True)
+        fields.array("weights_", "f", edges.shape, -1e9, 1e9, empty=True)
         fields.number("limit_", 0, 1e3)
         fields.number("strength_", TINY, 1e300)
         if fields.has("multilabel"):  # an Adjuster's, where it is set
@@ -157,13 +184,22 @@ class LabelwiseScaling(Peer):
     def _fit(self, logits: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
         data, n_rows = (logits, y, weight), len(weight)
         folds = np.arange(n_rows) * min(self.cv, n_rows) // n_rows
-        self.strength_ = choose_strength(self.strength, labelwise_path, *data, folds)
-        (fitted,) = labelwise_path(*data, [self.strength_])
-        self.slope_, self.bias_, self.limit_ = fitted
+        path = partial(labelwise_path, bends=bool(self.bends))
+        self.strength_ = choose_strength(self.strength, path, *data, folds)
+        (fitted,) = path(*data, [self.strength_])
+        self.slope_, self.bias_, self.limit_, edges, weights = fitted
+        empty = np.empty((0, logits.shape[1]))
+        self.edges_, self.weights_ = (
+            np.stack(each) if each else empty for each in (edges, weights)
+        )
+
+    def stage(self) -> Labelwise:
+        """Return what it does to a row."""
+        slope, bias = (np.asarray(each, dtype=np.float64) for each in (self.slope_, self.bias_))
+        return Labelwise(slope, bias, float(self.limit_), tuple(self.edges_), tuple(self.weights_))
 
     def _transform(self, logits: np.ndarray) -> np.ndarray:
-        fitted = Labelwise(self.slope_, self.bias_, self.limit_)
-        return fitted.proba(logits).astype(logits.dtype, copy=False)
+        return self.stage().proba(logits).astype(logits.dtype, copy=False)
 
 
 def odds_limit(logits: np.ndarray) -> float:
@@ -198,6 +234,7 @@ def labelwise_path(
     weight: np.ndarray,
     strengths: Sequence[float],
     *,
+    bends: bool = False,
     rough: bool = False,
 ) -> Generator[Labelwise, None, None]:
     """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
@@ -210,61 +247,90 @@ def labelwise_path(
     rows -= center
     scale = float(np.sqrt(np.average((rows**2).mean(axis=1), weights=weight[used]))) or 1.0
     rows /= scale
-    loss = _Loss.build(rows, y[used], weight[used], np.float32 if rough else np.float64)
+    edges = np.quantile(rows, QUARTILES if bends else (), axis=0)
+    loss = _Loss.build(rows, y[used], weight[used], edges, np.float32 if rough else np.float64)
     n_labels, rows = rows.shape[1], np.empty(0)  # the loss has a copy
     unchanged = np.array([[scale], [center]])
     gain = _ROUGH_GAIN if rough else _LAST_GAIN
     common = _newton(loss.pooled(), unchanged, unchanged, _COMMON_STRENGTH, gain)
-    theta = start = np.repeat(common, n_labels, axis=1)
+    straight = np.repeat(common, n_labels, axis=1)
+    theta = start = np.concatenate([straight, np.zeros(edges.shape)])
     for strength in strengths:
         theta = _newton(loss, theta, start, strength, gain)
-        slope, bias = theta[0] / scale, theta[1]
-        yield Labelwise(slope, bias - slope * center, limit)
+        slope, bias, bent = theta[0] / scale, theta[1], theta[2:] / scale
+        places = center + scale * edges
+        yield Labelwise(slope, bias - slope * center, limit, tuple(places), tuple(bent))
 
 
 class _Loss(NamedTuple):
-    """Weighted log loss of each label as a function of its slope and intercept, (2, m)."""
+    """Weighted log loss of each label as a function of its coefficients, (f, m).
+
+    These are of the log-odds, of 1, and of what the log-odds exceed each edge by.
+    """
 
     rows: np.ndarray  # (n, m)
     weight: np.ndarray  # (n,)
-    told: np.ndarray  # (2, m) sums over the entries that have the label: all that labels say
+    edges: np.ndarray  # (f - 2, m)
+    labelled: np.ndarray  # (f, m) sums over the entries that have the label: all that labels say
     together: bool = False
 
     @classmethod
     def build(
-        cls, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, dtype: type[np.floating]
+        cls,
+        rows: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        edges: np.ndarray,
+        dtype: type[np.floating],
     ) -> _Loss:
         """Prepare clean data; sums over rows are computed in `dtype`."""
-        told = np.stack([np.einsum("i,ij,ij->j", weight, y, rows), weight @ y])
-        return cls(rows.astype(dtype, copy=False), weight.astype(dtype), told)
+        features = _features(rows, edges)
+        labelled = [np.einsum("i,ij,ij->j", weight, y, feature) for feature in features]
+        kinds = rows.astype(dtype, copy=False), weight.astype(dtype), edges.astype(dtype)
+        return cls(*kinds, np.stack(labelled))
 
     def pooled(self) -> _Loss:
         """The loss of one slope and one intercept for all labels."""
-        return self._replace(told=self.told.sum(axis=1, keepdims=True), together=True)
+        labelled = self.labelled[:2].sum(axis=1, keepdims=True)
+        return self._replace(edges=self.edges[:0], labelled=labelled, together=True)
 
     def __call__(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return value (m,), gradient (2, m), and second derivatives (3, m)."""
-        n, m = self.rows.shape
-        sums = np.zeros((6, m))
-        for block in block_slices(n, 40 * m, self.rows, cached=True):
-            sums += _block_sums(self.rows[block], self.weight[block], theta)
+        """Return value (m,), gradient (f, m), and second derivatives (m, f, f)."""
+        (n, m), f = self.rows.shape, len(theta)
+        sums = np.zeros((1 + f + f * f, m))
+        for block in block_slices(n, (24 + 8 * f) * m, self.rows, cached=True):
+            sums += _block_sums(self.rows[block], self.weight[block], self.edges, theta)
         if self.together:
             sums = sums.sum(axis=1, keepdims=True)
-        value = sums[0] - (self.told * theta).sum(axis=0)
-        return value, sums[1:3] - self.told, sums[3:]
+        value = sums[0] - (self.labelled * theta).sum(axis=0)
+        bend = sums[1 + f :].reshape(f, f, -1).transpose(2, 0, 1)
+        return value, sums[1 : 1 + f] - self.labelled, bend
 
 
-def _block_sums(rows: np.ndarray, weight: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Sums over rows (6, m): softplus; p x, p; v x x, v x, v with v = p (1 - p)."""
-    theta = theta.astype(rows.dtype, copy=False)
-    scores = rows * theta[0] + theta[1]
+def _features(rows: np.ndarray, edges: np.ndarray) -> list[np.ndarray]:
+    """What coefficients are of: log-odds, 1, and bends."""
+    return [rows, np.ones_like(rows), *(np.maximum(rows - edge, 0) for edge in edges)]
+
+
+def _block_sums(
+    rows: np.ndarray, weight: np.ndarray, edges: np.ndarray, theta: np.ndarray
+) -> np.ndarray:
+    """Sums over rows (1 + f + f f, m): softplus; p x; v x x with v = p (1 - p)."""
+    features, theta = _features(rows, edges), theta.astype(rows.dtype, copy=False)
+    scores = sum(feature * each for feature, each in zip(features, theta, strict=True))
     small = np.exp(-np.abs(scores))
     softplus = np.log1p(small) + np.maximum(scores, 0)
     p = np.where(scores >= 0, rows.dtype.type(1), small) / (1 + small)
-    v = p * (1 - p)
-    by_slope = v * rows
-    parts = softplus, p * rows, p, by_slope * rows, by_slope, v
-    return np.stack([weight @ part for part in parts])
+    v, f = p * (1 - p), len(features)
+    sums = np.empty((1 + f + f * f, rows.shape[1]))
+    sums[0] = weight @ softplus
+    for i, feature in enumerate(features):
+        sums[1 + i] = weight @ (p * feature)
+        curved = v * feature
+        for j in range(i + 1):
+            second = weight @ (curved * features[j])
+            sums[1 + f + i * f + j] = sums[1 + f + j * f + i] = second
+    return sums
 
 
 def _newton(
@@ -272,7 +338,7 @@ def _newton(
 ) -> np.ndarray:
     """Minimise ``loss + strength / 2 * (theta - target)**2``, all labels at once.
 
-    The loss is convex and a step that makes a label's loss worse is halved, so this cannot fail.
+    The loss is convex and a step that makes a label's loss worse is shortened, so this cannot fail.
     """
     enough = last_gain * float(loss.weight.sum())
     rounding = 16 * np.finfo(loss.rows.dtype).eps
@@ -286,10 +352,10 @@ def _newton(
         after = _penalised(loss, theta + step, target, strength)
         worse = open_ & ~(after[0] <= value + rounding * np.abs(value))
         theta = np.where(worse, theta, theta + step)
-        value, gradient, bend = (
-            np.where(worse, old, new)
-            for old, new in zip((value, gradient, bend), after, strict=True)
+        value, gradient = (
+            np.where(worse, old, new) for old, new in zip((value, gradient), after[:2], strict=True)
         )
+        bend = np.where(worse[:, None, None], bend, after[2])
         step = np.where(worse, step / 4, _newton_step(gradient, bend))
     return theta
 
@@ -300,12 +366,9 @@ def _penalised(
     value, gradient, bend = loss(theta)
     off = theta - target
     value += 0.5 * strength * (off**2).sum(axis=0)
-    return value, gradient + strength * off, bend + strength * np.array([[1.0], [0.0], [1.0]])
+    return value, gradient + strength * off, bend + strength * np.eye(len(theta))
 
 
 def _newton_step(gradient: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """Solve the 2 x 2 system of each label."""
-    determinant = bend[0] * bend[2] - bend[1] ** 2
-    by_slope = bend[1] * gradient[1] - bend[2] * gradient[0]
-    by_bias = bend[1] * gradient[0] - bend[0] * gradient[1]
-    return np.stack([by_slope, by_bias]) / determinant
+    """Solve the small system of each label."""
+    return -np.linalg.solve(bend, gradient.T[:, :, None])[:, :, 0].T
