@@ -37,7 +37,7 @@ from altnorm import (
     load,
 )
 from altnorm.asking.questions import Provenance
-from altnorm.cli._run import app, run
+from altnorm.cli._run import make_app, run
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
 from altnorm.io.tables import read_table
@@ -369,7 +369,7 @@ def options_case(folder: Path, rng: np.random.Generator) -> None:
 
 def options_of(name: str) -> set[str]:
     """The options that a command has."""
-    commands: Any = get_command(app)
+    commands: Any = get_command(make_app())
     return {text for one in commands.commands[name].params for text in one.opts}
 
 

@@ -166,6 +166,32 @@ def test_multilabel(folder, capsys, mode, suffix):
     np.testing.assert_array_equal(read.proba, load("m").transform(proba))
 
 
+def test_a_model_card(folder, capsys):
+    data = pd.read_parquet("val.parquet").rename(columns={"ant": "a|<b>"})
+    names = ["a|<b>", *CLASSES[1:]]
+    fitted = Adjuster(("bias",)).fit(data[names], data["y"].replace("ant", "a|<b>"))
+    fitted.save("m")
+    capsys.readouterr()
+    assert run(["info", "m", "--card"]) == 0
+    card = out(capsys)
+    assert card.startswith("# Model card: m\n")
+    assert "| classes | 3 classes: a&#124;&lt;b>, bee, cow |" in card
+    assert str(fitted.verdict_) in card
+    assert all(f"- {caution.text}" in card for caution in fitted.verdict_.cautions)
+    assert told(capsys, ["info", "m", "--json"])["digest"] in card
+    AlternatingNormalizer().fit(data[names].to_numpy()).save("plain")
+    assert run(["info", "plain", "--card"]) == 0
+    assert "fitted without labels, so it is unknown" in out(capsys)
+
+
+def test_info_prints_settings_as_values(folder, capsys):
+    data = pd.read_parquet("val.parquet")
+    Adjuster(("bias", "matrix"), costs=1 - np.eye(3)).fit(data[CLASSES], data["y"]).save("m")
+    settings = told(capsys, ["info", "m", "--json"])["settings"]
+    assert settings["families"] == ["bias", "matrix"]
+    assert settings["costs"] == (1 - np.eye(3)).tolist()
+
+
 def test_strict(folder, capsys):
     table(300, 0, bias=(0, 0, 0)).to_parquet("fair.parquet")
     tune = ["tune", "fair.parquet", "--label", "y", "-o", "m", *QUICK]

@@ -12,7 +12,8 @@ import pytest
 import typer
 
 from altnorm import AlternatingNormalizer, AlternatingNormalizerCV, load
-from altnorm.cli._run import app
+from altnorm.cli import _run as cli_run
+from altnorm.cli._run import make_app
 from altnorm.cli._screen import advised
 from altnorm.estimator.drift import Drift
 from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
@@ -339,7 +340,7 @@ def test_names_are_text_not_markup_and_control_characters_are_escaped(folder, ca
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.rst"
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = typer.main.get_command(make_app()).commands
 
 
 def sections():
@@ -373,9 +374,51 @@ def test_shared_options_are_explained_once():
     assert {option for option in used if used.count(option) > 1} <= explained
 
 
+def test_help_lists_each_command_by_its_first_sentence():
+    for name, entry in cli_run.COMMANDS.items():
+        assert str(COMMANDS[name].help).partition("\n")[0] == entry.summary
+
+
+def test_the_version_and_the_list_of_commands_need_no_library():
+    """They take a tenth of a second, not one; what takes the rest is imported by the commands."""
+    tell = "import sys; from altnorm.cli._run import run; run(sys.argv[1:]); print(*sys.modules)"
+    for option in ("--version", "--help"):
+        done = subprocess.run(
+            [sys.executable, "-c", tell, option], capture_output=True, text=True, check=True
+        )
+        loaded = set(done.stdout.splitlines()[-1].split())
+        assert "typer" in loaded
+        assert loaded.isdisjoint({"numpy", "scipy", "sklearn", "pyarrow", "pandas"})
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("altnorm ", list(cli_run.COMMANDS)),
+        ("altnorm ju", ["judge"]),
+        ("altnorm info --ca", ["--card"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(typed, offered):
+    words = typed.split(" ")
+    completing = {
+        "_ALTNORM_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = subprocess.run(
+        [Path(sys.executable).parent / "altnorm"],
+        env=os.environ | completing,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == offered
+
+
 def test_options_of_the_program_itself():
     text = PAGE.read_text(encoding="utf-8")
-    for option in options(typer.main.get_command(app)):
+    for option in options(typer.main.get_command(make_app())):
         assert f"``{option}``" in text
 
 

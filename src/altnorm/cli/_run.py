@@ -11,29 +11,20 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from joblib import cpu_count
-from rich.table import Table
-from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 from typer.core import TyperCommand, TyperGroup
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import recording
-from altnorm._base.persistence import FORMAT_VERSION, versions
-from altnorm.cli._options import flag
-from altnorm.cli._screen import errors, in_options, out, with_options
-from altnorm.cli.apply import adapt, apply
-from altnorm.cli.ask import ask, judge
-from altnorm.cli.check import check, demo
-from altnorm.cli.model import export, info
-from altnorm.cli.tune import tune
+
+# What commands print comes with NumPy and much else, which --help and --version do without.
 
 DONE, BAD_INPUT, INTERNAL = 0, 2, 3  # 1 is a verdict that says no
 INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
@@ -41,16 +32,66 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 
 OPTIONAL = ("pyarrow", "onnx", "torch", "pyspark", "ray", "matplotlib", "jinja2")
 
-EXAMPLES: dict[Callable[..., Any], str] = {
-    demo: "altnorm demo",
-    check: "altnorm check val.parquet test.parquet --label intent",
-    tune: "altnorm tune val.parquet --label intent -o model.safetensors",
-    apply: "altnorm apply model.safetensors new.parquet -o adjusted.parquet",
-    adapt: "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors",
-    ask: "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv",
-    judge: "altnorm judge model.safetensors ask.csv",
-    export: "altnorm export model.safetensors -o model.onnx",
-    info: "altnorm info model.safetensors",
+
+class Entry(NamedTuple):
+    """A command, as the list of all shows it: its module is imported when it is run."""
+
+    module: str
+    summary: str
+    example: str
+
+    def load(self, name: str) -> Callable[..., Any]:
+        """The function behind it."""
+        function: Callable[..., Any] = getattr(import_module(f"altnorm.cli.{self.module}"), name)
+        return function
+
+
+COMMANDS = {
+    "demo": Entry(
+        "check",
+        "Run `check` on 7,500 real queries to an assistant that come with the package.",
+        "altnorm demo",
+    ),
+    "check": Entry(
+        "check",
+        "Tune, judge, compare with other methods, and write a model and a report.",
+        "altnorm check val.parquet test.parquet --label intent",
+    ),
+    "tune": Entry(
+        "tune",
+        "Choose what to apply by cross-fitting, judge it, and write a model file.",
+        "altnorm tune val.parquet --label intent -o model.safetensors",
+    ),
+    "apply": Entry(
+        "apply",
+        "Apply a model to a file of predictions; all other columns stay as they are.",
+        "altnorm apply model.safetensors new.parquet -o adjusted.parquet",
+    ),
+    "adapt": Entry(
+        "apply",
+        "Estimate the class balance of new predictions and, with --assume, adapt a model to it.",
+        "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors",
+    ),
+    "ask": Entry(
+        "ask",
+        "Choose rows to label, to learn whether a model helps: rows whose decision it changes.",
+        "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv",
+    ),
+    "judge": Entry(
+        "ask",
+        "Say from the labels so far whether to adopt the model, not to adopt it, or to go on.",
+        "altnorm judge model.safetensors ask.csv",
+    ),
+    "export": Entry(
+        "model",
+        "Write a model as an ONNX graph of standard operators, or append it to a classifier's.",
+        "altnorm export model.safetensors -o model.onnx",
+    ),
+    "info": Entry(
+        "model",
+        "Show what a model file holds: kind, classes, purpose, what it does, evidence, versions.",
+        "altnorm info model.safetensors",
+    ),
 }
 
 
@@ -60,10 +101,12 @@ class _PlainHelp:
     def collect_usage_pieces(self, context: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(context)]  # type: ignore[misc]
 
-    def get_help_option(self, context: Any) -> Any:
-        option = super().get_help_option(context)  # type: ignore[misc]
-        option.metavar = ""
-        return option
+    def get_params(self, context: Any) -> list[Any]:
+        params: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
 
 class _Command(_PlainHelp, TyperCommand):
@@ -74,26 +117,41 @@ class _Group(_PlainHelp, TyperGroup):
     """The program itself."""
 
 
-app = typer.Typer(
-    cls=_Group,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: altnorm demo",
-)
-for _command, _example in EXAMPLES.items():
-    # Lines are broken by the terminal, not by the source.
-    _help = "\n\n".join(" ".join(part.split()) for part in str(_command.__doc__).split("\n\n"))
-    app.command(cls=_Command, help=_help, epilog=f"Example: {_example}")(_command)
+def make_app(only: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
+    """Put the program together; commands that are not needed have a name and a summary `only`."""
+    app = typer.Typer(
+        cls=_Group,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Start with: altnorm demo",
+    )
+    app.callback(invoke_without_command=True)(altnorm)
+    for name, entry in COMMANDS.items():
+        command, help = _nothing, entry.summary
+        if name in only:
+            command = entry.load(name)
+            # Lines are broken by the terminal, not by the source.
+            parts = str(command.__doc__).split("\n\n")
+            help = "\n\n".join(" ".join(part.split()) for part in parts)
+        app.command(name, cls=_Command, help=help, epilog=f"Example: {entry.example}")(command)
+    return app
 
 
-@app.callback(invoke_without_command=True)
+def _nothing() -> None:
+    """A command that is only listed."""
+
+
 def altnorm(
     context: typer.Context,
-    version: Annotated[bool, flag("--version", "Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", help="Print the version.")
+    ] = False,
     verbose: Annotated[
-        bool, flag("--verbose", "With --version: libraries, threads and devices too.")
+        bool,
+        typer.Option(
+            "--verbose", metavar="", help="With --version: libraries, threads and devices too."
+        ),
     ] = False,
 ) -> None:
     """Better decisions and probabilities from a classifier's predictions, only on evidence."""
@@ -102,18 +160,30 @@ def altnorm(
             print(context.get_help())
         return
     if not verbose:
-        print(f"altnorm {versions()['altnorm']}")
+        print(f"altnorm {metadata.version('altnorm')}")
     else:
-        grid = Table.grid(padding=(0, 2))
-        for name, value in _version_lines():
-            grid.add_row(name, value)
-        out.print(grid)
+        _print_versions()
     raise typer.Exit
+
+
+def _print_versions() -> None:
+    from rich.table import Table
+
+    from altnorm.cli._screen import out
+
+    grid = Table.grid(padding=(0, 2))
+    for name, value in _version_lines():
+        grid.add_row(name, value)
+    out.print(grid)
 
 
 def _version_lines() -> list[tuple[str, str]]:
     """What a report of a problem should say about the machine."""
     import sklearn  # noqa: F401  loads the libraries whose threads are told
+    from joblib import cpu_count
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+    from altnorm._base.persistence import FORMAT_VERSION, versions
 
     lines = list(versions().items())
     for name in OPTIONAL:
@@ -154,6 +224,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.showwarning = _warning_printer()
         try:
             _check_streams()
+            app = make_app(_named(arguments))
             status = app(list(arguments), standalone_mode=False, prog_name="altnorm")
             sys.stdout.flush()
         except BrokenPipeError:
@@ -170,6 +241,13 @@ def run(arguments: Sequence[str]) -> int:
     if status == INTERRUPTED:  # later versions of Typer make a status of an interrupt
         return _interrupted(written)
     return status if isinstance(status, int) else DONE
+
+
+def _named(arguments: Sequence[str]) -> list[str]:
+    """Commands that are run, or whose options a shell wants to complete."""
+    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    completed = typed.split()[1:] if "_ALTNORM_COMPLETE" in os.environ else []
+    return [word for word in (*arguments, *completed) if word in COMMANDS][:1]
 
 
 @contextmanager
@@ -217,6 +295,8 @@ def _reader_left() -> int:
 
 def _tell(error: Exception, written: Sequence[Path]) -> int:
     """Tell an error in one sentence, if it is a known one; return the exit status."""
+    from altnorm.cli._screen import errors
+
     if isinstance(error, typer.Abort):
         return _interrupted(written)
     if isinstance(error, ClickException):
@@ -256,6 +336,8 @@ def _is_arrow(error: Exception) -> bool:
 
 def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
     """Return the message of an error in the words of the command line, on one line."""
+    from altnorm.cli._screen import in_options
+
     if isinstance(error, OSError) and error.strerror:
         where = f" ('{error.filename}')" if error.filename else ""
         return f"{error.strerror}{where}; {_left_behind(written)}."
@@ -268,6 +350,8 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
 
 
 def _interrupted(written: Sequence[Path]) -> int:
+    from altnorm.cli._screen import errors
+
     errors.say(f"Interrupted; {_left_behind(written)}.")
     return INTERRUPTED
 
@@ -287,6 +371,8 @@ def _warning_printer() -> Callable[..., None]:
     def show(message: Any, category: type[Warning], filename: str, line: int, *more: Any) -> None:
         kind = getattr(message, "code", (category, filename, line))
         if issubclass(category, UserWarning) and kind not in shown:
+            from altnorm.cli._screen import errors, with_options
+
             shown.add(kind)
             text = " ".join(with_options(str(message)).split())
             errors.say(f"Warning: {text}")

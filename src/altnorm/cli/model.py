@@ -7,14 +7,17 @@ import math
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from rich.table import Column, Table
 
 from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import mixture_words, model_words, plural, score_name, setting_words
-from altnorm.adjuster import load
+from altnorm.adjuster import Adjuster, load
 from altnorm.cli import _options as options
+from altnorm.cli._card import write_card
 from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
+from altnorm.cli.tune import applied_words
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, kind_of
@@ -22,10 +25,20 @@ from altnorm.estimator.kinds import FittedModel, kind_of
 _SHOWN = 10  # classes that are named
 
 
-def info(model: options.Model, json: options.Json = False) -> None:
+def info(
+    model: options.Model,
+    card: Annotated[
+        bool, options.flag("--card", "Print a model card in Markdown: evidence, cautions, limits.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
     """Show what a model file holds: kind, classes, goal, what it does, evidence, versions."""
     metadata, fitted = model_metadata(model), load(model)
     verdict = getattr(fitted, "verdict_", None)
+    if card:
+        applied = applied_words(fitted) if isinstance(fitted, Adjuster) else ""
+        print(write_card(model, _lines(metadata, fitted), verdict, applied))
+        return
     if json:
         settings = {name: _plain(value) for name, value in metadata["settings"].items()}
         record = {**metadata, "settings": settings, "does": _does(fitted)}
@@ -87,7 +100,10 @@ def _classes(classes: list[Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it: what is no number, text or truth value as Python shows it."""
+    """A setting as JSON can hold it; what is no number, text, truth value or list as text."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
     finite = isinstance(value, float) and math.isfinite(value)
     return value if value is None or finite or isinstance(value, (int, str)) else str(value)
 
