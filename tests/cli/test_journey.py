@@ -1,5 +1,7 @@
 """The first thing anyone runs, and the same on one's own files."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,35 @@ def test_check_with_several_labels(folder, capsys):
     text = said(capsys, [*both, "--multilabel", "labelwise", "--explain"])
     assert "label decisions changed" in text
     assert "Micro-F1 weighs" in text
+
+
+def test_a_folder_of_sample_logs(folder, capsys):
+    """A line for each task and the mean; of two runs of a task the later one counts."""
+    logs = folder / "results" / "org__model"
+    logs.mkdir(parents=True)
+    write_log(logs / "samples_fair_2026-11-01T10-00-00.123.jsonl", table(300, 0, bias=(0, 0, 0)))
+    write_log(logs / "samples_odd_task_2026-11-01T10-00-00.123.jsonl", table(60, 0, bias=(0, 0, 0)))
+    write_log(logs / "samples_odd_task_2026-11-02T10-00-00.123.jsonl", table(300, 0))
+    (logs / "samples_text_2026-11-01T10-00-00.123.jsonl").write_text(
+        json.dumps({"doc_id": 0, "doc": {}, "target": "a", "filtered_resps": ["a"]}) + "\n"
+    )
+    check = ["check", "results", "-j", "1"]
+    record = told(capsys, [*check, "--json"])
+    assert list(record["tasks"]) == ["fair", "odd_task", "text"]
+    fair, odd = (record["tasks"][name]["verdict"] for name in ("fair", "odd_task"))
+    assert (fair["adopted"], odd["adopted"], odd["n_rows"]) == (False, True, 300)
+    assert "Only logs of multiple-choice tasks" in record["tasks"]["text"]["error"]
+    assert record["mean"] == {
+        "before": pytest.approx((fair["before"] + odd["before"]) / 2),
+        "after": pytest.approx((fair["before"] + odd["after"]) / 2),
+    }
+    printed = said(capsys, check)
+    assert "mean" in printed
+    assert f"{record['mean']['after']:.1%} 2 tasks" in printed
+    assert not list(folder.glob("altnorm-*"))
+    write_log(folder / "results" / "samples_fair_2026.jsonl", table(60, 0))
+    names = ["org__model/fair", "org__model/odd_task", "org__model/text", "results/fair"]
+    assert sorted(told(capsys, [*check, "--json"])["tasks"]) == names
+    assert "--output is given, too" in refused(capsys, *check, "-o", "m")
+    (folder / "empty").mkdir()
+    assert "no file samples_*.jsonl" in refused(capsys, "check", "empty")

@@ -21,6 +21,7 @@ from altnorm._base.files import check_output
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words
 from altnorm.adjuster.comparison import OURS, Comparison, default_methods
 from altnorm.cli import _options as options
+from altnorm.cli._folder import check_folder
 from altnorm.cli._screen import (
     advised,
     by_class,
@@ -110,8 +111,21 @@ def check(
     """Tune, judge, compare with other methods, and write a model and a report.
 
     Without TEST every validation row is judged by a model that was fitted without it. With --model
-    an existing model is judged on new predictions, and nothing is fitted.
+    an existing model is judged on new predictions, and nothing is fitted. VAL may be a folder of
+    sample logs of lm-evaluation-harness: each task gets a line, and nothing is written.
     """
+    if validation.is_dir():
+        _check_folder_options(
+            {
+                "TEST": test is not None,
+                "--model": model is not None,
+                "--output": output != MODEL,
+                "--report": report != REPORT,
+                "--text": text is not None,
+            }
+        )
+        helps = check_folder(validation, columns, tuning, json=json)
+        return int(strict and not helps)
     # Tuning takes a while: what would be refused at its end is refused now.
     check_page(report)
     inputs = [validation, test, model, tuning.costs]
@@ -144,6 +158,17 @@ def check(
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not helps)
+
+
+def _check_folder_options(given: dict[str, bool]) -> None:
+    """Raise if there is something that only one file of predictions could use."""
+    useless = [name for name, is_given in given.items() if is_given]
+    if useless:
+        raise InputError(
+            "A folder is checked task by task, and nothing is written",
+            f"{useless[0]} is given, too",
+            f"Leave out {useless[0]}, or name a file.",
+        )
 
 
 def _texts(name: str | None, path: Path, layout: Layout) -> list[str] | None:

@@ -24,6 +24,27 @@ SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}
 """What each line has."""
 
 
+def find_logs(folder: Path) -> dict[str, Path]:
+    """The newest log of each task in a folder and those below it, by name.
+
+    The harness writes ``MODEL/samples_TASK_DATE.jsonl``; where there are several models, they are
+    part of the name.
+    """
+    logs: dict[tuple[str, str], Path] = {}
+    for path in sorted(folder.rglob("samples_*.jsonl")):
+        task, _, date = path.stem.removeprefix("samples_").rpartition("_")
+        has_date = date[:4].isdecimal()
+        logs[path.parent.name, task if has_date else path.stem.removeprefix("samples_")] = path
+    if not logs:
+        raise file_error(
+            "A folder must hold sample logs",
+            f"'{folder}' has no file samples_*.jsonl",
+            "Run lm_eval with --log_samples, or name a file of predictions.",
+        )
+    is_single = len({model for model, _ in logs}) == 1
+    return {task if is_single else f"{model}/{task}": path for (model, task), path in logs.items()}
+
+
 def learn_log(path: Path, *, usual: bool) -> tuple[str, Sequence[str]]:
     """The filter whose lines are read, and what the options are called.
 

@@ -1,0 +1,84 @@
+"""``altnorm check FOLDER``: all sample logs of lm-evaluation-harness in it, a line per task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from altnorm import Adjuster
+from altnorm._base.errors import InputError
+from altnorm._base.words import figures
+from altnorm.cli import _options as options
+from altnorm.cli._screen import head, in_options, new_table, out, print_json
+from altnorm.cli.tune import fit_named
+from altnorm.evidence.verdict import Verdict, score_figures
+from altnorm.io.formats import Layout
+from altnorm.io.predictions import read_predictions
+from altnorm.io.sample_logs import find_logs
+
+
+class Judged(NamedTuple):
+    """What was found about each task: a verdict, or why there is none."""
+
+    verdicts: Mapping[str, Verdict]
+    refused: Mapping[str, str]
+
+    def means(self) -> tuple[float, float]:
+        """The mean score before, and after what is adopted."""
+        before = [verdict.before for verdict in self.verdicts.values()]
+        after = [v.after if v.adopted else v.before for v in self.verdicts.values()]
+        return float(np.mean(before)), float(np.mean(after))
+
+
+def check_folder(folder: Path, layout: Layout, tuning: options.Tuning, *, json: bool) -> bool:
+    """Judge every task by itself, and tell; return whether a change is adopted for some."""
+    logs = find_logs(folder)
+    judged = _judge(logs, layout, tuning)
+    if not judged.verdicts:
+        name, reason = next(iter(judged.refused.items()))
+        raise InputError(f"Some log in '{folder}' must be readable", f"'{name}' is not: {reason}")
+    if json:
+        tasks = {name: {"verdict": v.to_dict()} for name, v in judged.verdicts.items()}
+        refused = {name: {"error": reason} for name, reason in judged.refused.items()}
+        found = {name: {"file": str(logs[name]), **x} for name, x in (tasks | refused).items()}
+        print_json(
+            {"tasks": found, "mean": dict(zip(("before", "after"), judged.means(), strict=True))}
+        )
+    else:
+        _show(judged)
+    return any(verdict.adopted for verdict in judged.verdicts.values())
+
+
+def _judge(logs: Mapping[str, Path], layout: Layout, tuning: options.Tuning) -> Judged:
+    """Fit each task; a log that cannot be read does not stop the others."""
+    verdicts, refused = {}, {}
+    for name, path in logs.items():
+        try:
+            predictions = read_predictions(path, layout)
+            tuned = fit_named(Adjuster(**tuning.settings(predictions)), predictions)
+        except InputError as error:
+            refused[name] = in_options(str(error))
+        else:
+            verdicts[name] = tuned.verdict_
+    return Judged(verdicts, refused)
+
+
+def _show(judged: Judged) -> None:
+    head("Should I use it? Each task is cross-validated by itself")
+    table = new_table(("task", "rows", "before", "after", "result"), ("task", "result"))
+    for name, verdict in judged.verdicts.items():
+        numbers = score_figures(verdict)
+        after = numbers.after if verdict.adopted else numbers.before
+        result = "adopted" if verdict.adopted else f"unchanged: {verdict.reason_text}"
+        table.add_row(name, f"{verdict.n_rows:,}", numbers.before, after, result)
+    for name, reason in judged.refused.items():
+        table.add_row(name, "", "", "", f"not read: {reason}")
+    first = next(iter(judged.verdicts.values()))  # the score is the same for all
+    means = figures(first.scoring, *judged.means(), (0, 0), 1, in_points=first.in_points)
+    table.add_section()
+    table.add_row("mean", "", means.before, means.after, f"{len(judged.verdicts)} tasks")
+    out.print(table)
+    out.say("Next: altnorm check LOG, for the model and the report of one task")
