@@ -163,3 +163,41 @@ def test_bad_files_of_labels_are_told(tmp_path, labels, message):
     layout = Layout(labels=tmp_path / "labels.csv", classes=CLASSES)
     with pytest.raises(InputError, match=message):
         read_predictions(DATA / "openai_chat.jsonl", layout)
+
+
+def places(value, path=()):
+    """Paths to all values within a value."""
+    yield path
+    if isinstance(value, (dict, list)):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+def spoilt(value, path, junk):
+    """The value with something else at a place."""
+    if not path:
+        return junk
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = spoilt(value[path[0]], path[1:], junk)
+    return copy
+
+
+JUNK = [None, 5, -1.5, "text", True, [], {}, [1], {"a": 1}, [{}], [None], "9" * 400]
+
+
+@pytest.mark.filterwarnings("ignore::altnorm._base.errors.InputWarning")
+@pytest.mark.parametrize("name", [*SHAPES[1:], "openai_batch.jsonl"])
+def test_whatever_stands_somewhere_is_read_or_refused(tmp_path, name):
+    lines = [json.loads(line) for line in (DATA / name).read_text().splitlines()]
+    n_refused = 0
+    for row in (0, 2):
+        for i, path in enumerate(places(lines[row])):
+            wrong = spoilt(lines[row], path, JUNK[i % len(JUNK)])
+            written = write_lines(tmp_path / "a.jsonl", [*lines[:row], wrong, *lines[row + 1 :]])
+            try:
+                proba = read_predictions(written, Layout(classes=CLASSES)).proba
+            except InputError:
+                n_refused += 1
+            else:
+                np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert n_refused > 3

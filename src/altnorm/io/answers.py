@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm._base.words import plural
-from altnorm.io.json_lines import Line, read_values
+from altnorm.io.json_lines import Line, read_lines, read_values
 
 ASK_FOR_SCORES = "Call the pipeline with top_k=None, which gives the score of every label."
 ASK_FOR_TOKENS = (
@@ -105,8 +105,8 @@ def is_answer(value: Any) -> bool:
 
 def answer_columns(path: Path) -> Iterator[dict[str, Any]]:
     """What else the lines hold, such as labels."""
-    for _, value in read_values(path):
-        yield _columns(value)
+    for _, record in read_lines(path):
+        yield _columns(record)
 
 
 def answer_lines(path: Path, classes: Sequence[str], *, tell: bool = False) -> Iterator[Line]:
@@ -167,21 +167,21 @@ def _is_response(value: dict[str, Any]) -> bool:
     return value.get("object") == "response" and isinstance(value.get("output"), list)
 
 
-def _columns(value: Any) -> dict[str, Any]:
+def _columns(record: dict[str, Any]) -> dict[str, Any]:
     """What an object holds beside an answer; of what services write only plain values."""
-    found = _find_answer(value) if isinstance(value, dict) else None
-    key = None if found is None else found[0]
+    answer = _find_answer(record)
+    key = None if answer is None else answer[0]
     nested = () if key is not None else (dict, list)
-    return {k: v for k, v in value.items() if k != key and not isinstance(v, nested)}
+    return {k: v for k, v in record.items() if k != key and not isinstance(v, nested)}
 
 
 def _read_answer(number: int, value: Any) -> _Answer:
-    found = _find_answer(value) if isinstance(value, dict) else None
-    if found is None:
+    answer = _find_answer(value) if isinstance(value, dict) else None
+    if answer is None:
         raise file_error(
             "Every line must be an answer of the service", f"line {number} is none", "Remove it."
         )
-    body = found[1]
+    body = answer[1]
     if not isinstance(body, dict) or body.get("error"):  # a failed line of a batch
         return _Answer(_columns(value), [])
     try:
@@ -209,7 +209,10 @@ def _choice_tokens(body: dict[str, Any]) -> list[tuple[str, Alternatives]] | Non
         parts = zip(
             logprobs["tokens"], logprobs["token_logprobs"], logprobs["top_logprobs"], strict=True
         )
-        return [(token, {token: float(p), **(top or {})}) for token, p, top in parts]
+        return [
+            (str(token), {str(t): float(q) for t, q in {token: p, **(top or {})}.items()})
+            for token, p, top in parts
+        ]
     return None if logprobs["content"] is None else _token_list(logprobs["content"])
 
 
@@ -223,9 +226,9 @@ def _response_tokens(body: dict[str, Any]) -> list[tuple[str, Alternatives]] | N
 def _token_list(tokens: Sequence[Any]) -> list[tuple[str, Alternatives]]:
     return [
         (
-            token["token"],
+            str(token["token"]),
             {
-                part["token"]: float(part["logprob"])
+                str(part["token"]): float(part["logprob"])
                 for part in (token, *token.get("top_logprobs", ()))
             },
         )

@@ -83,7 +83,8 @@ class Scores:
             if error.place is None:
                 raise
             offender = f"line {lines[error.place.row][0]} has {error.place.note}"
-            raise file_error(error.rule, offender, "Correct the scores.") from error
+            remedy = "Correct the scores; where several labels may apply, write a column per label."
+            raise file_error(error.rule, offender, remedy) from error
 
 
 def is_number(value: Any) -> bool:
