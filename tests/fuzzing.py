@@ -316,6 +316,9 @@ OPTIONS = {
     "--prior": ["uniform", "shrunk", "x", ""],
     "--label": ["y", "ant", "id", "text", "", "[/]"],
     "--label-prefix": ["y", "", "z_"],
+    "--labels": ["sound.csv", "sound.npz", "costs.json", "nothing.csv", ""],
+    "--id": ["id", "y", "nothing", "text.a", ""],
+    "--classes": ["ant,bee,cow", "ant", "ant,ant", "", ",", "cow, bee,ant"],
     "--group": ["id", "text", "y", "ant", "nothing", ""],
     "--prefix": ["", "a", "zzz", "["],
     "--other": ["ant", "id", "nothing", "y"],
@@ -329,7 +332,16 @@ OPTIONS = {
     "--prediction": ["class", "id", "ant", ""],
     "--label-output": ["label", ""],
 }
-FLAGS = ("--strict", "--json", "--insist", "--logits", "--no-labels", "--spreadsheet-safe")
+FLAGS = (
+    "--strict",
+    "--json",
+    "--insist",
+    "--logits",
+    "--no-labels",
+    "--spreadsheet-safe",
+    "--no-prediction",
+    "--card",
+)
 CASES_OF_OPTIONS: dict[str, tuple[str, ...]] = {
     "tune": ("sound.parquet", "-o", "output.model", *QUICK, "--label", "y", "--force"),
     "check": ("sound.csv", "sound.csv", "-o", "output.model", "--label", "y", "--force", "-j", "1"),
