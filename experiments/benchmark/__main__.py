@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# Before NumPy is imported here and in the processes: their threads would fight over the cores.
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-
+from joblib import Parallel, delayed, parallel_config
 from sklearn import __version__ as sklearn_version
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.benchmark.classifiers import KINDS, RECIPE, Classifier, load_classifier
 from experiments.benchmark.figures import draw_gains
-from experiments.benchmark.measure import measure
+from experiments.benchmark.measure import SCORES, measure
 from experiments.benchmark.methods import ADJUSTER, METHODS, Method
 from experiments.benchmark.sources import SOURCES, Source
 from experiments.benchmark.tables import make_tables
@@ -68,13 +64,15 @@ def _measure_all(arguments: Any) -> list[dict[str, Any]]:
         if not (arguments.open_half and source.is_held_back)
         for kind in KINDS
     ]
-    workers = os.cpu_count() if arguments.jobs == -1 else arguments.jobs
     records = []
-    with ProcessPoolExecutor(workers) as pool:
-        caches = [arguments.cache] * len(tasks)
-        for number, measured in enumerate(pool.map(_run, tasks, caches), 1):
+    # Threads would fight over the cores: each process has one, and so a comparable time.
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        work = (delayed(_run)(task, arguments.cache) for task in tasks)
+        parallel = Parallel(n_jobs=arguments.jobs, return_as="generator", batch_size=1)
+        for number, measured in enumerate(parallel(work), 1):
             records += measured
-            print(f"{number} of {len(tasks)}: {measured[0]['source']}, {measured[0]['kind']}")
+            progress = f"{number} of {len(tasks)}: {measured[0]['source']}, {measured[0]['kind']}"
+            print(progress, flush=True)
     return records
 
 
@@ -101,7 +99,7 @@ def _run(task: Task, cache: Path) -> list[dict[str, Any]]:
     records = []
     for method in (None if place is None else METHODS[place] for place in task.methods):
         if method is None or not (method.only_two and classifier.n_classes > 2):
-            path = cache / f"results-{recipe}" / _key(method) / name
+            path = cache / f"results-{SCORES}-{recipe}" / _key(method) / name
             if not path.exists():
                 _write(path, measure(classifier, method))
             records += [about | record for record in json.loads(path.read_text())]

@@ -43,6 +43,8 @@ class Gains:
     brier: np.ndarray
     balanced_accuracy: np.ndarray
     calibration_error: np.ndarray
+    decided: np.ndarray
+    decided_wrong: np.ndarray
     seconds: np.ndarray
     failed: np.ndarray
 
@@ -73,6 +75,8 @@ def gains_of(records: Records, method: str) -> Gains:
         brier=column("brier") - before("brier"),
         balanced_accuracy=column("balanced_accuracy") - before("balanced_accuracy"),
         calibration_error=column("calibration_error"),
+        decided=column("decided"),
+        decided_wrong=column("decided_wrong"),
         seconds=column("seconds"),
         failed=np.array([bool(record["failure"]) for record in chosen]),
     )

@@ -37,7 +37,7 @@ def _methods(records: Records) -> str:
     header = (
         *("method", "classifiers", "accuracy", "median", "worst", "clear by source"),
         *("log loss, %", "clear by source", "Brier", "calibration error"),
-        *("balanced accuracy", "failed", "seconds"),
+        *("balanced accuracy", "sure", "sure and wrong", "failed", "seconds"),
     )
     return markdown_table(header, [_row(records, method) for method in methods_of(records)])
 
@@ -45,8 +45,9 @@ def _methods(records: Records) -> str:
 def _row(records: Records, method: str) -> list[str]:
     gains = gains_of(records, method)
     error = f"{gains.calibration_error.mean():.2f}"
+    sure = [f"{gains.decided.mean():.0f} %", f"{gains.decided_wrong.mean():.1f} %"]
     if method == UNTOUCHED:
-        return [method, f"{len(gains.sources)}", *[""] * 7, error, *[""] * 3]
+        return [method, f"{len(gains.sources)}", *[""] * 7, error, "", *sure, "", ""]
     return [
         method,
         f"{len(gains.sources)}",
@@ -59,6 +60,7 @@ def _row(records: Records, method: str) -> list[str]:
         f"{gains.brier.mean():+.4f}",
         error,
         f"{gains.balanced_accuracy.mean():+.2f}",
+        *sure,
         f"{gains.failed.sum()}",
         f"{gains.seconds.mean():.2f}",
     ]

@@ -158,6 +158,13 @@ def test_scores_agree_with_a_loop(classifier):
         distances.append(sum((p - (j == label)) ** 2 for j, p in enumerate(row)))
     assert record["log_loss"] == pytest.approx(np.mean(losses), rel=EXACT)
     assert record["brier"] == pytest.approx(np.mean(distances), rel=EXACT)
+    sure = [
+        (row.argmax() == label)
+        for row, label in zip(classifier.test_proba, classifier.test_labels, strict=True)
+        if row.max() >= 0.95
+    ]
+    assert record["decided"] == pytest.approx(100 * len(sure) / 500)
+    assert record["decided_wrong"] == pytest.approx(100 * (1 - np.mean(sure)))
 
 
 def test_no_probability_is_below_the_floor():
@@ -175,6 +182,7 @@ def test_calibration_error_of_a_constant_confidence_is_its_distance_to_the_accur
 def records_of(gains: dict[str, list[float]]) -> list[dict]:
     scores = {"log_loss": 1.0, "log_loss_se": 0.1, "brier": 0.5, "calibration_error": 1.0}
     scores |= {"balanced_accuracy": 50.0, "seconds": 1.0, "failure": "", "classes": 2}
+    scores |= {"decided": 40.0, "decided_wrong": 5.0}
     return [
         {
             **{"source": source, "kind": kind, "labels": size, "method": method, "split": "time"},
@@ -210,8 +218,8 @@ def test_results_are_kept_and_a_second_run_fits_nothing(tmp_path, monkeypatch, t
     monkeypatch.setattr(study, "download", lambda folder: None)
     monkeypatch.setattr(study, "SOURCES", (Source("p", "t", "kind", time="year"),))
     monkeypatch.setattr(study, "KINDS", ("naive_bayes",))
-    monkeypatch.setattr(study, "ProcessPoolExecutor", lambda _: _Here())
     arguments = ["--cache", str(tmp_path / "c"), "--output", str(tmp_path / "out"), "--measure"]
+    arguments += ["--jobs", "1"]  # in this process, which is the one that is changed
     study.main(arguments)
     first = (tmp_path / "out" / "results.csv").read_bytes()
     kept = list((tmp_path / "c").rglob("*.json"))
@@ -220,16 +228,3 @@ def test_results_are_kept_and_a_second_run_fits_nothing(tmp_path, monkeypatch, t
     study.main(arguments)
     assert (tmp_path / "out" / "results.csv").read_bytes() == first
     assert "1 of 1: p/t, naive_bayes" in capsys.readouterr().out
-
-
-class _Here:
-    """A pool that works in this process."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def map(self, function, *columns):
-        return map(function, *columns)
