@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 from sklearn import __version__ as sklearn_version
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
 from experiments.benchmark.classifiers import KINDS, RECIPE, Classifier, load_classifier
@@ -65,14 +66,12 @@ def _measure_all(arguments: Any) -> list[dict[str, Any]]:
         for kind in KINDS
     ]
     records = []
-    # Threads would fight over the cores: each process has one, and so a comparable time.
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        work = (delayed(_run)(task, arguments.cache) for task in tasks)
-        parallel = Parallel(n_jobs=arguments.jobs, return_as="generator", batch_size=1)
-        for number, measured in enumerate(parallel(work), 1):
-            records += measured
-            progress = f"{number} of {len(tasks)}: {measured[0]['source']}, {measured[0]['kind']}"
-            print(progress, flush=True)
+    work = (delayed(_run)(task, arguments.cache) for task in tasks)
+    parallel = Parallel(n_jobs=arguments.jobs, return_as="generator", batch_size=1)
+    for number, measured in enumerate(parallel(work), 1):
+        records += measured
+        progress = f"{number} of {len(tasks)}: {measured[0]['source']}, {measured[0]['kind']}"
+        print(progress, flush=True)
     return records
 
 
@@ -101,7 +100,9 @@ def _run(task: Task, cache: Path) -> list[dict[str, Any]]:
         if method is None or not (method.only_two and classifier.n_classes > 2):
             path = cache / f"results-{SCORES}-{recipe}" / _key(method) / name
             if not path.exists():
-                _write(path, measure(classifier, method))
+                # Threads would fight over the cores, and times could not be compared.
+                with threadpool_limits(1):
+                    _write(path, measure(classifier, method))
             records += [about | record for record in json.loads(path.read_text())]
     return records
 
