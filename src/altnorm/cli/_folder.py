@@ -60,7 +60,7 @@ def _judge(logs: Mapping[str, Path], layout: Layout, tuning: options.Tuning) -> 
             predictions = read_predictions(path, layout)
             tuned = fit_named(Adjuster(**tuning.settings(predictions)), predictions)
         except InputError as error:
-            refused[name] = in_options(str(error))
+            refused[name] = str(in_options(error))
         else:
             verdicts[name] = tuned.verdict_
     return Judged(verdicts, refused)

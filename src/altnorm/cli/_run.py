@@ -89,7 +89,7 @@ COMMANDS = {
     ),
     "info": Entry(
         "model",
-        "Show what a model file holds: kind, classes, purpose, what it does, evidence, versions.",
+        "Show what a model file holds: kind, classes, goal, what it does, evidence, versions.",
         "altnorm info model.safetensors",
     ),
 }
@@ -342,7 +342,7 @@ def one_sentence(error: Exception, written: Sequence[Path] = ()) -> str:
         where = f" ('{error.filename}')" if error.filename else ""
         return f"{error.strerror}{where}; {_left_behind(written)}."
     if isinstance(error, MemoryError):
-        reason = str(error) or "no more was given"
+        reason = str(error) or "out of memory"
         return f"There is not enough memory ({reason}); {_left_behind(written)}."
     if isinstance(error, InputError):
         error = in_options(error)
