@@ -52,3 +52,11 @@ def test_multilabel(mode):
     normalizer = AlternatingNormalizer(multilabel=mode).fit(proba)
     assert not normalizer.drift(rng.beta(0.3, 0.9, size=(400, 5))).drifted
     assert normalizer.drift(rng.beta([3, 0.3, 0.3, 0.3, 0.3], 0.3, size=(400, 5))).drifted
+
+
+def test_a_drift_is_true_where_predictions_drifted():
+    rng = np.random.default_rng(0)
+    fitted = AlternatingNormalizer().fit(rng.dirichlet([0.3, 0.3, 0.3], size=2000))
+    for shares in ([0.3, 0.3, 0.3], [0.9, 0.1, 0.1]):
+        drift = fitted.drift(rng.dirichlet(shares, size=1000))
+        assert bool(drift) == drift.drifted == (shares[0] == 0.9)

@@ -14,6 +14,7 @@ from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.families import (
     BatchCalibration,
     BiasCorrectedTemperature,
+    CurveScaling,
     Identity,
     LabelThresholds,
     LabelwiseScaling,
@@ -27,6 +28,7 @@ Model = (
     | AlternatingNormalizer
     | BatchCalibration
     | BiasCorrectedTemperature
+    | CurveScaling
     | Identity
     | LabelThresholds
     | LabelwiseScaling

@@ -58,6 +58,9 @@ class Drift:
     n_rows: int
     advice: str = "nothing"
 
+    def __bool__(self) -> bool:
+        return self.drifted
+
     def __str__(self) -> str:
         doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
         classes = f"{percent(self.class_distance)} of the confident ones are of other classes"
