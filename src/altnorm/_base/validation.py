@@ -305,10 +305,10 @@ def check_positive(value: object, name: str, *, zero: bool = False) -> float:
     return float(value)
 
 
-def check_level(value: object, name: str) -> float:
+def check_level(value: object, name: str, *, example: float = 0.05) -> float:
     """Return a number between 0 and 1, both excluded, such as a significance level."""
     if not is_number(value) or not 0 < value < 1:
-        raise _parameter_error(name, "a number between 0 and 1", value, 0.05)
+        raise _parameter_error(name, "a number between 0 and 1", value, example)
     return float(value)
 
 

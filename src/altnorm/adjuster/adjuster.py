@@ -14,6 +14,7 @@ from altnorm._base.arrays import (
     Array,
     GivenArray,
     array_namespace,
+    entries_at,
     move,
     one_thread,
     to_numpy,
@@ -63,6 +64,7 @@ from altnorm.evidence.cautions import (
 )
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gate
+from altnorm.evidence.promise import coverage, make_promise
 from altnorm.evidence.verdict import Caution, Verdict, family_words, outcome, score_figures
 from altnorm.families import (
     BiasCorrectedTemperature,
@@ -123,6 +125,11 @@ class Adjuster(ProbabilityTransformer):
     your labels do not show a gain, your decisions stay as they were: for accuracy, the
     probabilities of a row are then drawn back just as far as keeps its decision.
 
+    *Only decisions that can be trusted, if you ask for it.* With `target_accuracy` the most
+    confident rows are decided, as many as the labels prove to be right that often, with 95 %
+    confidence. `predict` says None for the others, and ``verdict_.promise`` says how many rows are
+    decided. Probabilities stay the same.
+
     Folds are parts of the data in their order, not random: the same data give the same verdict.
 
     Parameters
@@ -139,6 +146,9 @@ class Adjuster(ProbabilityTransformer):
         cost of leaving a row to a person; `predict` says None there. A mapping
         {(true, decision): cost} gives single costs, the others are 0 if right and 1 if wrong; the
         decision None leaves the row to a person. The score is minus the mean cost.
+    target_accuracy : float or None, default=None
+        Decide alone where at least this share of the decisions is right, such as 0.95, and leave
+        the other rows to a person. For accuracy with one class per row.
     calibrate : bool, default=True
         Whether probabilities may change where decisions do not. With False nothing is mixed, and
         nothing is changed unless it is adopted; with "alternating" adopted, rows that are not in
@@ -211,6 +221,14 @@ class Adjuster(ProbabilityTransformer):
     >>> careful = Adjuster(costs={(2, 0): 10, (2, 1): 10}).fit(proba, y)
     >>> bool((careful.predict(proba) == 2).sum() > (decided == 2).sum())
     True
+
+    Only decisions of which 90 % are right; the other rows are for a person:
+
+    >>> picky = Adjuster(target_accuracy=0.9).fit(proba, y)
+    >>> round(picky.verdict_.promise.share, 2)
+    0.39
+    >>> picky.predict(proba[:3])
+    array([2, None, 1], dtype=object)
     """
 
     any_library = True
@@ -221,6 +239,7 @@ class Adjuster(ProbabilityTransformer):
         *,
         scoring: Any = None,
         costs: Any = None,
+        target_accuracy: float | None = None,
         calibrate: bool = True,
         cv: Any = 5,
         significance: float = 0.01,
@@ -234,6 +253,7 @@ class Adjuster(ProbabilityTransformer):
         self.families = families
         self.scoring = scoring
         self.costs = costs
+        self.target_accuracy = target_accuracy
         self.calibrate = calibrate
         self.cv = cv
         self.significance = significance
@@ -319,6 +339,8 @@ class Adjuster(ProbabilityTransformer):
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the purpose's score of the decisions, or of the probabilities.
 
+        With `target_accuracy` it is the accuracy of all rows, as if none were left to a person.
+
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
@@ -337,7 +359,7 @@ class Adjuster(ProbabilityTransformer):
         checked, kind, score = given.proba, given.kind, purpose_of(self).score
         labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
         by_proba = score.needs == "proba"
-        predicted = to_numpy(self._transform(checked)) if by_proba else self._codes(checked)
+        predicted = to_numpy(self._transform(checked)) if by_proba else self._all_codes(checked)
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
     def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
@@ -412,6 +434,7 @@ class Adjuster(ProbabilityTransformer):
         super()._check_params()
         check_level(self.significance, "significance")
         check_integer(self.k_max, "k_max", low=2)
+        self._check_target()
         named = [] if isinstance(self.families, str) else list(self.families)
         unknown = [family for family in named if family not in FAMILIES]
         if not named or unknown:
@@ -425,6 +448,26 @@ class Adjuster(ProbabilityTransformer):
                 code="parameter",
                 parameter="families",
                 example=("bias",),
+            )
+
+    def _check_target(self) -> None:
+        if self.target_accuracy is None:
+            return
+        check_level(self.target_accuracy, "target_accuracy", example=0.95)
+        is_accuracy = isinstance(self.scoring, str) and self.scoring == "accuracy"
+        against = {
+            "costs": self.costs is not None,
+            "multilabel": self.multilabel is not None,
+            "scoring": not (self.scoring is None or is_accuracy),
+        }
+        for name in (name for name, is_given in against.items() if is_given):
+            value = "given" if name == "costs" else repr(getattr(self, name))
+            raise InputError(
+                "`target_accuracy` is for accuracy with one class per row",
+                shown(f"`{name}` is {value}"),
+                "Leave one of the two out.",
+                value=name,
+                code="parameter",
             )
 
     def _check_fitted(self, fields: Fields) -> None:
@@ -495,11 +538,27 @@ class Adjuster(ProbabilityTransformer):
         outcome = conclude(evidence, competitors, choice, applied=applied, nothing=nothing)
         self.model_, self.mixture_, self.decision_, self.family_, proba, log_p = outcome
         decided = trial.codes if applied else evidence.before
+        if self.target_accuracy is not None:
+            self._promise(evidence.data, proba, decided)
         self._judged = Judged(evidence.data.proba, proba, decided, evidence.data.labels)
         untouched = competitors.untouched.log_p
         self.calibration_ = log_loss_verdict(evidence, log_p, untouched, adopted=not nothing)
         self.families_ = family_verdicts(evidence, competitors, choice.mixture.candidate)
         self.cv_results_ = candidates_table(competitors.all(), evidence.data.weight)
+
+    def _promise(self, data: Validation, proba: np.ndarray, decided: np.ndarray) -> None:
+        """Choose which rows to decide, by cross-fitted probabilities of what is decided."""
+        assert self.target_accuracy is not None
+        untouched = data.proba.argmax(axis=1)
+        after, before = (
+            coverage(entries_at(p, codes), codes == data.labels, data.weight, data.groups)
+            for p, codes in ((proba, decided), (data.proba, untouched))
+        )
+        promise, least = make_promise(float(self.target_accuracy), after, before)
+        self.verdict_ = replace(self.verdict_, promise=promise)
+        # Adjusted probabilities have the most probable class that is decided, also where
+        # decisions stay as they were, so one rule says both the class and the confidence.
+        self.decision_ = replace(self.decision_, on_input=False, least=least)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: all but the rows that were judged."""
@@ -531,6 +590,11 @@ class Adjuster(ProbabilityTransformer):
     def _codes(self, proba: Array) -> np.ndarray:
         # From what `transform` returns, so that rounding cannot set the two apart.
         return self.decision_.codes(proba if self.decision_.on_input else self._transform(proba))
+
+    def _all_codes(self, proba: Array) -> np.ndarray:
+        """The same with no row left to a person for a target."""
+        decision = replace(self.decision_, least=0.0)
+        return decision.codes(proba if decision.on_input else self._transform(proba))
 
     def _named(self, codes: np.ndarray) -> np.ndarray:
         return self.decision_.names(codes, self.classes_)

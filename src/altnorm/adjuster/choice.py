@@ -357,10 +357,10 @@ def conclude(
     if not applied:
         return Outcome(*mixture.fit(), evidence.untouched, family, mixture.proba, mixture.log_p)
     own = trial.rule is not None  # alternating normalization's own decisions
-    fitted = mixture.fit(
-        keeps="correction" if own and not multilabel else "", alone=own and multilabel
-    )
-    return Outcome(*fitted, trial.decision(), family, mixture.proba, mixture.log_p)
+    kept = own and not multilabel
+    fitted = mixture.fit(keeps="correction" if kept else "", alone=own and multilabel)
+    proba = mixture.keeping_correction() if kept else mixture.proba
+    return Outcome(*fitted, trial.decision(), family, proba, mixture.log_p)
 
 
 def try_likeness(

@@ -27,6 +27,8 @@ from altnorm.estimator.base import all_or_nothing
 from altnorm.estimator.reading import require_labels
 from altnorm.evidence.verdict import Verdict
 
+_PURPOSES = ("scoring", "costs", "target_accuracy")  # parameters that state one
+
 
 class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose probabilities and decisions are adjusted to labels, on evidence.
@@ -44,7 +46,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     adjuster : Adjuster, AlternatingNormalizerCV or AlternatingNormalizer, optional
         What adjusts the predictions; None is ``Adjuster()``. Its parameters can be searched either
         way, as ``adjuster__significance``.
-    scoring, costs
+    scoring, costs, target_accuracy
         The purpose, as for :class:`Adjuster`, if the adjuster itself has none.
     cv : int, splitter or "prefit", optional
         How to get predictions for the training data; as in `cross_val_predict`. The parts that are
@@ -79,12 +81,14 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         *,
         scoring: Any = None,
         costs: Any = None,
+        target_accuracy: float | None = None,
         cv: Any = None,
     ) -> None:
         self.estimator = estimator
         self.adjuster = adjuster
         self.scoring = scoring
         self.costs = costs
+        self.target_accuracy = target_accuracy
         self.cv = cv
 
     def set_params(self, **params: Any) -> Self:
@@ -180,7 +184,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Class labels.
+            Class labels, None where a row is left to a person.
         """
         check_is_fitted(self)
         return np.asarray(self.adjuster_.predict(_predict_proba(self.estimator_, X)))
@@ -315,7 +319,7 @@ def _predict_proba(estimator: Any, X: Any) -> np.ndarray:
 
 def _purpose(estimator: Any) -> dict[str, Any]:
     """The parameters that state a purpose, where they do."""
-    values = {name: getattr(estimator, name, None) for name in ("scoring", "costs")}
+    values = {name: getattr(estimator, name, None) for name in _PURPOSES}
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -352,6 +352,15 @@ class CrossMixture:
             drawn[rows] = draw_back(drawn[rows], self.baseline(rows), untouched, columns)
         return drawn
 
+    def keeping_correction(self) -> np.ndarray:
+        """Whole probabilities, drawn back where they would decide otherwise than the correction."""
+        correct, drawn = self.candidate.proba(), self.proba.copy()
+        rows = np.flatnonzero(drawn.argmax(axis=1) != correct.argmax(axis=1))
+        if rows.size:
+            columns, target = np.arange(drawn.shape[1]), correct[rows]
+            drawn[rows] = draw_back(drawn[rows], target, target, columns)
+        return drawn
+
     def fit(self, *, keeps: str = "", alone: bool = False) -> tuple[Any, Mixture]:
         """Fit on all rows: the correction's estimator, and the mixture.
 

@@ -40,7 +40,8 @@ class Decision:
     "thresholds"   every label with :math:`p_j > t_j`, `values` (m,)
     =============  =========================================================================
 
-    Of equally good classes the first is taken.
+    Of equally good classes the first is taken. A row whose most probable class has a probability
+    below `least` is left to a person.
 
     Parameters
     ----------
@@ -56,6 +57,8 @@ class Decision:
         the derivative at the labels that the rule was fitted to.
     on_input : bool, default=False
         Whether it decides on the probabilities as they came, and not on the adjusted ones.
+    least : float, default=0.0
+        Of the most probable class: rows with a smaller probability are left to a person.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class Decision:
     values: np.ndarray
     worth: np.ndarray | None = None
     on_input: bool = False
+    least: float = 0.0
 
     def _check_fitted(self, fields: Fields) -> None:
         m = fields.n_classes
@@ -78,6 +82,10 @@ class Decision:
         if self.worth is not None:
             worth = {"weights": (m, 2), "costs": (m, None), "thresholds": (m, 2, 2)}
             fields.array("worth", "f", worth[self.kind])
+        fields.number("least", 0, 2)
+        adjusted_argmax = self.kind == "weights" and self.is_argmax and not self.on_input
+        must = "0 unless adjusted probabilities decide for the most probable class"
+        fields.require("least", not self.least or adjusted_argmax, must)
 
     @property
     def is_argmax(self) -> bool:
@@ -89,16 +97,23 @@ class Decision:
     @property
     def leaves_rows(self) -> bool:
         """Whether rows may be left to a person."""
-        return self.kind == "costs" and self.values.shape[1] > self.values.shape[0]
+        if self.kind == "costs":
+            return self.values.shape[1] > self.values.shape[0]
+        return self.least > 0
 
     def codes(self, proba: Array) -> np.ndarray:
         """Decide: the column of each row's class, m where it is left to a person; or 0 and 1."""
         if self.kind == "thresholds":
             return (to_numpy(proba) > self.values).astype(np.int8)
         if self.is_argmax:
-            return column_of_max(proba)
+            codes = column_of_max(proba)
+            return np.where(self._confident(proba), codes, proba.shape[1]) if self.least else codes
         wide = array_namespace(proba).astype(proba, widest_float(proba), copy=False)
         return column_of_max(rate(self.kind, as_array(self.values, wide), wide))
+
+    def _confident(self, proba: Array) -> np.ndarray:
+        highest = to_numpy(array_namespace(proba).max(proba, axis=1))
+        return highest.astype(np.float64) >= self.least  # in double, as other engines do it
 
     def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the classes that codes stand for, None where a row is left to a person."""
@@ -130,7 +145,8 @@ class Decision:
     def __repr__(self) -> str:
         where = ", as it came" if self.on_input else ""
         if self.is_argmax:
-            return f"Decision(the most probable class{where})"
+            least = f" from {self.least:.3g} on" if self.least else ""
+            return f"Decision(the most probable class{least}{where})"
         shown = np.array2string(self.values, precision=3, threshold=6, separator=", ")
         return f"Decision({self.kind}={' '.join(shown.split())}{where})"
 

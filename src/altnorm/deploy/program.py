@@ -163,12 +163,16 @@ class Rule(NamedTuple):
     values: Array | None  # None where the most probable class is decided
     leaves_rows: bool = False  # whether one more decision leaves the row to a person
     on_input: bool = False  # whether it looks at probabilities as they came
+    least: Array | None = None  # of the most probable class, to decide at all; None: any
 
     def __call__(self, p: Array) -> Array:
         """Column of each row's class, or a 0/1 matrix."""
         xp = array_namespace(p)
         if self.kind == "thresholds":
             return xp.astype(p > self.values, xp.int64)
+        if self.least is not None:
+            # A person as one more class: taken where no other is as probable.
+            p = xp.concat([p, 0 * p[:, :1] + self.least], axis=1)
         return xp.argmax(p if self.values is None else rate(self.kind, self.values, p), axis=1)
 
 
@@ -274,7 +278,8 @@ def read_program(fitted: FittedModel) -> Program:
 
 def _read_rule(decision: Decision) -> Rule:
     values = None if decision.is_argmax else _double(decision.values)
-    return Rule(decision.kind, values, decision.leaves_rows, decision.on_input)
+    least = _double(decision.least) if decision.least else None
+    return Rule(decision.kind, values, decision.leaves_rows, decision.on_input, least)
 
 
 def _read_model(model: object, kind: LabelKind) -> Linked | Alternating | None:

@@ -107,9 +107,9 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
             Class labels, out of `classes_` (column numbers where `fit` knew no names), None where
-            costs say to leave a row to a person; for multi-label problems the 0/1 matrix of
-            decisions. Of the kind that `transform` returns; labels that are not numbers as a NumPy
-            array.
+            costs, or a target accuracy, say to leave a row to a person; for multi-label problems
+            the 0/1 matrix of decisions. Of the kind that `transform` returns; labels that are not
+            numbers as a NumPy array.
         """
         labels = self._named(self._codes(self._rows(read_input(self, proba))))
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels

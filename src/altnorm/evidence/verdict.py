@@ -22,6 +22,7 @@ from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
+from altnorm.evidence.promise import Promise
 from altnorm.evidence.scores import resolve_scoring
 
 SIGNIFICANCE = 0.05
@@ -133,6 +134,9 @@ class Verdict:
         that must hold does, and one of the two kinds of evidence is there.
     insisted : bool
         Whether it is applied all the same, because of ``insist=True``.
+    promise : Promise or None
+        With `target_accuracy`: the share of the rows that is decided, and how many of these
+        decisions are right. The other fields are about all rows, as if none were left to a person.
     """
 
     scoring: str
@@ -159,6 +163,7 @@ class Verdict:
     n_left: int = 0
     gates: Gates = field(default_factory=Gates)
     insisted: bool = False
+    promise: Promise | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gates", Gates(self.gates))  # a model file holds a plain tuple
@@ -181,6 +186,8 @@ class Verdict:
         fields.number("confidence", 0, 1)
         fields.sequence("cautions", Caution)
         fields.sequence("gates", Gate)
+        if fields.get("promise") is not None:
+            fields.record("promise", Promise)
 
     @property
     def reason_text(self) -> str:
@@ -212,7 +219,8 @@ class Verdict:
             parts.append("applied all the same, because of insist=True")
         elif result == "not_adopted" and self.reason != "identical":
             parts.append("your decisions stay as they were")
-        return "; ".join(parts) + "."
+        sentences = "; ".join(parts) + "."
+        return sentences if self.promise is None else f"{sentences} {self.promise}"
 
     def _repr_html_(self) -> str:
         table = ""
@@ -237,7 +245,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
         cautions = [_plain(caution) for caution in self.cautions]
-        return {**_plain(self), "cautions": cautions, "gates": self.gates.to_list()}
+        promise = None if self.promise is None else vars(self.promise).copy()
+        records = {"cautions": cautions, "gates": self.gates.to_list(), "promise": promise}
+        return {**_plain(self), **records}
 
 
 def _plain(record: Verdict | Caution) -> dict[str, Any]:

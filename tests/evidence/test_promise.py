@@ -1,0 +1,185 @@
+"""Target accuracy: which rows are decided, and that the promise is exact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom, binomtest
+
+from altnorm import AdjustedClassifier, Adjuster, load
+from altnorm.evidence.promise import LEVEL, coverage, lower_bound
+
+TARGET = 0.85
+
+
+def draw(n: int = 900, m: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions that favour class 0, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(m, size=n)
+    proba = np.exp(rng.normal(size=(n, m)) + 2 * np.eye(m)[y] + 1.5 * (np.arange(m) == 0))
+    return proba / proba.sum(axis=1, keepdims=True), y
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Adjuster:
+    return Adjuster(target_accuracy=TARGET).fit(*draw())
+
+
+def test_coverage_is_that_of_a_plain_loop() -> None:
+    rng = np.random.default_rng(1)
+    confidence, right = rng.integers(1, 9, 60) / 10, rng.random(60) < 0.7
+    weight, groups = rng.uniform(0.5, 2, 60), rng.integers(12, size=60)
+    curve = coverage(confidence, right, weight, groups)
+    assert curve.confidence.tolist() == sorted(set(confidence), reverse=True)
+    for k, level in enumerate(curve.confidence):
+        some = confidence >= level
+        sums = np.array([weight[some & (groups == g)].sum() for g in range(12)])
+        assert curve.share[k] == pytest.approx(weight[some].sum() / weight.sum())
+        assert curve.accuracy[k] == pytest.approx((weight * right)[some].sum() / weight[some].sum())
+        assert curve.units[k] == pytest.approx(sums.sum() ** 2 / (sums**2).sum())
+        assert curve.n_decided[k] == some.sum()
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 5), (70, 80), (80, 80), (1, 1)])
+def test_bounds_and_tests_are_the_exact_binomial_ones(hits: int, n: int) -> None:
+    exact = binomtest(hits, n).proportion_ci(1 - 2 * LEVEL, method="exact")
+    curve = coverage(np.ones(n), np.arange(n) < hits)
+    assert lower_bound(np.array([hits / n]), np.array([float(n)])) == pytest.approx(exact.low)
+    assert curve.upper() == pytest.approx(exact.high)
+    for target in (0.5, 0.8, 0.95):
+        assert curve.passes(target) == [binom.sf(hits - 1, n, target) <= LEVEL]
+
+
+def test_most_confident_rows_are_decided_and_the_promise_counts_them(fitted: Adjuster) -> None:
+    _, y = draw()
+    promise, judged = fitted.verdict_.promise, fitted._judged
+    assert promise is not None
+    highest = judged.after.max(axis=1)
+    decided = highest >= fitted.decision_.least
+    right = judged.after.argmax(axis=1) == y
+    assert 0.2 < promise.share < 0.9
+    assert promise.n_decided == decided.sum()
+    assert promise.accuracy == pytest.approx(right[decided].mean())
+    assert promise.lower >= TARGET
+    assert promise.share > promise.share_before
+    # No larger share passes: the oracle looks at them one by one.
+    order = np.argsort(-highest)
+    for n in range(promise.n_decided + 1, len(y) + 1):
+        assert binom.sf(right[order[:n]].sum() - 1, n, TARGET) > LEVEL
+
+
+def test_predict_leaves_the_rows_below_the_threshold_and_nothing_else_changes(
+    fitted: Adjuster,
+) -> None:
+    proba, y = draw(seed=5)
+    plain = Adjuster().fit(*draw())
+    adjusted = fitted.transform(proba)
+    decided = adjusted.max(axis=1) >= fitted.decision_.least
+    answers = fitted.predict(proba)
+    assert [answer is not None for answer in answers] == decided.tolist()
+    assert (answers[decided] == plain.predict(proba)[decided]).all()
+    np.testing.assert_array_equal(adjusted, plain.transform(proba))
+    assert fitted.score(proba, y) == plain.score(proba, y)
+    single = fitted.predict(proba.astype(np.float32))
+    near = np.abs(adjusted.max(axis=1) - fitted.decision_.least) < 1e-6
+    assert (single[~near] == answers[~near]).all()
+
+
+def test_kept_decisions_are_handed_over_by_the_probabilities_that_are_returned() -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(3, size=400)
+    proba = np.exp(rng.normal(size=(400, 3)) + 1.5 * np.eye(3)[y])  # nothing to correct
+    proba /= proba.sum(axis=1, keepdims=True)
+    model = Adjuster(target_accuracy=0.8).fit(proba, y)
+    assert not model.verdict_.adopted
+    new = rng.dirichlet([0.5] * 3, size=500)
+    decided = model.transform(new).max(axis=1) >= model.decision_.least
+    answers = model.predict(new)
+    assert 0 < decided.sum() < 500
+    assert (answers[decided] == new.argmax(axis=1)[decided]).all()
+    assert all(answer is None for answer in answers[~decided])
+
+
+def test_low_target_decides_everything_and_says_so() -> None:
+    model = Adjuster(target_accuracy=0.5).fit(*draw())
+    assert "It decides every row, as the target of 50% allows" in str(model.verdict_)
+    assert model.verdict_.promise.n_decided == 900
+    assert model.predict(draw()[0]).dtype.kind == "i"
+
+
+def test_too_few_labels_decide_nothing_and_more_are_asked_for() -> None:
+    proba, y = draw(n=100, m=3)
+    model = Adjuster(target_accuracy=0.95).fit(proba, y)
+    promise = model.verdict_.promise
+    assert promise.share == promise.n_decided == 0
+    assert promise.n_labels > 100
+    assert f"about {promise.n_labels:,} labels might do" in str(model.verdict_)
+    assert all(answer is None for answer in model.predict(proba))
+    enough = Adjuster(target_accuracy=0.95).fit(*draw(n=2 * promise.n_labels, m=3))
+    assert enough.verdict_.promise.share > 0
+
+
+def test_groups_of_copies_prove_no_more_than_one_row_each() -> None:
+    proba, y = draw(n=300)
+    copies, labels, groups = (np.repeat(each, 4, axis=0) for each in (proba, y, np.arange(300)))
+    settings = {"target_accuracy": TARGET, "families": ("bias",)}
+    alone = Adjuster(**settings).fit(proba, y, groups=np.arange(300)).verdict_.promise
+    copied = Adjuster(**settings).fit(copies, labels, groups=groups).verdict_.promise
+    careless = coverage(copies.max(axis=1), copies.argmax(axis=1) == labels)
+    careful = coverage(copies.max(axis=1), copies.argmax(axis=1) == labels, groups=groups)
+    np.testing.assert_allclose(careless.units, 4 * careful.units)
+    assert copied.share == pytest.approx(alone.share, abs=0.05)
+
+
+def test_weights_count_as_their_effective_number_of_rows() -> None:
+    rng = np.random.default_rng(2)
+    confidence, right = rng.random(200), rng.random(200) < 0.9
+    plain = coverage(confidence, right)
+    same = coverage(confidence, right, np.full(200, 7.0))
+    uneven = coverage(confidence, right, rng.exponential(size=200))
+    np.testing.assert_allclose(same.units, plain.units)
+    assert uneven.units[-1] < 0.75 * plain.units[-1]
+
+
+@pytest.mark.parametrize("target", [1.0, 0, float("nan"), "95", True])
+def test_targets_that_are_no_share_are_refused(target: object) -> None:
+    with pytest.raises(ValueError, match="`target_accuracy` must be a number between 0 and 1; it"):
+        Adjuster(target_accuracy=target).fit(*draw(n=50))
+
+
+@pytest.mark.parametrize(
+    ("settings", "offender"),
+    [
+        ({"costs": 1 - np.eye(4)}, "`costs` is given"),
+        ({"scoring": "balanced_accuracy"}, "`scoring` is 'balanced_accuracy'"),
+        ({"multilabel": "pairs"}, "`multilabel` is 'pairs'"),
+    ],
+)
+def test_other_purposes_are_refused(settings: dict[str, object], offender: str) -> None:
+    with pytest.raises(ValueError, match=f"is for accuracy with one class per row; {offender}"):
+        Adjuster(target_accuracy=0.9, **settings).fit(*draw(n=50))
+
+
+def test_model_file_keeps_the_promise(fitted: Adjuster, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    proba, _ = draw(seed=8)
+    assert again.verdict_ == fitted.verdict_
+    assert again.predict(proba).tolist() == fitted.predict(proba).tolist()
+
+
+def test_classifier_takes_the_target() -> None:
+    from sklearn.datasets import make_classification
+    from sklearn.naive_bayes import GaussianNB
+
+    X, y = make_classification(600, 8, n_informative=4, n_classes=3, random_state=0)
+    model = AdjustedClassifier(GaussianNB(), target_accuracy=0.8).fit(X, y)
+    assert model.adjuster_.target_accuracy == 0.8
+    share = np.mean([answer is not None for answer in model.predict(X)])
+    assert share == pytest.approx(model.verdict_.promise.share, abs=0.1)
+    with pytest.raises(ValueError, match="must be stated once"):
+        AdjustedClassifier(GaussianNB(), Adjuster(scoring="f1_macro"), target_accuracy=0.8).fit(
+            X, y
+        )
