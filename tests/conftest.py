@@ -30,13 +30,13 @@ def normalizer():
     return fit_drawn(CLUSTER_CLASSES, 300)
 
 
-@pytest.fixture(scope="module")
-def adjuster():
-    """With a temperature, and costs by which rows may be left to a person."""
+@pytest.fixture(scope="module", params=["person", "target"])
+def adjuster(request):
+    """With a temperature; costs, or a target accuracy, leave rows to a person."""
     from tests.batches import CLUSTER_CLASSES
     from tests.programs import single
 
-    return single("cooled", "person", "proba", m=3, classes=CLUSTER_CLASSES)[0]
+    return single("cooled", request.param, "proba", m=3, classes=CLUSTER_CLASSES)[0]
 
 
 @pytest.fixture(scope="module")

@@ -111,8 +111,12 @@ LABEL_MODELS = {
     "deep pairs": (AlternatingNormalizer(0.7, 3, 0.25, multilabel="pairs", smoothing=0.1), "mixed"),
     "deep labelwise": (AlternatingNormalizer(2.0, 2, 0.5, multilabel="labelwise"), "followed"),
 }
-RULES = ("argmax", "weights", "costs", "person", "weights as it came")
-FORMS = [*itertools.product(MODELS, ("argmax",)), *itertools.product(("deep, cooled",), RULES[1:])]
+RULES = ("argmax", "weights", "costs", "person", "target", "weights as it came")
+FORMS = [
+    *itertools.product(MODELS, ("argmax",)),
+    *itertools.product(("deep, cooled",), RULES[1:]),
+    ("kept", "target"),
+]
 
 
 LABEL_FORMS = [*itertools.product(LABEL_MODELS, ("thresholds",)), ("line", "thresholds as it came")]
@@ -130,6 +134,8 @@ def decide(rule: str, m: int) -> Decision:
     rng = np.random.default_rng(m)
     if rule == "argmax":
         return Decision("weights", np.ones(m))
+    if rule == "target":
+        return Decision("weights", np.ones(m), least=0.8)
     if rule.startswith("weights"):
         return Decision("weights", rng.uniform(0.2, 3, m), on_input=rule.endswith("as it came"))
     costs = rng.uniform(1, 3, (m, m)) * (1 - np.eye(m))

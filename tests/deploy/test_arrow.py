@@ -186,7 +186,7 @@ def test_the_decision_for_a_purpose(model, rule, dtype):
     tolerance = 1e-12 if dtype == np.float64 else 1e-6
     np.testing.assert_allclose(matrix(out), fitted.transform(rows), atol=tolerance, rtol=0)
     assert out["prediction"].to_pylist() == fitted.predict(rows).tolist()
-    assert (out["prediction"].null_count > 0) == (rule == "person")
+    assert (out["prediction"].null_count > 0) == (rule in ("person", "target"))
 
 
 def label_peer():

@@ -75,7 +75,7 @@ def test_both_stages(model, rule, given):
         np.testing.assert_array_equal(layer.decide(x), codes)
         if rule == "argmax":
             np.testing.assert_array_equal(layer.decide(x), layer(x).argmax(dim=1))
-        if model == "kept":
+        if (model, rule) == ("kept", "argmax"):
             np.testing.assert_array_equal(layer.decide(x), x.argmax(dim=1))
     assert finite_gradient(layer, values)
 
