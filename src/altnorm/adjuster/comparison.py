@@ -12,7 +12,7 @@ from sklearn.base import clone
 from altnorm._base.errors import InputError
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
-from altnorm.decisions.decision import decision_codes
+from altnorm.decisions.decision import class_decisions
 from altnorm.estimator.kinds import kind_of, kind_of_labels
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import SIGNIFICANCE, Verdict, compare_predictions
@@ -252,7 +252,7 @@ def compare(
         if score.needs == "proba":
             new = np.asarray(fitted.transform(test_proba))
         else:
-            new = decision_codes(fitted, test_proba)
+            new = class_decisions(fitted, test_proba)
         verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
         rows.append(MethodResult.from_verdict(name, verdict))
         decided[name] = new
@@ -273,7 +273,8 @@ def _joined(names: list[str]) -> str:
 def _for_purpose(method: Any, scoring: Any) -> Any:
     """Tell the purpose to a method that has not been told one."""
     told = method.get_params()
-    aimless = "scoring" in told and told["scoring"] is None and told.get("costs") is None
+    other = told.get("costs") is not None or told.get("target_accuracy") is not None
+    aimless = "scoring" in told and told["scoring"] is None and not other
     return method.set_params(scoring=scoring) if aimless and scoring is not None else method
 
 

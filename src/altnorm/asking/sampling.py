@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_integer
-from altnorm.decisions.decision import decision_codes, decision_of
+from altnorm.decisions.decision import class_decisions, decision_of
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.estimator.reading import read_on_host
 
@@ -100,7 +100,7 @@ def ask(
 
 def find_changes(adjuster: FittedModel, proba: Any, against: FittedModel | None = None) -> Changes:
     """Return the rows that a model decides differently than another, or than what it is given."""
-    kind, new = kind_of(adjuster), decision_codes(adjuster, proba)
+    kind, new = kind_of(adjuster), class_decisions(adjuster, proba)
     if against is None:
         old = np.asarray(kind.decide(read_on_host(adjuster, proba).proba), dtype=int)
     else:
@@ -135,9 +135,9 @@ def _other_decisions(against: FittedModel, adjuster: FittedModel, proba: Any) ->
     _check_comparable(adjuster, against)
     classes, others = (list(model.classes_) for model in (adjuster, against))
     if classes == others:
-        return decision_codes(against, proba)
+        return class_decisions(against, proba)
     given = read_on_host(adjuster, proba).values[:, [classes.index(name) for name in others]]
-    codes = decision_codes(against, given, adjuster.classes_)
+    codes = class_decisions(against, given, adjuster.classes_)
     return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
 
 

@@ -91,6 +91,14 @@ class Tuning:
             "decisions; a column `person` is the cost of leaving a row to a person.",
         ),
     ] = None
+    target_accuracy: Annotated[
+        float | None,
+        option(
+            "SHARE",
+            "Decide only as many rows as are proved to be right this often, such as 0.95, and "
+            "leave the others to a person.",
+        ),
+    ] = None
     multilabel: Annotated[
         str | None,
         option(
@@ -109,6 +117,7 @@ class Tuning:
         return {
             "scoring": self.scoring,
             "costs": costs,
+            "target_accuracy": self.target_accuracy,
             "multilabel": self.multilabel,
             "significance": self.significance,
             "insist": self.insist,

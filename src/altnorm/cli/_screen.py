@@ -26,7 +26,10 @@ from altnorm.io.columns import listed, names_of
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-_OPTIONS = "append_to costs cv dtype families multilabel number prior scoring seed significance"
+_OPTIONS = (
+    "append_to costs cv dtype families multilabel number prior scoring seed significance "
+    "target_accuracy"
+)
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _OPTIONS.split()}
 """How the command line calls a parameter of the library."""
 

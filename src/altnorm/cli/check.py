@@ -18,7 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
-from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words
+from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import OURS, Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._folder import check_folder
@@ -37,6 +37,7 @@ from altnorm.cli._screen import (
     show_verdict,
 )
 from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
+from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
 from altnorm.estimator.explanation import ChangedRow
@@ -182,6 +183,7 @@ def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> Non
         "--costs": tuning.costs is not None,
         "--insist": tuning.insist,
         "--multilabel": tuning.multilabel is not None,
+        "--target-accuracy": tuning.target_accuracy is not None,
     }
     useless = [name for name, is_given in given.items() if is_given]
     if useless:
@@ -330,6 +332,8 @@ def _show_result(result: Evaluation) -> None:
     losers = result.only_losing()
     if losers:
         out.print(losers)
+    if result.kept is not None:
+        out.print(str(result.kept))
     show_cautions(verdict.cautions)
     out.print(score_table([verdict, *result.scores]))
 
@@ -365,12 +369,25 @@ def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bo
     """Say whether unlabelled rows look like those that the model was tuned on."""
     check_kind(predictions, fitted)
     drift = fitted.drift(predictions.proba)
+    left = _share_left(fitted, predictions)
     if json:
-        print_json({"drift": asdict(drift)})
+        print_json({"drift": asdict(drift), **left})
     else:
         out.print(advised(drift.advice, str(drift)))
+        if left:
+            now, at_fit = map(percent, left["share_left"].values())
+            out.print(f"It would leave {now} of these rows to a person; at fit it was {at_fit}.")
         out.print("Only labels can say whether it helps here: `altnorm ask` chooses rows to label.")
     return drift.advice != "stop"
+
+
+def _share_left(fitted: ProbabilityTransformer, predictions: Predictions) -> dict[str, Any]:
+    """Which share of the rows a target accuracy leaves to a person, now and at fit."""
+    promise = getattr(getattr(fitted, "verdict_", None), "promise", None)
+    if promise is None:
+        return {}
+    undecided = decision_codes(fitted, predictions.proba) == len(fitted.classes_)
+    return {"share_left": {"now": float(undecided.mean()), "at_fit": 1 - promise.share}}
 
 
 def _show_judged(
@@ -382,10 +399,14 @@ def _show_judged(
     json: bool,
 ) -> bool:
     """Tell what a model does to labelled rows; return whether it helps."""
+    broken = result.kept is not None and result.kept.outcome == "broken"
+    helps = result.verdict.adopted and not broken
     if json:
         print_json({**result.to_dict(), "report": str(report)})
-        return result.verdict.adopted
+        return helps
     show_verdict(result.verdict)
+    if result.kept is not None:
+        out.print(str(result.kept))
     out.print(score_table([result.verdict, *result.scores]))
     for rows, what in ((result.fixed, "fixed"), (result.broken, "broken")):
         changed = result.changed(rows)[:N_SHOWN]
@@ -396,7 +417,7 @@ def _show_judged(
     tuned = getattr(fitted, "verdict_", None)
     show_cautions(() if tuned is None else tuned.cautions, " from tuning")
     out.say(f"Report: {report.absolute()}")
-    return result.verdict.adopted
+    return helps
 
 
 def _truth(predictions: Predictions, row: int) -> str:

@@ -75,6 +75,11 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
     """The rule, and its numbers by class."""
     if decision.on_input:
         return "as the predictions came"
+    if decision.is_argmax and decision.least:
+        return (
+            f"the most probable class, from a probability of {decision.least:.3g} on; other rows "
+            "are left to a person"
+        )
     if decision.is_argmax:
         return "the most probable class"
     names = [name_cell(name) for name in classes]

@@ -186,6 +186,7 @@ def tuned_record(tuned: Adjuster) -> dict[str, Any]:
             "decision": tuned.decision_.kind,
             "on_input": tuned.decision_.on_input,
             "values": tuned.decision_.values.tolist(),
+            "least": tuned.decision_.least,
         },
     }
 

@@ -185,6 +185,17 @@ def decision_codes(model: FittedModel, proba: Any, classes: Any = None) -> np.nd
     return codes
 
 
+def class_decisions(model: FittedModel, proba: Any, classes: Any = None) -> np.ndarray:
+    """Return the same as if a target accuracy left no row to a person: scores judge them all."""
+    codes = decision_codes(model, proba, classes)
+    if not decision_of(model).least:
+        return codes
+    names = np.asarray(model.classes_)
+    of_column = np.arange(names.size) if classes is None else class_codes(names, classes)
+    highest = of_column[column_of_max(on_host(model.transform(proba)))]
+    return np.where(codes == of_column.size, highest, codes)
+
+
 def rate(kind: str, values: Array, proba: Array) -> Array:
     """What each decision on a row is worth, by weights or by costs; the largest is taken."""
     return -(proba @ values) if kind == "costs" else proba * values

@@ -16,7 +16,7 @@ effective number of rows, :math:`(\sum w)^2 / \sum w^2`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betainc, betaincinv
@@ -275,6 +275,10 @@ class Kept:
         if self.high < self.target:
             return "broken"
         return "holds" if self.low >= self.target else "open"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {**vars(self), "outcome": self.outcome}
 
     def __str__(self) -> str:
         target = percent_of(self.target)

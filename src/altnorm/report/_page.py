@@ -140,7 +140,7 @@ def _charts(case: Case, factors: np.ndarray | None) -> dict[str, Bars]:
     """Bars of what changes, by pairs and by classes, and of what makes it change."""
     found: dict[str, Lines] = {}
     names = case.names
-    _, _, old, new, truth = case.applied
+    old, new, truth = case.applied.old, case.applied.new, case.applied.truth
     if len(case.explanation):
         if not case.kind.is_multilabel:
             found["flows"] = _flow_lines(measures.flows(old, new, truth), names)
@@ -231,11 +231,12 @@ def _times(factor: float) -> str:
 
 def _classes(case: Case) -> list[tuple[str, ...]]:
     """Every class in numbers: its rows, how often it is predicted, and the share recognised."""
-    m, (_, _, *decided, truth) = case.classes.size, case.applied
+    m, applied = case.classes.size, case.applied
+    truth = applied.truth
     if truth is None:
         return []
     n, cells = measures.count_classes(truth, m), []
-    for side in decided:
+    for side in (applied.old, applied.new):
         found = measures.recalls(truth, side, m).tolist()
         cells.append([f"{k:,}" for k in measures.count_classes(side, m).tolist()])
         cells.append(["–" if math.isnan(share) else percent(share) for share in found])

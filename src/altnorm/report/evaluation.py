@@ -15,7 +15,7 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
-from altnorm.decisions.decision import decision_codes, decision_of
+from altnorm.decisions.decision import class_decisions, decision_codes, decision_of
 from altnorm.decisions.purpose import purpose_of
 from altnorm.decisions.weights import class_shares
 from altnorm.estimator.base import ProbabilityTransformer, chosen_model
@@ -24,6 +24,8 @@ from altnorm.estimator.explanation import ChangedRow, Explanation
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.estimator.reading import read_on_host
 from altnorm.evidence.cautions import Labelled, share_seen
+from altnorm.evidence.folds import number_groups
+from altnorm.evidence.promise import Kept, check_promise
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
@@ -49,10 +51,19 @@ class Applied(NamedTuple):
     old: np.ndarray  # (n,) columns, or (n, m) 0 and 1: what `before` says by itself
     new: np.ndarray  # likewise; m for a row that is left to a person
     truth: np.ndarray | None = None  # labels, where there are any that it has not seen
+    undecided: np.ndarray | None = None  # (n,) booleans: left to a person for a target accuracy
 
     @property
     def left(self) -> np.ndarray:
-        """Rows that are left to a person."""
+        """Rows that are left to a person.
+
+        Those that are left for a target accuracy have a class in `new` all the same.
+        """
+        return self.unscored if self.undecided is None else np.flatnonzero(self.undecided)
+
+    @property
+    def unscored(self) -> np.ndarray:
+        """Rows for which no class is decided."""
         return np.flatnonzero(self.new == self.before.shape[1] if self.new.ndim == 1 else [])
 
     def only_losing(self, names: Sequence[str]) -> str:
@@ -93,6 +104,7 @@ class Evaluation:
     explanation: Explanation  # why each changed row changed
     applied: Applied
     classes: np.ndarray  # names
+    kept: Kept | None = None  # whether the promise of a target accuracy holds here
 
     @property
     def left(self) -> np.ndarray:
@@ -120,6 +132,7 @@ class Evaluation:
             "scores": [score.to_dict() for score in self.scores],
             "calibration_error": self.calibration_error,
             **{name: getattr(self, name).tolist() for name in ("fixed", "broken", "left")},
+            "promise": None if self.kept is None else self.kept.to_dict(),
         }
 
 
@@ -138,7 +151,7 @@ def evaluate(
     purpose, classes = purpose_of(normalizer, scoring), class_names(normalizer, predictions)
     kind, asked = purpose.kind, purpose.score
     # With rows left to a person, what other scores would count is not defined.
-    names = ("neg_log_loss",) if applied.left.size else kind.scores
+    names = ("neg_log_loss",) if applied.unscored.size else kind.scores
     others = [resolve_scoring(name, kind.is_multilabel) for name in names if name != asked.name]
     sides = {"proba": (applied.before, applied.after), "labels": (applied.old, applied.new)}
     verdict, *scores = (
@@ -149,7 +162,7 @@ def evaluate(
     price = purpose.price(rows, applied.old, applied.new, applied.after)
     cautions = [_seen_before(normalizer, applied.before), price]
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
-    fewer[applied.left] = 0
+    fewer[applied.unscored] = 0
     return Evaluation(
         verdict.with_cautions(cautions),
         scores,
@@ -159,7 +172,17 @@ def evaluate(
         applied.explain(normalizer, classes),
         applied,
         classes,
+        _hold_to_promise(normalizer, applied, predictions.groups),
     )
+
+
+def _hold_to_promise(normalizer: FittedModel, applied: Applied, groups: Any) -> Kept | None:
+    promise = getattr(getattr(normalizer, "verdict_", None), "promise", None)
+    if promise is None or applied.undecided is None:
+        return None
+    right = applied.new == applied.truth
+    units = None if groups is None else number_groups(groups, np.ones(right.size, dtype=bool))
+    return check_promise(promise, ~applied.undecided, right, units)
 
 
 def apply(normalizer: FittedModel, proba: Any, truth: np.ndarray | None = None) -> Applied:
@@ -167,7 +190,10 @@ def apply(normalizer: FittedModel, proba: Any, truth: np.ndarray | None = None) 
     given = read_on_host(normalizer, proba)
     kind, before = given.kind, given.proba
     after = np.asarray(normalizer.transform(proba))
-    return Applied(before, after, kind.decide(before), decision_codes(normalizer, proba), truth)
+    new, undecided = class_decisions(normalizer, proba), None
+    if getattr(normalizer, "target_accuracy", None) is not None:
+        undecided = decision_codes(normalizer, proba) == before.shape[1]
+    return Applied(before, after, kind.decide(before), new, truth, undecided)
 
 
 def class_names(normalizer: FittedModel, predictions: Predictions) -> np.ndarray:
