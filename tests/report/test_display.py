@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from altnorm import AlternatingNormalizer, InputError
+from altnorm import Adjuster, AlternatingNormalizer, InputError
 from altnorm.peers import BiasCorrectedTemperature, Identity, TemperatureScaling
 from altnorm.report import measures
 from tests.report_pages import NAMES, adjusted, confused, labelled, rare
@@ -12,7 +12,12 @@ from tests.report_pages import NAMES, adjusted, confused, labelled, rare
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-from altnorm.report.display import FixedBrokenDisplay, PurposeDisplay, ReliabilityDisplay  # noqa: E402
+from altnorm.report.display import (  # noqa: E402
+    CoverageDisplay,
+    FixedBrokenDisplay,
+    PurposeDisplay,
+    ReliabilityDisplay,
+)
 
 TEST = rare(seed=2)
 
@@ -119,3 +124,33 @@ def test_logits_are_read_as_the_estimator_reads_them(estimator):
     for one, two in zip(found[0][:4], found[1][:4], strict=True):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_allclose(found[0][4].after.confidence, found[1][4].after.confidence)
+
+
+class TestCoverage:
+    """How much can be decided alone."""
+
+    def test_numbers_are_those_of_the_most_confident_rows(self):
+        display = CoverageDisplay.from_predictions(TEST.codes, TEST.proba)
+        order = np.argsort(-TEST.proba.max(axis=1), kind="stable")
+        right = (TEST.proba.argmax(axis=1) == TEST.codes)[order]
+        for k in (10, 100, len(right) - 1):
+            n = display.before.n_decided[k]
+            assert display.before.accuracy[k] == pytest.approx(right[:n].mean())
+
+    def test_target_and_chosen_point_are_drawn(self, axes):
+        rows = rare(seed=1)
+        model = Adjuster(("bias",), target_accuracy=0.9).fit(rows.proba, rows.labels)
+        display = CoverageDisplay.from_estimator(model, TEST.proba, TEST.labels).plot(axes)
+        decided = np.mean([answer is not None for answer in model.predict(TEST.proba)])
+        assert display.share == pytest.approx(decided)
+        texts = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert texts == ["before", "after", "target 90%", "decided"]
+        (x,), (y,) = axes.lines[-1].get_data()
+        assert x == pytest.approx(decided)
+        answers = model.predict(TEST.proba)
+        right = [a == label for a, label in zip(answers, TEST.labels, strict=True) if a is not None]
+        assert y == pytest.approx(np.mean(right))
+
+    def test_several_labels_are_refused(self):
+        with pytest.raises(InputError, match="`y_true` must have one class per row; its shape is"):
+            CoverageDisplay.from_predictions(np.eye(3), np.eye(3))

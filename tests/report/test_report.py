@@ -485,3 +485,21 @@ def test_contrast_passes_wcag_aa(theme):
             assert contrast(colours[mark], colours[ground]) >= 3, mark
     dark = style.index("color-scheme: dark;")
     assert style.rindex("@media screen", 0, dark) > style.rfind("\n}", 0, dark)  # not on paper
+
+
+def test_target_accuracy_has_a_section_with_the_promise_and_the_curve():
+    model = Adjuster(("bias",), target_accuracy=0.9)
+    model.fit(VALIDATION.proba, VALIDATION.labels)
+    promise = model.verdict_.promise
+    for rows, seen in ((VALIDATION, True), (TEST, False)):
+        html = render_report(model, rows, seen=seen)
+        section = html.split('<section id="alone">')[1].split("</section>")[0]
+        assert str(promise).replace("&", "&amp;") in section
+        assert ("On these rows: It decides" in section) == (not seen)
+        target = re.search(r'class="diagonal" x1="0" x2="100" y1="([0-9.]+)"', section)
+        assert float(target[1]) == pytest.approx(10)
+        point = re.search(r'<circle class="after" cx="([0-9.]+)" cy="([0-9.]+)"', section)
+        decided = np.mean([answer is not None for answer in model.predict(rows.proba)])
+        share = promise.share if seen else decided
+        assert float(point[1]) == pytest.approx(100 * share, abs=0.1)
+    assert '<section id="alone">' not in render_report(adjusted("accuracy"), TEST)

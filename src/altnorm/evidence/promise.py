@@ -69,6 +69,11 @@ class Coverage(NamedTuple):
         passing = np.flatnonzero(self.passes(target))
         return int(passing[-1]) if passing.size else -1
 
+    def largest_share(self, target: float) -> float:
+        """Largest share of the rows that may be decided; 0 if nothing is proved."""
+        k = self.largest(target)
+        return float(self.share[k]) if k >= 0 else 0.0
+
     def threshold(self, k: int) -> float:
         """Confidence from which on rows are decided, if the share of this number is.
 
@@ -218,9 +223,8 @@ def percent_of(target: float) -> str:
 
 def make_promise(target: float, curve: Coverage, before: Coverage) -> tuple[Promise, float]:
     """Return what may be decided, and the confidence from which on it is."""
-    k, k_before = curve.largest(target), before.largest(target)
-    n_rows = int(curve.n_decided[-1])
-    share_before = float(before.share[k_before]) if k_before >= 0 else 0.0
+    k, n_rows = curve.largest(target), int(curve.n_decided[-1])
+    share_before = before.largest_share(target)
     if k < 0:
         promise = Promise(target, 0.0, 0, n_rows, 0.0, 0.0, share_before, _enough(target, curve))
         return promise, NOTHING

@@ -28,6 +28,7 @@ STYLES = ("style.css", "print.css")
 MAX_BARS = 16  # of a chart
 MAX_CLASSES = 1000  # of the table
 MAX_RECALLS = 2000  # classes whose recalls the page carries
+MAX_POINTS = 200  # of a curve
 MAX_ROWS = 1000  # changed ones that are listed
 MAX_TEXT = 240  # characters of a row's text
 JSON = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
@@ -64,6 +65,7 @@ def render(
         settings=_settings(case),
         versions=versions(),
         shift=str(getattr(case.normalizer, "shift_", "")),
+        alone=_alone(case),
         plural=plural,
         percent=percent,
     )
@@ -227,6 +229,35 @@ def _times(factor: float) -> str:
     if factor > 1000:
         return "× >1000"
     return "× <0.001" if factor < 0.001 else f"× {float(f'{factor:.2g}'):g}"
+
+
+def _alone(case: Case) -> dict[str, Any] | None:
+    """How much can be decided alone: two curves and a band in per cent, and what was promised."""
+    promise = None if case.tuned is None else case.tuned.promise
+    judged = case.judged
+    if promise is None or judged is None or judged.truth is None:
+        return None
+    kept = None if case.evaluation is None else case.evaluation.kept
+    sides = [measures.covered(p, judged.truth) for p in (judged.before, judged.after)]
+    after = sides[1]
+    low, high = (_points(after.share, bound) for bound in (after.lower(), after.upper()))
+    share = promise.share if kept is None else kept.share
+    at = int(np.searchsorted(after.share, share - 1e-9).clip(0, after.share.size - 1))
+    return {
+        "sentences": [str(promise), *([] if kept is None else [f"On these rows: {kept}"])],
+        "curves": [_points(side.share, side.accuracy) for side in sides],
+        "band": [*low, *high[::-1]],
+        "target": 100 - 100 * promise.target,
+        "point": _points(after.share, after.accuracy, [at])[0] if share else None,
+    }
+
+
+def _points(share: np.ndarray, accuracy: np.ndarray, at: Any = None) -> list[tuple[float, float]]:
+    """Places of a curve, in per cent from the top left, as many as can be told apart."""
+    if at is None:
+        at = np.unique(np.linspace(0, share.size - 1, MAX_POINTS).astype(int))
+    places = 100 * share[at], 100 - 100 * accuracy[at]
+    return list(zip(*(np.round(each, 2).tolist() for each in places), strict=True))
 
 
 def _classes(case: Case) -> list[tuple[str, ...]]:

@@ -14,18 +14,20 @@ from altnorm._base.errors import InputError
 from altnorm._base.words import score_name
 from altnorm.decisions.weights import class_shares
 from altnorm.estimator.kinds import FittedModel, kind_of
+from altnorm.evidence.promise import Coverage, percent_of
 from altnorm.report.evaluation import Applied, apply
 from altnorm.report.measures import (
     ClassChanges,
     Purposes,
     Reliability,
     class_changes,
+    covered,
     label_thresholds,
     purposes,
     reliability,
 )
 
-__all__ = ["FixedBrokenDisplay", "PurposeDisplay", "ReliabilityDisplay"]
+__all__ = ["CoverageDisplay", "FixedBrokenDisplay", "PurposeDisplay", "ReliabilityDisplay"]
 
 BEFORE, AFTER, FIXED, BROKEN, INK = "#868b93", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
 
@@ -91,6 +93,134 @@ class Display:
 
     def _draw(self, ax: Any) -> None:
         raise NotImplementedError
+
+
+class CoverageDisplay(Display):
+    """Accuracy among the rows decided against their share, the most confident rows first.
+
+    How much can be decided alone, before and after an adjustment, with the interval of the
+    accuracy after it.
+
+    Parameters
+    ----------
+    before : Coverage
+        Without the adjustment.
+    after : Coverage, optional
+        With it.
+    target : float, optional
+        Accuracy that the decided rows must have; drawn as a line.
+    share : float, optional
+        Share of the rows that is decided; drawn as a point.
+
+    Examples
+    --------
+    >>> from altnorm import load_demo
+    >>> from altnorm.report.display import CoverageDisplay
+    >>> test = load_demo().test
+    >>> display = CoverageDisplay.from_predictions(test.codes, test.proba, target=0.95)
+    >>> before = display.before
+    >>> print(f"{before.accuracy[-1]:.2f} of all are right, {before.accuracy[999]:.2f} of 1,000")
+    0.71 of all are right, 0.99 of 1,000
+    >>> display.plot().ax_.get_xlabel()
+    'share of the rows decided'
+    """
+
+    def __init__(
+        self,
+        before: Coverage,
+        after: Coverage | None = None,
+        *,
+        target: float | None = None,
+        share: float | None = None,
+    ) -> None:
+        self.before = before
+        self.after = after
+        self.target = target
+        self.share = share
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        before: Any,
+        after: Any = None,
+        *,
+        target: float | None = None,
+        share: float | None = None,
+    ) -> Self:
+        """Compute the accuracy at every share.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Class codes 0 .. m-1.
+        before, after : array-like of shape (n_samples, n_classes)
+            Probabilities; the most probable class is what is decided.
+        target, share : float, optional
+            As for the display.
+        """
+        truth = np.asarray(y_true)
+        if truth.ndim != 1:
+            raise InputError(
+                "`y_true` must have one class per row",
+                f"its shape is {truth.shape}",
+                "Of several labels per row, look at each on its own.",
+                value=truth.shape,
+                code="shape",
+            )
+        sides = (None if p is None else covered(np.asarray(p), truth) for p in (before, after))
+        first, second = sides
+        assert first is not None
+        return cls(first, second, target=target, share=share)
+
+    @classmethod
+    def from_estimator(cls, normalizer: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
+        """Compute the figure for a fitted transformer on labelled rows.
+
+        Parameters
+        ----------
+        normalizer : Adjuster or another fitted transformer of altnorm
+            What to apply; its target accuracy, if it has one, is drawn.
+        proba : array-like of shape (n_samples, n_classes)
+            What its `transform` takes, of rows that it was not fitted on.
+        y : array-like of shape (n_samples,)
+            Labels out of ``normalizer.classes_``.
+        **options
+            Those of `from_predictions`.
+
+        Returns
+        -------
+        object
+            The display, not yet drawn.
+        """
+        target = getattr(normalizer, "target_accuracy", None)
+        return super().from_estimator(normalizer, proba, y, **{"target": target, **options})
+
+    @classmethod
+    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+        decided = None if applied.undecided is None else float(1 - applied.undecided.mean())
+        sides = applied.truth, applied.before, applied.after
+        return cls.from_predictions(*sides, **{"share": decided, **options})
+
+    def _draw(self, ax: Any) -> None:
+        for side, name, colour in ((self.before, "before", BEFORE), (self.after, "after", AFTER)):
+            if side is not None:
+                ax.plot(side.share, side.accuracy, color=colour, label=name)
+        last = self.before if self.after is None else self.after
+        ax.fill_between(last.share, last.lower(), last.upper(), color=AFTER, alpha=0.15, lw=0)
+        if self.target is not None:
+            label = f"target {percent_of(self.target)}"
+            ax.axhline(self.target, color=INK, linestyle=":", linewidth=1, label=label)
+        if self.share:
+            at = int(np.searchsorted(last.share, self.share - 1e-9).clip(0, last.share.size - 1))
+            ax.plot(last.share[at], last.accuracy[at], "o", color=FIXED, label="decided")
+        lowest = min(side.accuracy[-1] for side in (self.before, last))
+        ax.set(xlim=(0, 1), ylim=(max(0, 2 * lowest - 1), 1))
+        ax.set_xlabel("share of the rows decided")
+        ax.set_ylabel("share of them that is right")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        ax.legend(frameon=False)
 
 
 class FixedBrokenDisplay(Display):
