@@ -28,6 +28,7 @@ def test_a_changed_class_balance_and_more_doubt_are_heard():
     assert drift.drifted
     assert drift.class_distance > 0.2
     assert "no longer look like those at fit" in str(drift)
+    assert f"classes has changed a lot ({drift.class_distance:.0%})" in str(drift)
     assert "fit again" in str(drift)
     drift = normalizer.drift(rows(rng, 500, [2.0, 2.0, 2.0]))
     assert drift.drifted
@@ -40,7 +41,10 @@ def test_shares_are_counted_by_hand():
     drift = AlternatingNormalizer().fit(proba).drift(np.tile(proba, (100, 1)))
     assert (drift.doubt_before, drift.doubt_now, drift.drifted) == (0.1, 0.1, False)
     assert drift.class_distance == pytest.approx(0, abs=0.01)
-    assert str(drift).startswith("These predictions look like those at fit: 10.0% are in doubt")
+    assert str(drift) == (
+        "These predictions look like those at fit: 10.0% are in doubt (10.0% at fit), and the mix "
+        "of predicted classes is about the same."
+    )
     # Nothing is confident.
     assert not AlternatingNormalizer(reference="all").fit(doubt).drift(doubt).drifted
 

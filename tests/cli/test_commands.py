@@ -92,7 +92,7 @@ def test_apply_on_arrays_and_what_it_counts(folder, model, capsys):
         read = read_predictions(output, Layout("y" if "2" in output else None), classes=CLASSES)
         np.testing.assert_array_equal(read.proba, after)
     assert run(["apply", model, "test.parquet", "-o", "o2.parquet"]) == 0
-    assert f"{moved} decisions changed" in out(capsys)
+    assert f"{moved} of {len(proba)} decisions changed: o2.parquet" in out(capsys)
 
 
 def test_apply_warns_of_drift(folder, model, capsys):

@@ -281,7 +281,7 @@ class Adjuster(ProbabilityTransformer):
             Predictions on validation data.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Labels; a 0/1 matrix for multi-label problems. Rows without a label (None, NaN, or -1
-            among integer labels that are no class numbers below 0) only serve as reference.
+            unless that is itself a class) only serve as reference.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each row, in the fits and the score. Only their ratios count, and rows of
             weight 0 are left out.

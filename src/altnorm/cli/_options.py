@@ -79,15 +79,15 @@ class Tuning:
         str | None,
         option(
             "SCORE",
-            "What decisions are for: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss "
-            "or another score that scikit-learn knows.",
+            "Score to improve: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss or "
+            "another score that scikit-learn knows.",
         ),
     ] = None
     costs: Annotated[
         Path | None,
         option(
             "FILE",
-            "What decisions are for, as costs: a CSV, TSV or JSON table of true classes and "
+            "Costs to lower instead of a score: a CSV, TSV or JSON table of true classes and "
             "decisions; a column `person` is the cost of leaving a row to a person.",
         ),
     ] = None
@@ -108,7 +108,13 @@ class Tuning:
         ),
     ] = None
     significance: Significance = 0.01
-    insist: Annotated[bool, flag("--insist", "Fit even if the input looks wrong.")] = False
+    insist: Annotated[
+        bool,
+        flag(
+            "--insist",
+            "Apply the best correction even without evidence, or if the input looks wrong.",
+        ),
+    ] = False
     jobs: Jobs = -1
 
     def settings(self, predictions: Predictions) -> dict[str, Any]:
@@ -172,7 +178,7 @@ class LabelColumns(ClassColumns):
             "is a field of a nested column.",
         ),
     ] = None
-    id: Annotated[str | None, option("NAME", "Column that tells rows apart; it is no class.")] = (
+    id: Annotated[str | None, option("NAME", "Column that tells rows apart; it is not a class.")] = (
         None
     )
     label_prefix: Annotated[

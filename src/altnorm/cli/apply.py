@@ -147,8 +147,9 @@ class Changes:
     def __str__(self) -> str:
         if not self.n_rows and not self.n_decisions:
             return "nothing changed"
-        noun = kind_of(self.fitted).words.decision
-        text = f"{plural(self.n_rows, 'row')} and {plural(self.n_decisions, noun)} changed"
+        kind, n_rows = kind_of(self.fitted), self.seen.n_seen
+        total = n_rows * len(self.fitted.classes_) if kind.is_multilabel else n_rows
+        text = f"{self.n_decisions:,} of {plural(total, kind.words.decision)} changed"
         return f"{text}, {plural(self.n_left, 'row')} left to a person" if self.n_left else text
 
 

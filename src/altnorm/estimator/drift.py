@@ -14,6 +14,7 @@ from altnorm.estimator.kinds import FittedModel, kind_of
 _N_DRAWS = 400
 _NOISE = 4.0  # standard deviations beyond what chance does
 _SMALL = 0.05  # a change that is real but smaller than this does not matter
+_LARGE = 0.3  # a change of the mix of classes that nobody would call small
 
 
 @storable
@@ -63,8 +64,7 @@ class Drift:
 
     def __str__(self) -> str:
         doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
-        classes = f"{percent(self.class_distance)} of the confident ones are of other classes"
-        found = f"{doubt}, and {classes} than at fit"
+        found = f"{doubt}, and the mix of predicted classes {self._mix_words()}"
         if self.advice == "adapt":
             return (
                 f"The class balance may have changed: {found}. If you know that nothing else has, "
@@ -76,6 +76,12 @@ class Drift:
                 "model, and fit again on current validation data."
             )
         return f"These predictions look like those at fit: {found}."
+
+    def _mix_words(self) -> str:
+        if self.class_distance <= _SMALL:
+            return "is about the same"
+        much = " a lot" if self.class_distance > _LARGE else ""
+        return f"has changed{much} ({percent(self.class_distance, 0)})"
 
     def _repr_html_(self) -> str:
         return html_card(str(self))
