@@ -400,7 +400,7 @@ class Adjuster(ProbabilityTransformer):
         rows = read_on_host(self, proba).proba
         shift = known.look(rows, self._probabilities)
         adapted = reweighted(self, np.array(shift.before), np.array(shift.after))
-        before, after = self._codes(rows), adapted._codes(rows)
+        changed = self.predict(proba) != adapted.predict(proba)
         if assume is None:
             adapted = copy(self)
         elif shift.contradicted and not insist:
@@ -409,7 +409,7 @@ class Adjuster(ProbabilityTransformer):
             adapted.usage_ = count_usage(self, rows)
         adapted.shift_ = replace(
             shift,
-            n_changed=int((before != after).sum()),
+            n_changed=int(changed.sum()),
             adapted=assume is not None,
             names=tuple(str(name) for name in self.classes_),
         )
@@ -645,5 +645,5 @@ def _tuned_html(tuned: Any) -> str:
     header, *rows = _families_table(tuned)
     cautions = [caution.text for caution in tuned.verdict_.cautions]
     after = f"<p>It {model_words(tuned)}.</p>"
-    gates = tuned.verdict_.gates._repr_html_()
+    gates = tuned.verdict_.gates.to_html()
     return html_card(str(tuned.verdict_), cautions, after, gates, html_table(header, rows))

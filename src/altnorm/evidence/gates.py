@@ -60,6 +60,11 @@ class Gate:
 class Gates(tuple[Gate, ...]):
     """Gates in the order of deciding; a table as text and in a notebook.
 
+    Parameters
+    ----------
+    iterable : iterable of Gate
+        The gates.
+
     Examples
     --------
     >>> from altnorm.evidence.gates import Gate, Gates
@@ -111,9 +116,13 @@ class Gates(tuple[Gate, ...]):
             for row in rows
         )
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """Return the table for a notebook."""
         header, *rows = self.rows()
         return html_table(header, rows)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def with_gate(self, gate: Gate, *, first: bool = False) -> Gates:
         """Return the same with one more gate."""

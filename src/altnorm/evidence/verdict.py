@@ -235,7 +235,7 @@ class Verdict:
                 "p": numbers.p_value.removeprefix("p ").removeprefix("= "),
             }
             table = html_table(list(columns), [list(columns.values())])
-        gates = self.gates._repr_html_() if self.gates else ""
+        gates = self.gates.to_html() if self.gates else ""
         return html_card(str(self), [c.text for c in self.cautions], table, gates)
 
     def with_cautions(self, cautions: Iterable[Caution | None]) -> Verdict:
