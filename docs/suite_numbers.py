@@ -190,8 +190,8 @@ def caveats() -> str:
     sources = len({source_of(name) for name in found})
     return "\n".join(
         [
-            f"- The {len(found)} classifiers come from {sources} sources of data, and the "
-            "intervals draw sources, not classifiers.",
+            f"- The {len(found)} classifiers come from {sources} sources of data; intervals are "
+            "bootstrapped over sources.",
             f"- For {halved} of them one set was halved into validation and test rows. Your new "
             "rows may differ more from your validation rows than that.",
             f"- {len(ours)} are simple models that were trained for this collection "
