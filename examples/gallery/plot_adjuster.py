@@ -2,8 +2,8 @@
 The Adjuster: what competes, and what decides
 =============================================
 
-A forest that saw few images of four digits. Alternating normalization, class biases and a matrix
-compete to repair it, and a test on rows that had no part in the fit decides.
+A forest that saw few images of four digits. Families of corrections compete to repair its
+probabilities; whether decisions change, rows that had no part in the fit decide.
 """
 
 # %%
@@ -33,11 +33,12 @@ adjuster = Adjuster().fit(model.predict_proba(X_val), y_val)
 print(adjuster.verdict_)
 
 # %%
-# How the log loss of each family compares with that of a temperature: the best must be lower by a
-# paired test.
+# What had to hold for that, and what the probabilities are a mixture of.
 
-for family, verdict in adjuster.families_.items():
-    print(f"{family:12s} {verdict}")
+print(adjuster.verdict_.gates)
+parts = ("the family", "a temperature", "as it came", "uniform")
+for part, weight in zip(parts, adjuster.mixture_.weights, strict=True):
+    print(f"{part:14s} {weight:.1%}")
 
 # %%
 # Does it hold on test rows? Accuracy and log loss, before and after.
@@ -57,17 +58,16 @@ print("before:", describe(before))
 print("after: ", describe(after))
 
 # %%
-# Cross-fitted log loss of everything that competed, lower is better; the one that was adopted is
+# Cross-fitted log loss of everything that competed, lower is better; the family that was chosen is
 # filled.
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 table = adjuster.cv_results_
 family = np.where(table["family"] == "none", "untouched", table["family"])
-names = [" ".join(pair).strip() for pair in zip(family, table["penalty"], strict=True)]
 order = np.argsort(-table["log_loss"])
 chosen = np.argmin(np.where(table["family"] == adjuster.family_, table["log_loss"], np.inf))
 colours = ["#0072B2" if k == chosen else "#BFDCEB" for k in order]
-ax.barh([names[k] for k in order], table["log_loss"][order], color=colours)
+ax.barh(family[order], table["log_loss"][order], color=colours)
 ax.set_xlabel("cross-fitted log loss", fontsize=13)
 ax.tick_params(labelsize=12)
 plt.show()

@@ -3,7 +3,7 @@ Rare classes and costs
 ======================
 
 Nine machines in ten are fine. The most accurate decisions recognise few of the others; decisions
-for another purpose recognise more of them.
+for another goal recognise more of them.
 """
 
 # %%
@@ -33,7 +33,7 @@ val, val_y = model.predict_proba(X[3000:6000]), y[3000:6000]
 test, test_y = model.predict_proba(X[6000:]), y[6000:]
 
 # %%
-# The purpose is a score, or what mistakes cost. Each verdict is about that purpose.
+# The goal is a score to improve, or costs to lower. Each verdict is about that goal.
 
 costs = {("danger", "fine"): 50, ("repair", "fine"): 5}  # (truth, decision)
 purposes = {

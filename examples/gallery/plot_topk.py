@@ -37,14 +37,15 @@ proba = from_topk(named, values, n_classes=m)
 print(proba.shape, proba[0].round(3))
 
 # %%
-# With labels for half of the prompts. All families take the favourites away; no factor for each
-# answer exchanges two of them, only the matrix can.
+# With labels for half of the prompts. Every family takes the favourites away; no factor for each
+# answer exchanges two of them, but a matrix does. Log loss beside that of a temperature:
 
 half = n // 2
 adjuster = Adjuster().fit(proba[:half], y[:half])
 print(adjuster.verdict_)
 for family, verdict in adjuster.families_.items():
-    print(f"{family:12s} log loss {-verdict.before:.3f} -> {-verdict.after:.3f}")
+    reason = verdict.reason_text if verdict.before == verdict.after else ""
+    print(f"{family:12s} {-verdict.before:.3f} -> {-verdict.after:.3f} {reason}")
 
 # %%
 # The other half: how many prompts of each answer are right, before and after. The filled marks are
