@@ -178,9 +178,7 @@ class LabelColumns(ClassColumns):
             "is a field of a nested column.",
         ),
     ] = None
-    id: Annotated[str | None, option("NAME", "Column that tells rows apart; it is not a class.")] = (
-        None
-    )
+    id: Annotated[str | None, option("NAME", "Column that tells rows apart, not a class.")] = None
     label_prefix: Annotated[
         str | None,
         option(
