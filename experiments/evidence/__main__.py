@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments._output import fill_page, parse_arguments, read_records, write_records
-from experiments.evidence.plan import COST_CASES, PURPOSE_CASES, REPETITIONS, world_cases
+from experiments.evidence import plan
+from experiments.evidence.plan import REPETITIONS
 from experiments.evidence.study import run
 
 PAGE = Path(__file__).parent / "results" / "README.md"
-CASES = {"worlds": world_cases(), "costs": COST_CASES, "purposes": PURPOSE_CASES}
+CASES = {"worlds": plan.CASES, "intervals": plan.INTERVAL_CASES, "costs": plan.COST_CASES}
 QUICK_ROWS, QUICK_REPETITIONS = 300, 2
 
 
@@ -21,7 +22,7 @@ def measure_all(arguments: Namespace) -> None:
     n_sets = arguments.repetitions or (QUICK_REPETITIONS if arguments.quick else REPETITIONS)
     for name, cases in CASES.items():
         if arguments.quick:
-            cases = [case for case in cases if case.n_rows <= QUICK_ROWS] or cases[:1]
+            cases = tuple(case for case in cases if case.n_rows <= QUICK_ROWS) or cases[:1]
         start = time.perf_counter()
         records = list(run(name, cases, n_sets, seed=arguments.seed, n_jobs=arguments.jobs))
         write_records(arguments.output / f"{name}.csv", records)
@@ -35,7 +36,7 @@ def report(folder: Path) -> None:
     from experiments.evidence.tables import make_tables
 
     records = {name: read_records(folder / f"{name}.csv") for name in CASES}
-    draw_evidence(records["worlds"], folder)
+    draw_evidence(records["worlds"], records["intervals"], folder)
     fill_page(PAGE, folder, make_tables(records))
 
 

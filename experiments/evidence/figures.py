@@ -9,27 +9,27 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from experiments._figures import BLUE, GREY, INK, ORANGE, figure, save
-from experiments.evidence.plan import NOTHING, SIZES, SOMETHING
+from experiments.evidence.plan import INTERVAL_CASES, NOTHING, SIZES
 from experiments.evidence.summary import Record, count, of_cases, select
 
 __all__ = ["draw_evidence"]
 
-_WORLDS = ("bias 0.5", "bias 1", "bias 2", "confused pairs")
-_LOOKS = ((GREY, "o"), (ORANGE, "s"), (BLUE, "^"), (INK, "D"))
+_WORLDS = ("bias 1", "bias 2", "confused pairs")
+_LOOKS = ((ORANGE, "s"), (BLUE, "^"), (INK, "D"))
 _SHOWN = 40  # data sets of each world and size: more would hide each other
 
 
-def draw_evidence(records: Sequence[Record], folder: Path) -> None:
+def draw_evidence(worlds: Sequence[Record], intervals: Sequence[Record], folder: Path) -> None:
     """Adoption against the number of rows, and reported against true gains."""
     with figure(2, (11.4, 4.3)) as (canvas, panels):
-        _draw_shares(panels[0], records)
-        _draw_gains(panels[1], of_cases(records, SOMETHING))
+        _draw_shares(panels[0], worlds)
+        _draw_gains(panels[1], intervals)
         save(canvas, folder, "evidence")
 
 
 def _draw_shares(panel: Axes, records: Sequence[Record]) -> None:
     for world, (colour, mark) in zip(_WORLDS, _LOOKS, strict=True):
-        groups = [select(records, world=world, n_rows=n) for n in SIZES]
+        groups = [select(records, world=world, n_rows=n, purpose="accuracy") for n in SIZES]
         known = [
             (n, count([r["adopted"] for r in g])) for n, g in zip(SIZES, groups, strict=True) if g
         ]
@@ -56,7 +56,7 @@ def _draw_gains(panel: Axes, records: Sequence[Record]) -> None:
     panel.axline((0, 0), slope=1, color=GREY, lw=1, zorder=1, label="reported = true")
     panel.axhline(0, color=INK, lw=0.6)
     panel.axvline(0, color=INK, lw=0.6)
-    few = [r for case in SOMETHING for r in of_cases(records, [case])[:_SHOWN]]
+    few = [r for case in INTERVAL_CASES for r in of_cases(records, [case])[:_SHOWN]]
     for adopted, fill in ((False, "none"), (True, BLUE)):
         chosen = select(few, adopted=adopted)
         x, y = ([r[name] for r in chosen] for name in ("true", "reported"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,9 @@ __all__ = [
     "by_case",
     "count",
     "covers",
+    "fools",
     "gains",
+    "gains_nothing",
     "has_interval",
     "mean",
     "of_cases",
@@ -26,6 +28,7 @@ __all__ = [
     "select",
     "share_gained",
     "share_interval",
+    "upper_bound",
 ]
 
 CONFIDENCE = 0.95  # of the verdict's interval, and of all intervals here
@@ -77,16 +80,18 @@ def select(records: Iterable[Record], **values: Any) -> list[Record]:
 
 
 def of_cases(records: Iterable[Record], cases: Iterable[Case]) -> list[Record]:
-    """Records of some worlds and sizes."""
-    keys = {(case.world.name, case.n_rows) for case in cases}
-    return [r for r in records if (r["world"], r["n_rows"]) in keys]
+    """Records of some worlds, sizes and purposes."""
+    keys = {case.key for case in cases}
+    return [r for r in records if (r["world"], r["n_rows"], r["purpose"]) in keys]
 
 
 def by_case(records: Iterable[Record], *more: str) -> list[list[Record]]:
-    """Records of the same world and size, and other fields, in the order in which they come."""
+    """Records of the same world, size and purpose, and other fields, in the order they come in."""
     cells: dict[tuple[Any, ...], list[Record]] = {}
     for r in records:
-        cells.setdefault(tuple(r[name] for name in ("world", "n_rows", *more)), []).append(r)
+        cells.setdefault(
+            tuple(r[name] for name in ("world", "n_rows", "purpose", *more)), []
+        ).append(r)
     return list(cells.values())
 
 
@@ -104,18 +109,30 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(float(x.mean()), se)
 
 
+def upper_bound(share: Share) -> float:
+    """One-sided upper bound of a share, exact."""
+    return float(binomtest(share.n, share.of, alternative="less").proportion_ci(CONFIDENCE).high)
+
+
+def gains_nothing(record: Record) -> bool:
+    """Whether decisions were changed and are really no better."""
+    return bool(record["adopted"] and record["true"] <= ROUNDING)
+
+
+def fools(record: Record, told: Sequence[str] = ()) -> bool:
+    """Whether decisions were changed for nothing, and no caution names the reason."""
+    return gains_nothing(record) and not set(told) & set(record["cautions"].split())
+
+
 def gains(records: Sequence[Record]) -> np.ndarray:
     """True gains of what was adopted; 0 where nothing was."""
     return np.array([r["true"] if r["adopted"] else 0.0 for r in records])
 
 
-def share_gained(records: Sequence[Record], *, always: bool = False) -> float:
-    """What is gained, of what the best decisions would gain; worlds and sizes count alike.
-
-    With `always`, what would be if the candidate were applied whatever the verdict.
-    """
+def share_gained(records: Sequence[Record]) -> float:
+    """What is gained, of what the best decisions would gain; worlds and sizes count alike."""
     cells = by_case(records)
-    got = [np.mean([r["true"] for r in cell] if always else gains(cell)) for cell in cells]
+    got = [np.mean(gains(cell)) for cell in cells]
     room = [np.mean([r["room"] for r in cell]) for cell in cells]
     return float(np.sum(got) / np.sum(room)) if np.sum(room) > ROUNDING else float("nan")
 
@@ -140,8 +157,3 @@ def has_interval(record: Record) -> bool:
 def covers(record: Record) -> bool:
     """Whether the reported interval holds the true gain of what the verdict is about."""
     return bool(record["ci_low"] - ROUNDING <= record["true"] <= record["ci_high"] + ROUNDING)
-
-
-def worst(records: Sequence[Record], value: Callable[[Sequence[Record]], float]) -> float:
-    """Least value over worlds and sizes."""
-    return min(value(cell) for cell in by_case(records))

@@ -8,7 +8,12 @@ __all__ = [
     "accuracy",
     "balanced_accuracy",
     "best_balanced",
+    "best_f",
+    "best_factor",
     "best_macro_f1",
+    "f_score",
+    "label_log_loss",
+    "label_macro_f1",
     "log_loss",
     "macro_f1",
     "mean_cost",
@@ -24,7 +29,13 @@ def accuracy(truth: np.ndarray, decided: np.ndarray) -> float:
 
 def log_loss(truth: np.ndarray, proba: np.ndarray) -> float:
     """Expected log loss; of the truth itself it is the lowest there is."""
-    return float(-(truth * np.log(np.maximum(proba, np.finfo(float).tiny))).sum(axis=1).mean())
+    return float(-(truth * np.log(np.maximum(proba, np.finfo(float).eps))).sum(axis=1).mean())
+
+
+def label_log_loss(truth: np.ndarray, proba: np.ndarray) -> float:
+    """Expected log loss of a label, where a row has several."""
+    return sum(log_loss(p.ravel()[:, None], q.ravel()[:, None])
+               for p, q in ((truth, proba), (1 - truth, 1 - proba)))  # fmt: skip
 
 
 def mean_cost(truth: np.ndarray, decided: np.ndarray, costs: np.ndarray) -> float:
@@ -70,3 +81,28 @@ def best_macro_f1(truth: np.ndarray) -> np.ndarray:
         if macro_f1(truth, decided) > macro_f1(truth, best):
             best = decided
     return best
+
+
+def f_score(truth: np.ndarray, decided: np.ndarray, beta: float = 1.0) -> float:
+    """F-score of all entries together, of probabilities and decisions (0 or 1) of any shape."""
+    hits = float((truth * decided).sum())
+    return (1 + beta**2) * hits / (beta**2 * float(truth.sum()) + float(decided.sum()))
+
+
+def label_macro_f1(truth: np.ndarray, decided: np.ndarray) -> float:
+    """Mean F1 over labels, where a row has several."""
+    return float(np.mean([f_score(p, d) for p, d in zip(truth.T, decided.T, strict=True)]))
+
+
+def best_f(p: np.ndarray, beta: float = 1.0) -> np.ndarray:
+    """The decisions of largest F-score: those above the best score over 1 + beta^2."""
+    return (p * best_factor(p, beta) > 1 - p) * 1
+
+
+def best_factor(p: np.ndarray, beta: float = 1.0) -> float:
+    """What odds must be multiplied by, so that deciding at a half has the largest F-score."""
+    falling = -np.sort(-p, axis=None)
+    said = np.arange(1, falling.size + 1)
+    scores = (1 + beta**2) * falling.cumsum() / (beta**2 * falling.sum() + said)
+    threshold = scores.max() / (1 + beta**2)
+    return float((1 - threshold) / threshold)
