@@ -22,14 +22,9 @@ from experiments.suite.names import LATER, plain_name
 
 __all__ = ["ablation_table", "guard_table", "menu_table", "orders_table"]
 
-PARTS = (
-    *(ADJUSTER, "without alternating", "without bias", "without matrix"),
-    *("alternating alone", "bias alone", "matrix alone", "temperature", UNGUARDED),
-)
+PARTS = (ADJUSTER, "without curves", "without alternating", "temperature", UNGUARDED)
 GUARDED = {
-    "all three families": (ADJUSTER, UNGUARDED),
-    "bias": ("bias alone", "BCTS, always"),
-    "matrix": ("matrix alone", "matrix, always"),
+    "all families": (ADJUSTER, UNGUARDED),
     "alternating, whole grid": (SEARCH, f"{SEARCH}, always"),
     "alternating, small menu": (SMALL, f"{SMALL}, always"),
     "alternating, the paper's grid": ("the paper's grid, guarded", PUBLISHED),

@@ -1,14 +1,16 @@
-"""What is fitted on each classifier: ours, its parts alone, and what others would do."""
+"""What is fitted on each classifier: ours, without its parts, and what others would do."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from altnorm import Adjuster, AlternatingNormalizerCV, peers
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, peers
 from altnorm.families import LabelwiseScaling
 from experiments._methods import SMALL_MENU
 from experiments.suite.files import Classifier
-from experiments.suite.unguarded import AlwaysAlternating, UnguardedAdjuster
 
 __all__ = [
     "ADJUSTER",
@@ -42,6 +44,25 @@ _UNEVEN = (
 
 LABELS_PER_CLASS = 5
 LARGEST_WORK = 1e9  # rows times classes squared: a matrix takes minutes beyond
+LABELS_PER_CURVE, MOST_CURVES = 20, 40  # labels per class and classes, as in `Adjuster`
+
+
+class AlwaysAlternating(BaseEstimator):
+    """The setting that a search finds best, applied whatever its verdict says."""
+
+    def __init__(self, search: AlternatingNormalizerCV) -> None:
+        self.search = search
+
+    def fit(self, proba: np.ndarray, y: np.ndarray) -> Self:
+        """Search, and fit the best setting."""
+        found = clone(self.search).fit(proba, y)
+        best = AlternatingNormalizer(**found.best_params_, prior=found.prior)
+        self.normalizer_ = best.fit(proba, y)
+        return self
+
+    def transform(self, proba: np.ndarray) -> Any:
+        """Apply it."""
+        return self.normalizer_.transform(proba)
 
 
 def prior_for(name: str) -> str:
@@ -58,12 +79,9 @@ def make_methods(classifier: Classifier) -> dict[str, Any]:
         ADJUSTER: Adjuster(),
         "Adjuster, balanced accuracy": Adjuster(scoring="balanced_accuracy"),
         "Adjuster, macro-F1": Adjuster(scoring="f1_macro"),
-        UNGUARDED: UnguardedAdjuster(),
-        "without alternating": Adjuster(("bias", "matrix")),
-        "without bias": Adjuster(("alternating", "matrix")),
-        "without matrix": Adjuster(("alternating", "bias")),
-        "bias alone": Adjuster(("bias",)),
-        "alternating alone": Adjuster(("alternating",)),
+        UNGUARDED: Adjuster(insist=True),
+        "without curves": Adjuster(("alternating", "bias", "matrix")),
+        "without alternating": Adjuster(("bias", "matrix", "curves")),
         SEARCH: AlternatingNormalizerCV(),
         f"{SEARCH}, always": AlwaysAlternating(AlternatingNormalizerCV()),
         SMALL: small_menu(),
@@ -75,8 +93,9 @@ def make_methods(classifier: Classifier) -> dict[str, Any]:
     }
     n, m = classifier.val_proba.shape
     if n >= LABELS_PER_CLASS * m and n * m * m <= LARGEST_WORK:
-        methods["matrix alone"] = Adjuster(("matrix",))
         methods["matrix, always"] = peers.MatrixScaling()
+    if n >= LABELS_PER_CURVE * m and m <= MOST_CURVES:
+        methods["curves, always"] = peers.CurveScaling()
     return methods
 
 

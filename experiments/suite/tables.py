@@ -29,12 +29,12 @@ __all__ = ["make_tables"]
 SUSPECT = "suspect_input"  # why nothing is changed where columns seem to be exchanged
 BALANCED, MACRO = "Adjuster, balanced accuracy", "Adjuster, macro-F1"
 DECISIONS = (
-    *(ADJUSTER, "alternating alone", "bias alone", "matrix alone", "AlternatingNormalizerCV"),
-    *(PUBLISHED, "BCTS, always", "matrix, always"),
+    *(ADJUSTER, "AlternatingNormalizerCV", PUBLISHED),
+    *("BCTS, always", "matrix, always", "curves, always"),
 )
 PURPOSES = (ADJUSTER, BALANCED, DIVIDED, MACRO, "BCTS, always", "matrix, always")
 PROBABILITIES = (
-    *(UNTOUCHED, ADJUSTER, "temperature", "BCTS, always", "matrix, always"),
+    *(UNTOUCHED, ADJUSTER, "temperature", "BCTS, always", "matrix, always", "curves, always"),
     *("AlternatingNormalizerCV", PUBLISHED),
 )
 SCORES = {

@@ -6,14 +6,12 @@ from scipy.special import softmax
 
 pytest.importorskip("matplotlib")
 
-from altnorm import Adjuster
 from experiments.suite import __main__ as suite
 from experiments.suite.ablation import orders_table
 from experiments.suite.files import read_classifier
 from experiments.suite.gains import p_value, passes_holm, source_interval
 from experiments.suite.measure import DIVIDED, Task, measure, top_label_error
 from experiments.suite.names import source_of
-from experiments.suite.unguarded import UnguardedAdjuster, steps_of
 from tests.pages import check_page, draw_logits, draw_tags, read_page, write_classifier
 
 BIAS = np.linspace(-1.5, 1.5, 4)
@@ -46,7 +44,9 @@ def test_the_tables_hold_what_was_measured(folder, tmp_path):
     assert float(several[0]["f1_micro"]) == pytest.approx(micro, rel=1e-4)
     for row in (*single, *several, *few, *few_several, *orders):
         assert float(row["ci_low"]) <= float(row["gain"]) <= float(row["ci_high"])
-    assert {"Adjuster", DIVIDED, "bias alone", "matrix, always"} <= {r["method"] for r in single}
+    assert {"Adjuster", DIVIDED, "curves, always", "matrix, always"} <= {
+        r["method"] for r in single
+    }
     assert len(few) == len(few_several) == 1 * 3 * 2  # 100 labels of 240, three draws, two methods
     assert [row["order"] for row in orders] == 2 * ["1", "2", "3", "4", "5"]
     (adjuster,) = (row for row in single if row["method"] == "Adjuster")
@@ -115,32 +115,6 @@ def test_another_order_has_the_same_rows(folder):
     np.testing.assert_array_equal(data.val_proba[first], other.val_proba[second])
     np.testing.assert_array_equal(data.val_y[first], other.val_y[second])
     np.testing.assert_array_equal(data.test_proba, other.test_proba)
-
-
-def test_without_a_guard_the_best_candidate_is_applied():
-    logits, y = draw_logits(240, 0, BIAS)
-    confused = logits @ (np.eye(4) + 0.6 * np.eye(4)[[1, 0, 2, 3]])
-    proba = softmax(confused, axis=1)
-    free, guarded = UnguardedAdjuster().fit(proba, y), Adjuster().fit(proba, y)
-    assert free.family_ == guarded.family_ == "matrix"
-    np.testing.assert_allclose(free.transform(proba), guarded.transform(proba))
-    nothing = np.random.default_rng(0).permutation(y)
-    assert not Adjuster(insist=True).fit(proba, nothing).verdict_.adopted
-    changed = UnguardedAdjuster().fit(proba, nothing).transform(proba)
-    assert not np.array_equal(changed, proba)
-
-
-@pytest.mark.parametrize("family", ["none", "temperature", "alternating", "bias", "matrix"])
-def test_every_candidate_can_be_applied(family):
-    logits, y = draw_logits(240, 0, BIAS)
-    proba = softmax(logits, axis=1)
-    setting = {"alpha": 1.0, "depth": 2.0, "threshold": 0.25, "smoothing": 0.1, "reference": "all"}
-    chosen = {"family": family, "strength": 4.0, "penalty": "ridge"} | setting
-    adjusted = proba
-    for step in steps_of(chosen):
-        adjusted = step.fit(adjusted, y).transform(adjusted)
-    np.testing.assert_allclose(adjusted.sum(axis=1), 1)
-    assert np.array_equal(adjusted, proba) == (family == "none")
 
 
 def test_a_verdict_that_depends_on_the_order_is_named():
