@@ -29,14 +29,12 @@ RISES = 1.001  # a log loss this many times as large is not the same any more
 
 METHODS = {
     OURS: "**altnorm**: `Adjuster()`",
-    "alternating alone": "alternating normalization, tested",
+    "AlternatingNormalizerCV": "alternating normalization, tested",
     PAPER: "alternating normalization as published, untested",
-    "bias alone": "bias, tested",
     BCTS: "bias, untested (BCTS)",
-    "matrix alone": "matrix, tested",
     MATRIX: "matrix, untested",
 }
-"""Methods of the summary; each correction with our test beside it without."""
+"""Methods of the summary."""
 
 SHOWN = (
     "banking77_qwen3-1.7b_zero_shot",

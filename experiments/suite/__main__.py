@@ -46,7 +46,7 @@ def make_tasks(paths: Sequence[Path], seed: int, *, few: bool) -> dict[str, list
                 for draw in range(DRAWS)
                 for name in names
             ]
-            tasks["orders"] += [Task(path, ADJUSTER, order=k) for k in range(1, ORDERS + 1)]
+            tasks["orders"] += [Task(path, ADJUSTER, order=k) for k in range(ORDERS + 1)]
     return tasks
 
 
@@ -55,20 +55,22 @@ def measure_all(arguments: Namespace) -> None:
     paths = suite_paths(arguments.data, quick=arguments.quick)
     paths = [path for path in paths if fnmatch(path.stem, arguments.only)]
     tasks = make_tasks(paths, arguments.seed, few=not arguments.skip_few)
-    order = [(table, task) for table, some in tasks.items() for task in some]
-    # The longest first, so that no process is left with one at the end.
-    order.sort(key=lambda one: (one[0].startswith("few"), -one[1].path.stat().st_size))
-    work = (delayed(measure)(task, arguments.seed) for _, task in order)
+    # Once each, and the longest first, so that no process is left with one at the end.
+    order = sorted(
+        {task for some in tasks.values() for task in some},
+        key=lambda task: (task.n_labels > 0, -task.path.stat().st_size, task),
+    )
+    work = (delayed(measure)(task, arguments.seed) for task in order)
     parallel = Parallel(n_jobs=arguments.jobs, return_as="generator", batch_size=1)
     found: dict[Task, list[dict[str, Any]]] = {}
-    for (_, task), records in zip(order, parallel(work), strict=True):
+    for task, records in zip(order, parallel(work), strict=True):
         found[task] = records
         print(*task[1:], task.path.stem, f"{records[0]['seconds']:.1f} s", flush=True)
     for table, some in tasks.items():
         if some:
             records = [record for task in some for record in found[task]]
             if table == "orders":  # of both kinds of classifiers, which have other scores
-                records = [{name: record[name] for name in ORDER_FIELDS} for record in records]
+                records = [{name: found[task][0][name] for name in ORDER_FIELDS} for task in some]
             write_records(arguments.output / f"{table}.csv", records)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from experiments._output import markdown_table
 from experiments.suite.gains import (
     Rows,
-    by_key,
     clear_counts,
     gains,
     holm_counts,
@@ -91,13 +90,12 @@ def menu_table(rows: Rows) -> str:
     return markdown_table([*header, "better / worse by 0.05"], lines)
 
 
-def orders_table(rows: Rows, orders: Rows) -> str:
+def orders_table(orders: Rows) -> str:
     """Classifiers whose verdict depends on the order of the rows, and how many do not."""
-    found, lines, hesitant = by_key(rows), [], 0
+    lines, hesitant = [], 0
     names = names_of(orders)
     for name in names:
-        own = found[name, ADJUSTER]
-        drawn = [r for r in orders if r["classifier"] == name]
+        own, *drawn = (r for r in orders if r["classifier"] == name)
         hesitant += len({r["adopted"] for r in (own, *drawn)}) > 1
         if len({_verdict(r) for r in (own, *drawn)}) == 1:
             continue

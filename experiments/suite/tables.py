@@ -63,7 +63,7 @@ def make_tables(records: Mapping[str, Rows]) -> dict[str, str]:
     if "few_labels" in records:
         tables["few_several"] = _few(several, records["few_labels"])
     if "orders" in records:
-        tables["orders"] = orders_table([*single, *several], records["orders"])
+        tables["orders"] = orders_table(records["orders"])
     if several:
         tables["several"] = _several(several)
     return tables

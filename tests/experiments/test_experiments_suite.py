@@ -48,7 +48,7 @@ def test_the_tables_hold_what_was_measured(folder, tmp_path):
         r["method"] for r in single
     }
     assert len(few) == len(few_several) == 1 * 3 * 2  # 100 labels of 240, three draws, two methods
-    assert [row["order"] for row in orders] == 2 * ["1", "2", "3", "4", "5"]
+    assert [row["order"] for row in orders] == 2 * ["0", "1", "2", "3", "4", "5"]
     (adjuster,) = (row for row in single if row["method"] == "Adjuster")
     assert f"| Adjuster | 1 | {float(adjuster['gain']):+.2f} [" in read_page(output)
 
@@ -123,10 +123,9 @@ def test_a_verdict_that_depends_on_the_order_is_named():
         said = {"adopted": adopted, "family": family, "promised": gain, "gain": gain}
         return {"classifier": name, "method": "Adjuster", "order": order} | said
 
-    own = [row("letter26_gnb", 0, "matrix", 3.0), row("spambase2_gnb", 0, "bias", 1.0)]
-    drawn = [row("letter26_gnb", k, "matrix", 3.0 + k) for k in (1, 2)]
-    drawn += [row("spambase2_gnb", 1, "bias", 1.5), row("spambase2_gnb", 2, "none", 0.0)]
-    text = orders_table(own, drawn)
+    orders = [row("letter26_gnb", k, "matrix", 3.0 + k) for k in range(3)]
+    orders += [row("spambase2_gnb", k, "bias", 1 + k / 2) for k in range(2)]
+    text = orders_table([*orders, row("spambase2_gnb", 2, "none", 0.0)])
     assert "in all orders on 1 of 2 classifiers, and the family, too, on 1." in text
     assert "letters" not in text
     line = next(line for line in text.splitlines() if "spam" in line)
