@@ -77,6 +77,7 @@ STUDIES = (
     Study("ufet", 20),
     Study("benchmark", 40),
     Study("evidence", 40),
+    Study("evidence.promise", 60, uses=("evidence",)),
     Study("suite", 27, "predictions", reads=("blur", "dialogre", "ufet")),
 )
 """The quickest first; the last one also reads what others wrote."""

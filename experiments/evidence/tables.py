@@ -139,7 +139,11 @@ def _gain_table(worlds: Records, cases: Sequence[Case]) -> str:
     for group in by_case(of_cases(worlds, cases)):
         found, room = gains(group), float(np.mean([r["room"] for r in group]))
         share = share_gained(group)
-        cells = [str(count([r["adopted"] for r in group])), f"{room:.2f}", str(mean(found.tolist()))]
+        cells = [
+            str(count([r["adopted"] for r in group])),
+            f"{room:.2f}",
+            str(mean(found.tolist())),
+        ]
         cells += ["" if np.isnan(share) else f"{100 * share:.0f} %"]
         cells += [_bounded(count([gains_nothing(r) for r in group])), _excess(group)]
         rows.append([*_name(group), *cells, _loss_change(group)])

@@ -20,7 +20,7 @@ from experiments.evidence.truth import best_factor
 
 __all__ = ["AGAINST", "Data", "Rows", "World", "draw_data"]
 
-SPREAD = 2.0  # standard deviation of the logits
+SPREAD = 2.0  # standard deviation of the logits, unless a world says otherwise
 AGAINST = 4  # so many classes the biased classifier is biased against
 FRESH_SPEAKERS = 200
 LARGE, SMALL = 600, 6  # rows of the large group, and of each small one
@@ -83,6 +83,8 @@ class World:
         Share of the rows that have a label: those the classifier is least sure of.
     order : {"", "class", "confidence", "random", "blocks"}
         How validation rows are sorted; in blocks, one copy of each case after another.
+    spread : float
+        Standard deviation of the logits: the larger, the more rows have one probable class.
     """
 
     name: str
@@ -107,6 +109,7 @@ class World:
     weights: float = 0.0
     labelled: float = 1.0
     order: str = ""
+    spread: float = SPREAD
 
     def counts(self, n: int) -> np.ndarray:
         """Class counts of about `n` rows, at least one each; shares are proportional to them."""
@@ -180,7 +183,7 @@ def _draw_rows(
 ) -> Rows:
     """Rows of units with given labels, `size` for each."""
     m = world.n_classes
-    logits = SPREAD * rng.normal(size=(labels.size, m))
+    logits = world.spread * rng.normal(size=(labels.size, m))
     truth = np.full(logits.shape, 1 / m)
     if world.related:
         logits = _given_labels(logits, labels, rng) + np.log(m * shares)
@@ -241,7 +244,7 @@ def _f_factor(world: World) -> float:
     if world.several:
         return best_factor(expit(_draw_log_odds(world, N_MANY // world.n_classes, rng)), beta)
     shares = world.shares()
-    logits = SPREAD * rng.normal(size=(N_MANY, world.n_classes))
+    logits = world.spread * rng.normal(size=(N_MANY, world.n_classes))
     given = _given_labels(logits, rng.choice(world.n_classes, N_MANY, p=shares), rng)
     p = softmax(given + np.log(shares), axis=1)
     return best_factor(p[:, -1:], beta)
@@ -268,7 +271,7 @@ def _leave_one_out(y: np.ndarray, n_classes: int, rng: np.random.Generator) -> n
 
 
 def _draw_log_odds(world: World, n: int, rng: np.random.Generator) -> np.ndarray:
-    return COMMON + SPREAD * rng.normal(size=(n, world.n_classes))
+    return COMMON + world.spread * rng.normal(size=(n, world.n_classes))
 
 
 def _draw_several(world: World, n: int, rng: np.random.Generator) -> Rows:
@@ -296,7 +299,7 @@ def _draw_speaker_data(world: World, n: int, rng: np.random.Generator, n_fresh: 
 
 def _draw_speakers(world: World, sizes: np.ndarray, rng: np.random.Generator) -> Rows:
     """Rows of speakers, one speaker after the other; over all speakers no class is favoured."""
-    logits = SPREAD * rng.normal(size=(sizes.sum(), world.n_classes))
+    logits = world.spread * rng.normal(size=(sizes.sum(), world.n_classes))
     own = np.repeat(rng.normal(size=(sizes.size, world.n_classes)), sizes, axis=0)
     proba = softmax(logits, axis=1)
     return Rows(proba, softmax(logits + own, axis=1), proba)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from altnorm import AdjustedClassifier, Adjuster, load
+from altnorm import AdjustedClassifier, Adjuster, ask, compare, load
 from altnorm.evidence.promise import LEVEL, coverage, lower_bound
 
 TARGET = 0.85
@@ -168,6 +168,19 @@ def test_model_file_keeps_the_promise(fitted: Adjuster, tmp_path: Path) -> None:
     proba, _ = draw(seed=8)
     assert again.verdict_ == fitted.verdict_
     assert again.predict(proba).tolist() == fitted.predict(proba).tolist()
+
+
+def test_asking_comparing_and_adapting_look_at_all_rows(fitted: Adjuster) -> None:
+    (proba, y), (new, new_y) = draw(), draw(n=500, seed=9)
+    plain = Adjuster().fit(proba, y)
+    np.testing.assert_array_equal(ask(fitted, new), ask(plain, new))
+    assert ask(fitted, new, against=plain).size == 0
+    methods = {"target": Adjuster(target_accuracy=TARGET), "plain": Adjuster()}
+    first, second = compare(proba, y, new, new_y, methods=methods)
+    assert first.score == second.score
+    adapted = fitted.adapt(new, assume="label_shift", insist=True)
+    decided = adapted.transform(new).max(axis=1) >= fitted.decision_.least
+    assert [answer is not None for answer in adapted.predict(new)] == decided.tolist()
 
 
 def test_classifier_takes_the_target() -> None:

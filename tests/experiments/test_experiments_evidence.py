@@ -10,6 +10,7 @@ pytest.importorskip("matplotlib")
 
 from experiments.evidence import __main__ as evidence, plan, study, summary, truth, worlds
 from experiments.evidence.plan import Case
+from experiments.evidence.promise import __main__ as promise
 from experiments.evidence.purposes import COSTS, PURPOSES
 from experiments.evidence.worlds import World
 from tests.pages import check_page, read_page
@@ -249,3 +250,30 @@ def test_every_world_can_be_judged(case, monkeypatch):
     (measured,) = study.measure_set("worlds", case._replace(n_rows=min(case.n_rows, 300)), 0, 0)
     assert np.isfinite([v for v in measured.values() if isinstance(v, float)]).all()
     assert measured["adopted"] or measured["true"] == 0
+
+
+# The promise of a target accuracy.
+
+
+def test_oracle_decides_as_many_rows_as_are_right_often_enough():
+    data = worlds.draw_data(World("", n_classes=3), 10, np.random.default_rng(0), n_fresh=500)
+    rows, target = data.fresh, 0.8
+    right = np.sort(rows.truth.max(axis=1))[::-1]  # without a fault the report is the truth
+    shares = [n / 500 for n in range(1, 501) if right[:n].mean() >= target]
+    assert promise.oracle_share(rows, target) == pytest.approx(max(shares))
+    assert promise.oracle_share(rows, 0.9999) < 0.1
+
+
+def test_promise_is_measured_by_the_truth_and_told_by_world(tmp_path, monkeypatch):
+    task = promise.Task(World("easy", n_classes=2, spread=4.0), 0.8, 200, ("bias",))
+    records = [promise.measure(task, seed) for seed in range(2)]
+    assert records[0] != records[1]
+    for record in records:
+        assert record["broken"] == (record["accuracy"] < 0.8)
+        assert 0 < record["share"] <= 1
+    monkeypatch.setattr(promise, "TASKS", (task,))
+    promise.main(["--repetitions", "2", "--output", str(tmp_path)])
+    header, _, line = promise.table(records).splitlines()
+    assert header.startswith("| world | target | labels | data sets | broken in |")
+    assert line.startswith("| easy | 80% | 200 | 2 |")
+    assert line in (tmp_path / "README.md").read_text(encoding="utf-8")
