@@ -60,7 +60,7 @@ MOST_CLASSES = 40
 LARGEST_WORK = 1e9
 """Rows times classes squared beyond which a matrix takes longer than all else."""
 
-MANY_ENTRIES = 2**24
+MANY_ENTRIES = 2**22
 """Probabilities beyond which alternating normalization competes with one iteration only."""
 
 LARGEST_REFERENCE = 1e8
@@ -129,6 +129,7 @@ class CrossFitter:
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
         tasks = [make for name in competing for make in self._makers(name)]
         made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
+        self.__dict__.pop("_paths", None)  # as large as the data, and seldom needed again
         order = ("bias", "matrix", "curves", "alternating")
         others = [candidate for candidate in made if candidate is not None]
         others.sort(key=lambda each: order.index(each.family))
@@ -181,7 +182,7 @@ class CrossFitter:
 
     def temperature(self) -> Candidate:
         """Return one temperature for all."""
-        return self._tempered("temperature", self.rows, self._identity)
+        return self._tempered("temperature", lambda: self.rows, self._identity)
 
     def alternating(self) -> Candidate | None:
         """Return the best setting of the menu of alternating normalization, and a temperature."""
@@ -199,7 +200,10 @@ class CrossFitter:
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
             for setting, proba in self._paths.path(start._replace(depth=depth)):
-                self.alternating_decisions[setting] = self.data.kind.decide(proba)
+                codes = self.data.kind.decide(proba)
+                # Thirty such arrays are kept, of numbers that are small.
+                small = np.min_scalar_type(self.data.proba.shape[1])
+                self.alternating_decisions[setting] = codes.astype(small, copy=False)
                 loss = self._loss_after_temperature(take_rows(proba, some), some)
                 if loss < least:
                     best, least = setting, loss
@@ -222,14 +226,19 @@ class CrossFitter:
 
     def at_setting(self, setting: Setting) -> Candidate:
         """Return one setting of alternating normalization, and a temperature."""
-        *_, (_, proba) = self._paths.path(setting)
-        params, scores = setting._asdict(), to_scores(self.data, proba)
+        params = setting._asdict()
         make = partial(fit_alternating, self.data, setting, k_max=self.k_max)
+
+        def proba() -> Array:
+            *_, (_, last) = self._paths.path(setting)
+            return last
+
         if self.calibrate:
-            del proba  # as large as the data
             # The cross-fitted rows stand for new ones better than those the fit has seen.
-            return self._tempered("alternating", scores, make, **params)
-        whole = to_numpy(proba)
+            return self._tempered(
+                "alternating", lambda: to_scores(self.data, proba()), make, **params
+            )
+        whole = to_numpy(proba())
         log_p = self._clip(score_rows(self.data, whole))
         return Candidate("alternating", params, log_p, lambda: whole, lambda: Fitted(make(), None))
 
@@ -239,13 +248,13 @@ class CrossFitter:
         return fit_odds_tempering if self.data.kind.is_multilabel else fit_tempering
 
     def _tempered(
-        self, name: str, rows: Array, make: Callable[[], Any], **params: Any
+        self, name: str, rows: Callable[[], Array], make: Callable[[], Any], **params: Any
     ) -> Candidate:
         """Cross-fit the temperature that follows a model, given the scores that it makes."""
         path: Any = partial(temperature_path, temper=self.temper)
 
         def fit(_: float) -> Fitted:
-            return Fitted(make(), self.temper(rows, self.data.labels, self.data.weight))
+            return Fitted(make(), self.temper(rows(), self.data.labels, self.data.weight))
 
         return self._of_path(name, path, rows, (0.0,), fit, params)
 
@@ -275,7 +284,12 @@ class CrossFitter:
             return Fitted(model, None)
 
         return self._of_path(
-            name, path, self.rows, strengths if strength is None else (strength,), fit, params
+            name,
+            path,
+            lambda: self.rows,
+            strengths if strength is None else (strength,),
+            fit,
+            params,
         )
 
     def _family(
@@ -297,19 +311,20 @@ class CrossFitter:
         self,
         name: str,
         path: Path,
-        rows: Array,
+        rows: Callable[[], Array],
         strengths: Sequence[float],
         fit: Callable[[float], Fitted],
         params: dict[str, Any],
     ) -> Candidate:
-        fits = cross_fit(path, rows, self.data.labels, self.data.weight, self.folds, strengths)
-        k = fits.best(self.data.weight)
-        strength = fits.strengths[k]
+        """Cross-fit along a path. Rows are as large as the data, so they are not kept."""
+        fits = cross_fit(path, rows(), self.data.labels, self.data.weight, self.folds, strengths)
+        best = fits.at_best(self.data.weight)
+        strength = best.strengths[0]
         return Candidate(
             name,
             {"strength": strength, **params} if name in ("bias", "matrix", "curves") else params,
-            self._clip(fits.label_log_p[k] / self._labels_per_row),
-            lambda: to_numpy(fits.proba(k, rows)),
+            self._clip(best.label_log_p[0] / self._labels_per_row),
+            lambda: to_numpy(best.proba(0, rows())),
             cache(lambda: fit(strength)),  # some are asked for twice
         )
 

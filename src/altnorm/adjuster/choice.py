@@ -35,6 +35,7 @@ from altnorm.evidence.folds import (
     like_clusters,
     like_rows,
     repeats_in_blocks,
+    some_rows,
 )
 from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import Paired, attribute_gain, paired_test
@@ -383,7 +384,8 @@ def try_likeness(
             "another: pass groups that say which rows belong together."
         )
         return Caution("likeness", text, float(n_blocks), serious=True), "near_copies"
-    clusters = like_clusters(rows, n_folds)
+    clusters, some = like_clusters(rows, n_folds), some_rows(rows).copy()
+    del rows  # as large as the data
     folds = deal_clusters(clusters, n_folds)
     again = fitter.on(folds)
     competitors = Competitors(again.untouched(), again.temperature(), [], {}, {})
@@ -392,7 +394,7 @@ def try_likeness(
     gain = Evidence(data, folds, evidence.significance, [clusters]).trial(mixture).test
     if gain.gain > 0 and gain.one_sided < evidence.significance:
         return None, ""
-    near = has_near_copies(rows) and not takes_few_values(data.proba)
+    near = has_near_copies(some) and not takes_few_values(data.proba)
     if gain.errors >= ONE_ERROR and not near:
         return None, ""
     text = (

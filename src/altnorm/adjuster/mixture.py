@@ -21,7 +21,14 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logit
 
-from altnorm._base.arrays import Array, array_namespace, beside, quiet, widest_float
+from altnorm._base.arrays import (
+    Array,
+    array_namespace,
+    beside,
+    block_slices,
+    quiet,
+    widest_float,
+)
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm.adjuster.candidates import Candidate, Competitors
@@ -330,13 +337,17 @@ class CrossMixture:
     @cached_property
     def proba(self) -> np.ndarray:
         """Whole probabilities, (n, m)."""
-        correct, tempered = self.candidate.proba(), self.temperature.proba()
-        weights = self._by_fold[self.folds]
-        mixed = weights[:, :1] * correct
-        mixed += weights[:, 1:2] * tempered
-        mixed += weights[:, 2:3] * self.data.proba
-        mixed += weights[:, 3:] / self._n_outcomes
+        uniform = self._by_fold[self.folds, 3:] / self._n_outcomes
+        mixed = np.repeat(uniform, self.data.proba.shape[1], axis=1)
+        # One part after another, and in blocks: each is as large as the data.
+        for k, part in enumerate((self.candidate.proba, self.temperature.proba, self._untouched)):
+            proba = part()
+            for rows in block_slices(len(mixed), 16 * mixed.shape[1], mixed, cached=True):
+                mixed[rows] += self._by_fold[self.folds[rows], k : k + 1] * proba[rows]
         return mixed
+
+    def _untouched(self) -> np.ndarray:
+        return self.data.proba
 
     def baseline(self, rows: np.ndarray) -> np.ndarray:
         """Whole probabilities of some rows without the correction."""

@@ -270,9 +270,10 @@ def _alike(rows: Labelled) -> Caution | None:
     x -= np.repeat(np.add.reduceat(x, start) / counts[:, None], counts, axis=0)
     size = np.repeat(counts, counts)[1:]
     same = np.repeat(labels, counts)[1:] == np.repeat(labels, counts)[:-1]
-    square = (x**2).sum(axis=1).mean()
+    square = float(np.vdot(x, x)) / len(x)
     # Deviations from the mean of n rows are correlated with each other by -1/(n - 1).
-    products = ((x[1:] * x[:-1]).sum(axis=1) + square / np.maximum(size - 1, 1))[same]
+    products = np.einsum("ij,ij->i", x[1:], x[:-1]) + square / np.maximum(size - 1, 1)
+    products = products[same]
     error = float(np.sqrt((products**2).sum()))
     correlation = float(products.mean() / square) if error else 0.0
     if correlation < ALIKE or products.sum() < ALIKE_ERRORS * error:

@@ -294,6 +294,11 @@ def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
     return _without_gaps(part_of[clusters])
 
 
+def some_rows(rows: np.ndarray) -> np.ndarray:
+    """Return the rows among which copies are looked for."""
+    return rows[:: max(1, len(rows) // _MOST_ROWS)]
+
+
 def has_near_copies(rows: np.ndarray) -> bool:
     """Say whether half of the rows have neighbours much closer than evenly spread ones would have.
 
@@ -301,7 +306,7 @@ def has_near_copies(rows: np.ndarray) -> bool:
     the first, tenth and fortieth neighbour differ in known proportions. Copies of a row lie much
     closer than that. `rows` are coordinates, as `like_rows` gives them.
     """
-    some = rows[:: max(1, len(rows) // _MOST_ROWS)]
+    some = some_rows(rows)
     if len(some) <= 2 * _FAR:
         return False
     distance = KDTree(some).query(some, k=[2, _NEAR + 1, _FAR + 1])[0]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from altnorm._base.arrays import Array, array_namespace, put_rows, take_rows
+from altnorm._base.arrays import Array, array_namespace, map_blocks, put_rows, take_rows
 from altnorm._base.errors import InputError
 from altnorm._base.validation import check_choice, check_positive
 
@@ -67,12 +67,18 @@ class CrossFit:
         """Which strength has the least log loss; of equally good ones the strongest."""
         return int(self.log_loss(weight).argmin())
 
+    def at_best(self, weight: np.ndarray) -> CrossFit:
+        """Return the same without the other strengths: each takes a number per row."""
+        k = self.best(weight)
+        one = self.label_log_p[k : k + 1].copy()
+        return CrossFit((self.strengths[k],), one, (self.fits[k],), self.folds)
+
     def proba(self, k: int, rows: Array) -> Array:
         """Cross-fitted probabilities (n, m) at the strength number `k`, where `rows` is."""
         out = array_namespace(rows).empty_like(rows)
         for fold, fit in enumerate(self.fits[k]):
             inside = self.folds == fold
-            out = put_rows(out, inside, fit.proba(take_rows(rows, inside)))
+            out = put_rows(out, inside, map_blocks(fit.proba, take_rows(rows, inside)))
         return out
 
 

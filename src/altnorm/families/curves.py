@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 import numpy as np
 
-from altnorm._base.arrays import Array
+from altnorm._base.arrays import Array, block_slices
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice
 from altnorm.families.labelwise import QUARTILES
 from altnorm.families.matrix import ScoreScaling
-from altnorm.families.scores import Bends, Held, Scores, Shape, score_path
+from altnorm.families.scores import Bends, Held, Scores, Shape, features_of, score_path
 
 CURVE_STRENGTHS = tuple(256.0 * 4.0**-k for k in range(7))
 """Penalties to try, strongest first."""
@@ -25,7 +25,7 @@ N_FACETS = 300
 FACET_ROWS = 600
 """Rows from which on these are worth a try."""
 
-MOST_ROWS = 2**16
+MOST_ROWS = 2**15
 """Rows that bent lines are fitted to at most: more would hardly move them, and take memory."""
 
 _CLASSES_OF_A_FACET = 3
@@ -39,11 +39,21 @@ def curve_shape(x: np.ndarray, weight: np.ndarray, *, n_facets: int) -> Shape:
         facets = _facets(x, n_facets)
         axes = np.concatenate([bends.axes, facets.axes])
         bends = Bends(axes, np.concatenate([bends.edges, facets.edges]))
-    features = np.concatenate([x, bends.features(x)], axis=1)
-    center = np.average(features, axis=0, weights=weight)
-    scale = np.sqrt(np.average((features - center) ** 2, axis=0, weights=weight))
-    scale = np.where(scale < _FLAT, 1.0, scale)
+    center, scale = _standard(x, weight, bends)
     return Shape(bends, center, scale, Held(np.ones(center.size + 1)))
+
+
+def _standard(x: np.ndarray, weight: np.ndarray, bends: Bends) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and standard deviation of each feature, in blocks of rows."""
+    blocks = list(block_slices(len(x), 24 * (x.shape[1] + bends.edges.size), x, cached=True))
+
+    def mean(function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        sums = (weight[rows] @ function(features_of(x[rows], bends)) for rows in blocks)
+        return np.asarray(sum(sums) / weight.sum())
+
+    center = mean(lambda features: features)
+    scale = np.sqrt(mean(lambda features: (features - center) ** 2))
+    return center, np.where(scale < _FLAT, 1.0, scale)
 
 
 def curve_path(
@@ -61,10 +71,12 @@ def curve_path(
 
 
 def thinned(weight: np.ndarray) -> np.ndarray:
-    """Weights with only every k-th one positive where rows are very many."""
+    """Weights of which only some, at equal steps, are positive where rows are very many."""
     used = np.flatnonzero(weight > 0)
+    if used.size <= MOST_ROWS:
+        return weight
     kept = np.zeros_like(weight)
-    kept[used[:: max(1, used.size // MOST_ROWS)]] = 1
+    kept[used[np.linspace(0, used.size - 1, MOST_ROWS).astype(int)]] = 1
     return weight * kept
 
 
@@ -82,13 +94,13 @@ def _facets(x: np.ndarray, n_facets: int) -> Bends:
     """
     rng, m = np.random.default_rng(0), x.shape[1]
     order, size = np.argsort(x.mean(axis=0), kind="stable"), min(m, _CLASSES_OF_A_FACET)
-    axes, places = np.zeros((n_facets, m)), np.empty(n_facets)
+    axes = np.zeros((n_facets, m))
     for axis in axes:
         axis[order[rng.choice(m, size, replace=False)]] = rng.normal(size=size)
-    places = rng.uniform(0.1, 0.9, size=n_facets)
+    places = (rng.uniform(0.1, 0.9, size=n_facets) * (len(x) - 1)).astype(int)
     axes /= np.sqrt((axes**2).sum(axis=1, keepdims=True))
-    along = np.sort(x @ axes.T, axis=0)
-    return Bends(axes, along[(places * (len(x) - 1)).astype(int), np.arange(n_facets)])
+    edges = [np.partition(x @ axis, k)[k] for axis, k in zip(axes, places, strict=True)]
+    return Bends(axes, np.array(edges))
 
 
 @storable

@@ -29,6 +29,7 @@ from altnorm._base.arrays import (
     beside,
     block_slices,
     is_foreign,
+    map_blocks,
     softmax,
     take_rows,
     to_numpy,
@@ -77,9 +78,12 @@ def log_floor(log_p: Array) -> float:
     A forest's smallest positive share is 1 / trees, and a zero means "less than that"; a network's
     reaches far below any difference that matters.
     """
-    xp = array_namespace(log_p)
-    positive = xp.where(log_p > -math.inf, log_p, xp.zeros_like(log_p))
-    return max(LOWEST, float(xp.min(positive)) - math.log(2))
+    xp, lowest = array_namespace(log_p), 0.0
+    for rows in block_slices(log_p.shape[0], 24 * log_p.shape[1], log_p, cached=True):
+        block = log_p[rows, :]
+        positive = xp.where(block > -math.inf, block, xp.zeros_like(block))
+        lowest = min(lowest, float(xp.min(positive)))
+    return max(LOWEST, lowest - math.log(2))
 
 
 def fit_tempering(
@@ -87,7 +91,7 @@ def fit_tempering(
 ) -> Tempering:
     """Fit the slope to rows of positive weight."""
     used = np.flatnonzero(weight > 0)
-    floor = log_floor(take_rows(log_p, used))
+    floor = log_floor(log_p if used.size == weight.size else take_rows(log_p, used))
     rows = array_namespace(log_p).maximum(log_p, floor)
     loss = Likelihood.build(rows, codes, weight, rough=rough)
     slope = fit_slope(loss, shrink=SLOPE_SHRINKAGE, rough=rough)
@@ -104,6 +108,11 @@ class Bends(NamedTuple):
         """Value of each bend, (n, h)."""
         along = x @ self.axes.T - self.edges
         return array_namespace(x).maximum(along, array_namespace(x).zeros_like(along))
+
+
+def features_of(x: np.ndarray, bends: Bends | None) -> np.ndarray:
+    """Log-probabilities, then the bends, (n, m + h)."""
+    return x if bends is None else np.concatenate([x, bends.features(x)], axis=1)
 
 
 class Scores(NamedTuple):
@@ -279,15 +288,19 @@ class ScoreProblem:
     ) -> ScoreProblem:
         """Prepare rows of positive weight, in single precision if the fit need only be `rough`."""
         used = np.flatnonzero(weight > 0)
-        rows, codes, weight = take_rows(log_p, used), codes[used], weight[used]
+        rows = log_p if used.size == weight.size else take_rows(log_p, used)
+        codes, weight = codes[used], weight[used]
         tempering = fit_tempering(rows, codes, weight, rough=rough)
-        x = to_numpy(tempering.logs(rows))
+        x = to_numpy(map_blocks(tempering.logs, rows))
         bends, center, scale, held = shape(x, weight)
-        features = x if bends is None else np.concatenate([x, bends.features(x)], axis=1)
         dtype = np.float32 if rough else np.float64
-        z = np.ones((used.size, features.shape[1] + 1), dtype)
-        z[:, :-1] = (features - center) / scale
-        loss = ScoreLoss(x.astype(dtype, copy=False), z, codes, weight)
+        z = np.ones((used.size, center.size + 1), dtype)
+        # In blocks: there may be hundreds of features.
+        for block in block_slices(used.size, 24 * center.size, x, cached=True):
+            z[block, :-1] = (features_of(x[block], bends) - center) / scale
+        # Without bends features are `x` itself, which need not be held twice.
+        x = z[:, :-1] if bends is None else x.astype(dtype, copy=False)
+        loss = ScoreLoss(x, z, codes, weight)
         return cls(tempering, bends, center, scale, loss, held)
 
     def scores(self, theta: np.ndarray) -> Scores:
