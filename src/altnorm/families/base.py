@@ -15,6 +15,7 @@ from altnorm._base.arrays import (
     block_slices,
     concat_blocks,
     log_softmax,
+    one_thread,
     quiet,
     softmax,
 )
@@ -59,7 +60,8 @@ class Peer(ProbabilityTransformer):
         rows = self._rows(read.input)
         n = rows.shape[0]
         labels = np.zeros(n, int) if read.labels is None else read.labels  # of no interest there
-        self._fit(rows, labels, mean_one(read.weight, n))
+        with one_thread():
+            self._fit(rows, labels, mean_one(read.weight, n))
         self._keep(read)
         return self
 
