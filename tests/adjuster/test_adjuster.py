@@ -140,6 +140,9 @@ def test_a_confusion_of_two_classes_is_found_by_the_matrix():
     assert fitted.families_["matrix"].gain > fitted.families_["alternating"].gain
     assert fitted.families_["bias"].reason == "within_matrix"
     assert gain(fitted, *confused(4000, seed=1)) > 0.05
+    other = str(fitted.families_["alternating"])
+    assert other.startswith("Not adopted: log loss")
+    assert other.endswith("another family was chosen.")
 
 
 def test_what_is_right_is_hardly_ever_changed():

@@ -409,7 +409,7 @@ def log_loss_verdict(
 ) -> Verdict:
     """Compare the log loss of two ways; larger is better, so both are negative."""
     test, weight = evidence.log_loss_test(log_p, other), evidence.data.weight
-    reason = "" if adopted else "no_gain" if test.gain <= 0 else "not_significant"
+    reason = "" if adopted else "no_gain" if test.gain <= 0 else "not_chosen"
     before, after = (float(np.average(each, weights=weight)) for each in (other, log_p))
     return Verdict(
         NEG_LOG_LOSS.name,

@@ -30,6 +30,7 @@ SIGNIFICANCE = 0.05
 
 REASONS = {
     "identical": "nothing changed",
+    "not_chosen": "another family was chosen",
     "no_gain": "the score did not improve",
     "not_significant": "the evidence is too weak",
     "near_copies": "the gain is not proved when near copies of a row are kept in one fold",
@@ -217,7 +218,7 @@ class Verdict:
         parts += remarks(self)
         if self.insisted:
             parts.append("applied all the same, because of insist=True")
-        elif result == "not_adopted" and self.reason != "identical":
+        elif result == "not_adopted" and self.reason not in ("identical", "not_chosen"):
             parts.append("your decisions stay as they were")
         sentences = "; ".join(parts) + "."
         return sentences if self.promise is None else f"{sentences} {self.promise}"
