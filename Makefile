@@ -16,7 +16,7 @@ PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST_ARGS ?= -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest check format bench benchmark docs samples reproduce constraints clean
+.PHONY: help demo test test-all test-oldest mutants check format bench benchmark docs samples reproduce constraints clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -32,6 +32,9 @@ test-all: $(VENV)/.stamp-heavy  ## the whole suite, with PyTorch, Spark, Ray and
 
 test-oldest:  ## the suite of `make test` on the oldest versions that we support
 	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=requirements/oldest.txt
+
+mutants: $(VENV)/.stamp-mutants  ## change the rules that decide, one at a time, and print what no test notices; hours
+	.ci/mutants
 
 check: $(VENV)/.stamp-quick  ## lint, format, types, architecture
 	$(BIN)/ruff check .
@@ -81,6 +84,10 @@ $(VENV)/.stamp-demo: $(VENV)/.stamp-venv pyproject.toml
 
 $(VENV)/.stamp-quick: $(VENV)/.stamp-venv pyproject.toml
 	$(PIP_INSTALL) --editable ".[$(QUICK_EXTRAS)]" --group test --group dev
+	touch $@
+
+$(VENV)/.stamp-mutants: $(VENV)/.stamp-quick
+	$(PIP_INSTALL) --group mutants
 	touch $@
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml
