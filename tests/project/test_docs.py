@@ -127,10 +127,10 @@ def test_numbers_of_the_suite_are_those_of_its_results(page):
     assert outputs.fill_numbers(text) == text, "python docs/outputs.py renews the page"
 
 
-def test_readme_shows_numbers_of_the_suite():
+def test_readme_shows_numbers_of_the_studies():
     text = PAGES[0].read_text(encoding="utf-8")
     assert {name for _, name, _ in outputs.FILLED.findall(text)} <= set(outputs.NUMBERS)
-    assert "<!-- numbers suite-table -->" in text
+    assert "<!-- numbers benchmark -->" in text
 
 
 def found(gain, *, adopted=True, log_loss=2.0, gap=5.0):
