@@ -413,7 +413,7 @@ def test_a_shell_completes_commands_and_options(typed, offered):
         text=True,
         check=True,
     )
-    assert done.stdout.split() == offered
+    assert sorted(done.stdout.split()) == sorted(offered)  # older versions of Typer sort them
 
 
 def test_options_of_the_program_itself():
