@@ -16,7 +16,7 @@ PYTEST      := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 PYTEST_ARGS ?= -n auto --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest mutants check format bench benchmark docs samples reproduce constraints clean
+.PHONY: help demo test test-all test-oldest mutants check format bench benchmark docs samples reproduce constraints release-check clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -69,8 +69,21 @@ reproduce: $(VENV)/.stamp-heavy $(VENV)/.stamp-benchmark  ## run the studies tha
 constraints:  ## resolve every extra and group afresh and pin what came out
 	requirements/refresh
 
+# The version that CHANGELOG.md describes last.
+VERSION ?= $(shell sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' CHANGELOG.md | head -1)
+FRESH   := .venv-release
+
+release-check: $(VENV)/.stamp-release  ## build the version that CHANGELOG.md names, check it, and run the demo from its wheel in a fresh environment
+	rm -rf dist $(FRESH)
+	SETUPTOOLS_SCM_PRETEND_VERSION=$(VERSION) $(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv $(FRESH)
+	$(FRESH)/bin/python -m pip install --quiet --disable-pip-version-check "dist/altnorm-$(VERSION)-py3-none-any.whl[cli]"
+	cd $(FRESH) && test "$$(bin/altnorm --version)" = "altnorm $(VERSION)" && bin/altnorm demo
+	@echo "Version $(VERSION) is ready to tag, but for what only a person can do: CONTRIBUTING.md, To release."
+
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) .venv-oldest build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest $(FRESH) build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.stamp-venv: $(CONSTRAINTS)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "altnorm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -96,6 +109,10 @@ $(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml
 
 $(VENV)/.stamp-benchmark: $(VENV)/.stamp-venv pyproject.toml
 	$(PIP_INSTALL) --editable ".[display]" --group benchmark
+	touch $@
+
+$(VENV)/.stamp-release: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP) --group release
 	touch $@
 
 $(VENV)/.stamp-heavy: $(VENV)/.stamp-quick requirements/system

