@@ -15,7 +15,6 @@ matplotlib.use("Agg")
 from altnorm.report.display import (  # noqa: E402
     CoverageDisplay,
     FixedBrokenDisplay,
-    PurposeDisplay,
     ReliabilityDisplay,
 )
 
@@ -97,18 +96,6 @@ class TestWhatIsDrawn:
         axes.clear()
         ReliabilityDisplay.from_predictions(TEST.codes, TEST.proba).plot(axes)
         assert len(axes.lines) == 2
-
-    def test_purposes(self, axes):
-        display = PurposeDisplay.from_estimator(adjusted(), TEST.proba, TEST.labels).plot(axes)
-        after = adjusted().transform(TEST.proba)
-        assert axes.lines[0].get_ydata()[0] == (after.argmax(axis=1) == TEST.codes).mean()
-        assert display.purposes.names == ("accuracy", "balanced_accuracy")
-        axes.clear()
-        rows = labelled(seed=2)
-        PurposeDisplay.from_estimator(adjusted("labels"), rows.proba, rows.labels).plot(axes)
-        assert axes.get_xlabel() == "threshold"
-        with pytest.raises(InputError, match="`shares` must be 5 positive numbers"):
-            PurposeDisplay.from_predictions(TEST.codes, TEST.proba, shares=[1, 1, 0, 1, 1])
 
 
 @pytest.mark.parametrize(

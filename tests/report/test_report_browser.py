@@ -1,7 +1,6 @@
 """The report in a real browser: Debian's chromium, headless, from disk."""
 
 import base64
-import json
 import re
 import shutil
 import time
@@ -12,7 +11,7 @@ import pytest
 from altnorm import AlternatingNormalizer, load_demo
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature
-from tests.report_pages import NAMES, adjusted, confused, labelled, rare
+from tests.report_pages import adjusted, confused, labelled, rare
 
 pytest.importorskip("jinja2")
 pytest.importorskip("selenium")
@@ -39,7 +38,7 @@ def write_pages(folder):
     bare = Predictions(TEST.proba, TEST.classes)
     for name, (model, rows, options) in {
         "demo": (alternating, demo.test, {"texts": demo.queries}),
-        "purpose": (adjusted(), TEST, {"validation": rare(seed=1)}),
+        "balanced": (adjusted("balanced_accuracy"), TEST, {}),
         "person": (adjusted("person"), TEST, {}),
         "matrix": (adjusted("matrix"), confused(seed=2), {}),
         "labels": (adjusted("labels"), labelled(seed=2), {}),
@@ -50,7 +49,7 @@ def write_pages(folder):
         write_report(model, rows, folder / f"{name}.html", **options)
 
 
-PAGES = ("demo", "purpose", "person", "matrix", "labels", "seen", "unlabelled", "hostile")
+PAGES = ("demo", "balanced", "person", "matrix", "labels", "seen", "unlabelled", "hostile")
 
 
 @pytest.fixture(scope="module")
@@ -163,30 +162,6 @@ def test_hostile_names_are_text(show):
     assert len(find(browser, "script")) == 2
     assert HOSTILE[1] in text_of(browser, "#table")
     assert HOSTILE[0] in text_of(browser, "#changes")
-
-
-def test_the_slider_shows_what_a_purpose_costs(show):
-    from selenium.webdriver.common.keys import Keys
-
-    browser = show("purpose")
-    data = json.loads(js(browser, "return document.querySelector('#data').textContent"))
-    found = data["purposes"]
-    first = texts_of(browser, "#purpose-numbers dd")
-    after = adjusted().transform(TEST.proba).argmax(axis=1)
-    assert first[0] == f"{(after == TEST.codes).mean():.1%}"
-    assert first[2] == str((after != TEST.proba.argmax(axis=1)).sum())
-    marks = js(browser, "return [...document.querySelectorAll('#purpose-curves circle')].length")
-    assert marks == 2
-    find(browser, "#purpose")[0].send_keys(Keys.END)
-    until(lambda: texts_of(browser, "#purpose-numbers dd") != first)
-    last = texts_of(browser, "#purpose-numbers dd")
-    assert last[:2] == [f"{scores[20]:.1%}" for scores in found["scores"]]
-    names = texts_of(browser, "#purpose-recall .name")
-    assert set(names) == set(NAMES)
-    recall = dict(zip(found["classes"], found["recall"][20], strict=True))
-    shown = texts_of(browser, "#purpose-recall .value")
-    for name, text in zip(names, shown, strict=True):
-        assert text.startswith(f"{recall[NAMES.tolist().index(name)]:.0%} of ")
 
 
 def test_the_table_searches_filters_and_turns_pages(show):

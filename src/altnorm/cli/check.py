@@ -241,7 +241,7 @@ def travel(
         result = evaluate(tuned, test)
         compared = _compare(tuned, labelled, test)
     # The report takes seconds: an interrupt meanwhile should leave nothing behind.
-    page |= {"comparison": compared, "validation": labelled, "seen": test is None}
+    page |= {"comparison": compared, "seen": test is None}
     write_report(tuned, validation if test is None else test, report, force=force, **page)
     save_model(tuned, model, force=force)
     return Journey(tuned, validation, result, compared, model, report)

@@ -2,9 +2,8 @@
 
 Bars and curves are drawn by the template, as SVG whose places are in per cent: they follow the
 page's colours in both themes, reflow on a phone and on paper, and need no script. A script of our
-own moves the slider of purposes and searches the table of rows. The page carries a strict content
-security policy, under which the browser refuses any request and any script but ours. No class name
-ever becomes markup.
+own searches the table of rows. The page carries a strict content security policy, under which the
+browser refuses any request and any script but ours. No class name ever becomes markup.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     comparison: Comparison | None = None,
-    validation: Predictions | None = None,
     texts: Sequence[str] | None = None,
     title: str | None = None,
     scoring: Any = None,
@@ -41,9 +39,8 @@ def write_report(
 ) -> None:
     """Write a self-contained, interactive HTML page about what a normalizer does to predictions.
 
-    The page says whether to use it, what changes, why, what another purpose would give, how it
-    compares with peers, and lists the changed rows. It opens from disk and makes no request to any
-    network.
+    The page says whether to use it, what changes, why, how it compares with peers, and lists the
+    changed rows. It opens from disk and makes no request to any network.
 
     Parameters
     ----------
@@ -56,9 +53,6 @@ def write_report(
         Where to.
     comparison : Comparison, optional
         Result of :func:`altnorm.compare`: the peers on the same predictions.
-    validation : Predictions, optional
-        The predictions that the normalizer was fitted on: their labels say how frequent the
-        classes are, which the page's slider of purposes needs to know.
     texts : sequence of str, optional
         A text for each row of the predictions, shown with the changed rows.
     title : str, optional
@@ -91,7 +85,6 @@ def write_report(
         normalizer,
         predictions,
         comparison=comparison,
-        validation=validation,
         texts=texts,
         title=title,
         scoring=scoring,

@@ -1,6 +1,6 @@
 """The page: template, style and script put together with the words and the data.
 
-What its scripts work with, purposes and changed rows, travels in it as JSON. Places in a bar are in
+What its scripts work with, the changed rows, travels in it as JSON. Places in a bar are in
 per cent of its width, so that the template draws it on any screen or paper.
 """
 
@@ -23,11 +23,10 @@ from altnorm.adjuster.comparison import Comparison
 from altnorm.report import _words as words, measures
 from altnorm.report.evaluation import Case
 
-SCRIPTS = ("core.js", "purposes.js", "rows.js")
+SCRIPTS = ("core.js", "rows.js")
 STYLES = ("style.css", "print.css")
 MAX_BARS = 16  # of a chart
 MAX_CLASSES = 1000  # of the table
-MAX_RECALLS = 2000  # classes whose recalls the page carries
 MAX_POINTS = 200  # of a curve
 MAX_ROWS = 1000  # changed ones that are listed
 MAX_TEXT = 240  # characters of a row's text
@@ -295,32 +294,9 @@ def _data(case: Case, texts: Sequence[str] | None) -> Any:
         {
             "classes": case.names,
             "multilabel": case.kind.is_multilabel,
-            "purposes": _purposes(case),
             "rows": changed_rows(case, texts),
         }
     )
-
-
-def _purposes(case: Case) -> dict[str, Any] | None:
-    found = case.purposes
-    if found is None:
-        return None
-    at = 0.5 if case.kind.is_multilabel else float(case.purpose == "balanced_accuracy")
-    # The classes that the choice matters to most come first; of very many, the others stay out.
-    order = np.argsort(-found.spread, kind="stable")[:MAX_RECALLS]
-    order = order[found.n_true[order] > 0]
-    return {
-        "positions": found.positions,
-        "start": int(np.argmin(np.abs(found.positions - at))),
-        "names": [score_name(name, case.kind.is_multilabel) for name in found.names],
-        "scores": found.scores,
-        "before": found.scores_before,
-        "changed": found.changed,
-        "classes": order,
-        "n": found.n_true[order],
-        "recall": found.recall[:, order].round(4),
-        "recall_before": found.recall_before[order].round(4),
-    }
 
 
 def changed_rows(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:

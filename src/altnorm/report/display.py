@@ -11,23 +11,18 @@ from typing import Any, Self
 import numpy as np
 
 from altnorm._base.errors import InputError
-from altnorm._base.words import score_name
-from altnorm.decisions.weights import class_shares
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.evidence.promise import Coverage, percent_of
 from altnorm.report.evaluation import Applied, apply
 from altnorm.report.measures import (
     ClassChanges,
-    Purposes,
     Reliability,
     class_changes,
     covered,
-    label_thresholds,
-    purposes,
     reliability,
 )
 
-__all__ = ["CoverageDisplay", "FixedBrokenDisplay", "PurposeDisplay", "ReliabilityDisplay"]
+__all__ = ["CoverageDisplay", "FixedBrokenDisplay", "ReliabilityDisplay"]
 
 BEFORE, AFTER, FIXED, BROKEN, INK = "#868b93", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
 
@@ -300,78 +295,6 @@ class FixedBrokenDisplay(Display):
         ax.set_xlabel("rows broken and fixed")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.xaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-        ax.legend(frameon=False)
-
-
-class PurposeDisplay(Display):
-    r"""What decisions for another purpose would give, from the same probabilities.
-
-    With one class per row, accuracy and balanced accuracy of the decisions
-    :math:`\operatorname{argmax}_j p_j / q_j^s`, with `q` the class shares: s = 0 is for accuracy,
-    s = 1 for balanced accuracy. With several labels, micro- and macro-F1 at a threshold for all.
-
-    Parameters
-    ----------
-    purposes : Purposes
-        The scores, and the recall of each class.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.report.display import PurposeDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.choice(3, p=[0.7, 0.2, 0.1], size=500)
-    >>> proba = np.exp(rng.normal(size=(500, 3)) + 1.5 * np.eye(3)[y]) * [0.7, 0.2, 0.1]
-    >>> proba /= proba.sum(axis=1, keepdims=True)
-    >>> display = PurposeDisplay.from_predictions(y, proba, shares=[0.7, 0.2, 0.1])
-    >>> accuracy, balanced = display.purposes.scores
-    >>> bool(accuracy[0] > accuracy[-1]), bool(balanced[0] < balanced[-1])
-    (True, True)
-    >>> display.plot().ax_.get_xlabel()
-    'from accuracy to balanced accuracy'
-    """
-
-    def __init__(self, purposes: Purposes) -> None:
-        self.purposes = purposes
-
-    @classmethod
-    def from_predictions(cls, y_true: Any, proba: Any, *, shares: Any = None) -> Self:
-        """Compute both scores at each position.
-
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Class codes 0 .. m-1, or a 0/1 matrix.
-        proba : array-like of shape (n_samples, n_classes)
-            Calibrated probabilities of rows that had no part in their fit.
-        shares : array-like of shape (n_classes,), optional
-            Class shares; None takes those of `y_true`.
-        """
-        truth, p = np.asarray(y_true), np.asarray(proba)
-        if truth.ndim == 2:
-            return cls(label_thresholds(p, truth, (p > 0.5).astype(np.int8)))
-        m = p.shape[1]
-        q = class_shares(truth, np.ones(truth.size), m) if shares is None else np.asarray(shares)
-        if q.shape != (m,) or not (q > 0).all():
-            raise InputError(
-                f"`shares` must be {m} positive numbers, one per class",
-                f"they are {q}",
-                "Pass the share of each class among the validation labels.",
-                code="parameter",
-            )
-        return cls(purposes(p, truth, q, p.argmax(axis=1)))
-
-    @classmethod
-    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
-        return cls.from_predictions(applied.truth, applied.after, **options)
-
-    def _draw(self, ax: Any) -> None:
-        found = self.purposes
-        for name, values, colour in zip(found.names, found.scores, (AFTER, BEFORE), strict=True):
-            ax.plot(found.positions, values, color=colour, label=score_name(name))
-        between = found.names[0] == "accuracy"
-        ax.set_xlabel("from accuracy to balanced accuracy" if between else "threshold")
-        ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         ax.legend(frameon=False)
 
 

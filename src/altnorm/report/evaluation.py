@@ -15,9 +15,8 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.words import percent
-from altnorm.decisions.decision import class_decisions, decision_codes, decision_of
+from altnorm.decisions.decision import class_decisions, decision_codes
 from altnorm.decisions.purpose import purpose_of
-from altnorm.decisions.weights import class_shares
 from altnorm.estimator.base import ProbabilityTransformer, chosen_model
 from altnorm.estimator.drift import Drift
 from altnorm.estimator.explanation import ChangedRow, Explanation
@@ -29,14 +28,7 @@ from altnorm.evidence.promise import Kept, check_promise
 from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
-from altnorm.report.measures import (
-    Purposes,
-    Reliability,
-    class_changes,
-    label_thresholds,
-    purposes,
-    reliability,
-)
+from altnorm.report.measures import Reliability, class_changes, reliability
 
 MANY_SEEN = 0.2  # share of the rows
 MAX_NAME = 48  # characters of a class
@@ -262,7 +254,6 @@ class Case:
     judged: Applied | None  # to rows whose labels may be looked at: tested, or cross-fitted
     drift: Drift | None  # None if the model cannot say
     seen: bool  # whether the model was fitted on these predictions
-    shares: np.ndarray | None  # of the classes among the validation labels, if they are known
 
     @property
     def model(self) -> Any:
@@ -302,42 +293,11 @@ class Case:
         """Name of the score that decisions are for."""
         return purpose_of(self.normalizer).score.name
 
-    @property
-    def decides_freely(self) -> bool:
-        """Whether decisions follow from the probabilities, so that another rule would be fitted.
-
-        Where evidence is missing decisions stay, whatever other rules would promise.
-        """
-        mixture = getattr(self.normalizer, "mixture_", None)
-        return mixture is None or not (mixture.keeps or decision_of(self.normalizer).on_input)
-
-    @cached_property
-    def purposes(self) -> Purposes | None:
-        """What other decisions from the same probabilities would give; None if all are alike."""
-        judged = self.judged
-        if judged is None or judged.truth is None or not self.decides_freely:
-            return None
-        after, old, truth = judged.after, judged.old, judged.truth
-        if self.kind.is_multilabel:
-            return label_thresholds(after, truth, old)
-        found = purposes(after, truth, self._shares(after), old)
-        return found if found.spread.any() else None
-
-    def _shares(self, after: np.ndarray) -> np.ndarray:
-        decision = decision_of(self.normalizer)
-        if self.purpose == "balanced_accuracy" and not decision.is_argmax:
-            return np.asarray(decision.values.min() / decision.values)
-        if self.shares is not None:
-            return self.shares
-        # What calibrated probabilities say of the balance, without a look at these labels.
-        return np.maximum(after.mean(axis=0, dtype=np.float64), 0.5 / len(after))
-
 
 def read_case(
     normalizer: FittedModel,
     predictions: Predictions,
     *,
-    validation: Predictions | None = None,
     scoring: Any = None,
     seen: bool = False,
 ) -> Case:
@@ -356,17 +316,7 @@ def read_case(
     drift = None
     if isinstance(normalizer, ProbabilityTransformer):
         drift = normalizer.drift(predictions.proba)
-    # A copy that was adapted serves another balance than that of the validation rows.
-    known = None if hasattr(normalizer, "shift_") else predictions if seen else validation
-    shares = None if kind_of(normalizer).is_multilabel else _label_shares(known)
-    return Case(normalizer, classes, applied, explanation, evaluation, judged, drift, seen, shares)
-
-
-def _label_shares(known: Predictions | None) -> np.ndarray | None:
-    if known is None or known.labels is None:
-        return None
-    known = known.labelled()
-    return class_shares(known.codes, np.ones(len(known.proba)), known.proba.shape[1])
+    return Case(normalizer, classes, applied, explanation, evaluation, judged, drift, seen)
 
 
 def _cross_fitted(normalizer: Any) -> Applied | None:

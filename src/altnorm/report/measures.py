@@ -15,15 +15,8 @@ from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.evidence.promise import Coverage, coverage
-from altnorm.evidence.scores import resolve_scoring
 from altnorm.evidence.verdict import SIGNIFICANCE
 from altnorm.families import Identity
-
-POSITIONS = np.linspace(0, 1, 21)
-"""Exponents of the class shares, from accuracy (0) to balanced accuracy (1)."""
-
-THRESHOLDS = np.linspace(0.05, 0.95, 19)
-"""Thresholds for all labels of a row."""
 
 
 class ClassChanges(NamedTuple):
@@ -85,24 +78,6 @@ class Reliability(NamedTuple):
     right: np.ndarray
     n_rows: np.ndarray
     error: float  # expected calibration error: mean distance of the two, weighted by the counts
-
-
-class Purposes(NamedTuple):
-    """What decision rules give, from one purpose to another."""
-
-    positions: np.ndarray  # (k,) exponents of the class shares, or thresholds
-    names: tuple[str, str]  # of the two scores
-    scores: np.ndarray  # (2, k)
-    changed: np.ndarray  # (k,) decisions that differ from those before
-    recall: np.ndarray  # (k, m) share of each class that is recognised; NaN without rows
-    scores_before: np.ndarray  # (2,)
-    recall_before: np.ndarray  # (m,)
-    n_true: np.ndarray  # (m,) rows of each class
-
-    @property
-    def spread(self) -> np.ndarray:
-        """How much the recall of each class depends on the position, (m,)."""
-        return np.asarray(np.ptp(np.nan_to_num(self.recall), axis=0))
 
 
 def class_changes(
@@ -209,40 +184,6 @@ def _measured(before: np.ndarray, after: np.ndarray, multilabel: bool) -> np.nda
     total = weight.sum(axis=0)
     return np.divide(
         (weight * change).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
-    )
-
-
-def purposes(proba: np.ndarray, truth: np.ndarray, shares: np.ndarray, old: np.ndarray) -> Purposes:
-    r"""What decisions between accuracy and balanced accuracy give.
-
-    The rule is :math:`\operatorname{argmax}_j p_j / q_j^s`, with `q` the class shares: Bayes' rule
-    for accuracy at s = 0 and for balanced accuracy at s = 1.
-    """
-    decided = [old, *((proba * shares**-s).argmax(axis=1) for s in POSITIONS)]
-    return _purposes(POSITIONS, ("accuracy", "balanced_accuracy"), truth, decided, shares.size)
-
-
-def label_thresholds(proba: np.ndarray, truth: np.ndarray, old: np.ndarray) -> Purposes:
-    """What one threshold for all labels gives, from low to high."""
-    decided = [old, *((proba > t).astype(np.int8) for t in THRESHOLDS)]
-    return _purposes(THRESHOLDS, ("f1_micro", "f1_macro"), truth, decided, proba.shape[1])
-
-
-def _purposes(
-    positions: np.ndarray,
-    names: tuple[str, str],
-    truth: np.ndarray,
-    decided: list[np.ndarray],
-    m: int,
-) -> Purposes:
-    """Measure decisions before, which come first, and at each position."""
-    measured = [resolve_scoring(name, truth.ndim == 2) for name in names]
-    scores = np.array([[score(truth, d) for d in decided] for score in measured])
-    n_true = count_classes(truth, m)
-    recall = np.stack([recalls(truth, d, m) for d in decided])
-    changed = np.array([(d != decided[0]).sum() for d in decided[1:]])
-    return Purposes(
-        positions, names, scores[:, 1:], changed, recall[1:], scores[:, 0], recall[0], n_true
     )
 
 

@@ -17,13 +17,7 @@ const svg = (tag, attributes, ...children) =>
   make(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
 const count = (value) => value.toLocaleString('en');
-const percent = (value, digits = 1) => `${(100 * value).toFixed(digits)}%`;
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
-// The difference of the rounded numbers that stand beside it, in points.
-const points = (now, before) => {
-  const value = Number((100 * now).toFixed(1)) - Number((100 * before).toFixed(1));
-  return `${value > 0.05 ? '+' : ''}${value.toFixed(1).replace('-0.0', '0.0').replace('-', '−')} points`;
-};
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 // A name that may break after its parts.
 const soft = (name) => name.split(/(?<=[_/.-])/).flatMap((part) => [part, html('wbr')]).slice(0, -1);
