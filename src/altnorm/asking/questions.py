@@ -3,8 +3,7 @@
 One line per question, in the order in which to answer them. All that is needed to judge the
 answers travels in the file: the column `pool` says how large the pool is, how many rows change in
 it and how much that can matter, and the seed, from which it also follows which of the two
-candidates is the new one. The person who labels cannot see that, and is not led. A digest of each
-line tells a line that was changed.
+candidates is the new one. The person who labels cannot see that, and is not led.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -38,8 +36,11 @@ CANDIDATES = ("candidate_1", "candidate_2")
 OWN_COLUMNS = (NUMBER, ROW, ABOUT, *CANDIDATES, LABEL, POOL)
 _YES_NO = {"yes": "yes", "1": "yes", "true": "yes", "no": "no", "0": "no", "false": "no"}
 _DIGITS = 12
-# How two files differ, by the first field that does; by all others it is the pool.
-_DIFFERENCES = {"model": "model", "against": "model to compare with", "seed": "seed"}
+# What the column `pool` holds: an `Origin`, and how many lines there are about the row.
+_POOL = re.compile(
+    r"rows=(\d{1,18}) changed=(\d{1,18}) total=(\d+(?:\.\d+)?(?:e[+-]\d+)?) seed=(\d{1,18}) "
+    r"model=(\w+) against=(\w+) changes=(\w+) lines=(\d{1,18})"
+)
 
 
 class Origin(NamedTuple):
@@ -62,44 +63,21 @@ class Origin(NamedTuple):
         """What a file has to say about changes, a seed, and the digests of one or two models."""
         arrays = (changes.rows, changes.before, changes.after, changes.size)
         content = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
-        other = NO_MODEL if against is None else short_digest(against)
-        numbers = changes.n_rows, changes.rows.size, float(changes.size.sum()), seed
-        return cls(*numbers, short_digest(model), other, content.hexdigest()[:_DIGITS])
+        return cls(
+            changes.n_rows,
+            changes.rows.size,
+            float(changes.size.sum()),
+            seed,
+            short_digest(model),
+            NO_MODEL if against is None else short_digest(against),
+            content.hexdigest()[:_DIGITS],
+        )
 
     def __str__(self) -> str:
         return (
             f"rows={self.n_rows} changed={self.n_changed} total={self.total!r} seed={self.seed} "
             f"model={self.model} against={self.against} changes={self.changes}"
         )
-
-
-class Provenance(NamedTuple):
-    """What the column `pool` says in one line."""
-
-    origin: Origin
-    n_lines: int
-    """How many lines there are about the row: it counts once all are answered."""
-
-    def sign(self, line: Mapping[str, str]) -> str:
-        """Text of the column, with a digest of all that a person must not change in the line."""
-        start = f"{self.origin} lines={self.n_lines}"
-        fixed = [line.get(name, "") for name in (NUMBER, ROW, ABOUT, *CANDIDATES)]
-        digest = hashlib.sha256(json.dumps([start, *fixed]).encode()).hexdigest()
-        return f"{start} check={digest[:_DIGITS]}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self | None:
-        """The way back; None if it is some other text. Signed again it must be the same."""
-        try:
-            said = dict(part.split("=") for part in text.split(" "))
-            rows, changed, seed, n = (int(said[k]) for k in ("rows", "changed", "seed", "lines"))
-            digests = [said[k] for k in ("model", "against", "changes")]
-            total = float(said["total"])
-        except (ValueError, KeyError):
-            return None
-        if min(rows, changed, seed, n) < 0 or not 0 <= total < np.inf:
-            return None
-        return cls(Origin(rows, changed, total, seed, *digests), n)
 
 
 @dataclass(frozen=True)
@@ -138,11 +116,11 @@ class Questions:
     def extended(self, longer: Questions) -> Questions:
         """Return these questions, with their answers, then those of `longer` that are not here."""
         if self.source != longer.source:
-            own, other = self.source._asdict(), longer.source._asdict()
-            what = next((w for name, w in _DIFFERENCES.items() if own[name] != other[name]), "pool")
+            pairs = zip(Origin._fields, self.source, longer.source, strict=True)
+            different = [name for name, here, there in pairs if here != there]
             raise _file_error(
                 "Questions can be added only to a file of the same models, pool and seed",
-                f"the file is about another {what}",
+                f"these differ: {', '.join(different)}",
                 "Name another file, or replace this one with --force.",
             )
         # The order is the seed's, so the same number is the same row in both.
@@ -180,11 +158,11 @@ class Questions:
         A row whose lines are not all there, or not all filled in, is not labelled.
         """
         read = _label_answer if self.multilabel else _class_answer
-        found: dict[int, dict[str, np.ndarray | None]] = {}
-        size = {}
+        answers_of: dict[int, dict[str, np.ndarray | None]] = {}
+        n_lines = {}
         for line in self.lines:
             number, about = int(line[NUMBER]), line.get(ABOUT, "")
-            answers = found.setdefault(number, {})
+            answers = answers_of.setdefault(number, {})
             if about in answers:
                 raise InputError(
                     f"Each question must occur once, and number {number} occurs again",
@@ -192,10 +170,10 @@ class Questions:
                     code="answers",
                 )
             answers[about] = read(line, names, self.source.seed)
-            size[number] = _provenance(line).n_lines
-        given = {n: [a for a in answers.values() if a is not None] for n, answers in found.items()}
+            n_lines[number] = _read_pool(line)[1]
+        filled = {n: [a for a in rows.values() if a is not None] for n, rows in answers_of.items()}
         # Answers about single labels are 0 elsewhere.
-        return {n: np.sum(rows, axis=0) for n, rows in given.items() if len(rows) == size[n]}
+        return {n: np.sum(rows, axis=0) for n, rows in filled.items() if len(rows) == n_lines[n]}
 
 
 def short_digest(digest: str) -> str:
@@ -209,26 +187,25 @@ def make_questions(
     source: Origin,
     *,
     n: int | None = None,
-    others: Mapping[str, Sequence[str]] | None = None,
+    texts: Mapping[str, Sequence[str]] | None = None,
 ) -> Questions:
     """Put changed rows of a pool into questions, the first `n` in the random order of the seed.
 
-    `others` are columns of the pool to show with each row, one text for each row of the pool.
+    `texts` are columns of the pool to show with each row, one text for each row of the pool.
     """
-    visible = {neutralise_formula(k): v for k, v in (others or {}).items()}
+    visible = {neutralise_formula(name): column for name, column in (texts or {}).items()}
     names = [neutralise_formula(name) for name in [*names_of(classes), PERSON]]
     lines = []
     for number, position in enumerate(changes.order(source.seed)[:n], 1):
         row = int(changes.rows[position])
         start = {NUMBER: str(number), ROW: str(row)}
-        start |= {name: neutralise_formula(texts[row]) for name, texts in visible.items()}
+        start |= {name: neutralise_formula(column[row]) for name, column in visible.items()}
         pairs = _pairs(changes, position, names)
         for about, pair in pairs.items():
             # Who answers must not see which candidate is the adjusted one.
             new = place_of_new(source.seed, row, about)
             asked = {ABOUT: about} | dict(zip(CANDIDATES, pair if new else pair[::-1], strict=True))
-            line = start | asked | {LABEL: ""}
-            lines.append(line | {POOL: Provenance(source, len(pairs)).sign(line)})
+            lines.append(start | asked | {LABEL: "", POOL: f"{source} lines={len(pairs)}"})
     about_columns = [ABOUT] if changes.multilabel else []
     columns = [NUMBER, ROW, *visible, *about_columns, *CANDIDATES, LABEL, POOL]
     return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
@@ -251,7 +228,7 @@ def place_of_new(seed: int, row: int, about: str) -> int:
 def read_questions(path: str | os.PathLike[str]) -> Questions:
     """Read a CSV file of questions, as it was written or as a spreadsheet program saved it.
 
-    All columns but labels and those that people add must be as they were written.
+    Labels may be filled in, lines sorted and columns added.
     """
     target = check_input(path)
     content = target.read_bytes()
@@ -267,10 +244,10 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
         raise _file_error(rule, "it cannot be read as one", "Save it as 'CSV UTF-8'.") from error
     missing = [name for name in OWN_COLUMNS if name not in (*columns, ABOUT)]
     if missing or not lines:
-        what = f"it has no column '{missing[0]}'" if missing else "it has no lines"
+        offender = f"it has no column '{missing[0]}'" if missing else "it has no lines"
         remedy = "Pass the file that `altnorm ask` wrote, with all its columns."
-        raise _file_error(f"'{target}' must be a file of questions", what, remedy)
-    origins = {_provenance(line).origin for line in lines}
+        raise _file_error(f"'{target}' must be a file of questions", offender, remedy)
+    origins = {_read_pool(line)[0] for line in lines}
     if len(origins) > 1:
         raise _file_error(
             f"The column '{POOL}' must say the same in each line",
@@ -283,14 +260,10 @@ def read_questions(path: str | os.PathLike[str]) -> Questions:
 
 
 def _check_possible(source: Origin, asked: set[tuple[str, str]]) -> None:
-    """Raise unless each question is about a row of its own, of as many as are said to change.
-
-    Lines that are as they were written always are; a digest does not stop who writes his own.
-    """
+    """Raise unless each question is about a row of its own, of as many as are said to change."""
     numbers, rows = ({pair[i] for pair in asked} for i in (0, 1))
-    are_whole = all(re.fullmatch(r"[0-9]{1,18}", text) for text in numbers | rows)
     if (
-        not are_whole
+        not all(re.fullmatch(r"[0-9]{1,18}", text) for text in numbers | rows)
         or not len(asked) == len(numbers) == len(rows)
         or not 1 <= min(map(int, numbers)) <= max(map(int, numbers)) <= source.n_changed
         or not max(map(int, rows)) < source.n_rows
@@ -315,21 +288,23 @@ def _check_total(pool: Pool, sizes: np.ndarray) -> None:
         )
 
 
-def _impossible(what: str) -> InputError:
-    remedy = "Ask anew: somebody has changed the file, and the digests of its lines."
-    return _file_error("The numbers in a file of questions must fit together", what, remedy)
+def _impossible(offender: str) -> InputError:
+    remedy = "The file was modified: restore it, or run `altnorm ask` again."
+    return _file_error("The numbers in a file of questions must fit together", offender, remedy)
 
 
-def _provenance(line: Mapping[str, str]) -> Provenance:
-    """Where a line comes from; raise unless it is as it was written but for the label."""
-    found = Provenance.parse(line[POOL])
-    if found is None or found.sign(line) != line[POOL]:
+def _read_pool(line: Mapping[str, str]) -> tuple[Origin, int]:
+    """Where a line comes from, and how many lines there are about its row."""
+    match = _POOL.fullmatch(line[POOL])
+    if match is None:
         raise _file_error(
-            "A question must be as `altnorm ask` wrote it, but for its label",
-            f"that with number '{line[NUMBER][:20]}' and row '{line[ROW][:20]}' is not",
-            f"Restore its columns {', '.join((NUMBER, ROW, *CANDIDATES, POOL))}, or ask anew.",
+            f"The column '{POOL}' must be as `altnorm ask` wrote it",
+            f"that of the question with number '{line[NUMBER][:20]}' is not",
+            "Restore the column, or run `altnorm ask` again.",
         )
-    return found
+    rows, changed, total, seed, model, against, changes, n_lines = match.groups()
+    origin = Origin(int(rows), int(changed), float(total), int(seed), model, against, changes)
+    return origin, int(n_lines)
 
 
 def _class_answer(line: Mapping[str, str], names: list[str], seed: int) -> np.ndarray | None:
@@ -358,8 +333,8 @@ def _label_answer(line: Mapping[str, str], names: list[str], seed: int) -> np.nd
 def _code(line: Mapping[str, str], column: str, codes: Mapping[str, int]) -> int:
     """What stands for the text of a column that nobody should have changed."""
     if line[column] not in codes:
-        what = f"question {line[NUMBER]} is about '{shown(line[column])}', and the model is not"
-        raise _impossible(what)
+        text = shown(line[column])
+        raise _impossible(f"question {line[NUMBER]} is about '{text}', and the model is not")
     return codes[line[column]]
 
 
@@ -372,32 +347,28 @@ def _old_and_new(line: Mapping[str, str], codes: Mapping[str, int], seed: int) -
 
 
 def _read_label(
-    line: Mapping[str, str], known: list[str], others: Sequence[str] = ()
+    line: Mapping[str, str], names: list[str], others: Sequence[str] = ()
 ) -> str | None:
     """The class that a person, or a program that takes whole numbers for others, wrote."""
     text = line[LABEL]
     label = text.strip()
-    if not label and text not in known:
+    if not label and text not in names:
         return None
-    whole = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
+    integer = re.sub(r"^(-?\d+)\.0+$", r"\1", label)
     # Copied from a candidate, a class that looks like a formula has a quote before it.
-    copied = {neutralise_formula(name): name for name in known}.get(label, label)
-    spellings = [text, label, whole, copied, _yes_or_no(whole, known)]
-    found = [spelled for spelled in spellings if spelled in known or spelled in others]
-    if found:
-        return found[0]
-    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, known, 1)]
+    copied = {neutralise_formula(name): name for name in names}.get(label, label)
+    yes_or_no = _YES_NO.get(integer.lower(), label) if names == ["yes", "no"] else label
+    for spelling in (text, label, integer, copied, yes_or_no):
+        if spelling in names or spelling in others:
+            return spelling
+    near = [f"Did you mean '{name}'?" for name in get_close_matches(label, names, 1)]
     raise InputError(
-        f"A label must be one of {listed(known)}" + "".join(f", or '{o}'" for o in others),
+        f"A label must be one of {listed(names)}" + "".join(f", or '{o}'" for o in others),
         f"question {line[NUMBER]} has '{label[:80]}'",
         " ".join([*near, "Correct it, or leave it empty."]),
         value=label,
         code="answers",
     )
-
-
-def _yes_or_no(text: str, known: list[str]) -> str:
-    return _YES_NO.get(text.lower(), text) if known == ["yes", "no"] else text
 
 
 def _check_named(x: np.ndarray) -> None:

@@ -110,9 +110,9 @@ def _pool_questions(
     check_kind(predictions, fitted)
     changes = find_changes(fitted, predictions.proba, other)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
-    others = read_texts(pool, layout, text, hidden=_hidden(layout, names_of(fitted.classes_)))
+    texts = read_texts(pool, layout, text, hidden=_hidden(layout, names_of(fitted.classes_)))
     source = Origin.of(changes, seed, *digests)
-    return make_questions(changes, fitted.classes_, source, n=n, others=others)
+    return make_questions(changes, fitted.classes_, source, n=n, texts=texts)
 
 
 def _hidden(layout: Layout, classes: list[str]) -> set[str]:
