@@ -26,7 +26,7 @@ __all__ = ["check_page", "render_report", "write_report"]
 
 
 def write_report(
-    normalizer: FittedModel,
+    model: FittedModel,
     predictions: Predictions,
     path: str | os.PathLike[str],
     *,
@@ -37,18 +37,18 @@ def write_report(
     seen: bool = False,
     force: bool = False,
 ) -> None:
-    """Write a self-contained, interactive HTML page about what a normalizer does to predictions.
+    """Write a self-contained, interactive HTML page about what a model does to predictions.
 
     The page says whether to use it, what changes, why, how it compares with peers, and lists the
     changed rows. It opens from disk and makes no request to any network.
 
     Parameters
     ----------
-    normalizer : Adjuster, AlternatingNormalizerCV or another fitted transformer of altnorm
+    model : Adjuster, AlternatingNormalizerCV or another fitted transformer of altnorm
         What to report on.
     predictions : Predictions
-        Predictions that the normalizer was not fitted on, columns in the order of
-        ``normalizer.classes_``. Without labels the page shows what changes, but no scores.
+        Predictions that the model was not fitted on, columns in the order of
+        ``model.classes_``. Without labels the page shows what changes, but no scores.
     path : str or path-like
         Where to.
     comparison : Comparison, optional
@@ -60,7 +60,7 @@ def write_report(
     scoring : str, callable or Score, optional
         As for :func:`altnorm.report.evaluation.evaluate`.
     seen : bool, default=False
-        Whether the predictions are those that the normalizer was fitted on. Then scores come from
+        Whether the predictions are those that the model was fitted on. Then scores come from
         the verdict of the fit, and the rest from fits that have not seen the row.
     force : bool, default=False
         Whether an existing file may be replaced.
@@ -72,17 +72,17 @@ def write_report(
     >>> from altnorm import AlternatingNormalizer, load_demo
     >>> from altnorm.report import write_report
     >>> demo = load_demo()
-    >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
+    >>> model = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = Path(folder) / "report.html"
-    ...     write_report(normalizer, demo.test, page, texts=demo.queries)
+    ...     write_report(model, demo.test, page, texts=demo.queries)
     ...     "Should I use it?" in page.read_text(encoding="utf-8")
     True
     """
     check_page(path)
     check_output(path, force=force)
     page = render_report(
-        normalizer,
+        model,
         predictions,
         comparison=comparison,
         texts=texts,
@@ -108,7 +108,7 @@ def check_page(path: str | os.PathLike[str]) -> None:
 
 
 def render_report(
-    normalizer: FittedModel,
+    model: FittedModel,
     predictions: Predictions,
     *,
     comparison: Comparison | None = None,
@@ -136,8 +136,8 @@ def render_report(
             code="shape",
         )
     if not seen and predictions.labels is not None and not predictions.has_label.all():
-        known = np.flatnonzero(predictions.has_label)
-        texts = None if texts is None else [texts[i] for i in known.tolist()]
+        if texts is not None:
+            texts = [texts[i] for i in np.flatnonzero(predictions.has_label).tolist()]
         predictions = predictions.labelled()
-    case = read_case(normalizer, predictions, seen=seen, **about)
+    case = read_case(model, predictions, seen=seen, **about)
     return render(case, texts, comparison, title)

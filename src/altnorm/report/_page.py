@@ -42,7 +42,7 @@ def render(
     script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
     title = title or "Adjusted predictions"
     style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
-    factors = measures.favoured(case.normalizer, case.applied.before)
+    factors = measures.favoured(case.model, case.applied.before)
     return _template().render(
         title=title,
         style=Markup(style),
@@ -63,7 +63,7 @@ def render(
         n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),
         versions=versions(),
-        shift=str(getattr(case.normalizer, "shift_", "")),
+        shift=str(getattr(case.model, "shift_", "")),
         alone=_alone(case),
         plural=plural,
         percent=percent,
@@ -118,8 +118,8 @@ class Line(NamedTuple):
 def _scores(case: Case) -> list[Line]:
     if case.evaluation is None:
         return []
-    shown = [words.score_line(one) for one in (case.evaluation.verdict, *case.evaluation.scores)]
-    return [Line(line.name, line) for line in shown]
+    verdicts = (case.evaluation.verdict, *case.evaluation.scores)
+    return [Line(line.name, line) for line in map(words.score_line, verdicts)]
 
 
 def _peers(comparison: Comparison | None) -> list[Line]:
@@ -139,30 +139,29 @@ Bars = list[tuple[str, list[tuple[str, float, float]], str]]  # parts: kinds, st
 
 def _charts(case: Case, factors: np.ndarray | None) -> dict[str, Bars]:
     """Bars of what changes, by pairs and by classes, and of what makes it change."""
-    found: dict[str, Lines] = {}
+    lines: dict[str, Lines] = {}
     names = case.names
     old, new, truth = case.applied.old, case.applied.new, case.applied.truth
     if len(case.explanation):
         if not case.kind.is_multilabel:
-            found["flows"] = _flow_lines(measures.flows(old, new, truth), names)
+            lines["flows"] = _flow_lines(measures.flows(old, new, truth), names)
         changes = measures.class_changes(old, new, case.classes.size, truth)
-        found["changes"] = _change_lines(changes, names, case.kind.is_multilabel)
+        lines["changes"] = _change_lines(changes, names, case.kind.is_multilabel)
     judged = case.judged
-    if hasattr(case.model, "matrix_") and judged is not None and judged.truth is not None:
+    if hasattr(case.chosen, "matrix_") and judged is not None and judged.truth is not None:
         pairs = measures.confusions(judged.old, judged.new, judged.truth)
-        found["confusions"] = _confusion_lines(pairs, names)
+        lines["confusions"] = _confusion_lines(pairs, names)
     if factors is not None:
-        found["factors"] = _factor_lines(factors, names)
-    charts = {name: _chart(lines) for name, lines in found.items()}
+        lines["factors"] = _factor_lines(factors, names)
+    charts = {name: _chart(list(bars)) for name, bars in lines.items()}
     return {name: bars for name, bars in charts.items() if bars}
 
 
-def _chart(lines: Lines) -> Bars:
+def _chart(lines: list[tuple[str, Parts, str]]) -> Bars:
     """Lines as bars, whose parts are in per cent of the width; the longest takes all of it."""
-    found = list(lines)
-    longest = max((sum(length for _, length in parts) for _, parts, _ in found), default=0)
+    longest = max((sum(length for _, length in parts) for _, parts, _ in lines), default=0)
     bars = []
-    for name, parts, text in found:
+    for name, parts, text in lines:
         ends = np.cumsum([0, *(length for _, length in parts)]) * (100 / (longest or 1))
         widths = zip(parts, ends, np.diff(ends), strict=False)
         drawn = [(kind, start, width) for (kind, _), start, width in widths if kind and width]
@@ -176,13 +175,13 @@ def _flow_lines(flows: measures.Flows, names: list[str]) -> Lines:
         parts, text = [("other", n)], plural(n, "row")
         if flows.fixed is not None and flows.broken is not None:
             fixed, broken = int(flows.fixed[i]), int(flows.broken[i])
-            other = n - fixed - broken
+            neither = n - fixed - broken
             if flows.target[i] == len(names) - 1:
                 text += f", {broken:,} had been right"
             else:
-                parts = [("fixed", fixed), ("broken", broken), ("other", other)]
+                parts = [("fixed", fixed), ("broken", broken), ("other", neither)]
                 text = f"{fixed:,} fixed, {broken:,} broken"
-                text += f", {other:,} still wrong" if other else ""
+                text += f", {neither:,} still wrong" if neither else ""
         yield f"{names[flows.source[i]]} → {names[flows.target[i]]}", parts, text
 
 
@@ -203,12 +202,12 @@ def _both_sides(all_less: np.ndarray, less: float, more: float, kinds: tuple[str
     return [("", all_less.max() - less), (kinds[1], less), (kinds[0], more)]
 
 
-def _confusion_lines(found: measures.Confusions, names: list[str]) -> Lines:
+def _confusion_lines(pairs: measures.Confusions, names: list[str]) -> Lines:
     """Confusions that were repaired, and what is left of them."""
-    for i in range(min(MAX_BARS, int((found.fixed > 0).sum()))):
-        before, fixed = int(found.before[i]), int(found.fixed[i])
-        name = f"{names[found.truth[i]]} taken for {names[found.taken_for[i]]}"
-        text = f"{before:,} before, {found.after[i]:,} after; {fixed:,} fixed"
+    for i in range(min(MAX_BARS, int((pairs.fixed > 0).sum()))):
+        before, fixed = int(pairs.before[i]), int(pairs.fixed[i])
+        name = f"{names[pairs.truth[i]]} taken for {names[pairs.taken_for[i]]}"
+        text = f"{before:,} before, {pairs.after[i]:,} after; {fixed:,} fixed"
         yield name, [("fixed", fixed), ("other", before - fixed)], text
 
 
@@ -267,9 +266,9 @@ def _classes(case: Case) -> list[tuple[str, ...]]:
         return []
     n, cells = measures.count_classes(truth, m), []
     for side in (applied.old, applied.new):
-        found = measures.recalls(truth, side, m).tolist()
+        recalls = measures.recalls(truth, side, m).tolist()
         cells.append([f"{k:,}" for k in measures.count_classes(side, m).tolist()])
-        cells.append(["–" if math.isnan(share) else percent(share) for share in found])
+        cells.append(["–" if math.isnan(share) else percent(share) for share in recalls])
     order = np.argsort(-n, kind="stable")[:MAX_CLASSES].tolist()
     return [(str(case.classes[j]), f"{n[j]:,}", *(column[j] for column in cells)) for j in order]
 
@@ -277,14 +276,14 @@ def _classes(case: Case) -> list[tuple[str, ...]]:
 def _settings(case: Case) -> dict[str, dict[str, str]]:
     """Parameters of the model, and of what chose it, for the end of the page."""
     hidden = ("n_jobs", "verbose")
-    estimators: tuple[Any, ...] = case.model, case.normalizer
+    estimators: tuple[Any, ...] = case.chosen, case.model
     return {
-        type(one).__name__: {
+        type(estimator).__name__: {
             name: words.value_words(value)
-            for name, value in one.get_params(deep=False).items()
+            for name, value in estimator.get_params(deep=False).items()
             if name not in hidden
         }
-        for one in estimators
+        for estimator in estimators
     }
 
 

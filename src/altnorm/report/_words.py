@@ -57,13 +57,13 @@ def answer(case: Case) -> Answer:
     """Say whether to use the model, in a headline and a sentence."""
     tuned, tested = case.tuned, case.tested
     if tuned is not None and not (tuned.adopted or tuned.insisted):
-        return _not_adopted(tuned, getattr(case.normalizer, "calibration_", None))
+        return _not_adopted(tuned, getattr(case.model, "calibration_", None))
     if tested is not None:
-        return _losers_told(case, _tested(tuned, tested))
+        return _with_losers(case, _tested(tuned, tested))
     if tuned is not None and tuned.insisted:
         return _insisted(tuned)
     if tuned is not None:
-        return _losers_told(case, _only_tuned(case, tuned))
+        return _with_losers(case, _only_tuned(case, tuned))
     return Answer(
         "open",
         "Open: there are no labels.",
@@ -71,7 +71,7 @@ def answer(case: Case) -> Answer:
     )
 
 
-def _losers_told(case: Case, answer: Answer) -> Answer:
+def _with_losers(case: Case, answer: Answer) -> Answer:
     """The same answer, with the classes that only lose."""
     losers = "" if case.judged is None else case.judged.only_losing(case.names)
     return answer._replace(sentence=f"{answer.sentence} {losers}".rstrip())
@@ -79,9 +79,9 @@ def _losers_told(case: Case, answer: Answer) -> Answer:
 
 def _insisted(tuned: Verdict) -> Answer:
     basis = f"cross-validated on {plural(tuned.n_rows, 'row')}"
-    told = ". ".join(capital(text) for text in remarks(tuned))
+    details = ". ".join(capital(text) for text in remarks(tuned))
     headline = "Applied because you insisted."
-    return Answer("care", headline, f"{_rise(tuned)}, {basis}. {told}.", basis, tuned)
+    return Answer("care", headline, f"{_rise(tuned)}, {basis}. {details}.", basis, tuned)
 
 
 def _only_tuned(case: Case, tuned: Verdict) -> Answer:
@@ -167,23 +167,23 @@ def _not_adopted(tuned: Verdict, calibration: Verdict | None) -> Answer:
         )
         headline = "For its probabilities, not for its decisions."
         return Answer("care", headline, sentence, f"cross-validated on {n_rows}", calibration)
-    rest = "the model changes nothing: every prediction stays as it is."
+    outcome = "the model changes nothing: every prediction stays as it is."
     if calibration is not None and calibration.adopted:
-        rest = "your decisions stay as they were, and probabilities are not clearly better."
+        outcome = "your decisions stay as they were, and probabilities are not clearly better."
     basis = f"the best candidate, cross-validated on {n_rows}"
-    return Answer("no", "No. Leave the predictions alone.", f"{tried}So {rest}", basis, tuned)
+    return Answer("no", "No. Leave the predictions alone.", f"{tried}So {outcome}", basis, tuned)
 
 
 def cautions(case: Case, comparison: Comparison | None = None) -> list[str]:
     """What the reader should know before using the answer, each in a sentence."""
-    found = [_alternative(case, comparison), _other_scores(case)]
+    sentences = [_alternative(case, comparison), _other_scores(case)]
     tested = () if case.tested is None else case.tested.cautions
-    found += [c.text for c in tested]
-    told = {c.code for c in tested}
+    sentences += [c.text for c in tested]
+    codes = {c.code for c in tested}
     about = "" if case.tested is None else "About the validation rows: "
     if case.tuned is not None and case.tuned.reason != "suspect_input":
-        found += [about + c.text for c in case.tuned.cautions if c.code not in told]
-    return [text for text in found if text]
+        sentences += [about + c.text for c in case.tuned.cautions if c.code not in codes]
+    return [text for text in sentences if text]
 
 
 def _alternative(case: Case, comparison: Comparison | None) -> str:
@@ -199,10 +199,13 @@ def _other_scores(case: Case) -> str:
     """Say which scores get worse although the one that was asked for improves."""
     if case.evaluation is None or not case.evaluation.verdict.adopted:
         return ""
-    lines = [score_line(one) for one in case.evaluation.scores if one.ci_high < 0]
     # What a serious caution says of balanced accuracy need not be said twice.
-    told = any(c.code == "other_purpose" for c in case.evaluation.verdict.cautions)
-    lines = [line for line in lines if not (told and line.name == "balanced accuracy")]
+    is_said = any(c.code == "other_purpose" for c in case.evaluation.verdict.cautions)
+    lines = [
+        score_line(score)
+        for score in case.evaluation.scores
+        if score.ci_high < 0 and not (is_said and score.scoring == "balanced_accuracy")
+    ]
     changes = " and ".join(
         f"{line.name} {'rises' if line.lower else 'falls'} from {line.before} to {line.after}"
         for line in lines
@@ -235,13 +238,13 @@ def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
 
 
 def _why_proba(case: Case) -> Iterator[str]:
-    model, mixture = case.model, getattr(case.normalizer, "mixture_", None)
+    chosen, mixture = case.chosen, getattr(case.model, "mixture_", None)
     if mixture is not None and mixture.changes_nothing:
         yield "The model returns every probability as it is."
         return
     corrects = mixture is None or mixture.weights[0] >= VISIBLE or mixture.keeps == "correction"
-    if corrects and (mixture is None or not isinstance(model, Identity)):
-        yield from _why_correction(case, model)
+    if corrects and (mixture is None or not isinstance(chosen, Identity)):
+        yield from _why_correction(case, chosen)
     if mixture is not None:
         yield from _why_mixture(mixture)
 
@@ -254,37 +257,37 @@ def _why_mixture(mixture: Mixture) -> Iterator[str]:
         yield "Where the mixture would decide otherwise, it is drawn back to keep the decision."
 
 
-def _why_correction(case: Case, model: Any) -> Iterator[str]:
-    if isinstance(model, AlternatingNormalizer):
-        in_doubt = case.kind.in_doubt(case.applied.before, model.threshold, k_max=model.k_max)
+def _why_correction(case: Case, chosen: Any) -> Iterator[str]:
+    if isinstance(chosen, AlternatingNormalizer):
+        in_doubt = case.kind.in_doubt(case.applied.before, chosen.threshold, k_max=chosen.k_max)
         yield (
             f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "
             "are adjusted together with rows seen before, so that classes are used as often as "
-            f"they occur ({setting_words(model.get_params())})."
+            f"they occur ({setting_words(chosen.get_params())})."
         )
-    elif isinstance(model, CurveScaling):
+    elif isinstance(chosen, CurveScaling):
         yield (
             "The score of a class may depend on the probabilities of all others, and on sums of "
             "them, along bent lines, as learnt from labels under a penalty."
         )
-    elif hasattr(model, "matrix_"):
+    elif hasattr(chosen, "matrix_"):
         yield (
             "The score of a class may depend on the probabilities of all others, as learnt from "
             "labels under a penalty: classes that are mistaken for each other are told apart."
         )
-    elif hasattr(model, "bias_"):
-        what = "The probability of each class is multiplied"
+    elif hasattr(chosen, "bias_"):
+        action = "The probability of each class is multiplied"
         if case.kind.is_multilabel:
-            what = "The odds of each label are raised to a power and multiplied"
-        yield (f"{what} by a factor of its own, learnt from labels under a penalty.")
-    elif not isinstance(model, Identity):
-        yield f"Every row is adjusted by {type(model).__name__}."
+            action = "The odds of each label are raised to a power and multiplied"
+        yield f"{action} by a factor of its own, learnt from labels under a penalty."
+    elif not isinstance(chosen, Identity):
+        yield f"Every row is adjusted by {type(chosen).__name__}."
     else:
         yield "The model returns every probability as it is."
 
 
 def _why_decision(case: Case) -> Iterator[str]:
-    decision = decision_of(case.normalizer)
+    decision = decision_of(case.model)
     if decision.is_argmax:
         return
     if decision.kind == "costs":

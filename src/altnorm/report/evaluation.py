@@ -71,10 +71,10 @@ class Applied(NamedTuple):
         verb = "One class only loses" if len(order) == 1 else f"{len(order)} classes only lose"
         return f"{verb} ({'; '.join(shown)}{more})." if order else ""
 
-    def explain(self, normalizer: FittedModel, classes: np.ndarray) -> Explanation:
+    def explain(self, model: FittedModel, classes: np.ndarray) -> Explanation:
         """Say which decisions changed, and why; `classes` are names."""
-        kind = kind_of(normalizer)
-        ambiguity = kind.ambiguity(self.before, k_max=getattr(normalizer, "k_max", 10))
+        kind = kind_of(model)
+        ambiguity = kind.ambiguity(self.before, k_max=getattr(model, "k_max", 10))
         return Explanation.from_decisions(
             (self.before, self.after), (self.old, self.new), ambiguity, classes
         )
@@ -128,19 +128,17 @@ class Evaluation:
         }
 
 
-def evaluate(
-    normalizer: FittedModel, predictions: Predictions, *, scoring: Any = None
-) -> Evaluation:
+def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = None) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
 
-    Every row has a label, and columns are in the order of ``normalizer.classes_``. Where the
+    Every row has a label, and columns are in the order of ``model.classes_``. Where the
     predictions say which rows belong together, the evidence counts groups. Without `scoring` the
-    purpose of the normalizer judges, or else accuracy (micro-F1 with several labels).
+    purpose of the model judges, or else accuracy (micro-F1 with several labels).
     """
-    check_kind(predictions, normalizer)
+    check_kind(predictions, model)
     truth = predictions.codes
-    applied = apply(normalizer, predictions.proba, truth)
-    purpose, classes = purpose_of(normalizer, scoring), class_names(normalizer, predictions)
+    applied = apply(model, predictions.proba, truth)
+    purpose, classes = purpose_of(model, scoring), class_names(model, predictions)
     kind, asked = purpose.kind, purpose.score
     # With rows left to a person, what other scores would count is not defined.
     names = ("neg_log_loss",) if applied.unscored.size else kind.scores
@@ -152,7 +150,7 @@ def evaluate(
     )
     rows = Labelled(applied.before, truth, np.ones(len(truth)), classes)
     price = purpose.price(rows, applied.old, applied.new, applied.after)
-    cautions = [_seen_before(normalizer, applied.before), price]
+    cautions = [_seen_before(model, applied.before), price]
     fewer = _n_wrong(truth, applied.old) - _n_wrong(truth, applied.new)
     fewer[applied.unscored] = 0
     return Evaluation(
@@ -161,15 +159,15 @@ def evaluate(
         (reliability(applied.before, truth), reliability(applied.after, truth)),
         np.flatnonzero(fewer > 0),
         np.flatnonzero(fewer < 0),
-        applied.explain(normalizer, classes),
+        applied.explain(model, classes),
         applied,
         classes,
-        _hold_to_promise(normalizer, applied, predictions.groups),
+        _hold_to_promise(model, applied, predictions.groups),
     )
 
 
-def _hold_to_promise(normalizer: FittedModel, applied: Applied, groups: Any) -> Kept | None:
-    promise = getattr(getattr(normalizer, "verdict_", None), "promise", None)
+def _hold_to_promise(model: FittedModel, applied: Applied, groups: Any) -> Kept | None:
+    promise = getattr(getattr(model, "verdict_", None), "promise", None)
     if promise is None or applied.undecided is None:
         return None
     right = applied.new == applied.truth
@@ -177,28 +175,27 @@ def _hold_to_promise(normalizer: FittedModel, applied: Applied, groups: Any) -> 
     return check_promise(promise, ~applied.undecided, right, units)
 
 
-def apply(normalizer: FittedModel, proba: Any, truth: np.ndarray | None = None) -> Applied:
+def apply(model: FittedModel, proba: Any, truth: np.ndarray | None = None) -> Applied:
     """Apply a fitted transformer to what its `transform` takes."""
-    given = read_on_host(normalizer, proba)
-    kind, before = given.kind, given.proba
-    after = np.asarray(normalizer.transform(proba))
-    new, undecided = class_decisions(normalizer, proba), None
-    if getattr(normalizer, "target_accuracy", None) is not None:
-        undecided = decision_codes(normalizer, proba) == before.shape[1]
+    rows = read_on_host(model, proba)
+    kind, before = rows.kind, rows.proba
+    after = np.asarray(model.transform(proba))
+    new, undecided = class_decisions(model, proba), None
+    if getattr(model, "target_accuracy", None) is not None:
+        undecided = decision_codes(model, proba) == before.shape[1]
     return Applied(before, after, kind.decide(before), new, truth, undecided)
 
 
-def class_names(normalizer: FittedModel, predictions: Predictions) -> np.ndarray:
+def class_names(model: FittedModel, predictions: Predictions) -> np.ndarray:
     """Return the names of the classes: the model's or, where it has only numbers, the file's."""
-    own = np.asarray(normalizer.classes_)
-    if own.dtype.kind in "iu" and np.array_equal(own, np.arange(own.size)):
-        return np.asarray(predictions.classes)
-    return own
+    classes = np.asarray(model.classes_)
+    is_numbered = classes.dtype.kind in "iu" and np.array_equal(classes, np.arange(classes.size))
+    return np.asarray(predictions.classes if is_numbered else classes)
 
 
-def _seen_before(normalizer: FittedModel, proba: np.ndarray) -> Caution | None:
-    """Return a caution if a normalizer was tuned on these rows, or on many of them."""
-    share = share_seen(getattr(normalizer, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
+def _seen_before(model: FittedModel, proba: np.ndarray) -> Caution | None:
+    """Return a caution if a model was tuned on these rows, or on many of them."""
+    share = share_seen(getattr(model, "seen_rows_", np.empty(0, dtype=np.uint64)), proba)
     if share < MANY_SEEN:
         return None
     those = (
@@ -218,21 +215,21 @@ def _n_wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return np.count_nonzero((decided != truth).reshape(len(truth), -1), axis=1)
 
 
-def check_kind(predictions: Predictions, normalizer: FittedModel) -> None:
-    """Raise unless the predictions are of the kind that the normalizer was fitted on."""
-    fitted, given = kind_of(normalizer).words, predictions.kind.words
-    if predictions.labels is not None and given != fitted:
+def check_kind(predictions: Predictions, model: FittedModel) -> None:
+    """Raise unless the predictions are of the kind that the model was fitted on."""
+    needs, labels = kind_of(model).words, predictions.kind.words
+    if predictions.labels is not None and labels != needs:
         raise InputError(
-            f"The model is for {fitted.problem} problems, and the labels are {given.labels}",
+            f"The model is for {needs.problem} problems, and the labels are {labels.labels}",
             remedy="Tune a model with or without --multilabel, as the labels need.",
-            value=given.labels,
+            value=labels.labels,
             code="multilabel",
         )
-    if predictions.input != normalizer.input:
+    if predictions.input != model.input:
         words = {"proba": "probabilities", "logits": "logits"}
-        fitted_on, found = words[normalizer.input], words[predictions.input]
         raise InputError(
-            f"The model was fitted on {fitted_on}, and the file holds {found}",
+            f"The model was fitted on {words[model.input]}, and the file holds "
+            f"{words[predictions.input]}",
             remedy="Give it the same kind of file.",
             value=predictions.input,
             code="input_kind",
@@ -246,29 +243,35 @@ def check_kind(predictions: Predictions, normalizer: FittedModel) -> None:
 class Case:
     """A fitted transformer, predictions, and what the one does to the other."""
 
-    normalizer: FittedModel
+    model: FittedModel
     classes: np.ndarray  # names
     applied: Applied
-    explanation: Explanation
     evaluation: Evaluation | None  # where there are labels that the model has not seen
     judged: Applied | None  # to rows whose labels may be looked at: tested, or cross-fitted
     drift: Drift | None  # None if the model cannot say
     seen: bool  # whether the model was fitted on these predictions
 
     @property
-    def model(self) -> Any:
-        """What makes the probabilities: the normalizer itself unless it was tuned."""
-        return chosen_model(self.normalizer)
+    def chosen(self) -> Any:
+        """What corrects the probabilities: the model itself unless it was tuned."""
+        return chosen_model(self.model)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Which decisions changed, and why."""
+        if self.evaluation is not None:
+            return self.evaluation.explanation
+        return self.applied.explain(self.model, self.classes)
 
     @property
     def kind(self) -> LabelKind:
         """Of labels: one class per row, or several."""
-        return kind_of(self.normalizer)
+        return kind_of(self.model)
 
     @property
     def tuned(self) -> Verdict | None:
         """What tuning found, on validation data."""
-        verdict: Verdict | None = getattr(self.normalizer, "verdict_", None)
+        verdict: Verdict | None = getattr(self.model, "verdict_", None)
         return verdict
 
     @property
@@ -282,49 +285,44 @@ class Case:
 
         Of a very long name the middle is left out, unless another one then looks the same.
         """
-        whole = list(map(str, self.classes.tolist()))
-        short = [n if len(n) <= MAX_NAME else f"{n[: MAX_NAME - 18]}…{n[-17:]}" for n in whole]
+        names = list(map(str, self.classes.tolist()))
+        short = [n if len(n) <= MAX_NAME else f"{n[: MAX_NAME - 18]}…{n[-17:]}" for n in names]
         times = Counter(short)
-        shown = [s if times[s] == 1 else n for s, n in zip(short, whole, strict=True)]
+        shown = [s if times[s] == 1 else n for s, n in zip(short, names, strict=True)]
         return [*shown, "left to a person"]
 
     @property
     def purpose(self) -> str:
         """Name of the score that decisions are for."""
-        return purpose_of(self.normalizer).score.name
+        return purpose_of(self.model).score.name
 
 
 def read_case(
-    normalizer: FittedModel,
+    model: FittedModel,
     predictions: Predictions,
     *,
     scoring: Any = None,
     seen: bool = False,
 ) -> Case:
-    """Apply the transformer; evaluate it where there are labels that it has not seen."""
-    check_kind(predictions, normalizer)
-    classes = class_names(normalizer, predictions)
+    """Apply the model; evaluate it where there are labels that it has not seen."""
+    check_kind(predictions, model)
+    evaluation, judged = None, None
     if predictions.labels is not None and not seen:
-        evaluation = evaluate(normalizer, predictions, scoring=scoring)
-        applied, explanation = evaluation.applied, evaluation.explanation
-        judged: Applied | None = applied
+        evaluation = evaluate(model, predictions, scoring=scoring)
+        applied = judged = evaluation.applied
     else:
         # Labels that tuning has used would show the model better than it is.
-        evaluation, applied = None, apply(normalizer, predictions.proba)
-        explanation = applied.explain(normalizer, classes)
-        judged = _cross_fitted(normalizer) if seen else None
-    drift = None
-    if isinstance(normalizer, ProbabilityTransformer):
-        drift = normalizer.drift(predictions.proba)
-    return Case(normalizer, classes, applied, explanation, evaluation, judged, drift, seen)
+        applied = apply(model, predictions.proba)
+        judged = _cross_fitted(model) if seen else None
+    drift = model.drift(predictions.proba) if isinstance(model, ProbabilityTransformer) else None
+    classes = class_names(model, predictions)
+    return Case(model, classes, applied, evaluation, judged, drift, seen)
 
 
-def _cross_fitted(normalizer: Any) -> Applied | None:
+def _cross_fitted(model: Any) -> Applied | None:
     """The rows that the verdict rests on; None where the model comes from a file."""
-    judged = getattr(normalizer, "_judged", None)
+    judged = getattr(model, "_judged", None)
     if judged is None:
         return None
-    kind = kind_of(normalizer)
-    return Applied(
-        judged.before, judged.after, kind.decide(judged.before), judged.decided, judged.labels
-    )
+    untouched = kind_of(model).decide(judged.before)
+    return Applied(judged.before, judged.after, untouched, judged.decided, judged.labels)

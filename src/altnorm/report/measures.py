@@ -145,23 +145,23 @@ def reliability(proba: np.ndarray, truth: np.ndarray, *, n_bins: int = 12) -> Re
     return Reliability(mean, share, count, float(np.average(np.abs(mean - share), weights=count)))
 
 
-def favoured(normalizer: FittedModel, before: np.ndarray) -> np.ndarray | None:
+def favoured(model: FittedModel, before: np.ndarray) -> np.ndarray | None:
     """Factor by which a fitted transformer favours each class, 1 on average; None if it has none.
 
     That of a bias and of a decision's weights (of odds and thresholds, with several labels) is
     known; what other methods do to a class depends on the row, and the typical factor is measured.
     A matrix favours pairs of classes, not classes.
     """
-    model, mixture = chosen_model(normalizer), getattr(normalizer, "mixture_", None)
-    multilabel, log_f = kind_of(normalizer).is_multilabel, np.zeros(before.shape[1])
+    chosen, mixture = chosen_model(model), getattr(model, "mixture_", None)
+    multilabel, log_f = kind_of(model).is_multilabel, np.zeros(before.shape[1])
     if mixture is not None and not mixture.needs_correction:
         pass
-    elif hasattr(model, "bias_") and not hasattr(model, "matrix_"):
-        log_f = np.array(model.bias_, dtype=float)
-    elif not isinstance(model, Identity) and not hasattr(model, "matrix_"):
+    elif hasattr(chosen, "bias_") and not hasattr(chosen, "matrix_"):
+        log_f = np.array(chosen.bias_, dtype=float)
+    elif not isinstance(chosen, Identity) and not hasattr(chosen, "matrix_"):
         # Without the temperature that follows: it favours no class.
-        log_f = _measured(before, np.asarray(model.transform_clean(before)), multilabel)
-    decision = decision_of(normalizer)
+        log_f = _measured(before, np.asarray(chosen.transform_clean(before)), multilabel)
+    decision = decision_of(model)
     if decision.kind == "weights":
         log_f = log_f + np.log(decision.values)
     elif decision.kind == "thresholds":
