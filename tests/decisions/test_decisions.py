@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 
 from altnorm import Adjuster, InputError
 from altnorm.decisions import weights
-from altnorm.decisions.decision import Decision
+from altnorm.decisions.decision import Decision, class_decisions
 from altnorm.decisions.purpose import resolve_purpose
 from altnorm.decisions.weights import EXPONENTS, class_shares, fit_weights
 from altnorm.estimator.kinds import kind_of_labels
@@ -260,6 +260,55 @@ def test_worth_where_labels_do_not_add_up_is_the_share_of_right_ones(scoring):
     for rule in (purpose.fit(proba, labels, weight), purpose.most_probable(proba, labels, weight)):
         codes = rule.codes(proba)
         np.testing.assert_allclose(values_of(rule, labels, codes), (codes == labels).mean(axis=1))
+
+
+# Borders of the rules.
+
+
+def test_a_label_at_its_threshold_is_not_decided():
+    rule = Decision("thresholds", np.array([0.5, 0.25]))
+    np.testing.assert_array_equal(
+        rule.codes(np.array([[0.5, 0.25], [0.51, 0.26]])), [[0, 0], [1, 1]]
+    )
+
+
+def test_a_row_as_sure_as_asked_for_is_decided_and_a_less_sure_one_is_left_to_a_person():
+    rule = Decision("weights", np.ones(3), least=0.5)
+    codes = rule.codes(np.array([[0.25, 0.5, 0.25], [0.4, 0.49, 0.11]]))
+    assert codes.tolist() == [1, 3]
+    assert rule.names(codes, np.array(["a", "b", "c"])).tolist() == ["b", None]
+
+
+def test_scores_judge_rows_that_a_target_accuracy_leaves_to_a_person():
+    proba, labels, _ = draw(600, seed=3)
+    model = Adjuster(target_accuracy=0.8).fit(proba, labels)
+    left = model.predict(proba) == None  # noqa: E711
+    assert 0 < left.sum() < len(left)
+    best = model.transform(proba).argmax(axis=1)
+    np.testing.assert_array_equal(class_decisions(model, proba), best)
+    # In the order of other classes, too.
+    np.testing.assert_array_equal(class_decisions(model, proba, np.array([2, 1, 0])), 2 - best)
+    assert model.score(proba, labels) == pytest.approx((best == labels).mean())
+
+
+@pytest.mark.parametrize(
+    ("rule", "worst"),
+    [
+        (Decision("weights", np.ones(3)), 1.0),
+        (Decision("weights", np.ones(2), np.array([[2.0, 0.0], [7.0, -1.0]])), 6.0),
+        (Decision("costs", np.array([[0.0, 1.0, 5.0], [3.0, 0.0, 4.0]])), 5.0),
+        (Decision("thresholds", np.full(4, 0.5)), 0.25),
+        (Decision("thresholds", np.full(1, 0.5), np.array([[[0.0, -3.0], [9.0, 10.0]]])), 3.0),
+    ],
+    ids=str,
+)
+def test_the_worst_that_one_decision_can_do(rule, worst):
+    assert rule.worst_row() == pytest.approx(worst)
+
+
+def test_costs_of_one_for_every_mistake_are_accuracy():
+    assert Decision("costs", 1 - np.eye(3)).is_argmax
+    assert not Decision("costs", 2 - np.eye(3)).is_argmax
 
 
 def test_rules_in_words():
