@@ -62,7 +62,7 @@ class Shift:
         what chance gives: about 0 if only the balance changed.
     p_value : float
         Of the test whether that is more than chance.
-    contradicted : bool
+    shift_rejected : bool
         Whether the test says that something else has changed, at the level 0.05.
     adapted : bool
         Whether the model that has this record is for the new balance.
@@ -81,7 +81,7 @@ class Shift:
     distance: float
     energy: float
     p_value: float
-    contradicted: bool
+    shift_rejected: bool
     adapted: bool
     n_rows: int
     n_changed: int
@@ -103,9 +103,11 @@ class Shift:
         test = p_words(self.p_value)
         if self.adapted:
             doubt = f", although the predictions contradict that ({test})"
-            told = "Adapted to another class balance, assuming that nothing else changed"
-            return f"{told}{doubt * self.contradicted}: {changed} change. {self._most_changed()}."
-        if self.contradicted:
+            start = "Adapted to another class balance, assuming that nothing else changed"
+            return (
+                f"{start}{doubt * self.shift_rejected}: {changed} change. {self._most_changed()}."
+            )
+        if self.shift_rejected:
             return (
                 "Not adapted: something other than the class balance has changed "
                 f"({test}, {self.n_rows:,} rows). If it were only the balance, {changed} would "
@@ -133,34 +135,34 @@ class Shift:
         return html_card(str(self))
 
 
-class Rows(NamedTuple):
+class Sample(NamedTuple):
     """Predictions for some rows, (n, m)."""
 
     proba: np.ndarray  # as they came: distances are taken between their logarithms
     calibrated: np.ndarray  # they say how probable each class makes a row
 
-    def take(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: np.ndarray) -> Sample:
         """Return some of the rows."""
-        return Rows(self.proba[rows], self.calibrated[rows])
+        return Sample(self.proba[rows], self.calibrated[rows])
 
 
-def look_for_shift(known: Rows, codes: np.ndarray, new: Rows, before: np.ndarray) -> Shift:
+def look_for_shift(labelled: Sample, codes: np.ndarray, new: Sample, before: np.ndarray) -> Shift:
     """Estimate the balance of new rows, and test whether it can be all that changed.
 
-    `before` is the mean of the calibrated probabilities of all validation rows, of which `known`
+    `before` is the mean of the calibrated probabilities of all validation rows, of which `labelled`
     are some. No model is adapted here, and no decision compared.
     """
-    found = estimate_balance(known.calibrated, codes, new.calibrated, before)
-    test = energy_test(known, codes, new, before, found.shares)
+    balance = estimate_balance(labelled.calibrated, codes, new.calibrated, before)
+    test = energy_test(labelled, codes, new, before, balance.shares)
     return Shift(
         before=tuple(before.tolist()),
-        after=tuple(found.shares.tolist()),
-        low=tuple(found.low.tolist()),
-        high=tuple(found.high.tolist()),
-        distance=float(np.abs(found.shares - before).sum() / 2),
+        after=tuple(balance.shares.tolist()),
+        low=tuple(balance.low.tolist()),
+        high=tuple(balance.high.tolist()),
+        distance=float(np.abs(balance.shares - before).sum() / 2),
         energy=test.energy,
         p_value=test.p_value,
-        contradicted=test.p_value <= SIGNIFICANCE,
+        shift_rejected=test.p_value <= SIGNIFICANCE,
         adapted=False,
         n_rows=len(new.proba),
         n_changed=0,
@@ -176,7 +178,7 @@ class Balance(NamedTuple):
 
 
 def estimate_balance(
-    known: np.ndarray, codes: np.ndarray, new: np.ndarray, before: np.ndarray
+    labelled: np.ndarray, codes: np.ndarray, new: np.ndarray, before: np.ndarray
 ) -> Balance:
     r"""Estimate the class balance of new rows if nothing but the balance has changed.
 
@@ -187,7 +189,7 @@ def estimate_balance(
 
     .. math:: \pi_j \leftarrow \frac{m s_j + \sum_i \pi_j f_{ij} / (f_i \cdot \pi)}{m + n} .
 
-    From the calibrated probabilities `known` of validation rows and their classes `codes` the
+    From the calibrated probabilities `labelled` of validation rows and their classes `codes` the
     intervals include that the classes are known from finitely many rows.
 
     References
@@ -197,7 +199,7 @@ def estimate_balance(
     """
     density = np.asarray(new, dtype=np.float64) / before
     after = fit_shares(density, PSEUDO_ROWS * before.size * before, start=before)
-    margin = _QUANTILE * _standard_errors(known / before, codes, density, after)
+    margin = _QUANTILE * _standard_errors(labelled / before, codes, density, after)
     return Balance(after, np.maximum(after - margin, 0.0), np.minimum(after + margin, 1.0))
 
 
@@ -229,7 +231,7 @@ def simplex_basis(m: int) -> np.ndarray:
 
 
 def _standard_errors(
-    known: np.ndarray, codes: np.ndarray, density: np.ndarray, shares: np.ndarray
+    labelled: np.ndarray, codes: np.ndarray, density: np.ndarray, shares: np.ndarray
 ) -> np.ndarray:
     """Standard errors of the shares: a sandwich of curvature and noise on the simplex."""
     n, m = density.shape
@@ -238,7 +240,7 @@ def _standard_errors(
     scores, basis = efficient_scores(density, inside), simplex_basis(m)
     # A little more than the rows say, for directions about which they say nothing.
     curvature = scores.T @ scores / n + _CURVATURE * np.eye(m)
-    noise = curvature / n + _known_noise(efficient_scores(known, inside), codes, inside)
+    noise = curvature / n + _known_noise(efficient_scores(labelled, inside), codes, inside)
     half = np.linalg.solve(basis.T @ curvature @ basis, basis.T)
     variance = np.einsum("ij,ij->j", half, basis.T @ noise @ basis @ half)
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
@@ -264,9 +266,9 @@ class EnergyTest(NamedTuple):
 
 
 def energy_test(
-    known: Rows,
+    labelled: Sample,
     codes: np.ndarray,
-    new: Rows,
+    new: Sample,
     before: np.ndarray,
     after: np.ndarray,
 ) -> EnergyTest:
@@ -298,11 +300,11 @@ def energy_test(
     used = spread_rows(codes, after, MOST_ROWS)
     n = min(len(new.proba), MOST_ROWS)
     steps = np.linspace(0, len(new.proba), n, endpoint=False).astype(np.intp)
-    known, codes, new = known.take(used), codes[used], new.take(steps)
+    labelled, codes, new = labelled.take(used), codes[used], new.take(steps)
     if min(codes.size, n) < 2:
         return EnergyTest(0.0, 1.0)
     means = _class_means(codes, after.size)
-    fit = _Fit.build(known, new, means, before, after)
+    fit = _Fit.build(labelled, new, means, before, after)
     fresh = np.append(np.zeros(codes.size), np.full(n, 1 / n))
     gap = fit.shares @ fit.means - fresh
     observed = fit.distance(gap[None])[0]
@@ -330,9 +332,9 @@ class _Fit(NamedTuple):
 
     @classmethod
     def build(
-        cls, known: Rows, new: Rows, means: np.ndarray, before: np.ndarray, after: np.ndarray
+        cls, labelled: Sample, new: Sample, means: np.ndarray, before: np.ndarray, after: np.ndarray
     ) -> _Fit:
-        proba, calibrated = (np.concatenate(both) for both in zip(known, new, strict=True))
+        proba, calibrated = (np.concatenate(parts) for parts in zip(labelled, new, strict=True))
         counts = (means > 0).sum(axis=1)
         means = np.pad(means, ((0, 0), (0, len(new.proba))))
         shares = np.where(counts > 0, after, 0.0)
@@ -340,7 +342,7 @@ class _Fit(NamedTuple):
         scores = efficient_scores(calibrated / before, after)
         inverse = np.zeros((after.size,) * 2)
         free = np.flatnonzero((counts > 0) & (after * len(new.proba) > _FEWEST))
-        moments = _score_moments(means @ scores, counts, scores[len(known.proba) :], after)
+        moments = _score_moments(means @ scores, counts, scores[len(labelled.proba) :], after)
         basis, inner = simplex_basis(free.size), np.ix_(free, free)
         # On the plane where shares sum to 0.
         inverse[inner] = basis @ np.linalg.solve(basis.T @ moments[inner] @ basis, basis.T)
@@ -379,8 +381,8 @@ def _centred_log(proba: np.ndarray) -> np.ndarray:
 
 def _class_means(codes: np.ndarray, m: int) -> np.ndarray:
     """Coefficients of the mean of each class; a class without rows has none."""
-    own = codes == np.arange(m)[:, None]
-    return np.asarray(own / np.maximum(own.sum(axis=1, keepdims=True), 1))
+    is_member = codes == np.arange(m)[:, None]
+    return np.asarray(is_member / np.maximum(is_member.sum(axis=1, keepdims=True), 1))
 
 
 def _known_deviations(
@@ -392,8 +394,9 @@ def _known_deviations(
     scale = shares / np.sqrt(np.maximum(counts * (counts - 1), 1))
     random = rng.standard_normal((N_DRAWS, codes.size)) * scale[codes]
     # From the mean of its class; where a row is alone in it, from the mean of all rows.
-    own = (random * ~alone) @ (means > 0).T @ means
-    return np.asarray(random - own - random[:, alone].sum(axis=1, keepdims=True) / codes.size)
+    class_mean = (random * ~alone) @ (means > 0).T @ means
+    overall_mean = random[:, alone].sum(axis=1, keepdims=True) / codes.size
+    return np.asarray(random - class_mean - overall_mean)
 
 
 def spread_rows(codes: np.ndarray, shares: np.ndarray, most: int) -> np.ndarray:

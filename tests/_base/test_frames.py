@@ -82,7 +82,7 @@ def test_gaps_are_an_error(kind, data):
 def test_a_name_that_is_there_twice(data):
     _, labels, frame = data
     fitted = AlternatingNormalizer().fit(frame, labels)
-    with pytest.raises(InputError, match="'bee' must be there once; it is there 2 times"):
+    with pytest.raises(InputError, match="'bee' must appear once; it appears 2 times"):
         fitted.transform(pd.concat([frame, frame[["bee"]]], axis=1))
 
 

@@ -307,7 +307,7 @@ BAD = [
     ({"asked": [[0, 1]]}, r"`asked` must hold row numbers.*shape \(1, 2\)"),
     ({"asked": [0.5]}, "`asked` must hold row numbers.*float64"),
     ({"asked": [-5]}, "must hold rows whose decision changes; 1 of 1 do not, the first is row -5"),
-    ({"asked": [FIRST, FIRST]}, r"each row once; row .* is there 2 times"),
+    ({"asked": [FIRST, FIRST]}, r"each row once; row .* appears 2 times"),
     ({"y": [0, 1, 2, 3]}, r"each of the 3 asked rows.*shape \(4,\)"),
     ({"y": [0, 9]}, "must be one of the classes; 1 of 2 are not"),
     ({"significance": 5}, "`significance` must be a number between 0 and 1"),

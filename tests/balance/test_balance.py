@@ -12,7 +12,7 @@ from sklearn.base import clone
 from altnorm import Adjuster, AlternatingNormalizer, InputError, balance as numerics
 from altnorm.adjuster.adaptation import _representative
 from altnorm.balance import (
-    Rows,
+    Sample,
     Shift,
     energy_test,
     estimate_balance,
@@ -38,7 +38,7 @@ def draw(n, balance, seed, *, bias=0.0, slope=1.0):
 
 
 def rows(proba):
-    return Rows(proba, proba)
+    return Sample(proba, proba)
 
 
 # The estimate
@@ -85,7 +85,7 @@ def test_the_estimate_follows_permuted_classes():
 def p_value(new, *, known=None, codes=None, model=None):
     if known is None:
         known, codes = draw(600, OLD, 0)
-    both = [Rows(p, p if model is None else model.transform(p)) for p in (known, new)]
+    both = [Sample(p, p if model is None else model.transform(p)) for p in (known, new)]
     before = both[0].calibrated.mean(axis=0)
     after = estimate_balance(both[0].calibrated, codes, both[1].calibrated, before).shares
     return energy_test(both[0], codes, both[1], before, after).p_value
@@ -99,7 +99,7 @@ def few_draws(monkeypatch):
 
 @pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("balance", [OLD, NEW], ids=["same", "other"])
-def test_label_shift_is_seldom_contradicted(balance):
+def test_label_shift_is_seldom_rejected(balance):
     found = []
     for k in range(60):
         known, codes = draw(200, OLD, 2 * k)
@@ -181,15 +181,15 @@ def test_a_shift_is_told_in_words():
         "Not adapted: if only the class balance changed, 40 of 300 decisions change, and"
     )
     assert "The share of class" in str(shift())
-    contradicted = shift(contradicted=True, p_value=0.002)
-    assert str(contradicted).startswith(
+    rejected = shift(shift_rejected=True, p_value=0.002)
+    assert str(rejected).startswith(
         "Not adapted: something other than the class balance has changed (p = 0.002, 300 rows)."
     )
     adapted = shift(adapted=True, n_changed=1000)
     assert str(adapted).startswith(
         "Adapted to another class balance, assuming that nothing else changed: 1,000 of 300"
     )
-    insisted = shift(adapted=True, contradicted=True, p_value=0.002)
+    insisted = shift(adapted=True, shift_rejected=True, p_value=0.002)
     assert "although the predictions contradict that (p = 0.002)" in str(insisted)
 
 
@@ -247,16 +247,16 @@ def test_without_a_word_nothing_changes():
     assert not hasattr(copy.fit(*draw(300, OLD, 0)), "shift_")
 
 
-def test_a_contradicted_word_is_refused_unless_one_insists():
+def test_a_rejected_assumption_is_refused_unless_one_insists():
     adjuster, proba = fitted(), draw(800, OLD, 1, slope=1.6)[0]
-    assert adjuster.adapt(proba).shift_.contradicted
+    assert adjuster.adapt(proba).shift_.shift_rejected
     with pytest.raises(InputError, match="something else has changed: the energy") as caught:
         adjuster.adapt(proba, assume="label_shift")
-    assert caught.value.code == "contradicted"
+    assert caught.value.code == "shift_rejected"
     assert "insist=True" in caught.value.remedy
     insisted = adjuster.adapt(proba, assume="label_shift", insist=True)
     assert insisted.shift_.adapted
-    assert insisted.shift_.contradicted
+    assert insisted.shift_.shift_rejected
 
 
 def test_balanced_decisions_stay():

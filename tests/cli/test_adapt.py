@@ -83,14 +83,14 @@ def test_every_format_says_the_same(capsys, name):
     np.testing.assert_allclose(found["shift"]["after"], expected.after, atol=1e-6)
 
 
-def test_a_contradicted_word_is_refused_unless_one_insists(capsys):
+def test_a_rejected_assumption_is_refused_unless_one_insists(capsys):
     said = refused(capsys, "adapt", "m", "surer.parquet", *WORD, "-o", "m3")
     assert "something else has changed" in said
     assert run(["adapt", "m", "surer.parquet", "--strict"]) == 1
     assert out(capsys).startswith("Not adapted: something other than the class balance")
     assert run(["adapt", "m", "surer.parquet", *WORD, "--insist", "-o", "m3"]) == 0
     assert "although the predictions contradict that" in out(capsys)
-    assert load("m3").shift_.contradicted
+    assert load("m3").shift_.shift_rejected
 
 
 def test_a_plain_apply_says_that_the_balance_may_have_changed(capsys):

@@ -139,7 +139,7 @@ class TestErrors:
     def test_names_and_lengths_of_vectors(self, vectors, normalizer):
         with pytest.raises(InputError, match="there is a column 'note' already"):
             adapter.transform(vectors, normalizer, columns="probability", output="note")
-        with pytest.raises(InputError, match=r"'nowhere' must be there once"):
+        with pytest.raises(InputError, match=r"'nowhere' must appear once"):
             adapter.transform(vectors, normalizer, columns="nowhere")
         out = adapter.transform(vectors, normalizer, columns="features")
         with pytest.raises(Exception, match="one entry per class, 3"):

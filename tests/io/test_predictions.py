@@ -165,7 +165,7 @@ def test_select_reorders_everything():
     np.testing.assert_array_equal(single.proba, PROBA[:, [2, 0, 1]])
     multi = Predictions(PROBA, CLASSES, MATRIX).select(order)
     np.testing.assert_array_equal(multi.labels, MATRIX[:, [2, 0, 1]])
-    with pytest.raises(InputError, match="no known class, the first is 'eel'"):
+    with pytest.raises(InputError, match="unknown classes, the first is 'eel'"):
         single.select(["cat", "dog"])
 
 

@@ -371,8 +371,8 @@ def _free_bytes(like: Array) -> int:
         with like.device:
             return int(like.device.mem_info[0] + cupy.get_default_memory_pool().free_bytes())
     if is_jax_namespace(xp):
-        known = next(iter(like.devices())).memory_stats() or {}
-        return int(known.get("bytes_limit", 0) - known.get("bytes_in_use", 0))
+        stats = next(iter(like.devices())).memory_stats() or {}
+        return int(stats.get("bytes_limit", 0) - stats.get("bytes_in_use", 0))
     return 0
 
 

@@ -167,8 +167,8 @@ def _check_kernel(  # type: ignore[no-untyped-def]
     column = tl.arange(0, COLUMNS)
     inside = (row < n)[:, None] & (column < m)[None, :]
     b = tl.load(p + row[:, None] * m + column[None, :], mask=inside, other=0.0)
-    whole = tl.sum(tl.where(b >= 0, b, float("nan")), axis=1)
-    is_fine = tl.abs(whole - 1) <= tolerance
+    row_sum = tl.sum(tl.where(b >= 0, b, float("nan")), axis=1)
+    is_fine = tl.abs(row_sum - 1) <= tolerance
     tl.store(fault + 0 * row, 1, mask=(row < n) & (is_fine == 0))
 
 
@@ -233,8 +233,8 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     power = tl.where(sums == 0, 1.0, power)  # a class no reference row has goes to the row
     new = tl.where(b > 0, prior * power / (sums + power), 0.0)
     # Both sums at once: the threads of a row wait for each other only once.
-    total, whole = tl.reduce((new, tl.where(b >= 0, b, float("nan"))), 1, _add_both)
-    is_fine = (total > LEAST) & (tl.abs(whole - 1) <= tolerance)
+    total, row_sum = tl.reduce((new, tl.where(b >= 0, b, float("nan"))), 1, _add_both)
+    is_fine = (total > LEAST) & (tl.abs(row_sum - 1) <= tolerance)
     tl.store(fault + 0 * row, 1, mask=(row < n) & (is_fine == 0))
     tl.store(out + at, new * (1.0 / total)[:, None], mask=inside)
 
@@ -271,12 +271,12 @@ def _rows_kernel(  # type: ignore[no-untyped-def]
     c_anchor = tl.load(anchor_c + column, mask=real, other=0.0)[None, :]
     p_anchor = tl.load(anchor_p + column, mask=real, other=0.0)[None, :]
     prior = tl.load(log_q + column, mask=real, other=0.0)[None, :]
-    own = tl.load(alpha) * (b - c) + c_anchor
-    has = own > low
-    log_ratio = tl.where(has, others - own, 0.0)
+    power = tl.load(alpha) * (b - c) + c_anchor
+    has = power > low
+    log_ratio = tl.where(has, others - power, 0.0)
     softplus = tl.where(has, libdevice.log1p(tl.exp(-tl.abs(log_ratio))), 0.0)
     score = tl.where(has, prior - (tl.maximum(log_ratio, 0.0) + softplus), low)
-    factor = tl.where(p_anchor > low, prior - (tl.maximum(others, own) + softplus), 0.0)
+    factor = tl.where(p_anchor > low, prior - (tl.maximum(others, power) + softplus), 0.0)
     top = tl.max(score, axis=1)
     top = tl.where(top > low, top, 0.0)
     total = top + tl.log(tl.sum(tl.exp(score - top[:, None]), axis=1))

@@ -88,9 +88,9 @@ class InputError(ValueError):
         if not (offender or remedy or first):
             super().__init__(shown(rule, 4 * _MOST))
         else:
-            says, who, what = (shown(part, _MOST) for part in (rule, offender, remedy))
-            message = f"{says}; {who}{first}" if who else f"{says}{first}"
-            super().__init__(message + (f". {what}" if what else "." if who else ""))
+            short = [shown(part, _MOST) for part in (rule, offender, remedy)]
+            message = (f"{short[0]}; {short[1]}" if offender else short[0]) + first
+            super().__init__(message + (f". {short[2]}" if remedy else "." if offender else ""))
         self.rule, self.offender, self.remedy = rule, offender, remedy
         self.value, self.code, self.place = value, code, place
         self.parameter, self.example = parameter, example

@@ -54,9 +54,9 @@ def named_columns(values: Any, wanted: Sequence[Any], *, by_position: bool) -> A
 
 def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool = True) -> None:
     """Raise unless `found` has every wanted name and, if `extra` names are an error, no other."""
-    known, present = set(wanted), set(found)
+    expected, present = set(wanted), set(found)
     missing = [name for name in wanted if name not in present]
-    others = [name for name in found if name not in known]
+    others = [name for name in found if name not in expected]
     if missing:
         first = shown(missing[0])
         verb = "is" if len(missing) == 1 else "are"
@@ -77,7 +77,7 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
     if others and extra:
         raise InputError(
             "There must be one column for each class and no other",
-            f"{len(others)} of {len(found)} are no known class, the first is '{shown(others[0])}'",
+            f"{len(others)} of {len(found)} are unknown classes, the first is '{shown(others[0])}'",
             "Drop or rename them.",
             code="columns",
         )
@@ -89,8 +89,8 @@ def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:
     for name in wanted:
         if count[name] != 1:
             raise InputError(
-                f"Column '{shown(name)}' must be there once",
-                f"it is there {count[name]} times among the {len(found)} columns",
+                f"Column '{shown(name)}' must appear once",
+                f"it appears {count[name]} times among the {len(found)} columns",
                 "Rename the columns, or pass another name.",
                 code="columns",
             )
@@ -114,8 +114,8 @@ def _read(values: Any, names: list[Any]) -> Any:
     """The columns `names` of a frame, in this order and with nothing else read."""
     if _is_relation(values):
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-        found = values.project(quoted).fetchnumpy()
-        return np.column_stack([np.ma.filled(found[name], np.nan) for name in names])
+        columns = values.project(quoted).fetchnumpy()
+        return np.column_stack([np.ma.filled(columns[name], np.nan) for name in names])
     if hasattr(values, "lazy"):  # Polars; scikit-learn would widen single precision
         return values.lazy().select(names).collect().to_numpy()
     if _is_foreign(values):

@@ -142,7 +142,7 @@ def has_label(
         return np.ones(y.shape[0], dtype=bool), y
     labels = np.asarray(y)
     if labels.ndim == 0 or labels.shape[0] != shape[0]:
-        return np.ones(shape[0], dtype=bool), y  # whoever reads the labels says what is wrong
+        return np.ones(shape[0], dtype=bool), y  # validated later
     missing = np.asarray(_missing(labels, shape[1], names).reshape(shape[0], -1).any(axis=1))
     if not missing.any():
         return ~missing, y
@@ -154,8 +154,8 @@ def has_label(
             value=0,
             code="no_labels",
         )
-    known = labels[~missing]
-    return ~missing, np.array(known.tolist()) if known.dtype.kind == "O" else known
+    present = labels[~missing]
+    return ~missing, np.array(present.tolist()) if present.dtype.kind == "O" else present
 
 
 def is_missing(value: object) -> bool:

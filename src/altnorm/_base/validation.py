@@ -58,11 +58,11 @@ def check_proba(proba: Any, name: str = "proba", *, logits: str = _SOFTMAX) -> A
     """
     array = check_two_columns(check_matrix(proba, name), name)
     xp = array_namespace(array)
-    given = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
+    dtype = dtype_name(getattr(proba, "dtype", array.dtype))  # half precision was widened above
     with quiet(xp):
-        if not are_distributions(array, sum_tolerance(given)):
-            array = _repair_rows(array, sum_tolerance(given), name, logits)
-    if "16" in given:  # the type itself says how the rows were rounded
+        if not are_distributions(array, sum_tolerance(dtype)):
+            array = _repair_rows(array, sum_tolerance(dtype), name, logits)
+    if "16" in dtype:  # the type itself says how the rows were rounded
         array = array / xp.sum(array, axis=1, keepdims=True)
     return array
 
@@ -110,10 +110,10 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
     )
     if rounding is None:
         return array
-    found = to_numpy(sums)[to_numpy(wrong)]
+    odd = to_numpy(sums)[to_numpy(wrong)]
     message = (
-        f"{found.size} of {array.shape[0]} rows of `{name}` sum to {found.min():.4f} .. "
-        f"{found.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
+        f"{odd.size} of {array.shape[0]} rows of `{name}` sum to {odd.min():.4f} .. "
+        f"{odd.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
         "sums."
     )
     warn(InputWarning(message, "rounded_rows"))
@@ -293,7 +293,7 @@ def check_weight(
 
 
 def is_number(value: object, kind: type = Real) -> TypeGuard[float]:
-    """Whether a value is a number, or of another kind of numbers; True and False are none."""
+    """Whether a value is a number, or of another kind of numbers; booleans are rejected."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
@@ -422,14 +422,14 @@ def refuse(
 ) -> None:
     """Raise an error that counts the offenders in `wrong` and names the first; none, no error."""
     mask = to_numpy(wrong)
-    found = np.flatnonzero(mask)
-    if not found.size:
+    offenders = np.flatnonzero(mask)
+    if not offenders.size:
         return
-    row, *column = (int(i) for i in np.unravel_index(found[0], mask.shape))
+    row, *column = (int(i) for i in np.unravel_index(offenders[0], mask.shape))
     value = to_numpy(values)[(row, *column)].item()
     raise InputError(
         rule,
-        f"{found.size} of {mask.size} {offender}",
+        f"{offenders.size} of {mask.size} {offender}",
         remedy,
         value=value,
         code=code,

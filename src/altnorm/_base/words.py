@@ -204,8 +204,8 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html_card(sentence: str, cautions: Sequence[str] = (), *parts: str) -> str:
     """Return a sentence, bold up to its colon, more HTML, and cautions."""
-    start, colon, rest = sentence.partition(":")
-    opening = f"<b>{escape(start)}{colon}</b>{escape(rest)}" if colon else escape(sentence)
+    start, colon, details = sentence.partition(":")
+    opening = f"<b>{escape(start)}{colon}</b>{escape(details)}" if colon else escape(sentence)
     listed = "".join(f"<li>Caution: {escape(text)}</li>" for text in cautions)
     listed = f"<ul>{listed}</ul>" if listed else ""
     return f'<div class="altnorm"><p>{opening}</p>{"".join(parts)}{listed}</div>'

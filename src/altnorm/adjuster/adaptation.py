@@ -15,7 +15,7 @@ from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
-from altnorm.balance import Rows, Shift, look_for_shift, spread_rows
+from altnorm.balance import Sample, Shift, look_for_shift, spread_rows
 from altnorm.decisions.decision import Decision
 from altnorm.families.base import positive
 
@@ -51,7 +51,9 @@ class KnownBalance:
 
     def look(self, rows: np.ndarray, calibrate: Callable[[Array], Array]) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
-        known, new = (Rows(p, to_numpy(calibrate(p.astype(np.float64)))) for p in (self.rows, rows))
+        known, new = (
+            Sample(p, to_numpy(calibrate(p.astype(np.float64)))) for p in (self.rows, rows)
+        )
         return look_for_shift(known, self.codes, new, self.shares)
 
 
@@ -119,5 +121,5 @@ def shift_rejected(shift: Shift) -> InputError:
         f"({p_words(shift.p_value)}, {shift.n_rows:,} rows)",
         "Label some rows on which both models differ, or pass insist=True to adapt anyway.",
         value=shift.p_value,
-        code="contradicted",
+        code="shift_rejected",
     )

@@ -403,7 +403,7 @@ class Adjuster(ProbabilityTransformer):
         changed = self.predict(proba) != adapted.predict(proba)
         if assume is None:
             adapted = copy(self)
-        elif shift.contradicted and not insist:
+        elif shift.shift_rejected and not insist:
             raise shift_rejected(shift)
         else:
             adapted.usage_ = count_usage(self, rows)
@@ -577,7 +577,7 @@ class Adjuster(ProbabilityTransformer):
         if not drift.drifted or self.balance_ is None:
             return drift
         shift = self.balance_.look(rows, self._probabilities)
-        return replace(drift, advice="stop" if shift.contradicted else "adapt")
+        return replace(drift, advice="stop" if shift.shift_rejected else "adapt")
 
     def _transform(self, proba: Array) -> Array:
         xp = array_namespace(proba)

@@ -8,7 +8,7 @@ replacement, the next one with probability proportional to :math:`k_i` among tho
 
 .. math:: m_t(S) = \frac{S - \sum_{u < t} x_u}{W - \sum_{u < t} k_u} .
 
-Who bets the part :math:`c \in (0, 1)` of the capital on a total above :math:`s` holds
+Betting a fraction :math:`c \in (0, 1)` of the capital on a total above :math:`s` yields
 
 .. math:: E_t(s) = \prod_{u \le t} \Bigl(1 - c + c \, \frac{1 + z_u}{1 + m_u(s)}\Bigr) .
 
@@ -84,9 +84,9 @@ def possible(draws: DrawnUnits) -> tuple[np.ndarray, np.ndarray]:
 
 def first_crossing(draws: DrawnUnits, s: float, significance: float) -> int | None:
     """Number of draws after which the total is taken to be above `s`; None if it never is."""
-    known = possible(draws)[0] > s + draws.rounding
-    found = np.flatnonzero(known | (log_capital(draws, s) >= -np.log(significance)))
-    return int(found[0]) if found.size else None
+    is_certain = possible(draws)[0] > s + draws.rounding
+    crossed = np.flatnonzero(is_certain | (log_capital(draws, s) >= -np.log(significance)))
+    return int(crossed[0]) if crossed.size else None
 
 
 def total_limits(draws: DrawnUnits, significance: float) -> tuple[float, float]:
@@ -129,8 +129,8 @@ def expected_labels(draws: DrawnUnits, significance: float) -> int:
     fixed, broken = np.clip(share, 0, 1).sum(), np.clip(-share, 0, 1).sum()
     neither = (share.size - fixed - broken + 0.5) / (share.size + 1.5)
     quantiles = betaincinv(fixed + 1, broken + 1, np.arange(1, 10) / 10)
-    found = [_path_length(draws, p, neither, left, significance) for p in quantiles]
-    return int(np.median(found))
+    lengths = [_path_length(draws, p, neither, left, significance) for p in quantiles]
+    return int(np.median(lengths))
 
 
 def _path_length(

@@ -324,7 +324,7 @@ def _find_positions(changed: np.ndarray, asked: Any) -> np.ndarray:
     values, times = np.unique(rows, return_counts=True)
     if (times > 1).any():
         twice = int(values[times.argmax()])
-        raise _asked_error("each row once", f"row {twice} is there {times.max()} times", twice)
+        raise _asked_error("each row once", f"row {twice} appears {times.max()} times", twice)
     return np.searchsorted(changed, rows).astype(int)
 
 
@@ -339,10 +339,10 @@ def _class_truth(y: Any, changed: np.ndarray, classes: np.ndarray) -> np.ndarray
     if labels.ndim != 1 or labels.size > len(changed):
         rule = f"`y` must hold one class label for each of the {len(changed)} asked rows"
         raise shape_error(f"{rule}, or for the first of them", labels, _IN_ORDER)
-    given = np.array([not (is_missing(label) or label == "") for label in labels], dtype=bool)
+    has_label = np.array([not (is_missing(label) or label == "") for label in labels], dtype=bool)
     truth = np.full((labels.size, 1), np.nan)
-    if given.any():
-        truth[given, 0] = class_codes(np.asarray(labels[given].tolist()), classes)
+    if has_label.any():
+        truth[has_label, 0] = class_codes(np.asarray(labels[has_label].tolist()), classes)
     return truth
 
 

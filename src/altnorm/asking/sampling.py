@@ -136,8 +136,8 @@ def _other_decisions(against: FittedModel, adjuster: FittedModel, proba: Any) ->
     classes, others = (list(model.classes_) for model in (adjuster, against))
     if classes == others:
         return class_decisions(against, proba)
-    given = read_on_host(adjuster, proba).values[:, [classes.index(name) for name in others]]
-    codes = class_decisions(against, given, adjuster.classes_)
+    reordered = read_on_host(adjuster, proba).values[:, [classes.index(name) for name in others]]
+    codes = class_decisions(against, reordered, adjuster.classes_)
     return codes if codes.ndim == 1 else codes[:, [others.index(name) for name in classes]]
 
 
@@ -196,8 +196,8 @@ class ChangeValues(NamedTuple):
     @property
     def size(self) -> np.ndarray:
         """The most that can be gained or lost in each row."""
-        known = np.nan_to_num(np.abs(self.table)).max(axis=1, initial=0)
-        return self._per_row(known[self.case])
+        largest = np.nan_to_num(np.abs(self.table)).max(axis=1, initial=0)
+        return self._per_row(largest[self.case])
 
     def outcomes(self, truth: np.ndarray) -> Outcomes:
         """What the changes are worth under this truth, one column per decision."""
@@ -231,8 +231,8 @@ def _class_table(worth: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndar
     low = np.where(is_other, gained, np.inf).min(axis=1)
     high = np.where(is_other, gained, -np.inf).max(axis=1)
     rounding = 4 * np.finfo(float).eps * np.abs(gained).max(axis=1)
-    other = np.where(high - low > rounding, np.nan, high)
-    return np.column_stack([gained, np.where(is_other.any(axis=1), other, 0.0)])
+    gain_of_other = np.where(high - low > rounding, np.nan, high)
+    return np.column_stack([gained, np.where(is_other.any(axis=1), gain_of_other, 0.0)])
 
 
 def _label_table(worth: np.ndarray, label: np.ndarray, new: np.ndarray) -> np.ndarray:

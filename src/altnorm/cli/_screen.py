@@ -53,7 +53,7 @@ WORDS: dict[tuple[str, str], dict[str, str]] = {
         "remedy": "These predictions are too uncertain for --no-labels; tune with labels."
     },
     ("adapted_twice", ""): {"remedy": "Name the model that it was made from."},
-    ("contradicted", ""): {
+    ("shift_rejected", ""): {
         "rule": "--assume label-shift needs new predictions that another class balance explains",
         "remedy": "Label some rows on which both models differ, or pass --insist to adapt anyway.",
     },

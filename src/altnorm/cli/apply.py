@@ -343,7 +343,7 @@ def adapt(
     else:
         _show_shift(adapted.shift_, names_of(adapted.classes_))
         _say_next(adapted.shift_, model, new, output)
-    return int(strict and adapted.shift_.contradicted)
+    return int(strict and adapted.shift_.shift_rejected)
 
 
 def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:
@@ -394,7 +394,7 @@ def _say_next(shift: Shift, model: Path, new: Path, output: Path | None) -> None
     if output is not None:
         out.say(f"Model: {output}")
         out.say(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv")
-    elif not shift.adapted and not shift.contradicted:
+    elif not shift.adapted and not shift.shift_rejected:
         out.say(
             f"If you know that only the balance has changed: altnorm adapt {model} {new} "
             "--assume label-shift -o MODEL2"

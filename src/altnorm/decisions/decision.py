@@ -170,18 +170,18 @@ def decision_codes(model: FittedModel, proba: Any, classes: Any = None) -> np.nd
 
     Codes are those of `classes`, or else of the model's own.
     """
-    said = on_host(model.predict(proba))
-    labels = np.asarray(said.toarray() if issparse(said) else said)
+    predicted = on_host(model.predict(proba))
+    labels = np.asarray(predicted.toarray() if issparse(predicted) else predicted)
     if labels.ndim == 2:
         return labels.astype(int)
     classes = np.asarray(model.classes_ if classes is None else classes)
-    given = np.ones(labels.size, dtype=bool)
+    is_decided = np.ones(labels.size, dtype=bool)
     if labels.dtype.kind == "O":
-        given[:] = [label is not None for label in labels]
-        labels = np.asarray(labels[given].tolist())
-    codes = np.full(given.size, classes.size)
-    if given.any():
-        codes[given] = class_codes(labels, classes)
+        is_decided[:] = [label is not None for label in labels]
+        labels = np.asarray(labels[is_decided].tolist())
+    codes = np.full(is_decided.size, classes.size)
+    if is_decided.any():
+        codes[is_decided] = class_codes(labels, classes)
     return codes
 
 

@@ -97,10 +97,11 @@ class Purpose:
             return rows_threshold(proba, labels, weight)
         if self.score.f_beta is None:
             return HALF
-        known, beta = (proba, labels, weight), self.score.f_beta.beta
-        common = common_threshold(*known, beta)
-        is_micro = self.score.f_beta.average == "micro"
-        return common if is_micro else shrunk_thresholds(*known, common, beta=beta)
+        beta = self.score.f_beta.beta
+        common = common_threshold(proba, labels, weight, beta)
+        if self.score.f_beta.average == "micro":
+            return common
+        return shrunk_thresholds(proba, labels, weight, common, beta=beta)
 
     def _worth(
         self, decided: np.ndarray, labels: np.ndarray, weight: np.ndarray, m: int
@@ -203,8 +204,8 @@ def _from_mapping(costs: Mapping[Any, Any], classes: np.ndarray) -> np.ndarray:
     with_person = any(_is_pair(key) and key[1] is None for key in costs)
     table: list[list[Any]] = (1.0 - np.eye(m, m + with_person)).tolist()
     for key, cost in costs.items():
-        known = _is_pair(key) and str(key[0]) in names
-        if not known or (key[1] is not None and str(key[1]) not in names):
+        is_class = _is_pair(key) and str(key[0]) in names
+        if not is_class or (key[1] is not None and str(key[1]) not in names):
             raise InputError(
                 "A key of `costs` must be (true class, decision), both out of the classes; the "
                 "decision None leaves the row to a person",

@@ -58,7 +58,7 @@ def fit_weights(
     starts = [-s * np.log(shares) for s in EXPONENTS]
     scores = [rows.score(log_p + start) for start in starts]
     start = starts[int(np.argmax(scores))]
-    found, best, leaders = start.copy(), max(scores), _Leaders(log_p + start)
+    log_weights, best, leaders = start.copy(), max(scores), _Leaders(log_p + start)
     for _ in range(_SWEEPS):
         before = best
         for j in np.argsort(-rows.true):
@@ -67,12 +67,12 @@ def fit_weights(
                 needed = ahead - log_p[:, j]
             better = rows.best_weight(j, needed, rival, best)
             if better is not None:
-                found[j], best = better
-                leaders.change(j, log_p[:, j] + found[j])
+                log_weights[j], best = better
+                leaders.change(j, log_p[:, j] + log_weights[j])
         if best <= before:
             break
     trust = rows.true / (rows.true + SHRINKAGE)
-    shrunk = trust * found + (1 - trust) * start
+    shrunk = trust * log_weights + (1 - trust) * start
     # Halfway to weights that score better the score may still be lower.
     return np.exp(start if rows.score(log_p + shrunk) < max(scores) else shrunk)
 
@@ -136,17 +136,17 @@ class _Rows:
 
         A row is decided for `rival`, or for class `j` if its log-weight exceeds `needed`.
         """
-        own = np.unique(needed[(self.labels == j) & np.isfinite(needed)])
-        if not own.size:
+        borders = np.unique(needed[(self.labels == j) & np.isfinite(needed)])
+        if not borders.size:
             return None
         # The score can only rise where a row of the class itself goes over.
-        cuts = own[np.linspace(0, own.size - 1, min(own.size, _MOST_CUTS)).astype(int)]
-        found = np.asarray(self.of_counts(self._sums_at(j, cuts, needed, rival)))
-        top = int(found.argmax())
-        if found[top] <= best:
+        cuts = borders[np.linspace(0, borders.size - 1, min(borders.size, _MOST_CUTS)).astype(int)]
+        scores = np.asarray(self.of_counts(self._sums_at(j, cuts, needed, rival)))
+        top = int(scores.argmax())
+        if scores[top] <= best:
             return None
         above = cuts[top + 1] if top + 1 < cuts.size else cuts[top] + 2e-3
-        return float(cuts[top] + min(1e-3, (above - cuts[top]) / 2)), float(found[top])
+        return float(cuts[top] + min(1e-3, (above - cuts[top]) / 2)), float(scores[top])
 
     def _sums_at(
         self, j: int, cuts: np.ndarray, needed: np.ndarray, rival: np.ndarray
@@ -159,10 +159,10 @@ class _Rows:
         hit = rival == labels
         lost = np.bincount((bucket * m + rival)[hit], weight[hit], minlength=(k + 1) * m)
         is_j = labels == j
-        own = np.bincount(bucket[is_j], weight[is_j], minlength=k + 1)
+        hits_of_class = np.bincount(bucket[is_j], weight[is_j], minlength=k + 1)
         taken_so_far, lost_so_far = taken.cumsum(axis=0), lost.reshape(k + 1, m).cumsum(axis=0)
         predicted = taken_so_far[-1] - taken_so_far[:k]
         hits = lost_so_far[-1] - lost_so_far[:k]
         predicted[:, j] = taken_so_far[:k].sum(axis=1)
-        hits[:, j] = own.cumsum()[:k]
+        hits[:, j] = hits_of_class.cumsum()[:k]
         return np.concatenate([hits, predicted, np.broadcast_to(self.true, (k, m))], axis=1)

@@ -163,7 +163,7 @@ def trajectory(
            [0.666, 0.334]])
     """
     reference = check_proba(reference, "reference")
-    whole = problem(
+    posed = problem(
         check_proba(proba),
         reference,
         prior=prior,
@@ -172,12 +172,12 @@ def trajectory(
         reference_weight=reference_weight,
         smoothing=smoothing,
     )
-    xp = array_namespace(whole.p)
-    reduced, alive = reduce_problem(whole)
+    xp = array_namespace(posed.p)
+    reduced, alive = reduce_problem(posed)
     with quiet(xp):
         states, finish = _kernel(reduced)
-        steps = [whole.p, *map(finish, states)]
-    return xp.stack(steps if alive is None else [xp.where(alive, b, whole.p) for b in steps])
+        steps = [posed.p, *map(finish, states)]
+    return xp.stack(steps if alive is None else [xp.where(alive, b, posed.p) for b in steps])
 
 
 class Problem(NamedTuple):
