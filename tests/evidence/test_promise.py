@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from altnorm import AdjustedClassifier, Adjuster, ask, compare, load
-from altnorm.evidence.promise import LEVEL, coverage, lower_bound
+from altnorm.evidence.promise import LEVEL, N_POINTS, coverage, lower_bound
 
 TARGET = 0.85
 
@@ -40,6 +40,13 @@ def test_coverage_is_that_of_a_plain_loop() -> None:
         assert curve.accuracy[k] == pytest.approx((weight * right)[some].sum() / weight[some].sum())
         assert curve.units[k] == pytest.approx(sums.sum() ** 2 / (sums**2).sum())
         assert curve.n_decided[k] == some.sum()
+
+
+def test_area_is_the_mean_accuracy_among_rows_that_are_at_least_as_confident() -> None:
+    rng = np.random.default_rng(4)
+    confidence, right = rng.integers(1, 9, 60) / 10, rng.random(60) < 0.7
+    expected = np.mean([right[confidence >= level].mean() for level in confidence])
+    assert coverage(confidence, right).area == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 5), (70, 80), (80, 80), (1, 1)])
@@ -168,6 +175,23 @@ def test_model_file_keeps_the_promise(fitted: Adjuster, tmp_path: Path) -> None:
     proba, _ = draw(seed=8)
     assert again.verdict_ == fitted.verdict_
     assert again.predict(proba).tolist() == fitted.predict(proba).tolist()
+
+
+def test_figure_shows_the_promise_also_of_a_model_file(fitted: Adjuster, tmp_path: Path) -> None:
+    figure = pytest.importorskip("matplotlib.figure")
+    fitted.save(tmp_path / "model.safetensors")
+    promise, judged = fitted.verdict_.promise, fitted._judged
+    axes = figure.Figure().subplots()
+    assert load(tmp_path / "model.safetensors").verdict_.plot(axes) is axes
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert texts == ["before", "after", "target 85%", "decided"]
+    for line, proba in zip(axes.lines, (judged.before, judged.after), strict=False):
+        curve = coverage(proba.max(axis=1), proba.argmax(axis=1) == judged.labels)
+        drawn = set(zip(*line.get_data(), strict=True))
+        assert drawn <= set(zip(curve.share, curve.accuracy, strict=True))
+        assert N_POINTS / 2 < len(drawn) <= N_POINTS + 1
+    (x,), (y,) = axes.lines[-1].get_data()
+    assert (x, y) == (promise.share, promise.accuracy)
 
 
 def test_asking_comparing_and_adapting_look_at_all_rows(fitted: Adjuster) -> None:

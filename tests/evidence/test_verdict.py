@@ -41,6 +41,24 @@ def test_accuracy_by_hand():
     assert (verdict.gain, verdict.p_value, verdict.adopted) == (1, 1, False)
 
 
+def test_figure_shows_the_gain_and_its_interval():
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    y, before, after = problem()
+    for scoring, sign in (("accuracy", 100), ("neg_log_loss", -1)):
+        axes.clear()
+        verdict = compare_predictions(y, before, after, scoring=scoring)
+        assert verdict.plot(axes) is axes
+        _, interval, point = axes.lines
+        ends = [sign * verdict.ci_low, sign * verdict.ci_high]
+        assert sorted(interval.get_xdata()) == pytest.approx(sorted(ends))
+        assert point.get_xdata() == pytest.approx([sign * verdict.gain])
+        assert (str(verdict).partition(" (")[0].replace("->", "→")) == axes.get_title(loc="left")
+    assert "lower is better" in axes.get_xlabel()
+    axes.clear()
+    replace(verdict, reason="too_few_labels").plot(axes)
+    assert axes.get_title(loc="left").startswith("Not tried: ")
+
+
 # Multi-label.
 
 

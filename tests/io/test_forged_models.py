@@ -74,6 +74,15 @@ ODD_FIELDS += [
         Gate("rise", True, 0.1, 0.0, "luck"),
     )
 ]
+PROMISE = fitted("Adjuster", target_accuracy=0.5).verdict_.promise
+CURVE = PROMISE.coverage
+ODD_PROMISES = [{"share": 2.0}, {"n_decided": 10**6}, {"n_labels": -1}, {"coverage": None}]
+ODD_PROMISES += [
+    {"coverage": replace(CURVE, **{name: values})}
+    for name in ("share", "accuracy", "units", "expected")
+    for values in (-getattr(CURVE, name), getattr(CURVE, name)[1:])
+]
+ODD_FIELDS += [{"promise": replace(PROMISE, **odd)} for odd in ODD_PROMISES]
 LABELWISE, PAIRS = {"multilabel": "labelwise"}, {"multilabel": "pairs"}
 SHIFTS = [
     Shift(*[shares] * 4, 0.5, 0.0, p_value, False, True, n_rows, 1)

@@ -15,13 +15,13 @@ effective number of rows, :math:`(\sum w)^2 / \sum w^2`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaincinv
 
-from altnorm._base.fitted import Fields
+from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import percent, plural
 
@@ -37,8 +37,13 @@ NOTHING = 2.0
 MOST_TIMES = 100
 """More labels than that times those at hand are not worth advising."""
 
+N_POINTS = 200
+"""More points of a curve than that cannot be told apart in a figure."""
 
-class Coverage(NamedTuple):
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Coverage:
     """What is right among the rows decided, the most confident first, by how many are decided.
 
     Rows of equal confidence are decided together, so there is one entry for each confidence.
@@ -50,6 +55,19 @@ class Coverage(NamedTuple):
     units: np.ndarray  # (k,) effective number of independent rows among them
     n_decided: np.ndarray  # (k,)
     expected: np.ndarray  # (k,) accuracy among them, as the confidences have it
+
+    def _check_fitted(self, fields: Fields) -> None:
+        k = len(fields.array("share", "f", (None,), 0, 1))
+        fields.array("accuracy", "f", (k,), 0, 1)
+        for name in ("confidence", "expected"):  # sums of probabilities are rounded
+            fields.array(name, "f", (k,), 0, 1 + 1e-6)
+        fields.array("units", "f", (k,), TINY)
+        fields.array("n_decided", "i", (k,), 1)
+
+    @property
+    def area(self) -> float:
+        """Area under the curve of accuracy against share: one minus that of risk and coverage."""
+        return float(np.diff(self.share, prepend=0.0) @ self.accuracy)
 
     def passes(self, target: float) -> np.ndarray:
         """Where an accuracy below the target is rejected."""
@@ -73,6 +91,17 @@ class Coverage(NamedTuple):
         """Largest share of the rows that may be decided; 0 if nothing is proved."""
         k = self.largest(target)
         return float(self.share[k]) if k >= 0 else 0.0
+
+    def at(self, share: float) -> int:
+        """Number of the smallest share that is at least this one."""
+        k = int(np.searchsorted(self.share, share - 1e-9))
+        return min(k, self.share.size - 1)
+
+    def thinned(self, *kept: int) -> Coverage:
+        """Return as many points as a figure can show, these numbers among them."""
+        steps = np.searchsorted(self.share, np.linspace(0, 1, N_POINTS) - 1e-9)
+        at = np.unique([*steps.tolist(), *(k for k in kept if k >= 0)])
+        return Coverage(*(getattr(self, part.name)[at] for part in fields(self)))
 
     def threshold(self, k: int) -> float:
         """Confidence from which on rows are decided, if the share of this number is.
@@ -123,6 +152,11 @@ def coverage(
     )
 
 
+def coverage_of(proba: np.ndarray, truth: np.ndarray) -> Coverage:
+    """Return the same for probabilities, of which the most probable class is decided."""
+    return coverage(proba.max(axis=1), proba.argmax(axis=1) == truth)
+
+
 def _squares_added(weight: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """What each row adds to the sum of the squared weights of groups, in the order of the rows."""
     order = np.argsort(groups, kind="stable")
@@ -171,6 +205,9 @@ class Promise:
         Share that is right among them, cross-fitted, and its lower bound; 0 where none is decided.
     share_before : float
         Share that the predictions as they came would have decided with the same promise.
+    coverage_before, coverage : Coverage
+        Accuracy among the rows decided by their share, as they came and adjusted: what
+        ``verdict_.plot()`` draws.
     n_labels : int
         Where none is decided: how many labels might do; 0 if it is unknown.
     """
@@ -182,14 +219,24 @@ class Promise:
     accuracy: float
     lower: float
     share_before: float
+    coverage_before: Coverage = field(repr=False, compare=False)
+    coverage: Coverage = field(repr=False, compare=False)
     n_labels: int = 0
 
     def _check_fitted(self, fields: Fields) -> None:
+        fields.record("coverage_before", Coverage)
+        fields.record("coverage", Coverage)
         for name in ("target", "share", "accuracy", "lower", "share_before"):
             fields.number(name, 0, 1)
         fields.number("n_rows", 1)
         fields.number("n_decided", 0, self.n_rows)
         fields.number("n_labels", 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, without the curves."""
+        return {
+            name: value for name, value in vars(self).items() if not isinstance(value, Coverage)
+        }
 
     def __str__(self) -> str:
         target, sure = percent_of(self.target), percent(CONFIDENCE, 0)
@@ -223,14 +270,23 @@ def percent_of(target: float) -> str:
 
 def make_promise(target: float, curve: Coverage, before: Coverage) -> tuple[Promise, float]:
     """Return what may be decided, and the confidence from which on it is."""
-    k, n_rows = curve.largest(target), int(curve.n_decided[-1])
-    share_before = before.largest_share(target)
-    if k < 0:
-        promise = Promise(target, 0.0, 0, n_rows, 0.0, 0.0, share_before, _enough(target, curve))
-        return promise, NOTHING
-    accuracy, lower = float(curve.accuracy[k]), float(curve.lower()[k])
-    share, n_decided = float(curve.share[k]), int(curve.n_decided[k])
-    promise = Promise(target, share, n_decided, n_rows, accuracy, lower, share_before)
+    k = curve.largest(target)
+    curves = before.thinned(before.largest(target)), curve.thinned(k)
+    share, n_decided, accuracy, lower = 0.0, 0, 0.0, 0.0
+    if k >= 0:
+        share, n_decided = float(curve.share[k]), int(curve.n_decided[k])
+        accuracy, lower = float(curve.accuracy[k]), float(curve.lower()[k])
+    promise = Promise(
+        target,
+        share,
+        n_decided,
+        int(curve.n_decided[-1]),
+        accuracy,
+        lower,
+        before.largest_share(target),
+        *curves,
+        n_labels=0 if n_decided else _enough(target, curve),
+    )
     return promise, curve.threshold(k)
 
 
@@ -238,7 +294,7 @@ def _enough(target: float, curve: Coverage) -> int:
     """Number of labels at which a share might pass, if the confidences are right; 0: unknown."""
     times = 1.25
     while times <= MOST_TIMES:
-        more = curve._replace(units=times * curve.units, accuracy=np.minimum(curve.expected, 1))
+        more = replace(curve, units=times * curve.units, accuracy=np.minimum(curve.expected, 1))
         if more.passes(target).any():
             n = times * curve.n_decided[-1]
             size = 10 ** (len(str(int(n))) - 2)
@@ -307,7 +363,6 @@ def check_promise(
     n, share = int(decided.sum()), float(decided.mean())
     if not n:
         return Kept(promise.target, share, promise.share, 0, 0.0, 0.0, 1.0)
-    among = None if groups is None else groups[decided]
-    whole = coverage(np.ones(n), right[decided], None, among)
-    low, high = float(whole.lower()[0]), float(whole.upper()[0])
-    return Kept(promise.target, share, promise.share, n, float(whole.accuracy[0]), low, high)
+    curve = coverage(np.ones(n), right[decided], None, None if groups is None else groups[decided])
+    accuracy, low, high = (float(a[0]) for a in (curve.accuracy, curve.lower(), curve.upper()))
+    return Kept(promise.target, share, promise.share, n, accuracy, low, high)

@@ -19,6 +19,7 @@ from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import Figures, figures, html_card, html_table, percent, plural
 from altnorm.estimator.kinds import kind_of_labels
+from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
@@ -239,14 +240,44 @@ class Verdict:
         gates = self.gates.to_html() if self.gates else ""
         return html_card(str(self), [c.text for c in self.cautions], table, gates)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the evidence; needs the extra `display`.
+
+        With `target_accuracy` that is the accuracy among the rows decided against their share, as
+        they came and adjusted, with the share that is decided. Otherwise it is the gain with its
+        interval.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to; None makes new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+            Where it was drawn.
+        """
+        if self.promise is not None:
+            axes, promise = find_axes(ax), self.promise
+            curves = promise.coverage_before, promise.coverage
+            draw_coverage(axes, *curves, target=promise.target, share=promise.share)
+            return axes
+        axes, numbers, result = find_axes(ax, height=LOW), score_figures(self), outcome(self)
+        tried = result != "not_tried"
+        scores = f"{numbers.name} {numbers.before} → {numbers.after}"
+        note = change_words(self) if self.n_changed or not numbers.lower else ""
+        title = f"{OUTCOMES[result]}: {scores if tried else self.reason_text}"
+        draw_gain(axes, numbers, title, note if tried else "")
+        return axes
+
     def with_cautions(self, cautions: Iterable[Caution | None]) -> Verdict:
         """Return the same verdict with cautions, those of them that there are."""
-        return replace(self, cautions=tuple(one for one in cautions if one is not None))
+        return replace(self, cautions=tuple(c for c in cautions if c is not None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
         cautions = [_plain(caution) for caution in self.cautions]
-        promise = None if self.promise is None else vars(self.promise).copy()
+        promise = None if self.promise is None else self.promise.to_dict()
         records = {"cautions": cautions, "gates": self.gates.to_list(), "promise": promise}
         return {**_plain(self), **records}
 

@@ -20,6 +20,7 @@ from markupsafe import Markup
 from altnorm._base.persistence import versions
 from altnorm._base.words import Figures, percent, plural, score_name
 from altnorm.adjuster.comparison import Comparison
+from altnorm.evidence.promise import coverage_of
 from altnorm.report import _words as words, measures
 from altnorm.report.evaluation import Case
 
@@ -27,7 +28,6 @@ SCRIPTS = ("core.js", "rows.js")
 STYLES = ("style.css", "print.css")
 MAX_BARS = 16  # of a chart
 MAX_CLASSES = 1000  # of the table
-MAX_POINTS = 200  # of a curve
 MAX_ROWS = 1000  # changed ones that are listed
 MAX_TEXT = 240  # characters of a row's text
 JSON = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
@@ -236,25 +236,22 @@ def _alone(case: Case) -> dict[str, Any] | None:
     if promise is None or judged is None or judged.truth is None:
         return None
     kept = None if case.evaluation is None else case.evaluation.kept
-    sides = [measures.covered(p, judged.truth) for p in (judged.before, judged.after)]
-    after = sides[1]
-    low, high = (_points(after.share, bound) for bound in (after.lower(), after.upper()))
     share = promise.share if kept is None else kept.share
-    at = int(np.searchsorted(after.share, share - 1e-9).clip(0, after.share.size - 1))
+    before, after = (coverage_of(p, judged.truth) for p in (judged.before, judged.after))
+    before, after = before.thinned(), after.thinned(after.at(share))
+    low, high = (_points(after.share, bound) for bound in (after.lower(), after.upper()))
     return {
         "sentences": [str(promise), *([] if kept is None else [f"On these rows: {kept}"])],
-        "curves": [_points(side.share, side.accuracy) for side in sides],
+        "curves": [_points(side.share, side.accuracy) for side in (before, after)],
         "band": [*low, *high[::-1]],
         "target": 100 - 100 * promise.target,
-        "point": _points(after.share, after.accuracy, [at])[0] if share else None,
+        "point": _points(after.share, after.accuracy)[after.at(share)] if share else None,
     }
 
 
-def _points(share: np.ndarray, accuracy: np.ndarray, at: Any = None) -> list[tuple[float, float]]:
-    """Places of a curve, in per cent from the top left, as many as can be told apart."""
-    if at is None:
-        at = np.unique(np.linspace(0, share.size - 1, MAX_POINTS).astype(int))
-    places = 100 * share[at], 100 - 100 * accuracy[at]
+def _points(share: np.ndarray, accuracy: np.ndarray) -> list[tuple[float, float]]:
+    """Places of a curve, in per cent from the top left."""
+    places = 100 * share, 100 - 100 * accuracy
     return list(zip(*(np.round(each, 2).tolist() for each in places), strict=True))
 
 

@@ -12,19 +12,25 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.evidence.promise import Coverage, percent_of
+from altnorm.evidence.drawing import (
+    AFTER,
+    BEFORE,
+    BROKEN,
+    FIXED,
+    INK,
+    draw_coverage,
+    find_axes,
+)
+from altnorm.evidence.promise import Coverage, coverage_of
 from altnorm.report.evaluation import Applied, apply
 from altnorm.report.measures import (
     ClassChanges,
     Reliability,
     class_changes,
-    covered,
     reliability,
 )
 
 __all__ = ["CoverageDisplay", "FixedBrokenDisplay", "ReliabilityDisplay"]
-
-BEFORE, AFTER, FIXED, BROKEN, INK = "#868b93", "#3f4fc0", "#0b7f7c", "#c2560a", "#1d2024"
 
 
 class Display:
@@ -75,14 +81,7 @@ class Display:
         self : object
             The display, with `ax_`.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError(
-                "Displays need the extra `display`: pip install 'altnorm[display]'"
-            ) from error
-        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
-        self.ax_.spines[["top", "right"]].set_visible(False)
+        self.ax_ = find_axes(ax)
         self._draw(self.ax_)
         return self
 
@@ -163,10 +162,8 @@ class CoverageDisplay(Display):
                 value=truth.shape,
                 code="shape",
             )
-        sides = (None if p is None else covered(np.asarray(p), truth) for p in (before, after))
-        first, second = sides
-        assert first is not None
-        return cls(first, second, target=target, share=share)
+        adjusted = None if after is None else coverage_of(np.asarray(after), truth)
+        return cls(coverage_of(np.asarray(before), truth), adjusted, target=target, share=share)
 
     @classmethod
     def from_estimator(cls, normalizer: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
@@ -198,24 +195,7 @@ class CoverageDisplay(Display):
         return cls.from_predictions(*sides, **{"share": decided, **options})
 
     def _draw(self, ax: Any) -> None:
-        for side, name, colour in ((self.before, "before", BEFORE), (self.after, "after", AFTER)):
-            if side is not None:
-                ax.plot(side.share, side.accuracy, color=colour, label=name)
-        last = self.before if self.after is None else self.after
-        ax.fill_between(last.share, last.lower(), last.upper(), color=AFTER, alpha=0.15, lw=0)
-        if self.target is not None:
-            label = f"target {percent_of(self.target)}"
-            ax.axhline(self.target, color=INK, linestyle=":", linewidth=1, label=label)
-        if self.share:
-            at = int(np.searchsorted(last.share, self.share - 1e-9).clip(0, last.share.size - 1))
-            ax.plot(last.share[at], last.accuracy[at], "o", color=FIXED, label="decided")
-        lowest = min(side.accuracy[-1] for side in (self.before, last))
-        ax.set(xlim=(0, 1), ylim=(max(0, 2 * lowest - 1), 1))
-        ax.set_xlabel("share of the rows decided")
-        ax.set_ylabel("share of them that is right")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        ax.legend(frameon=False)
+        draw_coverage(ax, self.before, self.after, target=self.target, share=self.share)
 
 
 class FixedBrokenDisplay(Display):

@@ -14,7 +14,6 @@ from scipy.special import logit
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.evidence.promise import Coverage, coverage
 from altnorm.evidence.verdict import SIGNIFICANCE
 from altnorm.families import Identity
 
@@ -198,8 +197,3 @@ def recalls(truth: np.ndarray, decided: np.ndarray, m: int) -> np.ndarray:
     hits = count_classes(truth[decided == truth] if one_class else decided * truth, m)
     n = count_classes(truth, m)
     return np.divide(hits, n, out=np.full(m, np.nan), where=n > 0)
-
-
-def covered(proba: np.ndarray, truth: np.ndarray) -> Coverage:
-    """What is right among the most confident rows, for every share of them."""
-    return coverage(proba.max(axis=1), proba.argmax(axis=1) == truth)
