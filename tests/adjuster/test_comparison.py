@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, log_loss
 
 from altnorm import Adjuster, AlternatingNormalizer, InputError, compare
 from altnorm.adjuster.comparison import Comparison
@@ -37,6 +37,20 @@ def test_a_row_says_what_the_predictions_say(data):
         expected = compare_predictions(test_y, test, pred)
         assert row.p_value == pytest.approx(expected.p_value, rel=1e-6)
         assert (row.ci_low, row.ci_high) == pytest.approx((expected.ci_low, expected.ci_high))
+
+
+def test_probabilities_are_measured_beside_decisions(data):
+    val, val_y, test, test_y = data
+    bcts = BiasCorrectedTemperature()
+    (row,) = compare(*data, methods={"BCTS": bcts})
+    proba = bcts.fit(val, val_y).transform(test)
+    confidence, right = proba.max(axis=1), proba.argmax(axis=1) == test_y
+    among = [right[confidence >= level].mean() for level in confidence]
+    assert row.log_loss == pytest.approx(log_loss(test_y, proba))
+    assert row.area == pytest.approx(np.mean(among))
+    (header, line) = compare(*data, methods={"BCTS": bcts}).cells()
+    assert header[-2:] == ("log loss", "area")
+    assert line[-2:] == (f"{row.log_loss:.3f}", f"{row.area:.3f}")
 
 
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "neg_log_loss"])
@@ -86,11 +100,13 @@ def test_several_labels():
     methods = {"one threshold": LabelThresholds()}
     result = compare(*data, methods=methods)
     assert result.scoring == "f1_micro"
+    assert result[0].area is None
+    assert result.cells()[0][-1] == "log loss"
     assert result.base == pytest.approx(f1_score(data[3], data[2] > 0.5, average="micro"))
     for name in ("accuracy", "subset_accuracy"):
-        whole = compare(*data, methods=methods, scoring=name)
-        assert whole.scoring == name
-        assert whole.base == pytest.approx(accuracy_score(data[3], data[2] > 0.5))
+        exact = compare(*data, methods=methods, scoring=name)
+        assert exact.scoring == name
+        assert exact.base == pytest.approx(accuracy_score(data[3], data[2] > 0.5))
 
 
 def test_lines_of_a_table_are_rounded_alike(data):

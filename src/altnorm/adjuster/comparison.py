@@ -14,7 +14,8 @@ from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.decisions.decision import class_decisions
 from altnorm.estimator.kinds import kind_of, kind_of_labels
-from altnorm.evidence.scores import resolve_scoring
+from altnorm.evidence.promise import coverage_of
+from altnorm.evidence.scores import NEG_LOG_LOSS, resolve_scoring
 from altnorm.evidence.verdict import SIGNIFICANCE, Verdict, compare_predictions
 from altnorm.families import (
     BatchCalibration,
@@ -29,10 +30,30 @@ ALTERNATING = FAMILY_NAMES["alternating"]
 OURS = "altnorm"
 """What :class:`Adjuster` is called among the methods."""
 
+AREA = "Area: accuracy among the most confident rows, averaged over all shares of them"
+"""What the column of that name says."""
+
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method on the test data, next to the untouched predictions."""
+    """One method on the test data, next to the untouched predictions.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    score, gain, ci_low, ci_high, p_value : float
+        The score of its decisions, and how much that is above the score of the untouched
+        predictions, with a 95 % interval and the p-value of a paired test.
+    n_fixed, n_broken : int
+        Decisions that became right, and wrong.
+    log_loss : float
+        Of its probabilities; lower is better.
+    area : float or None
+        Accuracy among the most confident rows, averaged over all shares of them: the area under
+        the curve of :class:`~altnorm.report.display.CoverageDisplay`. It says how well its
+        confidence tells right from wrong. None with several labels per row.
+    """
 
     method: str
     score: float
@@ -42,12 +63,19 @@ class MethodResult:
     p_value: float
     n_fixed: int
     n_broken: int
+    log_loss: float
+    area: float | None
 
     @classmethod
-    def from_verdict(cls, method: str, verdict: Verdict) -> MethodResult:
-        """Take over what a comparison of predictions found."""
-        shared = {field.name: getattr(verdict, field.name) for field in fields(cls)[2:]}
-        return cls(method, verdict.after, **shared)
+    def measure(
+        cls, method: str, verdict: Verdict, truth: np.ndarray, proba: np.ndarray
+    ) -> MethodResult:
+        """Take over a verdict on decisions, and measure probabilities."""
+        names = [each.name for each in fields(cls)[2:-2]]
+        shared = {name: getattr(verdict, name) for name in names}
+        area = coverage_of(proba, truth).area if truth.ndim == 1 else None
+        log_loss = -NEG_LOG_LOSS(truth, proba)
+        return cls(method, verdict.after, **shared, log_loss=log_loss, area=area)
 
 
 @dataclass(frozen=True)
@@ -84,6 +112,11 @@ class Comparison:
     def __getitem__(self, i: int) -> MethodResult:
         return self.rows[i]
 
+    @property
+    def has_area(self) -> bool:
+        """Whether there is an area for each method: with one class per row."""
+        return all(row.area is not None for row in self.rows)
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries, for a data frame or JSON."""
         return [dict(vars(row)) for row in self.rows]
@@ -98,7 +131,7 @@ class Comparison:
             interval,
             row.p_value,
             in_points=self.in_points,
-            beside=max(abs(one.gain) for one in self.rows),
+            beside=max(abs(each.gain) for each in self.rows),
         )
 
     def cells(self) -> list[tuple[str, ...]]:
@@ -106,14 +139,13 @@ class Comparison:
         name = score_name(self.scoring)
         name += " (lower is better)" if self.scoring.startswith("neg_") else ""
         change = "points" if self.in_points else "change"
-        header = ("method", name, change, "95% interval", "p-value", "fixed", "broken")
-        lines: list[tuple[str, ...]] = [header]
+        area = ("area",) if self.has_area else ()
+        lines = [("method", name, change, "95% interval", "log loss", *area)]
         for row in sorted(self.rows, key=lambda row: -row.score):
             figures = self.figures(row)
-            interval = f"{figures.low} to {figures.high}"
-            p_value = figures.p_value.removeprefix("p ").removeprefix("= ")
-            counts = f"{row.n_fixed:,}", f"{row.n_broken:,}"
-            lines.append((row.method, figures.after, figures.change, interval, p_value, *counts))
+            numbers = figures.after, figures.change, f"{figures.low} to {figures.high}"
+            area = (f"{row.area:.3f}",) if self.has_area else ()
+            lines.append((row.method, *numbers, f"{row.log_loss:.3f}", *area))
         return lines
 
     def alternative(self) -> str:
@@ -214,7 +246,8 @@ def compare(
     Returns
     -------
     Comparison
-        One row per method: score, gain with its interval and p-value, rows fixed and broken.
+        One row per method: score, gain with its interval and p-value, rows fixed and broken, log
+        loss, and the area under the accuracy among the most confident rows.
 
     Examples
     --------
@@ -249,12 +282,10 @@ def compare(
     rows, decided = [], dict[str, np.ndarray]()
     for name, method in _tracked(methods) if verbose > 0 else methods.items():
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
-        if score.needs == "proba":
-            new = np.asarray(fitted.transform(test_proba))
-        else:
-            new = class_decisions(fitted, test_proba)
+        proba = np.asarray(fitted.transform(test_proba))
+        new = proba if score.needs == "proba" else class_decisions(fitted, test_proba)
         verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
-        rows.append(MethodResult.from_verdict(name, verdict))
+        rows.append(MethodResult.measure(name, verdict, truth, proba))
         decided[name] = new
     # Every method starts from the same score; the first will do.
     base = rows[0].score - rows[0].gain
@@ -272,9 +303,9 @@ def _joined(names: list[str]) -> str:
 
 def _for_purpose(method: Any, scoring: Any) -> Any:
     """Tell the purpose to a method that has not been told one."""
-    told = method.get_params()
-    other = told.get("costs") is not None or told.get("target_accuracy") is not None
-    aimless = "scoring" in told and told["scoring"] is None and not other
+    settings = method.get_params()
+    purposes = [settings.get(name) for name in ("scoring", "costs", "target_accuracy")]
+    aimless = "scoring" in settings and all(purpose is None for purpose in purposes)
     return method.set_params(scoring=scoring) if aimless and scoring is not None else method
 
 
@@ -286,7 +317,6 @@ def _tracked(methods: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     except ImportError:
         yield from methods.items()
         return
-    console, what = Console(stderr=True), "Comparing methods"
+    console, items = Console(stderr=True), list(methods.items())
     hidden = not console.is_terminal
-    items = list(methods.items())
-    yield from track(items, what, console=console, transient=True, disable=hidden)
+    yield from track(items, "Comparing methods", console=console, transient=True, disable=hidden)

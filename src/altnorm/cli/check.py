@@ -19,7 +19,7 @@ from altnorm import Adjuster, compare, load
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
-from altnorm.adjuster.comparison import OURS, Comparison, default_methods
+from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._folder import check_folder
 from altnorm.cli._screen import (
@@ -345,6 +345,7 @@ def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) 
         out.print("The other methods decide for the most probable class.")
     header, *lines = compared.cells()
     table = new_table(header, header[:1])
+    table.caption = AREA if compared.has_area else None
     rows = sorted(compared, key=lambda row: -row.score)
     for (method, score, change, *rest), row in zip(lines, rows, strict=True):
         table.add_row(method, score, Text(change, style=gain_style(compared.figures(row))), *rest)
