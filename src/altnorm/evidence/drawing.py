@@ -38,10 +38,10 @@ def draw_coverage(
 
     A target is a line; the share that is decided is a point on the last curve.
     """
-    for side, name, colour in ((before, "before", BEFORE), (after, "after", AFTER)):
-        if side is not None:
-            ax.plot(side.share, side.accuracy, color=colour, label=name)
-    last = before if after is None else after
+    curves = [(before, "before", BEFORE), *([] if after is None else [(after, "after", AFTER)])]
+    for curve, name, colour in curves:
+        last = curve.thinned(curve.at(share or 0))
+        ax.plot(last.share, last.accuracy, color=colour, label=name)
     ax.fill_between(last.share, last.lower(), last.upper(), color=AFTER, alpha=0.15, lw=0)
     if target is not None:
         label = f"target {percent_of(target)}"
@@ -49,7 +49,7 @@ def draw_coverage(
     if share:
         k = last.at(share)
         ax.plot(last.share[k], last.accuracy[k], "o", color=FIXED, label="decided")
-    lowest = min(side.accuracy[-1] for side in (before, last))
+    lowest = min(curve.accuracy[-1] for curve, *_ in curves)
     ax.set(xlim=(0, 1), ylim=(max(0, 2 * lowest - 1), 1))
     ax.set_xlabel("share of the rows decided")
     ax.set_ylabel("share of them that is right")

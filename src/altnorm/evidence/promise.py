@@ -184,8 +184,7 @@ def lower_bound(accuracy: np.ndarray, units: np.ndarray) -> np.ndarray:
     array([0.   , 0.824, 0.964])
     """
     hits = np.maximum(accuracy * units, 1e-9)
-    bound = betaincinv(hits, units - hits + 1, LEVEL)
-    return np.where(accuracy > 0, bound, 0.0)
+    return np.where(accuracy > 0, betaincinv(hits, units - hits + 1, LEVEL), 0.0)
 
 
 @storable
@@ -275,7 +274,8 @@ def make_promise(target: float, curve: Coverage, before: Coverage) -> tuple[Prom
     share, n_decided, accuracy, lower = 0.0, 0, 0.0, 0.0
     if k >= 0:
         share, n_decided = float(curve.share[k]), int(curve.n_decided[k])
-        accuracy, lower = float(curve.accuracy[k]), float(curve.lower()[k])
+        accuracy = float(curve.accuracy[k])
+        lower = float(lower_bound(curve.accuracy[k], curve.units[k]))
     promise = Promise(
         target,
         share,
