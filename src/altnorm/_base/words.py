@@ -183,6 +183,14 @@ def mixture_words(weights: Sequence[float]) -> str:
     return ", ".join(f"{percent(share, 0)} {name}" for name, share in parts if share >= VISIBLE)
 
 
+def text_table(rows: Sequence[Sequence[str]], n_left: int = 1) -> str:
+    """Return a table as text, the first columns to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = ["<" if j < n_left else ">" for j in range(len(widths))]
+    cells = [[f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths, strict=True)] for row in rows]
+    return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
 # Notebooks.
 
 _CELL = "text-align:{};padding:.15em .8em .15em 0"

@@ -10,7 +10,15 @@ import numpy as np
 from sklearn.base import clone
 
 from altnorm._base.errors import InputError
-from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, Figures, figures, html_table, score_name
+from altnorm._base.words import (
+    DO_NOTHING,
+    FAMILY_NAMES,
+    Figures,
+    figures,
+    html_table,
+    score_name,
+    text_table,
+)
 from altnorm.adjuster import Adjuster, AlternatingNormalizerCV
 from altnorm.decisions.decision import class_decisions
 from altnorm.estimator.kinds import kind_of, kind_of_labels
@@ -179,12 +187,7 @@ class Comparison:
         return " ".join(text[0].upper() + text[1:] for text in sentences)
 
     def __str__(self) -> str:
-        lines = self.cells()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(f"{cell:{'>' if j else '<'}{widths[j]}}" for j, cell in enumerate(line))
-            for line in lines
-        )
+        return text_table(self.cells())
 
     def _repr_html_(self) -> str:
         header, *rows = self.cells()

@@ -7,7 +7,7 @@ from typing import Any
 
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.words import html_table
+from altnorm._base.words import html_table, text_table
 
 GATES = {
     "input": "the input looks right",
@@ -105,16 +105,7 @@ class Gates(tuple[Gate, ...]):
         return lines
 
     def __str__(self) -> str:
-        rows = self.rows()
-        widths = [max(len(row[j]) for row in rows) for j in range(5)]
-        left = (0, 1, 2)
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if j in left else cell.rjust(width)
-                for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
+        return text_table(self.rows(), n_left=3)
 
     def to_html(self) -> str:
         """Return the table for a notebook."""
@@ -130,7 +121,4 @@ class Gates(tuple[Gate, ...]):
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return what JSON can hold."""
-        return [
-            {"name": g.name, "held": g.held, "value": g.value, "limit": g.limit, "route": g.route}
-            for g in self
-        ]
+        return [vars(gate).copy() for gate in self]

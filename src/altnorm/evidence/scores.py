@@ -69,9 +69,9 @@ class Score:
         return float(self.function(y_true, pred, sample_weight))
 
 
-def ratio(part: Any, whole: Any) -> np.ndarray:
-    """``part / whole``, and 0 where `whole` is 0."""
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) != 0)
+def ratio(part: Any, total: Any) -> np.ndarray:
+    """``part / total``, and 0 where `total` is 0."""
+    return np.divide(part, total, out=np.zeros(np.shape(total)), where=np.asarray(total) != 0)
 
 
 # Scores of single rows: labels are class codes (n,) or a 0/1 matrix (n, m).
@@ -84,15 +84,16 @@ def _correct(y: np.ndarray, pred: np.ndarray) -> np.ndarray:
 
 def _in_top_k(y: np.ndarray, proba: np.ndarray, k: int = 2) -> np.ndarray:
     """Whether the true class is among the `k` largest; ties go to the last, as in scikit-learn."""
-    own = proba[np.arange(y.size), y][:, None]
-    tied_ahead = (proba == own) & (np.arange(proba.shape[1]) > y[:, None])
-    return (((proba > own) | tied_ahead).sum(axis=1) < k).astype(float)
+    of_true = proba[np.arange(y.size), y][:, None]
+    tied_ahead = (proba == of_true) & (np.arange(proba.shape[1]) > y[:, None])
+    return (((proba > of_true) | tied_ahead).sum(axis=1) < k).astype(float)
 
 
 def _log_proba(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
-    own = proba[np.arange(len(y)), y][:, None] if y.ndim == 1 else np.where(y, proba, 1 - proba)
+    several = y.ndim == 2
+    of_true = np.where(y, proba, 1 - proba) if several else proba[np.arange(len(y)), y][:, None]
     # As in scikit-learn: one zero must not decide the mean over all rows.
-    return np.log(np.clip(own, np.finfo(proba.dtype).eps, 1)).mean(axis=1, dtype=float)
+    return np.log(np.clip(of_true, np.finfo(proba.dtype).eps, 1)).mean(axis=1, dtype=float)
 
 
 def _neg_brier(y: np.ndarray, proba: np.ndarray) -> np.ndarray:
@@ -184,10 +185,10 @@ def _matthews(sums: np.ndarray) -> np.ndarray:
     # Shares: differences of squared counts would lose digits.
     hits, predicted, true = np.split(sums / sums.sum(axis=-1, keepdims=True), 3, axis=-1)
     total = true.sum(axis=-1)
-    both = hits.sum(axis=-1) * total - (predicted * true).sum(axis=-1)
+    covariance = hits.sum(axis=-1) * total - (predicted * true).sum(axis=-1)
     spread = [total**2 - (v**2).sum(axis=-1) for v in (predicted, true)]
     scale = np.sqrt(np.maximum(spread[0] * spread[1], 0))
-    return np.clip(ratio(both, scale), -1, 1)
+    return np.clip(ratio(covariance, scale), -1, 1)
 
 
 NEG_LOG_LOSS = Score("neg_log_loss", "proba", per_row=_log_proba, in_points=False)
@@ -198,25 +199,20 @@ _ANY = [
 ]
 
 
-def _f1_scores(*averages: str, multilabel: bool) -> list[Score]:
-    made = [f_score(f"f1_{a}", FBeta(1.0, a), multilabel=multilabel) for a in averages]
-    return [score for score in made if score is not None]
-
-
-def _by_name(*scores: Score) -> dict[str, Score]:
-    return {score.name: score for score in scores}
+def _by_name(multilabel: bool, *special: Score) -> dict[str, Score]:
+    averages = ("micro", "macro", "weighted")
+    f1 = [f_score(f"f1_{a}", FBeta(1.0, a), multilabel=multilabel) for a in averages]
+    return {score.name: score for score in (*_ANY, *f1, *special) if score is not None}
 
 
 SINGLE_LABEL = _by_name(
-    *_ANY,
-    *_f1_scores("micro", "macro", "weighted", multilabel=False),
+    False,
     Score("top_k_accuracy", "proba", per_row=_in_top_k),
     Score("balanced_accuracy", "labels", counts=_class_counts, of_counts=_balanced_accuracy),
     Score("matthews_corrcoef", "labels", counts=_class_counts, of_counts=_matthews),
 )
 MULTI_LABEL = _by_name(
-    *_ANY,
-    *_f1_scores("micro", "macro", "weighted", multilabel=True),
+    True,
     Score("subset_accuracy", "labels", per_row=_correct),
     Score("f1_samples", "labels", per_row=_row_f1),
 )
@@ -256,13 +252,13 @@ def resolve_scoring(
     f_beta = _read_f_score(scoring, multilabel, classes)
     if f_beta is not None:
         return f_beta
-    is_known = isinstance(scoring, str) and scoring in get_scorer_names()
-    _check_scoring(scoring, multilabel, known=is_known)
-    name = scoring if is_known else getattr(scoring, "__name__", repr(scoring))
+    _check_scoring(scoring, multilabel)
+    name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)
     _check_classification(scorer, name)
-    known = {"scorer": scorer, "name": name, "multilabel": multilabel, "classes": classes}
-    function = partial(_score_with, **known)
+    function = partial(
+        _score_with, scorer=scorer, name=name, multilabel=multilabel, classes=classes
+    )
     return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
 
 
@@ -273,22 +269,22 @@ def _read_f_score(scoring: Any, multilabel: bool, classes: np.ndarray | None) ->
     """Return the F-score that a name, or a scorer of scikit-learn, stands for; else None."""
     options: dict[str, Any] = {}
     if scoring == "f1":
-        found, name = FBeta(1.0, "binary"), "f1"
+        f_beta, name = FBeta(1.0, "binary"), "f1"
     elif isinstance(scoring, str) and (named := _F_NAME.fullmatch(scoring)):
-        found, name = FBeta(float(named[1]), named[2] or "binary"), scoring
+        f_beta, name = FBeta(float(named[1]), named[2] or "binary"), scoring
     elif (parts := _f_scorer_options(scoring)) is not None:
         name, options = parts
-        found = FBeta(float(options.get("beta", 1.0)), options.get("average", "binary"))
-        if found.average not in ("binary", None):
-            name = f"{name}_{found.average}"
+        f_beta = FBeta(float(options.get("beta", 1.0)), options.get("average", "binary"))
+        if f_beta.average not in ("binary", None):
+            name = f"{name}_{f_beta.average}"
     else:
         return None
-    if found.average == "binary" and not multilabel and classes is not None:
+    if f_beta.average == "binary" and not multilabel and classes is not None:
         positive = _positive_class(classes, options.get("pos_label"), name)
         if positive is None:
             return None  # scikit-learn says what is wrong
-        found = found._replace(positive=positive)
-    return f_score(name, found, multilabel=multilabel)
+        f_beta = f_beta._replace(positive=positive)
+    return f_score(name, f_beta, multilabel=multilabel)
 
 
 def _f_scorer_options(scorer: Any) -> tuple[str, dict[str, Any]] | None:
@@ -323,10 +319,12 @@ def _positive_class(classes: np.ndarray, asked: Any, name: str) -> int | None:
     return names.index(1) if 1 in names else 1
 
 
-def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
+def _check_scoring(scoring: Any, multilabel: bool) -> None:
     """Raise unless scikit-learn has a score of this name, or it is a scorer."""
     # scikit-learn knows some of our names for the other kind, and would score it differently.
-    if isinstance(scoring, str) and (scoring in SCORES[not multilabel] or not known):
+    if isinstance(scoring, str) and (
+        scoring in SCORES[not multilabel] or scoring not in get_scorer_names()
+    ):
         names, problem = sorted(SCORES[multilabel]), kind_of_labels(multilabel).words.problem
         raise InputError(
             f"`scoring` must be a score for {problem} predictions",
@@ -335,7 +333,7 @@ def _check_scoring(scoring: Any, multilabel: bool, *, known: bool) -> None:
             value=scoring,
             code="parameter",
         )
-    if not callable(scoring) and not known:
+    if not callable(scoring) and not isinstance(scoring, str):
         raise InputError(
             "`scoring` must be a name or a scorer(estimator, X, y)",
             f"it is {scoring!r}",

@@ -62,10 +62,10 @@ class Display:
         kind, applied = kind_of(normalizer), apply(normalizer, proba)
         labels = kind.check_labels(y, applied.before.shape)
         truth = kind.encode(labels, normalizer.classes_)
-        return cls._from_applied(applied._replace(truth=truth), normalizer.classes_, **options)
+        return cls._from_applied(applied._replace(truth=truth), normalizer, **options)
 
     @classmethod
-    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+    def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
         raise NotImplementedError
 
     def plot(self, ax: Any = None) -> Self:
@@ -102,7 +102,8 @@ class CoverageDisplay(Display):
     after : Coverage, optional
         With it.
     target : float, optional
-        Accuracy that the decided rows must have; drawn as a line.
+        Accuracy that the decided rows must have; drawn as a line. `from_estimator` takes that of
+        the estimator.
     share : float, optional
         Share of the rows that is decided; drawn as a point.
 
@@ -166,33 +167,11 @@ class CoverageDisplay(Display):
         return cls(coverage_of(np.asarray(before), truth), adjusted, target=target, share=share)
 
     @classmethod
-    def from_estimator(cls, normalizer: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
-        """Compute the figure for a fitted transformer on labelled rows.
-
-        Parameters
-        ----------
-        normalizer : Adjuster or another fitted transformer of altnorm
-            What to apply; its target accuracy, if it has one, is drawn.
-        proba : array-like of shape (n_samples, n_classes)
-            What its `transform` takes, of rows that it was not fitted on.
-        y : array-like of shape (n_samples,)
-            Labels out of ``normalizer.classes_``.
-        **options
-            Those of `from_predictions`.
-
-        Returns
-        -------
-        object
-            The display, not yet drawn.
-        """
-        target = getattr(normalizer, "target_accuracy", None)
-        return super().from_estimator(normalizer, proba, y, **{"target": target, **options})
-
-    @classmethod
-    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+    def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
+        target = getattr(model, "target_accuracy", None)
         decided = None if applied.undecided is None else float(1 - applied.undecided.mean())
         sides = applied.truth, applied.before, applied.after
-        return cls.from_predictions(*sides, **{"share": decided, **options})
+        return cls.from_predictions(*sides, **{"target": target, "share": decided, **options})
 
     def _draw(self, ax: Any) -> None:
         draw_coverage(ax, self.before, self.after, target=self.target, share=self.share)
@@ -243,9 +222,9 @@ class FixedBrokenDisplay(Display):
         return cls(class_changes(old, new, names.size, truth), names)
 
     @classmethod
-    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+    def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
         decided = applied.truth, applied.old, applied.new
-        return cls.from_predictions(*decided, classes=classes, **options)
+        return cls.from_predictions(*decided, classes=model.classes_, **options)
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
         """Draw the classes where there is most to see.
@@ -326,7 +305,7 @@ class ReliabilityDisplay(Display):
         return cls(first, reliability(np.asarray(after), truth, n_bins=n_bins))
 
     @classmethod
-    def _from_applied(cls, applied: Applied, classes: Any, **options: Any) -> Self:
+    def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
         return cls.from_predictions(applied.truth, applied.before, applied.after, **options)
 
     def _draw(self, ax: Any) -> None:
