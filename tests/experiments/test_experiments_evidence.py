@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 from scipy.special import logit, softmax
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 from sklearn.metrics import balanced_accuracy_score, f1_score, fbeta_score
 
 pytest.importorskip("matplotlib")
 
+from altnorm.evidence.promise import coverage
 from experiments.evidence import __main__ as evidence, plan, study, summary, truth, worlds
 from experiments.evidence.plan import Case
-from experiments.evidence.promise import __main__ as promise
+from experiments.evidence.promise import __main__ as promise, classifiers, rules, simulated
 from experiments.evidence.purposes import COSTS, PURPOSES
 from experiments.evidence.worlds import World
-from tests.pages import check_page, read_page
+from tests.pages import check_page, draw_logits, draw_tags, read_page, write_classifier
 
 FIVE_ERRORS = 5.0  # standard errors: one chance in two million for each number compared
 ROUNDING = 1e-12
@@ -256,25 +257,80 @@ def test_every_world_can_be_judged(case, monkeypatch):
 # The promise of a target accuracy.
 
 
+@pytest.fixture
+def without_mapie(monkeypatch):
+    """Decide what is above a half, in the place of the controllers."""
+    for name in ("mapie_holm", "mapie_sequence"):
+        monkeypatch.setitem(rules.RULES, name, lambda rows, target: 0.5)
+    monkeypatch.setattr(classifiers, "mapie_sequence", lambda rows, target: 0.5)
+
+
 def test_oracle_decides_as_many_rows_as_are_right_often_enough():
     data = worlds.draw_data(World("", n_classes=3), 10, np.random.default_rng(0), n_fresh=500)
     rows, target = data.fresh, 0.8
     right = np.sort(rows.truth.max(axis=1))[::-1]  # without a fault the report is the truth
     shares = [n / 500 for n in range(1, 501) if right[:n].mean() >= target]
-    assert promise.oracle_share(rows, target) == pytest.approx(max(shares))
-    assert promise.oracle_share(rows, 0.9999) < 0.1
+    assert simulated.oracle_share(rows, target) == pytest.approx(max(shares))
+    assert simulated.oracle_share(rows, 0.9999) < 0.1
 
 
-def test_promise_is_measured_by_the_truth_and_told_by_world(tmp_path, monkeypatch):
-    task = promise.Task(World("easy", n_classes=2, spread=4.0), 0.8, 200, ("bias",))
-    records = [promise.measure(task, seed) for seed in range(2)]
+def test_rules_are_measured_by_the_truth():
+    data = worlds.draw_data(World("", n_classes=3), 400, np.random.default_rng(0), n_fresh=500)
+    rows, truth = data.fresh, data.fresh.truth
+    share, accuracy = rules.decide(rows.proba, 0.7, truth)
+    sure = rows.proba.max(axis=1) >= 0.7
+    assert (share, accuracy) == pytest.approx((sure.mean(), truth.max(axis=1)[sure].mean()))
+    share, accuracy = rules.decide(rows.proba, rules.NOTHING, truth)
+    assert share == 0
+    assert np.isnan(accuracy)
+    labelled = rules.Labelled(data.proba, data.y)
+    least = rules.largest_share(labelled, 0.8)
+    highest = data.proba.max(axis=1)
+    right = (data.proba.argmax(axis=1) == data.y)[np.argsort(-highest)]
+    passing = [n for n in range(1, 401) if binom.sf(right[:n].sum() - 1, n, 0.8) <= 0.025]
+    assert (highest >= least).sum() == max(passing)
+
+
+def test_sequence_of_tests_ends_where_the_first_fails():
+    confidence, right = np.linspace(0.99, 0.5, 50), np.arange(50) < 40
+    curve = coverage(confidence, right)
+    expected = np.cumsum(confidence) / np.arange(1, 51)
+    n = int((expected >= 0.8).sum() / 2)  # all larger confidences on average have that much
+    while binom.sf(right[: n + 1].sum() - 1, n + 1, 0.8) <= 0.05:
+        n += 1
+    assert 12 < n < 50
+    assert (confidence >= rules.in_sequence(curve, 0.8)).sum() == n
+    assert rules.in_sequence(curve, 0.99) == rules.NOTHING
+
+
+def test_promise_is_told_by_world(tmp_path, monkeypatch, without_mapie):
+    task = simulated.Task(World("easy", n_classes=2, spread=4.0), 0.8, 200, ("bias",))
+    records = [simulated.measure(task, seed) for seed in range(2)]
     assert records[0] != records[1]
-    for record in records:
-        assert record["broken"] == (record["accuracy"] < 0.8)
-        assert 0 < record["share"] <= 1
     monkeypatch.setattr(promise, "TASKS", (task,))
     promise.main(["--repetitions", "2", "--output", str(tmp_path)])
-    header, _, line = promise.table(records).splitlines()
-    assert header.startswith("| world | target | labels | data sets | broken in |")
-    assert line.startswith("| easy | 80% | 200 | 2 |")
-    assert line in (tmp_path / "README.md").read_text(encoding="utf-8")
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for table in (simulated.promise_table, simulated.rules_table):
+        _, _, line, total = table(records).splitlines()
+        assert line in page
+        assert line.split("|")[4:] == total.split("|")[4:]  # there is one world
+        assert line.startswith("| easy | 80% | 200 | ")
+    shares = [record["adjusted_share"] for record in records]
+    assert f"| {np.mean(shares):.1%} |" in simulated.promise_table(records)
+
+
+def test_promise_is_held_to_the_test_rows_of_classifiers(tmp_path, without_mapie):
+    bias = [2.0, 0.0, 0.0]
+    parts = draw_logits(900, 0, bias, signal=4), draw_logits(900, 1, bias, signal=4)
+    write_classifier(tmp_path / "easy.npz", *parts)
+    records = classifiers.measure_classifier(tmp_path / "easy.npz")
+    assert len(records) == len(classifiers.TARGETS) * len(classifiers.NAMES)
+    logits, y = parts[1]
+    sure = softmax(logits, axis=1).max(axis=1) >= 0.5
+    for record in (r for r in records if r["rule"] == "mapie_holm"):
+        assert record["n_decided"] == sure.sum()
+        assert record["n_right"] == (logits.argmax(axis=1) == y)[sure].sum()
+    assert "| `easy` | 3 | 900 |" in classifiers.classifier_table(records)
+    assert classifiers.summary_table(records).count("of 1 |") == 2 * len(classifiers.NAMES)
+    write_classifier(tmp_path / "several.npz", draw_tags(50, 0), draw_tags(50, 1))
+    assert classifiers.measure_classifier(tmp_path / "several.npz") == []
