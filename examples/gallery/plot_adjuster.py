@@ -71,3 +71,18 @@ ax.barh(family[order], table["log_loss"][order], color=colours)
 ax.set_xlabel("cross-fitted log loss", fontsize=13)
 ax.tick_params(labelsize=12)
 plt.show()
+
+# %%
+# The verdict draws itself: here the gain with its interval.
+
+adjuster.verdict_.plot()
+plt.show()
+
+# %%
+# With a target accuracy only decisions are made of which so many are right, and the figure shows
+# what share of the rows that is, before and after.
+
+careful = Adjuster(target_accuracy=0.98).fit(model.predict_proba(X_val), y_val)
+print(careful.verdict_.promise)
+careful.verdict_.plot()
+plt.show()
