@@ -16,7 +16,7 @@ from altnorm._base.persistence import storable
 from altnorm._base.words import html_card, p_words
 
 SIGNIFICANCE = 0.05  # of the energy test
-SMALLEST_CHANGE = 0.0005  # of a share, that is told
+SMALLEST_CHANGE = 0.0005  # of a share, that is worth mentioning
 
 PSEUDO_ROWS = 1.0
 """Rows per class, in the old balance, that are added to the new ones.
@@ -33,7 +33,7 @@ N_DRAWS = 499  # of what chance gives
 # Of the estimate.
 _MOST_STEPS = 1000
 _LAST_STEP = 1e-7  # largest change of a share
-_CURVATURE = 1e-4  # of the log-likelihood of a row; 1 or more where classes are told apart
+_CURVATURE = 1e-4  # of the log-likelihood of a row; 1 or more where classes can be distinguished
 _QUANTILE = 1.96  # of the normal distribution, for 95 %
 
 # Of the test.
@@ -238,7 +238,7 @@ def _standard_errors(
     # One row more for each class: a share of 0 is uncertain, too.
     inside = (n * shares + 1) / (n + m)
     scores, basis = efficient_scores(density, inside), simplex_basis(m)
-    # A little more than the rows say, for directions about which they say nothing.
+    # A little added, for directions about which the rows hold no information.
     curvature = scores.T @ scores / n + _CURVATURE * np.eye(m)
     noise = curvature / n + _known_noise(efficient_scores(labelled, inside), codes, inside)
     half = np.linalg.solve(basis.T @ curvature @ basis, basis.T)
@@ -324,7 +324,7 @@ class _Fit(NamedTuple):
     A difference is a vector of coefficients of the rows, known ones first, that sums to 0.
     """
 
-    kernel: np.ndarray  # (r, r) minus distances
+    similarity: np.ndarray  # (r, r) negative distances
     means: np.ndarray  # (m, r) coefficients of the mean of each class
     shares: np.ndarray  # (m,) the new balance
     scores: np.ndarray  # (r, m)
@@ -346,8 +346,8 @@ class _Fit(NamedTuple):
         basis, inner = simplex_basis(free.size), np.ix_(free, free)
         # On the plane where shares sum to 0.
         inverse[inner] = basis @ np.linalg.solve(basis.T @ moments[inner] @ basis, basis.T)
-        kernel = -euclidean_distances(_centred_log(proba))
-        return cls(kernel, means, shares, scores, inverse)
+        similarity = -euclidean_distances(_centred_log(proba))
+        return cls(similarity, means, shares, scores, inverse)
 
     def correction(self, difference: np.ndarray) -> np.ndarray:
         """Shares of the classes that explain a difference best, (..., m); they sum to 0."""
@@ -356,7 +356,7 @@ class _Fit(NamedTuple):
     def distance(self, difference: np.ndarray) -> np.ndarray:
         """Energy distance that is left of each difference, (d, r), by the best balance."""
         left = difference - self.correction(difference) @ self.means
-        return np.asarray(np.einsum("ij,ij->i", left @ self.kernel, left))
+        return np.asarray(np.einsum("ij,ij->i", left @ self.similarity, left))
 
 
 def _score_moments(
@@ -366,7 +366,7 @@ def _score_moments(
 
     Those seen are noisy where a class has few rows. If calibration were perfect, they would be
     the mean products of scores over the new rows: these count as `_PSEUDO` rows of each class.
-    Classes that can hardly be told apart keep their shares: for these `_RIDGE` rows speak.
+    Classes that can hardly be distinguished keep their shares, which count as `_RIDGE` rows.
     """
     expected = new.T @ new / len(new)
     mixed = (counts[:, None] * seen + _PSEUDO * expected) / (counts[:, None] + _PSEUDO)

@@ -29,7 +29,7 @@ def run(kernel, proba, reference, prior, *, alpha, depth, weight=None, log_mass=
 
 
 def iterate(log_b, met, *, depth):
-    return scaling.iterate(log_b, scaling.anchor_path(met), depth=depth)
+    return scaling.iterate(log_b, scaling.reference_steps(met), depth=depth)
 
 
 def softmax_rows(rng, n, m, scale):

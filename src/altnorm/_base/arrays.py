@@ -128,7 +128,7 @@ def to_numpy(array: Array) -> np.ndarray:
 
 def dtype_name(dtype: object) -> str:
     """Return the name of a dtype of any library."""
-    # NumPy puts it together anew each time, which takes a while.
+    # NumPy builds the text at every call, which takes a while.
     return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
 
 
@@ -217,7 +217,7 @@ def sigmoid(z: Array) -> Array:
 def quiet(xp: object) -> AbstractContextManager[object]:
     """Silence NumPy, and what is built on it, where ``log(0) = -inf`` is meant.
 
-    JAX, which is silent, is told not to round the factors of a product in single precision.
+    JAX, which is silent, must not round the factors of a product in single precision.
     """
     if is_jax_namespace(xp):
         from jax import default_matmul_precision
@@ -358,7 +358,7 @@ def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) 
 
 
 def _free_bytes(like: Array) -> int:
-    """Memory that is free on the GPU that holds `like`; 0 elsewhere, or where nobody knows."""
+    """Memory that is free on the GPU that holds `like`; 0 elsewhere, or if unknown."""
     xp = array_namespace(like)
     if is_torch_namespace(xp) and like.device.type == "cuda":
         from torch import cuda

@@ -230,7 +230,7 @@ def _step_kernel(  # type: ignore[no-untyped-def]
     power = b
     if not PLAIN:
         power = _raise(b, tl.load(alpha))
-    power = tl.where(sums == 0, 1.0, power)  # a class no reference row has goes to the row
+    power = tl.where(sums == 0, 1.0, power)  # a column that no reference row uses is the row's
     new = tl.where(b > 0, prior * power / (sums + power), 0.0)
     # Both sums at once: the threads of a row wait for each other only once.
     total, row_sum = tl.reduce((new, tl.where(b >= 0, b, float("nan"))), 1, _add_both)

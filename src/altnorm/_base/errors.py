@@ -48,7 +48,7 @@ class InputError(ValueError):
     code : str, default="invalid"
         A name for the rule that stays the same when the wording changes, such as "row_sum".
     place : object, default=None
-        Where the first of several offenders is; the message tells it as text.
+        Where the first of several offenders is; the message shows it as text.
     parameter : str, default=""
         Name of the parameter that the rule is about, if it is about one.
     example : object, default=None

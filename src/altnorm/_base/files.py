@@ -20,7 +20,7 @@ _RECORD: ContextVar[list[Path] | None] = ContextVar("_RECORD", default=None)
 
 @contextmanager
 def recording() -> Iterator[list[Path]]:
-    """Give a list of the files that are completed within the block, for whoever tells of it."""
+    """Give a list that collects the files completed within the block, for messages."""
     record: list[Path] = []
     token = _RECORD.set(record)
     try:
@@ -162,7 +162,7 @@ def _is_running(process: int) -> bool:
             os.kill(process, 0)
         except ProcessLookupError:
             return False
-        except OSError:  # somebody else's
+        except OSError:  # of another user
             return True
     return True
 
@@ -183,7 +183,7 @@ def _move(temporary: Path, target: Path, force: bool) -> None:
 
 
 def _check_unchanged(target: Path, expected: bytes) -> None:
-    """Raise if somebody has saved another file there, whose changes would be lost."""
+    """Raise if another program has changed the file meanwhile; its changes would be lost."""
     if not target.exists() or target.read_bytes() != expected:
         raise InputError(
             f"'{target.name}' was changed while this command was running, and is left as it is now",

@@ -1,6 +1,6 @@
 """Data frames of any kind: the names of their columns, and these in order as one array.
 
-Frames are told apart by what they can do, so that no library has to be imported.
+Frames are recognised by their methods, so that no library has to be imported.
 """
 
 from __future__ import annotations

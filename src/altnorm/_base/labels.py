@@ -62,8 +62,8 @@ def check_indicator(y: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def check_targets(labels: np.ndarray) -> np.ndarray:
-    """Return class labels; raise where there is none, or something that is no class."""
-    if labels.dtype.kind == "O":  # with None, NaN or pandas' NA, at which scikit-learn stumbles
+    """Return class labels; raise where one is missing or cannot be a class."""
+    if labels.dtype.kind == "O":  # with None, NaN or pandas' NA, which scikit-learn cannot handle
         missing = np.array([is_missing(label) for label in labels], dtype=bool)
         refuse(
             missing,
@@ -75,7 +75,7 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
             note="",
         )
     assert_all_finite(labels, input_name="y")
-    # Integers beside which there might have been gaps, as from an object column of a data frame.
+    # Integers in an object array, as a data frame keeps them where there were gaps.
     if labels.dtype.kind == "O" and all(isinstance(label, Integral) for label in labels):
         labels = np.array(labels.tolist())
     try:
@@ -177,17 +177,17 @@ def _missing(labels: np.ndarray, n_classes: int, names: np.ndarray | None) -> np
 
 
 def _is_class(labels: np.ndarray, n_classes: int, names: np.ndarray | None) -> bool:
-    """Whether -1 is a class like the others, and not the lack of one."""
+    """Whether -1 is a class, rather than a missing label."""
     if names is not None:
         return "-1" in map(str, names)
     shown = np.unique(labels)
     if shown.size != n_classes:
         return False
     others = shown[shown != -1]
-    # Two classes are often called -1 and 1, and labels of a single class would be of no use.
+    # Two classes are often called -1 and 1, and labels of a single class would be useless.
     if n_classes > 2 and others.min() >= 0 and others.max() < n_classes:
         raise InputError(
-            "Among integers -1 must be a class or the lack of a label, not perhaps either",
+            "Among integers it must be clear whether -1 is a class or a missing label",
             f"these {n_classes} columns could be the {n_classes} classes that the labels show, -1 "
             f"among them, or 0 to {n_classes - 1}, of which the labels show all but one",
             "Write None or NaN where a label is missing, or pass labels as text if -1 is a class.",

@@ -38,7 +38,7 @@ from altnorm._base.errors import (
 
 _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyond it logs overflow
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
-_WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, fits drown in their penalty or in rounding
+_WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, penalty or rounding dominates a fit
 _HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
 _FURTHEST = {2: 0.02}  # so few decimals explain anything: not further than this
 _FURTHEST_OTHERWISE = 0.05

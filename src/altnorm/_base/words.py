@@ -1,6 +1,6 @@
 """Numbers, names and settings as people read them, made in one place.
 
-Shares are told in per cent and their differences in points; losses are told as losses, lower is
+Shares are shown in per cent and their differences in points; losses as losses, lower is
 better; a difference is that of the rounded numbers beside it; and there is no negative zero.
 """
 

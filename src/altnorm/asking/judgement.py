@@ -236,7 +236,7 @@ def judge(
         y, before != after, np.asarray(adjuster.classes_)
     )
     labelled = ~np.isnan(truth).any(axis=1)
-    # Up to the first row without a label: skipping rows would let who labels choose them.
+    # Up to the first row without a label: skipping rows would be a way to choose them.
     n = int(np.append(labelled, False).argmin())
     pool = Pool(changes.n_rows, changes.rows.size, float(changes.size.sum()), decision)
     return weigh_labels(
@@ -283,7 +283,7 @@ def _decide(draws: DrawnUnits, significance: float) -> tuple[str, int | None]:
     # A total that is not above 0 is below the first that is.
     reject_at = first_crossing(draws.mirrored(), -draws.step, significance)
     lowest, highest = possible(draws)
-    if lowest[-1] > draws.rounding:  # what is certain wins over what was likely
+    if lowest[-1] > draws.rounding:  # certainty outweighs earlier evidence
         return ADOPT, adopt_at
     settled = np.flatnonzero(highest <= draws.rounding)
     if settled.size:

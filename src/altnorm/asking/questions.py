@@ -3,7 +3,7 @@
 One line per question, in the order in which to answer them. All that is needed to judge the
 answers travels in the file: the column `pool` says how large the pool is, how many rows change in
 it and how much that can matter, and the seed, from which it also follows which of the two
-candidates is the new one. The person who labels cannot see that, and is not led.
+candidates is the new one. The person who labels cannot see which one it is.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Questions:
         return len({line[NUMBER] for line in self.lines})
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the file; one that was read before only if nobody has changed it since."""
+        """Write the file; a file that was read before must not have changed since."""
         replaces = force or self.content is not None
         with (
             replacing(path, force=replaces, expected=self.content) as temporary,
@@ -221,7 +221,7 @@ def _pairs(changes: Changes, position: int, names: Sequence[str]) -> dict[str, t
 
 
 def place_of_new(seed: int, row: int, about: str) -> int:
-    """Which candidate is the new one, 0 or 1: random to the eye, and found again by `judge`."""
+    """Which candidate is the new one, 0 or 1: looks random, and `judge` can compute it again."""
     return hashlib.sha256(f"{seed} {row} {about}".encode()).digest()[0] % 2
 
 
@@ -331,7 +331,7 @@ def _label_answer(line: Mapping[str, str], names: list[str], seed: int) -> np.nd
 
 
 def _code(line: Mapping[str, str], column: str, codes: Mapping[str, int]) -> int:
-    """What stands for the text of a column that nobody should have changed."""
+    """Return the code of the text in a column of ours."""
     if line[column] not in codes:
         text = shown(line[column])
         raise _impossible(f"question {line[NUMBER]} is about '{text}', and the model is not")

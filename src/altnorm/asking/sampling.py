@@ -2,7 +2,7 @@
 
 Whether an adjustment helps is decided only by rows whose decision it changes. They are drawn
 without replacement, a row that can matter more sooner. See :mod:`altnorm.asking.betting` for the
-reasoning. What a changed decision is worth for the purpose, its label tells.
+reasoning. The label of a row says what its changed decision is worth for the purpose.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ from altnorm.method.scaling import (
     Anchor,
     LogReference,
     Rows,
-    anchor_path,
+    reference_steps,
     smallest_safe,
     step_rows,
 )
@@ -330,8 +330,8 @@ def _read_rows(problem: Problem, doubt: Doubt) -> AlternatingRows:
     """Follow the reference on its own; without any row a single iteration says it all."""
     n, log_q = problem.reference.shape[0], np.log(problem.q)
     if n:
-        path = islice(anchor_path(problem.logs()), problem.depth)
-        anchors = [stage.anchor for stage in path]
+        steps = islice(reference_steps(problem.logs()), problem.depth)
+        anchors = [step.anchor for step in steps]
     else:
         zero, empty = np.zeros_like(log_q), np.zeros((0, log_q.size))
         anchors = [Anchor(empty, zero, zero[:0], None, zero - np.inf)]

@@ -32,12 +32,12 @@ from altnorm._base.validation import (
 )
 from altnorm.method.scaling import (
     LogReference,
-    Stage,
-    anchor_path,
+    ReferenceStep,
     column_log_sums,
     iterate,
     iterate_stacked,
-    keep_anchors,
+    keep_steps,
+    reference_steps,
     step_in_kernel,
     step_once,
 )
@@ -190,7 +190,7 @@ class Problem(NamedTuple):
     log_mass: float | None
     alpha: float
     depth: int
-    path: tuple[Stage, ...] | None = None  # the reference's own iterations, where they are kept
+    steps: tuple[ReferenceStep, ...] | None = None  # the reference's own, where they are kept
 
     def logs(self) -> LogReference:
         """Reference and prior as the kernels take them."""
@@ -275,12 +275,12 @@ def follow_reference(problem: Problem) -> Problem | None:
     if alive is not None or n == 0 or m == 2 or _is_stacked(reduced) or too_large:
         return None
     with quiet(array_namespace(problem.p)):
-        return reduced._replace(path=keep_anchors(anchor_path(reduced.logs()), problem.depth))
+        return reduced._replace(steps=keep_steps(reference_steps(reduced.logs()), problem.depth))
 
 
 def solve(problem: Problem) -> Array:
     """Rows after the last iteration."""
-    if problem.path is not None:
+    if problem.steps is not None:
         return _final(problem)
     reduced, alive = reduce_problem(problem)
     new = _final(reduced)
@@ -312,7 +312,7 @@ def _kernel(problem: Problem) -> tuple[Iterator[Any], Callable[[Any], Array]]:
     if m == 2 and bool(xp.all(problem.q > 0)):
         logits = log_p[:, 0] - log_p[:, 1]
         return iterate_logits(logits, binary_reference(problem)), _both_classes
-    return iterate(log_p, problem.path or anchor_path(problem.logs()), depth=depth), finish
+    return iterate(log_p, problem.steps or reference_steps(problem.logs()), depth=depth), finish
 
 
 def _is_stacked(problem: Problem) -> bool:

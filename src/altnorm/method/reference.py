@@ -167,7 +167,7 @@ def post_stratify(
     A row of class c weighs :math:`n \pi_c / n_c`. What is compared with the prior then no longer
     depends on how many rows of a class happen to be in the sample. Without it, a sample of fixed
     class counts leaks: a class that is over-represented in some folds is rare in the others. A
-    class without rows is represented by a sure row of its own, so that its absence does not pass
+    class without rows is represented by a sure row of its own, so that its absence is not taken
     for under-use.
 
     The shares :math:`\pi` are the prior's, unless it is one for other data than these (a

@@ -160,7 +160,7 @@ def step_once(
         b = p[rows, :]
         if is_linear:
             power = b if alpha == 1 else b**alpha
-            if some_unused:  # a class no reference row has goes to the row as a whole
+            if some_unused:  # a column that no reference row uses belongs to the row alone
                 power = xp.where(met(unused), xp.astype(b > 0, b.dtype), power)
             new = met(q) * power / (met(s) + power)
             total = new @ ones
@@ -198,26 +198,26 @@ def _is_low(log_s: Array, like: Array) -> Array:
     return (log_s > _NEG_INF) & (log_s < 0.5 * math.log(smallest_safe(like)))
 
 
-class Stage(NamedTuple):
+class ReferenceStep(NamedTuple):
     """One iteration of the reference on its own."""
 
     reference: LogReference  # before the iteration
-    kernel: Array | None  # exp of its logs; None in the first iteration, which needs no product
+    linear: Array | None  # exp of its logs; None in the first iteration, which needs no product
     anchor: Anchor
 
 
-def iterate(log_b: Array, path: Iterable[Stage], *, depth: int) -> Iterator[list[Array]]:
+def iterate(log_b: Array, steps: Iterable[ReferenceStep], *, depth: int) -> Iterator[list[Array]]:
     """Yield, for each of `depth` iterations, the logs of all rows as a list of blocks."""
     states: list[Rows] = []
-    for stage in islice(path, depth):
-        anchor, reference = stage.anchor, stage.reference
+    for step in islice(steps, depth):
+        anchor, reference = step.anchor, step.reference
         states = states or _start(log_b, reference)
         for i, state in enumerate(states):
             log_p = anchor.log_p[None, :]
-            if stage.kernel is not None:
-                log_p = reference_share(state.log_c, stage.kernel, anchor, reference)
+            if step.linear is not None:
+                log_p = reference_share(state.log_c, step.linear, anchor, reference)
             states[i] = next_rows(state, log_p, anchor, reference)
-        del stage, anchor, reference  # each is as large as the reference, and the next one comes
+        del step, anchor, reference  # each is as large as the reference, and the next one comes
         yield [s.log_b for s in states]
 
 
@@ -229,22 +229,22 @@ def _start(log_b: Array, reference: LogReference) -> list[Rows]:
     return [Rows(log_b[rows, :], no_factor) for rows in slices]
 
 
-def keep_anchors(path: Iterable[Stage], depth: int) -> tuple[Stage, ...]:
+def keep_steps(steps: Iterable[ReferenceStep], depth: int) -> tuple[ReferenceStep, ...]:
     """Work out so many iterations once, for rows that come one by one."""
-    first, *later = islice(path, depth)
+    first, *later = islice(steps, depth)
     # Shares only serve the products.
     return first._replace(anchor=first.anchor._replace(shares=None)), *later
 
 
-def anchor_path(reference: LogReference) -> Iterator[Stage]:
-    """Follow the reference on its own, as far as somebody asks; no row in doubt changes it."""
-    kernel = None
+def reference_steps(reference: LogReference) -> Iterator[ReferenceStep]:
+    """Yield the reference's own iterations, without end; no row in doubt changes them."""
+    linear = None
     while True:
         anchor = next_anchor(reference)
-        yield Stage(reference, kernel, anchor)
+        yield ReferenceStep(reference, linear, anchor)
         reference = reference._replace(log_a=anchor.log_a)
-        del anchor, kernel  # each is as large as the reference
-        kernel = array_namespace(reference.log_a).exp(reference.log_a)
+        del anchor, linear  # each is as large as the reference
+        linear = array_namespace(reference.log_a).exp(reference.log_a)
 
 
 def next_anchor(reference: LogReference) -> Anchor:
@@ -293,10 +293,10 @@ def step_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference)
     return Rows(log_b - logsumexp(log_b, axis=1), log_c)
 
 
-def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogReference) -> Array:
+def reference_share(log_c: Array, linear: Array, anchor: Anchor, reference: LogReference) -> Array:
     """Log of the reference's share of each column, as each row in doubt sees it; (t, m).
 
-    Two products: the row sums ``kernel @ exp(C)``, and the shares weighted by their -alpha-th
+    Two products: the row sums ``linear @ exp(C)``, and the shares weighted by their -alpha-th
     power. They are taken linearly where that is safe and repaired in the log domain where not.
     """
     xp = array_namespace(log_c)
@@ -304,8 +304,8 @@ def reference_share(log_c: Array, kernel: Array, anchor: Anchor, reference: LogR
     supported = anchor.log_p > _NEG_INF
     masked = xp.where(supported, log_c, xp.full_like(log_c, _NEG_INF))
     shift = xp.max(masked, axis=1, keepdims=True)
-    sums = exp_in_place(masked - shift) @ kernel.T
-    # The kernel's rows sum to 1, so the smallest factor bounds the sums from below; only where
+    sums = exp_in_place(masked - shift) @ linear.T
+    # Its rows sum to 1, so the smallest factor bounds the sums from below; only where
     # that does not settle it, or where alpha magnifies how far rounding lets them miss 1, the
     # sums themselves are looked at.
     limit = max(tiny, math.exp(math.log(tiny) / alpha))

@@ -65,7 +65,7 @@ def log_sigmoids(z: Array) -> tuple[Array, Array]:
     return xp.minimum(z, zero) - softplus, xp.minimum(-z, zero) - softplus
 
 
-class LogitStage(NamedTuple):
+class LogitStep(NamedTuple):
     """One iteration of the reference on its own, which no row in doubt changes."""
 
     column_sums: Sums  # without smoothing
@@ -94,7 +94,7 @@ class BinaryReference(NamedTuple):
         depth: int,
         smoothing: float,
     ) -> BinaryReference | None:
-        """Return None where the prior is 0 or 1, or no entry counts: they say nothing."""
+        """Return None where the prior is 0 or 1, or no entry counts: nothing can be adjusted."""
         if weight is not None:
             logits, weight = logits[weight > 0], weight[weight > 0].astype(np.float64, copy=False)
         if not 0 < prior < 1 or not logits.size:
@@ -104,14 +104,14 @@ class BinaryReference(NamedTuple):
         log_mass = math.log(smoothing) + math.log(total) if smoothing else None
         return cls(logits, weight, log_q, alpha, depth, log_mass)
 
-    def follow(self) -> Iterator[LogitStage]:
+    def follow(self) -> Iterator[LogitStep]:
         """Yield its own iterations, which no row in doubt changes."""
         z = self.logit
         for _ in range(self.depth):
             column_sums = _column_sums(z, self.weight, self.alpha)
             sums = self.smoothed(column_sums(array_namespace(z).zeros_like(z[:1])))
             step = prior_over_sums(self.log_q, sums)
-            yield LogitStage(column_sums, sums, step)
+            yield LogitStep(column_sums, sums, step)
             z = self.alpha * z + step
 
     def smoothed(self, log_sums: tuple[Array, Array]) -> list[Array]:
@@ -205,7 +205,7 @@ def _column_sums(z: Array, weight: Array | None, alpha: float) -> Sums:
 def _chebyshev(function: Sums, x: Array, low: float, high: float) -> np.ndarray | None:
     """Chebyshev coefficients of both functions from `low` to `high`; None if not resolved.
 
-    More nodes than there are points `x` would be of no use.
+    More nodes than there are points `x` would not pay.
     """
     values = np.empty((0, 2))
     for degree in _DEGREES:

@@ -96,7 +96,7 @@ def _policy(script: str, style: str) -> str:
 
 
 def _css_string(text: str) -> str:
-    """A string of CSS that holds any text; what is not a letter or digit is told by its code."""
+    """A string of CSS that holds any text; characters other than letters and digits are escaped."""
     coded = (c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text if c != "\0")
     return f'"{"".join(coded)}"'
 
@@ -223,7 +223,7 @@ def _factor_lines(factors: np.ndarray, names: list[str]) -> Lines:
 
 
 def _times(factor: float) -> str:
-    # Beyond a thousand either way the digits say nothing.
+    # Beyond a thousand either way the digits mean nothing.
     if factor > 1000:
         return "× >1000"
     return "× <0.001" if factor < 0.001 else f"× {float(f'{factor:.2g}'):g}"

@@ -1,6 +1,6 @@
 """What a fitted transformer does to predictions: before and after, scores and verdict by labels.
 
-`evaluate` judges it on labelled rows; a `Case` holds all that a report tells.
+`evaluate` judges it on labelled rows; a `Case` holds all that a report shows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Applied(NamedTuple):
     def left(self) -> np.ndarray:
         """Rows that are left to a person.
 
-        Those that are left for a target accuracy have a class in `new` all the same.
+        Rows that are left for a target accuracy still have a class in `new`.
         """
         return self.unscored if self.undecided is None else np.flatnonzero(self.undecided)
 
