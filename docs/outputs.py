@@ -26,8 +26,9 @@ sys.path.insert(0, str(ROOT))  # for the studies' own names of classifiers
 
 from docs import study_numbers, suite_numbers  # noqa: E402
 
-__all__ = ["NUMBERS", "Block", "fill_numbers", "run_blocks"]
+__all__ = ["NUMBERS", "PAGES", "Block", "fill_numbers", "run_blocks"]
 
+PAGES = [ROOT / "README.md", ROOT / "paper" / "paper.md", *sorted((ROOT / "docs").glob("*.md"))]
 NUMBERS = suite_numbers.NUMBERS | study_numbers.NUMBERS
 
 BLOCK = re.compile(
@@ -102,6 +103,6 @@ def renew(page: Path) -> None:
 
 if __name__ == "__main__":
     named = [Path(name).resolve() for name in sys.argv[1:]]
-    for page in named or [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in named or PAGES:
         print(page.name, flush=True)
         renew(page)

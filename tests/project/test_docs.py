@@ -11,7 +11,7 @@ from docs import outputs, suite_numbers
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = outputs.PAGES
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e-?\d+)?")
 NEEDS_TORCH = re.compile(
     r"^```\{code-block\} python\n:class: needs-torch\n(.*?)^```", re.MULTILINE | re.DOTALL
@@ -89,6 +89,7 @@ def test_the_pytorch_block_runs(monkeypatch, tmp_path):
 LINKED = [
     *PAGES,
     ROOT / "CONTRIBUTING.md",
+    ROOT / "CODE_OF_CONDUCT.md",
     ROOT / "ARCHITECTURE.md",
     *sorted((ROOT / "experiments").glob("*/results/README.md")),
 ]
@@ -111,6 +112,14 @@ def test_every_page_is_on_the_site():
     pages = {path.stem for path in DOCS.glob("*.md")} | {"cli", "api", "gallery/index"}
     assert pages - {"index"} <= listed
     assert {f"studies/{path.stem}" for path in (DOCS / "studies").glob("*.md")} <= listed
+
+
+def test_the_article_cites_what_its_bibliography_lists():
+    article, bibliography = (
+        (ROOT / "paper" / name).read_text(encoding="utf-8") for name in ("paper.md", "paper.bib")
+    )
+    listed = re.findall(r"^@\w+\{(\w+),", bibliography, re.MULTILINE)
+    assert set(re.findall(r"@(\w+)", article)) == set(listed)
 
 
 def test_every_example_has_a_place_in_the_gallery():
