@@ -78,7 +78,7 @@ STUDIES = (
     Study("benchmark", 40),
     Study("evidence", 40),
     Study("evidence.promise", 25, "predictions", uses=("evidence", "suite"), partly=True),
-    Study("suite", 27, "predictions", reads=("blur", "dialogre", "ufet")),
+    Study("suite", 27, "predictions", uses=("benchmark",), reads=("blur", "dialogre", "ufet")),
 )
 """The quickest first; the last one also reads what others wrote."""
 

@@ -59,8 +59,8 @@ def measure(task: Task, seed: int) -> list[dict[str, Any]]:
     with threadpool_limits(1):
         start = time.process_time()
         fitted = make_methods(data)[task.method].fit(data.val_proba, data.val_y)
-        seconds = time.process_time() - start
         proba = np.asarray(fitted.transform(data.test_proba))
+        seconds = time.process_time() - start
     ours = isinstance(fitted, Adjuster)
     decided = np.asarray(fitted.predict(data.test_proba)) if ours else _decide(data, proba)
     purpose = fitted.verdict_.scoring if ours else _natural(data)

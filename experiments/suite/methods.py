@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,12 +11,14 @@ from sklearn.base import BaseEstimator, clone
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, peers
 from altnorm.families import LabelwiseScaling
 from experiments._methods import SMALL_MENU
+from experiments.benchmark.methods import METHODS, Labelled, Method, floored
 from experiments.suite.files import Classifier
 
 __all__ = [
     "ADJUSTER",
     "FEW_LABELS_METHODS",
     "FEW_METHODS",
+    "OUTSIDE",
     "PUBLISHED",
     "SEARCH",
     "SMALL",
@@ -29,6 +32,12 @@ SEARCH, SMALL = "AlternatingNormalizerCV", "small menu"
 UNGUARDED = "Adjuster, no guard"
 FEW_METHODS = (ADJUSTER, "BCTS, always")
 FEW_LABELS_METHODS = (ADJUSTER, "LabelThresholds")
+OUTSIDE = {
+    f"{method.package}: {method.name}": method
+    for method in METHODS
+    if method.name in ("isotonic", "logistic (SMS)") and method.is_installed
+}
+"""What other packages do, as in the open benchmark: one per class, and one for all classes."""
 UNIFORM, COUNTED = "uniform", "counted"
 
 # The paper's prior is the class frequency of the training data, which one source gives (it is
@@ -65,6 +74,25 @@ class AlwaysAlternating(BaseEstimator):
         return self.normalizer_.transform(proba)
 
 
+class OtherPackage(BaseEstimator):
+    """A method of the open benchmark, which is given validation and test rows at once."""
+
+    def __init__(self, method: Method) -> None:
+        self.method = method
+
+    def fit(self, proba: np.ndarray, y: np.ndarray) -> Self:
+        """Keep the validation rows."""
+        self.known_ = floored(proba), y
+        return self
+
+    def transform(self, proba: np.ndarray) -> Any:
+        """Fit, and apply."""
+        prior = np.bincount(self.known_[1], minlength=proba.shape[1]) / len(self.known_[1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.method.adjust(Labelled(*self.known_, floored(proba), prior))
+
+
 def prior_for(name: str) -> str:
     """The kind of prior that the paper allows for a source."""
     return COUNTED if name.startswith(_UNEVEN) else UNIFORM
@@ -94,6 +122,7 @@ def make_methods(classifier: Classifier) -> dict[str, Any]:
     n, m = classifier.val_proba.shape
     if n >= LABELS_PER_CLASS * m and n * m * m <= LARGEST_WORK:
         methods["matrix, always"] = peers.MatrixScaling()
+        methods |= {name: OtherPackage(method) for name, method in OUTSIDE.items()}
     if n >= LABELS_PER_CURVE * m and m <= MOST_CURVES:
         methods["curves, always"] = peers.CurveScaling()
     return methods

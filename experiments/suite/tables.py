@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from experiments.suite.gains import (
     source_interval,
 )
 from experiments.suite.measure import DIVIDED, UNTOUCHED
-from experiments.suite.methods import ADJUSTER, PUBLISHED
+from experiments.suite.methods import ADJUSTER, OUTSIDE, PUBLISHED
 from experiments.suite.names import plain_name
 from experiments.suite.trends import depths_table, read_points, trends_table
 
@@ -30,12 +30,12 @@ SUSPECT = "suspect_input"  # why nothing is changed where columns seem to be exc
 BALANCED, MACRO = "Adjuster, balanced accuracy", "Adjuster, macro-F1"
 DECISIONS = (
     *(ADJUSTER, "AlternatingNormalizerCV", PUBLISHED),
-    *("BCTS, always", "matrix, always", "curves, always"),
+    *("BCTS, always", "matrix, always", "curves, always", *OUTSIDE),
 )
 PURPOSES = (ADJUSTER, BALANCED, DIVIDED, MACRO, "BCTS, always", "matrix, always")
 PROBABILITIES = (
     *(UNTOUCHED, ADJUSTER, "temperature", "BCTS, always", "matrix, always", "curves, always"),
-    *("AlternatingNormalizerCV", PUBLISHED),
+    *(*OUTSIDE, "AlternatingNormalizerCV", PUBLISHED),
 )
 SCORES = {
     "accuracy": "accuracy",
@@ -69,10 +69,16 @@ def make_tables(records: Mapping[str, Rows]) -> dict[str, str]:
     return tables
 
 
+def _measured(methods: Sequence[str], rows: Rows) -> list[str]:
+    """Without what was not tried: a package may be missing."""
+    tried = {r["method"] for r in rows}
+    return [method for method in methods if method in tried]
+
+
 def _summary(rows: Rows) -> str:
     """One line for each method: gains in accuracy."""
     lines = []
-    for method in (*DECISIONS, "temperature"):
+    for method in _measured((*DECISIONS, "temperature"), rows):
         found = [r for r in rows if r["method"] == method]
         values = gains(rows, method)
         each = list(values.values())
@@ -103,7 +109,7 @@ def _purposes(rows: Rows) -> str:
 def _probabilities(rows: Rows) -> str:
     """Log loss relative to that of the untouched predictions, and the calibration error."""
     lines = []
-    for method in PROBABILITIES:
+    for method in _measured(PROBABILITIES, rows):
         some = [r for r in rows if r["method"] == method]
         ratios = relative_loss(rows, method)
         logs = {name: np.log(ratio) for name, ratio in ratios.items()}
