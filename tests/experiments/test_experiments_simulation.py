@@ -125,29 +125,6 @@ def test_power_curves_become_the_iteration_when_rows_are_divided():
         np.testing.assert_allclose(curve / curve.sum(axis=1, keepdims=True), expected, rtol=1e-12)
 
 
-def test_two_by_two_limit_is_interior_at_alpha_one():
-    grid = np.array([0.1, 0.3, 0.5, 0.8])
-    ends = study.grid_of_limits(grid, 100)
-    expected = study.two_by_two_limit(grid[None, :], grid[:, None])
-    np.testing.assert_allclose(ends, expected, atol=1e-10)
-    # Each pair of rows also sums to the uniform prior in both columns.
-    np.testing.assert_allclose(ends + ends.T, 1, atol=1e-10)
-    assert ends.max() < 0.9
-
-
-def test_two_by_two_reaches_a_corner_above_alpha_one_and_the_prior_below():
-    starts = np.array([0.1, 0.19, 0.21, 0.5])
-    above = study.two_by_two_paths(starts, 0.2, 2.0, 20)[-1]
-    np.testing.assert_allclose(above, [0, 0, 1, 1], atol=1e-9)
-    below = study.two_by_two_paths(starts, 0.2, 0.5, 50)[-1]
-    np.testing.assert_allclose(below, 0.5, atol=1e-9)
-
-
-def test_certain_reference_is_reached_slowly():
-    depth = np.arange(21)
-    np.testing.assert_allclose(study.certain_reference(20), 1 / (2 * depth + 2), rtol=1e-10)
-
-
 def test_rates_are_the_second_singular_values():
     rates = study.larger_rates((3, 8), 3, 60, seed=0)
     np.testing.assert_allclose(rates.measured, rates.predicted, atol=0.03)
