@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ __all__ = [
     "markdown_table",
     "parse_arguments",
     "read_records",
+    "read_text",
     "write_csv",
     "write_records",
 ]
@@ -85,6 +87,18 @@ def _folder(text: str) -> Path:
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {text}")
     return path
+
+
+def read_text(path: Path, source: str) -> str:
+    """The text of a file, plain or compressed; without it, a user is sent to its source."""
+    packed = path.with_name(f"{path.name}.gz")
+    if path.exists():
+        return path.read_text(encoding="utf-8")
+    if packed.exists():
+        return gzip.decompress(packed.read_bytes()).decode("utf-8")
+    raise SystemExit(
+        f"There is neither {path.name} nor {packed.name} in {path.parent}. Download {source}."
+    )
 
 
 def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:

@@ -9,7 +9,6 @@ Run it from the root of the repository, with the folder that holds ``data_imbala
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from altnorm.io.datasets import DEMO_FILE, RESOLUTION, decode_log_proba
+from experiments._output import read_text
 
 DOWNLOAD = "https://raw.githubusercontent.com/clinc/oos-eval/master/data/data_imbalanced.json"
 """Where the data set is published by its authors (CC BY 3.0)."""
@@ -28,11 +28,7 @@ Split = tuple[list[str], np.ndarray]
 
 def load_clinc150(folder: Path) -> dict[str, Split]:
     """Read queries and intents of the imbalanced split; out-of-scope queries are left out."""
-    plain, packed = folder / "data_imbalanced.json", folder / "data_imbalanced.json.gz"
-    if not plain.exists() and not packed.exists():
-        raise SystemExit(f"'{folder}' holds no data_imbalanced.json(.gz). Download {DOWNLOAD}")
-    text = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
-    content = json.loads(text)
+    content = json.loads(read_text(folder / "data_imbalanced.json", DOWNLOAD))
     return {
         split: ([query for query, _ in content[split]], np.array([i for _, i in content[split]]))
         for split in ("train", "val", "test")

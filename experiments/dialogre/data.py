@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from experiments._output import read_text
 
 __all__ = ["DOWNLOADS", "N_RELATIONS", "Pair", "label_matrix", "read_split"]
 
@@ -55,13 +56,7 @@ def read_split(folder: Path, split: str) -> list[Pair]:
     list of Pair
         The argument pairs of all dialogues, in the order of the file.
     """
-    plain, packed = folder / f"{split}.json", folder / f"{split}.json.gz"
-    if not plain.exists() and not packed.exists():
-        raise FileNotFoundError(
-            f"There is neither {plain.name} nor {packed.name} in {folder}. Download "
-            f"{DOWNLOADS[split]} into it."
-        )
-    text = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
+    text = read_text(folder / f"{split}.json", DOWNLOADS[split])
     return [_pair(tuple(turns), entry) for turns, entries in json.loads(text) for entry in entries]
 
 

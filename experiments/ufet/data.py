@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from experiments._output import read_text
 
 __all__ = [
     "DOWNLOAD",
@@ -87,12 +88,5 @@ def level_of(columns: np.ndarray) -> np.ndarray:
 
 def _text(folder: Path, name: str, subfolder: str) -> str:
     """The text of a file in the folder or its subfolder, packed or not."""
-    for path in (folder / name, folder / subfolder / name):
-        packed = path.with_name(path.name + ".gz")
-        if path.exists():
-            return path.read_text(encoding="utf-8")
-        if packed.exists():
-            return gzip.decompress(packed.read_bytes()).decode("utf-8")
-    raise FileNotFoundError(
-        f"There is no {name} or {name}.gz in {folder}. Unpack {DOWNLOAD} there."
-    )
+    inside = folder / subfolder
+    return read_text((inside if inside.is_dir() else folder) / name, f"{DOWNLOAD} and unpack it")

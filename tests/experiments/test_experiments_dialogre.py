@@ -1,6 +1,5 @@
 """The study on relations in dialogues: its loader, its scores, its grid, and that it runs."""
 
-import gzip
 import json
 
 import numpy as np
@@ -27,8 +26,8 @@ ENTRIES = [
 ]
 
 
-def write_dialogues(folder, splits=("train", "dev", "test"), copies=1):
-    for split in splits:
+def write_dialogues(folder, copies=1):
+    for split in ("train", "dev", "test"):
         text = json.dumps([[DIALOGUE, ENTRIES]] * copies)
         (folder / f"{split}.json").write_text(text, encoding="utf-8")
 
@@ -52,19 +51,6 @@ def test_pairs_and_labels(tmp_path):
     pairs = data.read_split(tmp_path, "dev")
     assert [pair.relations for pair in pairs] == [(15, 29), (17,), (), (17,)]
     assert data.label_matrix(pairs).sum(axis=1).tolist() == [2, 1, 0, 1]
-
-
-def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
-    write_dialogues(tmp_path, splits=["dev"])
-    plain = data.read_split(tmp_path, "dev")
-    packed = tmp_path / "packed"
-    packed.mkdir()
-    (packed / "dev.json.gz").write_bytes(gzip.compress((tmp_path / "dev.json").read_bytes()))
-    assert data.read_split(packed, "dev") == plain
-    with pytest.raises(
-        FileNotFoundError, match=r"neither test\.json nor test\.json\.gz .*Download"
-    ):
-        data.read_split(tmp_path, "test")
 
 
 def test_macro_f1_counts_relations_that_never_occur():

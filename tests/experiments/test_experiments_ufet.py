@@ -1,6 +1,5 @@
 """The study on ultra-fine entity typing: its loader, its scores, its figure, and that it runs."""
 
-import gzip
 import json
 
 import numpy as np
@@ -56,16 +55,6 @@ def test_mentions_and_types(tmp_path, subfolders):
     assert labels.sum(axis=1).tolist() == [3, 2, 0]
     assert labels[0, [0, 20, 130]].all()
     assert data.label_matrix(rows, {"type0": 0}).tolist() == [[1], [1], [0]]
-
-
-def test_packed_files_are_read_and_missing_ones_explained(tmp_path):
-    write_mentions(tmp_path)
-    plain = tmp_path / "types.txt"
-    (tmp_path / "types.txt.gz").write_bytes(gzip.compress(plain.read_bytes()))
-    plain.unlink()
-    assert data.read_types(tmp_path) == TYPES
-    with pytest.raises(FileNotFoundError, match=r"no absent\.json .*Unpack http"):
-        data.read_split(tmp_path, "absent")
 
 
 def test_scores_by_level():

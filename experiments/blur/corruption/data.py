@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 from collections.abc import Sequence
@@ -13,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
+
+from experiments._output import read_text
 
 __all__ = ["CORPORA", "DOWNLOADS", "KINDS", "Corpus", "Texts", "corrupt", "read_corpus"]
 
@@ -80,11 +81,7 @@ def read_corpus(folder: Path, name: str, *, seed: int = 0) -> Corpus:
 
 
 def _read(folder: Path, file: str) -> str:
-    plain, packed = folder / file, folder / f"{file}.gz"
-    if not plain.exists() and not packed.exists():
-        raise SystemExit(f"There is no {file} in {folder}. Download it from {DOWNLOADS[file]}.")
-    data = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
-    return data.decode("utf-8")
+    return read_text(folder / file, DOWNLOADS[file])
 
 
 def _read_csv(folder: Path, file: str) -> list[tuple[str, str]]:
