@@ -52,6 +52,19 @@ def test_labels_come_from_a_second_file_by_row_number(tmp_path, name):
     assert read.labels.tolist() == ["A", "B", "A", "B"]
 
 
+def test_labels_by_row_number_stay_with_their_rows_where_an_answer_failed(tmp_path):
+    lines = (DATA / "vllm_completions.jsonl").read_text().splitlines()
+    only = {"tokens": ["?"], "token_logprobs": [0.0], "top_logprobs": [{"?": 0.0}]}
+    failed = json.dumps({"choices": [{"text": "?", "logprobs": only}]})
+    answers, labels = tmp_path / "answers.jsonl", tmp_path / "labels.csv"
+    answers.write_text("\n".join([lines[0], failed, *lines[1:]]))
+    labels.write_text("row,answer\n0,A\n1,C\n2,B\n3,A\n4,B\n")
+    with pytest.warns(InputWarning, match="1 answer of 5"):
+        read = read_predictions(answers, Layout(labels=labels, classes=CLASSES))
+    assert read.labels.tolist() == ["A", "B", "A", "B"]
+    assert read.ids.tolist() == [0, 2, 3, 4]
+
+
 def test_labels_are_a_key_of_the_object():
     read = read_predictions(DATA / "hf_objects.jsonl", Layout("truth"))
     assert sorted(read.classes.tolist()) == CLASSES

@@ -38,6 +38,7 @@ class Parts(NamedTuple):
     labels: np.ndarray | None
     input: str  # "proba" or "logits"
     groups: np.ndarray | None = None
+    ids: np.ndarray | None = None
 
 
 def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
@@ -49,16 +50,17 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     if label_file is not None and classes is None:
         expected = label_file.classes()
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
-        table = opened.read()
+        table, numbers = opened.read()
     check_rows(table.num_rows)
     if layout.label is None and layout.label_prefix is None and label_file is None:
         layout = replace(layout, label=opened.known.label)
     values = None if layout.label is None else column_values(table, layout.label)
+    key = layout.id or opened.known.id
     if label_file is not None:
         key = label_file.id_column(opened, layout)
-        values = label_file.match(
-            range(table.num_rows) if key is None else column_values(table, key)
-        )
+    ids = numbers if key is None else np.array(column_values(table, key), dtype=object)
+    if label_file is not None:
+        values = label_file.match(ids.tolist())
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
     columns = class_columns(opened, layout, classes, sums=sums)
@@ -82,7 +84,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     if spare:
         with spare_hint(spare):
             check_proba(proba)
-    return Parts(proba, names, labels, "logits" if layout.logits else "proba", groups)
+    return Parts(proba, names, labels, "logits" if layout.logits else "proba", groups, ids)
 
 
 def column_values(table: Any, name: str) -> list[Any]:
@@ -125,6 +127,9 @@ def class_columns(table: TableSource, layout: Layout, classes: Any, *, sums: boo
             raise _too_few(found, names, layout.prefix)
         return found
     wanted = [layout.prefix + name for name in names_of(classes)]
+    remedy = prefix_remedy(names, wanted)
+    if remedy and not set(wanted) & set(names):
+        raise column_error("There must be one column for each class", "all are missing", remedy)
     # Without a prefix a table may carry other columns; with one, a spare column is a class.
     check_same_names(wanted, names, extra=False)
     if layout.prefix:
@@ -271,8 +276,18 @@ def _resolve_labels(
     raise column_error(
         f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
         f"row {row} has '{shown(label)}'",
-        f"The classes are {listed(names)}.",
+        prefix_remedy(names, labels) or f"The classes are {listed(names)}.",
     )
+
+
+def prefix_remedy(columns: Sequence[str], names: Collection[str]) -> str:
+    """Advise --prefix where all names are there, behind the same text; else nothing."""
+    first = next(iter(names))
+    for column in columns:
+        prefix = column.removesuffix(first)
+        if prefix != column and {prefix + name for name in names} <= set(columns):
+            return f"If the class columns start with '{shown(prefix)}', pass --prefix {prefix}."
+    return ""
 
 
 def _as_integer(text: str) -> str:

@@ -44,6 +44,8 @@ class Predictions:
         What `proba` holds.
     groups : ndarray of shape (n_samples,), optional
         Which rows belong together.
+    ids : ndarray of shape (n_samples,), optional
+        What tells rows apart: their ids, or their numbers in the file, from 0.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Predictions:
     labels: np.ndarray | None = None
     input: str = "proba"
     groups: np.ndarray | None = None
+    ids: np.ndarray | None = None
 
     @property
     def multilabel(self) -> bool:
@@ -105,8 +108,8 @@ class Predictions:
         if self.labels is None or known.all():
             return self
         labels = self.labels[known].astype(self.classes.dtype)
-        groups = None if self.groups is None else self.groups[known]
-        return replace(self, proba=self.proba[known], labels=labels, groups=groups)
+        groups, ids = (None if part is None else part[known] for part in (self.groups, self.ids))
+        return replace(self, proba=self.proba[known], labels=labels, groups=groups, ids=ids)
 
     def probabilities(self) -> np.ndarray:
         """Return probabilities, whatever the file held."""
@@ -177,19 +180,22 @@ def read_texts(
     layout: Layout,
     names: Sequence[str] = (),
     *,
+    classes: Any = (),
     hidden: Collection[str] = (),
 ) -> dict[str, list[str]]:
     """Read columns of a table as text for people; none of a file of arrays.
 
     `names` are columns, or fields of nested ones such as "doc.question". Without names, all columns
-    are read but nested and binary ones, labels, ids, and those that are `hidden`.
+    are read but nested and binary ones, labels, ids, and those that are `hidden`. `classes` are
+    those of the predictions, which a language model's answers do not tell.
     """
     if not find_source(path, layout).is_table and not names:
         return {}
     import pyarrow as pa
 
-    with open_table(path, layout, text=names or None) as opened:
-        table = opened.read()
+    columns = [layout.prefix + name for name in names_of(classes)]
+    with open_table(path, layout, text=names or None, numbers=columns) as opened:
+        table, _ = opened.read()
     known = opened.known
     not_shown = {*hidden, *known.classes, layout.label, known.label, known.id, layout.id}
     names = names or [

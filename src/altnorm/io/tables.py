@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import (
@@ -59,15 +61,17 @@ class TableSource(NamedTuple):
     format: str = ""
     fixed_dictionaries: bool = True  # whether all batches share those of their columns
 
-    def read(self) -> Any:
-        """All rows that have predictions, as a PyArrow table."""
+    def read(self) -> tuple[Any, np.ndarray]:
+        """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
         import pyarrow as pa
 
         table = pa.Table.from_batches(self.batches, self.schema)
+        numbers = np.arange(table.num_rows)
+        if not self.known.classes:
+            return table, numbers
         # Answers of a service may have failed; what it says about the others is whole.
-        return (
-            table.filter(table[self.known.classes[0]].is_valid()) if self.known.classes else table
-        )
+        is_valid = table[self.known.classes[0]].is_valid()
+        return table.filter(is_valid), numbers[is_valid.to_numpy()]
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -112,7 +116,7 @@ def read_table(
 ) -> Any:
     """Read all rows of a file, as `open_table` tells, as a PyArrow table."""
     with open_table(path, layout, text=text) as opened:
-        return opened.read()
+        return opened.read()[0]
 
 
 @contextmanager
