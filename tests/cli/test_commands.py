@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, load, peers
+from altnorm.asking.judgement import Judgement
+from altnorm.balance import Shift
+from altnorm.estimator.drift import Drift
+from altnorm.evidence.promise import Kept, Promise
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
 from tests.commands import CLASSES, QUICK, draw, out, refused, run, said, table, told, words
 
+ROOT = Path(__file__).parents[2]
 SUFFIXES = ("parquet", "arrow", "feather", "csv", "csv.gz", "tsv", "jsonl")
 
 
@@ -76,6 +82,8 @@ def test_answers_that_failed_keep_their_line(folder, capsys):
     assert [row["custom_id"] for row in written] == ids
     failed = written.pop(ids.index("row-9"))
     assert {failed[name] for name in ("A", "B", "C", "prediction")} == {None}
+    # The model knows the classes; nobody has to name them again.
+    assert run(["ask", "m", "answers.jsonl", "-o", "ask.csv", "--text", "custom_id"]) == 0
     after = load("m").transform(pd.DataFrame(proba, columns=["A", "B", "C"]))
     np.testing.assert_allclose([[row[name] for name in "ABC"] for row in written], after)
 
@@ -119,6 +127,9 @@ def test_prefixes(folder, capsys):
     columns = ["--prefix", "p_"]
     assert run(["tune", "val2.parquet", "--label", "y", *columns, "-o", "m", *QUICK]) == 0
     assert load("m").classes_.tolist() == CLASSES.tolist()
+    pd.read_parquet("val2.parquet").drop(columns="ant").to_parquet("forgot.parquet")
+    for command in (["tune", "forgot.parquet", "--label", "y"], ["apply", "m", "forgot.parquet"]):
+        assert "start with 'p_', pass --prefix p_." in refused(capsys, *command, "-o", "x.parquet")
     apply = ["apply", "m", "test2.parquet", *columns, "-o", "out.parquet"]
     assert "900 rows in" in said(capsys, apply)
     assert (pd.read_parquet("out.parquet")["ant"] == 3.5).all()
@@ -186,10 +197,16 @@ def test_a_model_card(folder, capsys):
 
 def test_info_prints_settings_as_values(folder, capsys):
     data = pd.read_parquet("val.parquet")
-    Adjuster(("bias", "matrix"), costs=1 - np.eye(3)).fit(data[CLASSES], data["y"]).save("m")
-    settings = told(capsys, ["info", "m", "--json"])["settings"]
-    assert settings["families"] == ["bias", "matrix"]
-    assert settings["costs"] == (1 - np.eye(3)).tolist()
+    by_name = {("ant", "bee"): 5, ("ant", None): 0.2}
+    for costs, told_as in (
+        (1 - np.eye(3), (1 - np.eye(3)).tolist()),
+        (by_name, {"ant": {"bee": 5, "person": 0.2}}),
+    ):
+        fitted = Adjuster(("bias",), costs=costs).fit(data[CLASSES], data["y"])
+        fitted.save("m", force=True)
+        settings = told(capsys, ["info", "m", "--json"])["settings"]
+        assert settings["families"] == ["bias"]
+        assert settings["costs"] == told_as
 
 
 def test_strict(folder, capsys):
@@ -224,22 +241,74 @@ def test_json(folder, model, capsys):
         assert captured.err == ""
         printed[name] = json.loads(captured.out)
     assert printed["tune"]["verdict"]["adopted"] is True
-    assert printed["tune"]["applied"]["model"] == "BiasCorrectedTemperature"
+    assert printed["tune"]["applied"]["family"] == "bias"
     assert printed["apply"]["n_rows"] == 900
     assert printed["info"]["classes"] == CLASSES.tolist()
     assert printed["info"]["verdict"] == printed["tune"]["verdict"]
     data = pd.read_parquet("test.parquet")
     proba, truth = data[CLASSES].to_numpy(), data["y"].to_numpy()
     right = [decided == truth for decided in (CLASSES[proba.argmax(1)], load(model).predict(proba))]
-    assert printed["check"]["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
-    assert printed["check"]["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
+    assert printed["check"]["test"]["fixed"] == np.flatnonzero(~right[0] & right[1]).tolist()
+    assert printed["check"]["test"]["broken"] == np.flatnonzero(right[0] & ~right[1]).tolist()
+
+
+def fields_of(record):
+    """Fields at any depth; what is called by names of the data stands for itself."""
+    if isinstance(record, list):
+        return {field for part in record for field in fields_of(part)}
+    if not isinstance(record, dict):
+        return set()
+    named = {"families", "shares", "weights", "costs", "thresholds", "settings", "versions"}
+    found = set(record)
+    for name, value in record.items():
+        parts = list(value.values()) if name in named and isinstance(value, dict) else value
+        found |= fields_of(parts)
+    return found
+
+
+def test_every_field_of_json_is_documented(folder, model, capsys):
+    table(300, 5).to_parquet("new.parquet")
+    target = ["--target-accuracy", "0.9"]
+    check = ["check", "val.parquet", "test.parquet", "--label", "y", "-j", "1", "-o", "t"]
+    commands = [
+        [*check, "--report", "r.html", *target],
+        ["check", "new.parquet", "--model", "t", "--label", "y"],
+        ["check", "new.parquet", "--model", "t"],
+        ["apply", "t", "new.parquet", "-o", "o.parquet"],
+        ["adapt", "t", "new.parquet"],
+        ["ask", "t", "new.parquet", "-o", "ask.csv"],
+        ["judge", "t", "ask.csv"],
+        ["export", "t", "-o", "m.onnx"],
+        ["info", "t"],
+    ]
+    page = (ROOT / "docs" / "cli.rst").read_text(encoding="utf-8")
+    section = page.partition("\nJSON\n----")[2].partition("\nExit status\n")[0]
+    documented = set(re.findall(r"\w+", " ".join(re.findall("``(.*?)``", section))))
+    for kind in (Promise, Kept, Drift, Shift, Judgement):
+        documented |= {field.name for field in fields(kind)}
+    for command in commands:
+        assert fields_of(told(capsys, [*command, "--json"])) <= documented, command
+
+
+def test_json_names_rows_by_id(folder, model, capsys):
+    data = pd.read_parquet("test.parquet").assign(case=lambda d: [f"c-{i}" for i in d["id"]])
+    data.to_parquet("named.parquet")
+    check = ["check", "named.parquet", "--model", model, "--label", "y", "--id", "case"]
+    printed = told(capsys, [*check, "--json"])["test"]
+    proba, truth = data[CLASSES].to_numpy(), data["y"].to_numpy()
+    before, after = CLASSES[proba.argmax(axis=1)], load(model).predict(proba)
+    assert printed["fixed"] == data["case"][(before != truth) & (after == truth)].tolist()
+    assert printed["broken"] == data["case"][(before == truth) & (after != truth)].tolist()
+    assert printed["fixed"][0] in said(capsys, [*check, "--force"])
 
 
 def test_new_data_without_labels(folder, model, capsys):
     check = ["check", "--model", model]
+    report = folder / "altnorm-report.html"
+    report.write_text("of an earlier run")  # no report is written, so it is in nobody's way
     assert run([*check, "test.parquet", "--strict"]) == 0
     assert "These predictions look like those at fit" in words(capsys)
-    assert not (folder / "altnorm-report.html").exists()
+    assert report.read_text() == "of an earlier run"
     table(900, 3, bias=(-3.0, 3.0, 0.0)).to_parquet("moved.parquet")
     assert told(capsys, [*check, "moved.parquet", "--json"])["drift"]["drifted"] is True
     for more, name in ((["test.parquet"], "TEST"), (["--costs", "c.csv"], "--costs")):
@@ -385,15 +454,6 @@ def test_where_decisions_stay_probabilities_are_better(tmp_path, capsys):
     assert "of the mixture" in text
 
 
-def test_settings_that_json_lacks_are_shown_as_text(tmp_path, capsys):
-    estimator = AlternatingNormalizer(reference="all").fit(PROBA)
-    estimator.prior = {("spam", "ham"): float("inf")}
-    estimator.save(tmp_path / "m")
-    printed = told(capsys, ["info", str(tmp_path / "m"), "--json"])
-    assert printed["settings"]["prior"] == "{('spam', 'ham'): inf}"
-    assert printed["settings"]["alpha"] == 1.0
-
-
 # Rows without labels, rows that belong together, and rows that change.
 
 
@@ -451,15 +511,15 @@ def test_groups_count_in_test_rows_and_new_rows(folder, capsys):
     check += ["-o", "m", "--report", "r.html"]
     by_group = told(capsys, [*check, "--group", "who"])
     by_row = told(capsys, check)
-    assert by_group["test"]["verdict"]["gain"] == pytest.approx(by_row["test"]["verdict"]["gain"])
-    wide = width(by_group["test"]["verdict"])
-    assert wide > 2 * width(by_row["test"]["verdict"])
+    assert by_group["test"]["score"]["gain"] == pytest.approx(by_row["test"]["score"]["gain"])
+    wide = width(by_group["test"]["score"])
+    assert wide > 2 * width(by_row["test"]["score"])
     ours = next(row for row in by_group["comparison"] if row["method"] == "altnorm")
     assert width(ours) == pytest.approx(wide)
     existing = ["check", "copies.parquet", "--model", "m", "--label", "y", "--json", "--force"]
     existing += ["--report", "r.html"]
     assert run([*existing, "--group", "who"]) == 0
-    assert width(json.loads(out(capsys))["verdict"]) == pytest.approx(wide)
+    assert width(json.loads(out(capsys))["test"]["score"]) == pytest.approx(wide)
     check[2] = "test.parquet"
     assert "no column 'who'" in refused(capsys, *check, "--group", "who")
     grouped_file("test.parquet", 1)

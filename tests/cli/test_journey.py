@@ -43,7 +43,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert load("altnorm-model.safetensors").verdict_.adopted
     assert "exists already" in refused(capsys, *both)
     printed = told(capsys, [*both, "--force", "--json"])
-    assert printed["test"]["verdict"]["gain"] > 0
+    assert printed["test"]["score"]["gain"] > 0
     assert {row["method"] for row in printed["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
 
 
@@ -66,7 +66,7 @@ def test_check_on_logits_compares_the_model_itself(folder, capsys):
         np.savez(name, logits=np.log(proba), labels=codes)
     printed = told(capsys, ["check", "lv.npz", "lt.npz", "--jobs", "1", "--json"])
     ours = next(row for row in printed["comparison"] if row["method"] == "altnorm")
-    assert ours["score"] == printed["test"]["verdict"]["after"]
+    assert ours["score"] == printed["test"]["score"]["after"]
 
 
 def test_check_on_sample_logs(folder, capsys):
@@ -78,7 +78,7 @@ def test_check_on_sample_logs(folder, capsys):
     proba, codes = draw(300, 1)
     kept = np.arange(300) % 10 > 0
     right = np.mean(proba[kept].argmax(axis=1) == codes[kept])
-    assert printed["test"]["verdict"]["before"] == pytest.approx(right)
+    assert printed["test"]["score"]["before"] == pytest.approx(right)
     # The texts belong to the rows that were kept: the first question is left out.
     page = (folder / "altnorm-report.html").read_text(encoding="utf-8")
     assert "t11" in page

@@ -47,7 +47,8 @@ def test_tune_says_what_is_promised(folder, capsys):
     assert f"It decides {promise.share:.1%} of the rows, for a target of 90%" in text
     record = told(capsys, ["tune", "val.parquet", "-o", "again.safetensors", *options, "--json"])
     assert record["verdict"]["promise"]["share"] == promise.share
-    assert record["applied"]["least"] == load("model.safetensors").decision_.least
+    least = load("model.safetensors").decision_.least
+    assert record["applied"]["rule"]["least_probability"] == least
     text = said(capsys, ["info", "model.safetensors"])
     assert "the most probable class, from a probability of 0." in text
 
@@ -70,11 +71,11 @@ def test_new_labels_say_whether_the_promise_holds(folder, capsys):
     text = said(capsys, check)
     assert f"It decides {decided.mean():.1%} of the rows (at fit" in text
     assert f"{right:.1%} of them are right" in text
-    record = told(capsys, [*check, "--json"])
-    assert record["promise"]["n_decided"] == decided.sum()
+    record = told(capsys, [*check, "--json"])["test"]
+    assert record["promise_kept"]["n_decided"] == decided.sum()
     assert record["left"] == np.flatnonzero(~decided).tolist()
-    assert record["promise"]["outcome"] in ("holds", "open")
-    assert record["verdict"]["after"] > record["verdict"]["before"]  # of all rows
+    assert record["promise_kept"]["outcome"] in ("holds", "open")
+    assert record["score"]["after"] > record["score"]["before"]  # of all rows
 
 
 def test_broken_promise_is_named_and_fails_when_strict(folder, capsys):
@@ -104,9 +105,9 @@ def test_without_labels_the_queue_is_compared_with_that_at_fit(folder, capsys):
 def test_check_tells_the_whole_story(folder, capsys):
     options = ["--label", "y", "--jobs", "1", *TARGET, "-o", "m.safetensors"]
     record = told(capsys, ["check", "val.parquet", "test.parquet", *options, "--json"])
-    assert record["test"]["promise"]["outcome"] in ("holds", "open")
+    assert record["test"]["promise_kept"]["outcome"] in ("holds", "open")
     ours = next(each for each in record["comparison"] if each["method"] == OURS)
-    assert ours["score"] == pytest.approx(record["test"]["verdict"]["after"])
+    assert ours["score"] == pytest.approx(record["test"]["score"]["after"])
 
 
 def test_wrong_targets_are_refused_in_the_words_of_the_command_line(folder, capsys):

@@ -43,7 +43,6 @@ def test_the_purpose_judges_what_predict_decides(purpose):
     assert loss.after == pytest.approx(-log_loss(truth, adjuster.transform(TEST.proba)))
     # What accuracy would make of a row that nobody has decided is not told.
     assert (len(found.scores) == 1) == bool(left.any())
-    assert found.to_dict()["left"] == found.left.tolist()
 
 
 def test_calibration_error_is_the_mean_distance_in_bins_of_equal_size():

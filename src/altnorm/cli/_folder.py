@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from altnorm import Adjuster
 from altnorm._base.errors import InputError
 from altnorm._base.words import figures
 from altnorm.cli import _options as options
-from altnorm.cli._screen import head, in_options, new_table, out, print_json
+from altnorm.cli._records import print_json, verdict_record
+from altnorm.cli._screen import head, in_options, new_table, out
 from altnorm.cli.tune import fit_named
 from altnorm.evidence.verdict import Verdict, score_figures
 from altnorm.io.formats import Layout
@@ -41,15 +42,23 @@ def check_folder(folder: Path, layout: Layout, tuning: options.Tuning, *, json: 
         name, reason = next(iter(judged.refused.items()))
         raise InputError(f"Some log in '{folder}' must be readable", f"'{name}' is not: {reason}")
     if json:
-        tasks = {name: {"verdict": v.to_dict()} for name, v in judged.verdicts.items()}
-        refused = {name: {"error": reason} for name, reason in judged.refused.items()}
-        found = {name: {"file": str(logs[name]), **x} for name, x in (tasks | refused).items()}
-        print_json(
-            {"tasks": found, "mean": dict(zip(("before", "after"), judged.means(), strict=True))}
-        )
+        print_json(_record(logs, judged))
     else:
         _show(judged)
     return any(verdict.adopted for verdict in judged.verdicts.values())
+
+
+def _record(logs: Mapping[str, Path], judged: Judged) -> dict[str, Any]:
+    tasks = {
+        name: {
+            "file": str(path),
+            "verdict": verdict_record(judged.verdicts[name]) if name in judged.verdicts else None,
+            "error": judged.refused.get(name),
+        }
+        for name, path in logs.items()
+    }
+    before, after = judged.means()
+    return {"tasks": tasks, "mean": {"before": before, "after": after}}
 
 
 def _judge(logs: Mapping[str, Path], layout: Layout, tuning: options.Tuning) -> Judged:

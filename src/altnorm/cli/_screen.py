@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -164,11 +163,6 @@ out = _TextConsole()
 errors = _TextConsole(stderr=True)
 
 
-def print_json(record: dict[str, Any], screen: Console = out) -> None:
-    """Print a record as JSON, one line."""
-    print(json.dumps(record, default=_plain, allow_nan=False), file=screen.file)
-
-
 _STYLES = {"adopted": "bold green", "better": "bold green", "worse": "bold red"}
 
 
@@ -274,8 +268,3 @@ def progress(what: str, total: int | None) -> Iterator[Any]:
     with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda n: bar.advance(task, n)
-
-
-def _plain(value: Any) -> Any:
-    """Turn NumPy's numbers and arrays into Python's."""
-    return value.tolist()

@@ -19,7 +19,8 @@ from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.balance import Shift
 from altnorm.cli import _options as options
-from altnorm.cli._screen import advised, by_class, errors, out, print_json, progress
+from altnorm.cli._records import print_json
+from altnorm.cli._screen import advised, by_class, errors, out, progress
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
@@ -339,11 +340,23 @@ def adapt(
     if output is not None:
         adapted.save(output, force=force)
     if json:
-        print_json({"model": output and str(output), "shift": asdict(adapted.shift_)})
+        print_json({"model": output and str(output), "shift": _shift_record(adapted.shift_)})
     else:
         _show_shift(adapted.shift_, names_of(adapted.classes_))
         _say_next(adapted.shift_, model, new, output)
     return int(strict and adapted.shift_.shift_rejected)
+
+
+def _shift_record(shift: Shift) -> dict[str, Any]:
+    """A shift with its shares by class."""
+    record = asdict(shift)
+    shares = [record.pop(name) for name in ("before", "after", "low", "high")]
+    fields = ("before", "now", "low", "high")
+    by_class = {
+        name: dict(zip(fields, values, strict=True))
+        for name, *values in zip(record.pop("names"), *shares, strict=True)
+    }
+    return {**record, "shares": by_class}
 
 
 def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:

@@ -26,7 +26,8 @@ from altnorm.asking.questions import (
 )
 from altnorm.asking.sampling import find_changes
 from altnorm.cli import _options as options
-from altnorm.cli._screen import out, print_json
+from altnorm.cli._records import print_json
+from altnorm.cli._screen import out
 from altnorm.io.columns import names_of
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions, read_texts
@@ -77,8 +78,9 @@ def ask(
     if questions.lines:
         questions.write(output, force=force)
     if json:
-        origin = questions.source._asdict()
-        print_json({"output": str(output), "n_asked": questions.n_rows, **origin})
+        source = questions.source
+        counts = {"n_rows": source.n_rows, "n_changed": source.n_changed, "seed": source.seed}
+        print_json({"output": str(output), "n_asked": questions.n_rows, **counts})
     else:
         _show(questions, n_before, model, output)
 
@@ -110,7 +112,8 @@ def _pool_questions(
     check_kind(predictions, fitted)
     changes = find_changes(fitted, predictions.proba, other)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
-    texts = read_texts(pool, layout, text, hidden=_hidden(layout, names_of(fitted.classes_)))
+    names = names_of(fitted.classes_)
+    texts = read_texts(pool, layout, text, classes=names, hidden=_hidden(layout, names))
     source = Origin.of(changes, seed, *digests)
     return make_questions(changes, fitted.classes_, source, n=n, texts=texts)
 

@@ -22,6 +22,7 @@ from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._folder import check_folder
+from altnorm.cli._records import print_json, tested_record, tuned_record
 from altnorm.cli._screen import (
     advised,
     by_class,
@@ -31,12 +32,11 @@ from altnorm.cli._screen import (
     head,
     new_table,
     out,
-    print_json,
     score_table,
     show_cautions,
     show_verdict,
 )
-from altnorm.cli.tune import applied_words, fit_named, save_model, tuned_record
+from altnorm.cli.tune import applied_words, fit_named, save_model
 from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
@@ -127,22 +127,9 @@ def check(
         )
         helps = check_folder(validation, columns, tuning, json=json)
         return int(strict and not helps)
-    # Tuning takes a while: what would be refused at its end is refused now.
     check_page(report)
     inputs = [validation, test, model, tuning.costs]
-    check_output(report, force=force, others=inputs)
-    if model is None:
-        check_output(output, force=force, others=[*inputs, report])
-        val, tested = read_predictions(validation, replace(columns, gaps=True)), None
-        layout = replace(columns, logits=val.input == "logits")
-        if test is not None:
-            tested = read_predictions(test, layout, classes=val.classes)
-        texts = _texts(text, test or validation, layout)
-        estimator = Adjuster(**tuning.settings(val))
-        files: dict[str, Any] = {"model": output, "report": report, "force": force}
-        journey = travel(estimator, val, tested, texts=texts, **files)
-        helps = _show(journey, json=json, explain=explain)
-    else:
+    if model is not None:
         given = {"TEST": test is not None, "--output": output != MODEL, "--explain": explain}
         _check_nothing_fitted(tuning, given | {"--logits": columns.logits})
         fitted = load(model)
@@ -151,11 +138,22 @@ def check(
         if new.labels is None:
             helps = _watch(fitted, new, json=json)
         else:
-            with by_class(new.classes):
-                result = evaluate(fitted, new, scoring=tuning.scoring)
-            texts, scoring = _texts(text, validation, layout), tuning.scoring
-            write_report(fitted, new, report, texts=texts, scoring=scoring, force=force)
-            helps = _show_judged(fitted, new, result, report, json=json)
+            check_output(report, force=force, others=inputs)
+            texts = _texts(text, validation, layout, new)
+            helps = _judge(fitted, new, report, tuning.scoring, texts, force=force, json=json)
+    else:
+        val, tested = read_predictions(validation, replace(columns, gaps=True)), None
+        layout = replace(columns, logits=val.input == "logits")
+        if test is not None:
+            tested = read_predictions(test, layout, classes=val.classes)
+        # Tuning takes a while: what would be refused at its end is refused now.
+        check_output(report, force=force, others=inputs)
+        check_output(output, force=force, others=[*inputs, report])
+        texts = _texts(text, test or validation, layout, tested or val)
+        estimator = Adjuster(**tuning.settings(val))
+        files: dict[str, Any] = {"model": output, "report": report, "force": force}
+        journey = travel(estimator, val, tested, texts=texts, **files)
+        helps = _show(journey, json=json, explain=explain)
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not helps)
@@ -172,8 +170,12 @@ def _check_folder_options(given: dict[str, bool]) -> None:
         )
 
 
-def _texts(name: str | None, path: Path, layout: Layout) -> list[str] | None:
-    return None if name is None else read_texts(path, layout, [name])[name]
+def _texts(
+    name: str | None, path: Path, layout: Layout, predictions: Predictions
+) -> list[str] | None:
+    if name is None:
+        return None
+    return read_texts(path, layout, [name], classes=predictions.classes)[name]
 
 
 def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> None:
@@ -200,17 +202,20 @@ class Journey:
 
     tuned: Adjuster
     validation: Predictions
+    test: Predictions | None
     result: Evaluation | None  # on the labels of test predictions
     compared: Comparison | None  # with the peers, on the same
     model: Path
     report: Path
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+    def record(self) -> dict[str, Any]:
+        """What --json prints."""
+        tested = None
+        if self.result is not None and self.test is not None:
+            tested = tested_record(self.result, self.test)
         return {
-            "validation": self.tuned.verdict_.to_dict(),
             **tuned_record(self.tuned),
-            "test": None if self.result is None else self.result.to_dict(),
+            "test": tested,
             "comparison": None if self.compared is None else self.compared.to_dicts(),
             "model": str(self.model),
             "report": str(self.report),
@@ -244,7 +249,7 @@ def travel(
     page |= {"comparison": compared, "seen": test is None}
     write_report(tuned, validation if test is None else test, report, force=force, **page)
     save_model(tuned, model, force=force)
-    return Journey(tuned, validation, result, compared, model, report)
+    return Journey(tuned, validation, test, result, compared, model, report)
 
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
@@ -276,7 +281,7 @@ def _methods(tuned: Adjuster, *, multilabel: bool) -> Mapping[str, Any]:
 def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
     """Tell the journey; return whether the verdict is yes, and no test rows contradict it."""
     if json:
-        print_json(journey.to_dict())
+        print_json(journey.record())
     else:
         show_journey(journey, explain=explain)
         show_files(journey)
@@ -372,53 +377,72 @@ def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bo
     drift = fitted.drift(predictions.proba)
     left = _share_left(fitted, predictions)
     if json:
-        print_json({"drift": asdict(drift), **left})
+        print_json({"drift": asdict(drift), "share_left": left})
     else:
         out.print(advised(drift.advice, str(drift)))
         if left:
-            now, at_fit = map(percent, left["share_left"].values())
+            now, at_fit = map(percent, left.values())
             out.print(f"It would leave {now} of these rows to a person; at fit it was {at_fit}.")
         out.print("Only labels can say whether it helps here: `altnorm ask` chooses rows to label.")
     return drift.advice != "stop"
 
 
-def _share_left(fitted: ProbabilityTransformer, predictions: Predictions) -> dict[str, Any]:
+def _share_left(
+    fitted: ProbabilityTransformer, predictions: Predictions
+) -> dict[str, float] | None:
     """Which share of the rows a target accuracy leaves to a person, now and at fit."""
     promise = getattr(getattr(fitted, "verdict_", None), "promise", None)
     if promise is None:
-        return {}
+        return None
     undecided = decision_codes(fitted, predictions.proba) == len(fitted.classes_)
-    return {"share_left": {"now": float(undecided.mean()), "at_fit": 1 - promise.share}}
+    return {"now": float(undecided.mean()), "at_fit": 1 - promise.share}
+
+
+def _judge(
+    fitted: ProbabilityTransformer,
+    predictions: Predictions,
+    report: Path,
+    scoring: str | None,
+    texts: Sequence[str] | None,
+    *,
+    force: bool,
+    json: bool,
+) -> bool:
+    """Tell what a model does to labelled rows, and write the report; return whether it helps."""
+    with by_class(predictions.classes):
+        result = evaluate(fitted, predictions, scoring=scoring)
+    write_report(fitted, predictions, report, texts=texts, scoring=scoring, force=force)
+    if json:
+        print_json({"test": tested_record(result, predictions), "report": str(report)})
+    else:
+        _show_judged(fitted, predictions, result)
+        out.say(f"Report: {report.absolute()}")
+    broken = result.kept is not None and result.kept.outcome == "broken"
+    return result.verdict.adopted and not broken
 
 
 def _show_judged(
-    fitted: ProbabilityTransformer,
-    predictions: Predictions,
-    result: Evaluation,
-    report: Path,
-    *,
-    json: bool,
-) -> bool:
-    """Tell what a model does to labelled rows; return whether it helps."""
-    broken = result.kept is not None and result.kept.outcome == "broken"
-    helps = result.verdict.adopted and not broken
-    if json:
-        print_json({**result.to_dict(), "report": str(report)})
-        return helps
+    fitted: ProbabilityTransformer, predictions: Predictions, result: Evaluation
+) -> None:
     show_verdict(result.verdict)
     if result.kept is not None:
         out.print(str(result.kept))
     out.print(score_table([result.verdict, *result.scores]))
-    for rows, what in ((result.fixed, "fixed"), (result.broken, "broken")):
+    for rows, became in ((result.fixed, "fixed"), (result.broken, "broken")):
         changed = result.changed(rows)[:N_SHOWN]
         if changed:
-            lines = [(f"{one.row:,}", _truth(predictions, one.row), one) for one in changed]
+            lines = [
+                (_row_name(predictions, r.row), _truth(predictions, r.row), r) for r in changed
+            ]
             shown = f", the first {len(changed)}" if len(changed) < rows.size else ""
-            out.print(changed_table(lines, f"{rows.size:,} rows {what}{shown}"))
+            out.print(changed_table(lines, f"{rows.size:,} rows {became}{shown}"))
     tuned = getattr(fitted, "verdict_", None)
     show_cautions(() if tuned is None else tuned.cautions, " from tuning")
-    out.say(f"Report: {report.absolute()}")
-    return helps
+
+
+def _row_name(predictions: Predictions, row: int) -> str:
+    """The id of a row, or else its number in the file."""
+    return str(row if predictions.ids is None else predictions.ids[row])
 
 
 def _truth(predictions: Predictions, row: int) -> str:
@@ -451,7 +475,7 @@ def demo(
         title="Demo: intents of queries to an assistant",
     )
     if json:
-        print_json(journey.to_dict())
+        print_json(journey.record())
     else:
         head("The classifier")
         classes = data.validation.proba.shape[1]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from rich.table import Column, Table
 
 from altnorm._base.files import check_output
@@ -16,7 +14,8 @@ from altnorm._base.words import mixture_words, model_words, plural, score_name, 
 from altnorm.adjuster import Adjuster, load
 from altnorm.cli import _options as options
 from altnorm.cli._card import write_card
-from altnorm.cli._screen import RULES, name_cell, out, print_json, show_verdict
+from altnorm.cli._records import print_json, verdict_record
+from altnorm.cli._screen import RULES, name_cell, out, show_verdict
 from altnorm.cli.tune import applied_words
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.base import chosen_model
@@ -40,9 +39,8 @@ def info(
         print(write_card(model, _lines(metadata, fitted), verdict, applied))
         return
     if json:
-        settings = {name: _plain(value) for name, value in metadata["settings"].items()}
-        record = {**metadata, "settings": settings, "does": _does(fitted)}
-        print_json(record if verdict is None else {**record, "verdict": verdict.to_dict()})
+        decided = None if verdict is None else verdict_record(verdict)
+        print_json({**metadata, "does": _does(fitted), "verdict": decided})
         return
     grid = Table.grid("", Column(overflow="fold"), padding=(0, 2))
     for name, text in _lines(metadata, fitted):
@@ -102,15 +100,6 @@ def _classes(classes: list[Any]) -> str:
     names = ", ".join(name_cell(name) for name in classes[:_SHOWN])
     more = ", ..." if len(classes) > _SHOWN else ""
     return f"{plural(len(classes), 'class', 'classes')}: {names}{more}"
-
-
-def _plain(value: Any) -> Any:
-    """A setting as JSON can hold it; what is no number, text, truth value or list as text."""
-    value = value.tolist() if isinstance(value, np.ndarray) else value
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    finite = isinstance(value, float) and math.isfinite(value)
-    return value if value is None or finite or isinstance(value, (int, str)) else str(value)
 
 
 def _does(fitted: FittedModel) -> str:

@@ -12,9 +12,9 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import model_words, plural
 from altnorm.adjuster.candidates import FAMILIES
-from altnorm.adjuster.mixture import PARTS
 from altnorm.cli import _options as options
-from altnorm.cli._screen import RULES, by_class, out, print_json, show_verdict
+from altnorm.cli._records import print_json, tuned_record
+from altnorm.cli._screen import RULES, by_class, out, show_verdict
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.verdict import score_figures
@@ -90,8 +90,7 @@ def tune(
     tuned = fit_named(Adjuster(chosen, **settings), predictions)
     save_model(tuned, output, force=force)
     if json:
-        verdict = tuned.verdict_.to_dict()
-        print_json({"model": str(output), "verdict": verdict, **tuned_record(tuned)})
+        print_json({**tuned_record(tuned), "model": str(output)})
     else:
         _show(tuned, predictions, output)
     return int(strict and not tuned.verdict_.adopted)
@@ -136,7 +135,7 @@ def _fit_unlabelled(
 
 def _tell_unlabelled(output: Path, *, json: bool) -> None:
     if json:
-        print_json({"model": str(output), "verdict": None})
+        print_json({"verdict": None, "model": str(output)})
         return
     out.say(f"Model: {output} (no labels used, so it is unknown whether it helps)")
     out.say(f"Next: altnorm ask {output} POOL -o ask.csv")
@@ -171,24 +170,6 @@ def save_model(tuned: Adjuster, path: Path, *, force: bool) -> None:
     kept = copy(tuned)
     kept.n_jobs = None
     kept.save(path, force=force)
-
-
-def tuned_record(tuned: Adjuster) -> dict[str, Any]:
-    """What tuning found and what is applied, as JSON can hold it."""
-    return {
-        "family": tuned.family_,
-        "families": {name: one.to_dict() for name, one in tuned.families_.items()},
-        "calibration": tuned.calibration_.to_dict(),
-        "applied": {
-            "model": type(tuned.model_).__name__,
-            "weights": dict(zip(PARTS, tuned.mixture_.weights.tolist(), strict=True)),
-            "keeps": tuned.mixture_.keeps,
-            "decision": tuned.decision_.kind,
-            "on_input": tuned.decision_.on_input,
-            "values": tuned.decision_.values.tolist(),
-            "least": tuned.decision_.least,
-        },
-    }
 
 
 def applied_words(tuned: Adjuster) -> str:

@@ -117,16 +117,6 @@ class Evaluation:
         """Say which classes only lose; empty if none does."""
         return self.applied.only_losing(list(map(str, self.classes.tolist())))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold: verdict, scores, rows fixed, broken and left."""
-        return {
-            "verdict": self.verdict.to_dict(),
-            "scores": [score.to_dict() for score in self.scores],
-            "calibration_error": self.calibration_error,
-            **{name: getattr(self, name).tolist() for name in ("fixed", "broken", "left")},
-            "promise": None if self.kept is None else self.kept.to_dict(),
-        }
-
 
 def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = None) -> Evaluation:
     """Compare labelled predictions before and after an adjustment.
