@@ -135,7 +135,7 @@ def test_what_a_model_does_in_words(family, adopted, ratio, words):
     assert model_words(model).startswith(words)
     if family in FAMILY_NAMES and not adopted and ratio is None:
         verdict.insisted = True
-        assert model_words(model).startswith("bends the lines of single classes")
+        assert model_words(model).startswith("corrects each class along a bent curve")
 
 
 def test_what_became_of_a_family_in_words():

@@ -1,5 +1,6 @@
 """The commands that make, apply and judge a model do what they say, on every kind of file."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -188,6 +189,12 @@ def test_a_model_card(folder, capsys):
     assert card.startswith("# Model card: m\n")
     assert "| classes | 3 classes: a&#124;&lt;b>, bee, cow |" in card
     assert str(fitted.verdict_) in card
+    assert re.search(r"\| cost \| [\d.e+]+ microseconds per row on this machine \|", card)
+    assert run(["tune", "val.parquet", "--label", "y", "-o", "named", *QUICK]) == 0
+    capsys.readouterr()
+    digest = hashlib.sha256(Path("val.parquet").read_bytes()).hexdigest()[:12]
+    assert run(["info", "named", "--card"]) == 0
+    assert f"| data | val.parquet (sha256 {digest}) |\n| labelled rows | 600 |" in out(capsys)
     assert all(f"- {caution.text}" in card for caution in fitted.verdict_.cautions)
     assert told(capsys, ["info", "m", "--json"])["digest"] in card
     AlternatingNormalizer().fit(data[names].to_numpy()).save("plain")
@@ -258,7 +265,16 @@ def fields_of(record):
         return {field for part in record for field in fields_of(part)}
     if not isinstance(record, dict):
         return set()
-    named = {"families", "shares", "weights", "costs", "thresholds", "settings", "versions"}
+    named = {
+        "about",
+        "families",
+        "shares",
+        "weights",
+        "costs",
+        "thresholds",
+        "settings",
+        "versions",
+    }
     found = set(record)
     for name, value in record.items():
         parts = list(value.values()) if name in named and isinstance(value, dict) else value
@@ -392,7 +408,11 @@ def test_options_reach_the_estimator(folder):
 
 COSTS_BY_NAME = {("ant", "bee"): 5, **{(name, None): 0.4 for name in CLASSES}}
 RULES = [
-    ({"costs": COSTS_BY_NAME}, "mean cost", "cost ant as ant 0, bee 5, cow 1, a person 0.4 bee as"),
+    (
+        {"costs": COSTS_BY_NAME},
+        "mean cost",
+        "cost true ant: ant 0, bee 5, cow 1, a person 0.4 true bee:",
+    ),
     ({"scoring": "balanced_accuracy"}, "balanced accuracy", "weighted probability: ant "),
     ({}, "accuracy", "the most probable class"),
 ]
@@ -404,7 +424,7 @@ def test_a_tuned_model(tmp_path, capsys, purpose, name, rule):
     Adjuster(("bias",), **purpose).fit(data[CLASSES], data["y"]).save(tmp_path / "m")
     text = said(capsys, ["info", str(tmp_path / "m")])
     assert rule in text.partition("decides ")[2]
-    assert "kind Adjuster takes probabilities, single-label" in text
+    assert "takes probabilities, one label per row" in text
     assert "classes 3 classes: ant, bee, cow" in text
     assert "does multiplies each class by a factor and calibrates probabilities" in text
     assert f"numpy {np.__version__}" in text
@@ -450,7 +470,7 @@ def test_where_decisions_stay_probabilities_are_better(tmp_path, capsys):
     assert "decides as the predictions came" in text
     check = ["check", *command, "-o", str(tmp_path / "c"), "--significance", "1e-99"]
     text = said(capsys, [*check, "--report", str(tmp_path / "r.html")])
-    assert f"More labels could settle it: altnorm ask {tmp_path / 'c'} POOL -o ask.csv" in text
+    assert "then: altnorm ask candidate.safetensors POOL -o ask.csv" in text
     assert "of the mixture" in text
 
 

@@ -1,12 +1,14 @@
 """The first thing anyone runs, and the same on one's own files."""
 
+import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
 
-from altnorm import load
-from tests.commands import draw, refused, run, said, table, told, words, write_log
+from altnorm import Adjuster, load
+from tests.commands import CLASSES, draw, refused, run, said, table, told, words, write_log
 
 
 def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
@@ -41,6 +43,10 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     assert str(folder / "altnorm-model.safetensors") in text
     assert opened == [(folder / "altnorm-report.html").as_uri()]
     assert load("altnorm-model.safetensors").verdict_.adopted
+    page = (folder / "altnorm-report.html").read_text(encoding="utf-8")
+    digests = [hashlib.sha256((folder / f).read_bytes()).hexdigest()[:12] for f in both[1:3]]
+    assert f"Validation rows: val.parquet (sha256 {digests[0]}); Test rows: test.parquet (" in page
+    assert re.search(rf"sha256 {digests[1]}\); Date: \d{{4}}-\d\d-\d\d\.", page)
     assert "exists already" in refused(capsys, *both)
     printed = told(capsys, [*both, "--force", "--json"])
     assert printed["test"]["score"]["gain"] > 0
@@ -128,3 +134,25 @@ def test_a_folder_of_sample_logs(folder, capsys):
     assert "--output is given, too" in refused(capsys, *check, "-o", "m")
     (folder / "empty").mkdir()
     assert "no file samples_*.jsonl" in refused(capsys, "check", "empty")
+
+
+def test_with_few_labels_the_way_to_those_that_decide_is_told_and_works(folder, capsys):
+    few = (table(150, seed, bias=(0.7, 0, 0)) for seed in range(30))
+    unproved = next(
+        data
+        for data in few
+        if Adjuster().fit(data[CLASSES], data["y"]).verdict_.reason == "not_significant"
+    )
+    unproved.to_parquet("few.parquet")
+    check = ["check", "few.parquet", "--label", "y", "--jobs", "1"]
+    text = said(capsys, check)
+    step = re.search(
+        r"Next: ask for the labels that decide \(about ([\d,]+) labels\): run this again with "
+        r"(.*?), then: altnorm (ask .* -o ask.csv)",
+        text,
+    )
+    assert 10 < int(step[1].replace(",", "")) < 150
+    assert run([*check, *step[2].split(), "--report", "r.html"]) == 0
+    table(2000, 2, bias=(0.7, 0, 0)).to_parquet("pool.parquet")
+    assert run(step[3].replace("POOL", "pool.parquet").split()) == 0
+    assert "40 rows to label" in words(capsys)

@@ -12,7 +12,7 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -65,7 +65,13 @@ def storable(cls: Class) -> Class:
 class Saved:
     """What an estimator needs to be saved: checks of what it remembers, and `save`."""
 
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
         """Write the fitted estimator to a safetensors file, which :func:`altnorm.load` reads.
 
         The file holds settings, class names, what `fit` found, versions, and a SHA-256 digest of
@@ -78,11 +84,15 @@ class Saved:
             Where to.
         force : bool, default=False
             Whether an existing file may be replaced.
+        about : mapping of str to str, optional
+            What else a model card should tell, such as the file of the validation rows;
+            ``altnorm info`` shows it.
         """
         check_is_fitted(self)
         tensors: Tensors = {}
         content = _encode(self, "", tensors)["estimator"]
         content |= {"format_version": FORMAT_VERSION, "versions": versions()}
+        content["about"] = {str(name): str(text) for name, text in (about or {}).items()}
         # Refused here rather than by the reader, who may sit elsewhere.
         check_model(self, _fitted_state(self).keys())
         with replacing(path, force=force) as temporary:
@@ -117,6 +127,7 @@ def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
             "classes": _decode(content["state"]["classes_"], tensors).tolist(),
             "versions": dict(content["versions"]),
             "format_version": content["format_version"],
+            "about": {name: str(text) for name, text in content.get("about", {}).items()},
             "digest": content["digest"],
         }
 

@@ -46,7 +46,7 @@ _DOES = {
     "alternating": "adjusts rows in doubt",
     "bias": "multiplies each class by a factor",
     "matrix": "repairs confusions of pairs of classes",
-    "curves": "bends the lines of single classes and of sums of them",
+    "curves": "corrects each class along a bent curve",
     "temperature": "changes decisions",
 }
 

@@ -5,8 +5,10 @@ The page of the command line lists all fields, and a test compares.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else None
     return value if value is None or isinstance(value, (int, str)) else str(value)
+
+
+def file_words(path: Path) -> str:
+    """A file by its name and the first digits of its digest, by which it can be told again."""
+    if not path.is_file():
+        return "standard input"
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return f"{path.name} (sha256 {digest[:12]})"
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:

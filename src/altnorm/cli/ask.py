@@ -127,7 +127,10 @@ def _hidden(layout: Layout, classes: list[str]) -> set[str]:
 def _show(questions: Questions, n_before: int, model: Path, output: Path) -> None:
     source = questions.source
     if not questions.lines:
-        out.print(f"The model changes no decision in {source.n_rows:,} rows: nothing to label.")
+        out.print(
+            f"The model changes no decision in {source.n_rows:,} rows: nothing to label. One whose "
+            "evidence was too weak changes them if it is tuned with --insist."
+        )
         return
     added = questions.n_rows - n_before
     left = source.n_changed - questions.n_rows

@@ -6,6 +6,7 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
 from altnorm.cli import _options as options
 from altnorm.cli._folder import check_folder
-from altnorm.cli._records import print_json, tested_record, tuned_record
+from altnorm.cli._records import file_words, print_json, tested_record, tuned_record
 from altnorm.cli._screen import (
     advised,
     by_class,
@@ -36,7 +37,7 @@ from altnorm.cli._screen import (
     show_cautions,
     show_verdict,
 )
-from altnorm.cli.tune import applied_words, fit_named, save_model
+from altnorm.cli.tune import applied_words, fit_named, save_model, say_how_to_ask
 from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
@@ -140,7 +141,9 @@ def check(
         else:
             check_output(report, force=force, others=inputs)
             texts = _texts(text, validation, layout, new)
-            helps = _judge(fitted, new, report, tuning.scoring, texts, force=force, json=json)
+            about = {"Model": file_words(model), "Rows": file_words(validation), **_today()}
+            page: dict[str, Any] = {"texts": texts, "about": about, "force": force}
+            helps = _judge(fitted, new, report, scoring=tuning.scoring, json=json, **page)
     else:
         val, tested = read_predictions(validation, replace(columns, gaps=True)), None
         layout = replace(columns, logits=val.input == "logits")
@@ -152,7 +155,10 @@ def check(
         texts = _texts(text, test or validation, layout, tested or val)
         estimator = Adjuster(**tuning.settings(val))
         files: dict[str, Any] = {"model": output, "report": report, "force": force}
-        journey = travel(estimator, val, tested, texts=texts, **files)
+        about = {} if test is None else {"Test rows": file_words(test)}
+        about = {"Validation rows": file_words(validation), **about, **_today()}
+        data = file_words(validation)
+        journey = travel(estimator, val, tested, data=data, texts=texts, about=about, **files)
         helps = _show(journey, json=json, explain=explain)
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
@@ -168,6 +174,10 @@ def _check_folder_options(given: dict[str, bool]) -> None:
             f"{useless[0]} is given, too",
             f"Leave out {useless[0]}, or name a file.",
         )
+
+
+def _today() -> dict[str, str]:
+    return {"Date": f"{datetime.now(UTC):%Y-%m-%d}"}
 
 
 def _texts(
@@ -229,14 +239,15 @@ def travel(
     *,
     model: Path,
     report: Path,
+    data: str,
     force: bool,
     **page: Any,
 ) -> Journey:
     """Tune once, judge, compare with the peers, and write report and model.
 
     Without test predictions the evidence is the cross-fitted one, and the report is about the
-    validation predictions, whose labels it must not look at again. `page` is what else the report
-    shows.
+    validation predictions, whose labels it must not look at again. `data` is what the model says
+    it was fitted on, and `page` what else the report shows.
     """
     tuned = fit_named(estimator, validation)
     # Rows without labels served as reference in tuning; peers can make no use of them.
@@ -248,7 +259,7 @@ def travel(
     # The report takes seconds: an interrupt meanwhile should leave nothing behind.
     page |= {"comparison": compared, "seen": test is None}
     write_report(tuned, validation if test is None else test, report, force=force, **page)
-    save_model(tuned, model, force=force)
+    save_model(tuned, model, force=force, data=data)
     return Journey(tuned, validation, test, result, compared, model, report)
 
 
@@ -287,8 +298,7 @@ def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
         show_files(journey)
         if model_words(journey.tuned) != "changes nothing":
             out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
-        if journey.tuned.verdict_.reason == "not_significant":
-            out.say(f"More labels could settle it: altnorm ask {journey.model} POOL -o ask.csv")
+        say_how_to_ask(journey.tuned)
     worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
     return journey.tuned.verdict_.adopted and not worse
 
@@ -402,16 +412,15 @@ def _judge(
     fitted: ProbabilityTransformer,
     predictions: Predictions,
     report: Path,
-    scoring: str | None,
-    texts: Sequence[str] | None,
     *,
-    force: bool,
+    scoring: str | None,
     json: bool,
+    **page: Any,
 ) -> bool:
     """Tell what a model does to labelled rows, and write the report; return whether it helps."""
     with by_class(predictions.classes):
         result = evaluate(fitted, predictions, scoring=scoring)
-    write_report(fitted, predictions, report, texts=texts, scoring=scoring, force=force)
+    write_report(fitted, predictions, report, scoring=scoring, **page)
     if json:
         print_json({"test": tested_record(result, predictions), "report": str(report)})
     else:
@@ -470,6 +479,7 @@ def demo(
         data.test,
         model=output.with_suffix(".safetensors"),
         report=output,
+        data="the demo's 3,000 validation rows",
         force=True,
         texts=data.queries,
         title="Demo: intents of queries to an assistant",

@@ -13,15 +13,19 @@ from altnorm._base.files import check_output
 from altnorm._base.words import model_words, plural
 from altnorm.adjuster.candidates import FAMILIES
 from altnorm.cli import _options as options
-from altnorm.cli._records import print_json, tuned_record
+from altnorm.cli._records import file_words, print_json, tuned_record
 from altnorm.cli._screen import RULES, by_class, out, show_verdict
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.kinds import kind_of, resolve_kind
+from altnorm.evidence.cautions import REALISTIC
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.reference import PRIORS
+
+CANDIDATE = "candidate.safetensors"
+"""What a model may be called that is applied on trial."""
 
 # What to say where the labels are of this kind, and the estimator is for the other one.
 _OTHER_KIND = {
@@ -88,7 +92,7 @@ def tune(
     chosen = tuple(name.strip() for name in families.split(","))
     settings = {**tuning.settings(predictions), "prior": known, "calibrate": calibrate, "cv": cv}
     tuned = fit_named(Adjuster(chosen, **settings), predictions)
-    save_model(tuned, output, force=force)
+    save_model(tuned, output, force=force, data=file_words(validation))
     if json:
         print_json({**tuned_record(tuned), "model": str(output)})
     else:
@@ -107,6 +111,7 @@ def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
     show_verdict(tuned.verdict_)
     out.print(applied_words(tuned))
     out.say(f"Model: {output}")
+    say_how_to_ask(tuned)
 
 
 def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:
@@ -165,11 +170,27 @@ def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     return predictions.labels
 
 
-def save_model(tuned: Adjuster, path: Path, *, force: bool) -> None:
+def say_how_to_ask(tuned: Adjuster) -> None:
+    """Where labels are too few, say how to get those that decide, and about how many it takes."""
+    verdict = tuned.verdict_
+    needed = [caution.value for caution in verdict.cautions if caution.code == "too_few_rows"]
+    times = sum(needed) / verdict.n_rows
+    if verdict.reason != "not_significant" or times > REALISTIC:
+        return
+    # Only rows whose decision changes are evidence.
+    n_labels = float(f"{times * verdict.n_changed:.1g}")
+    about = f" (about {n_labels:,.0f} labels)" if needed else ""
+    out.say(
+        f"Next:   ask for the labels that decide{about}: run this again with --insist -o "
+        f"{CANDIDATE}, then: altnorm ask {CANDIDATE} POOL -o ask.csv"
+    )
+
+
+def save_model(tuned: Adjuster, path: Path, *, force: bool, data: str) -> None:
     """Write a model without the number of threads, which is this machine's and not the model's."""
     kept = copy(tuned)
     kept.n_jobs = None
-    kept.save(path, force=force)
+    kept.save(path, force=force, about={"data": data})
 
 
 def applied_words(tuned: Adjuster) -> str:

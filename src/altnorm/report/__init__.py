@@ -9,7 +9,7 @@ browser refuses any request and any script but ours. No class name ever becomes 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ def write_report(
     comparison: Comparison | None = None,
     texts: Sequence[str] | None = None,
     title: str | None = None,
+    about: Mapping[str, str] | None = None,
     scoring: Any = None,
     seen: bool = False,
     force: bool = False,
@@ -57,6 +58,8 @@ def write_report(
         A text for each row of the predictions, shown with the changed rows.
     title : str, optional
         Title of the page.
+    about : mapping of str to str, optional
+        What else the page names at its top, such as files and a date.
     scoring : str, callable or Score, optional
         As for :func:`altnorm.report.evaluation.evaluate`.
     seen : bool, default=False
@@ -87,6 +90,7 @@ def write_report(
         comparison=comparison,
         texts=texts,
         title=title,
+        about=about,
         scoring=scoring,
         seen=seen,
     )
@@ -114,8 +118,9 @@ def render_report(
     comparison: Comparison | None = None,
     texts: Sequence[str] | None = None,
     title: str | None = None,
+    about: Mapping[str, str] | None = None,
+    scoring: Any = None,
     seen: bool = False,
-    **about: Any,
 ) -> str:
     """Return the page that :func:`write_report` writes; the same input gives the same page."""
     try:
@@ -139,5 +144,5 @@ def render_report(
         if texts is not None:
             texts = [texts[i] for i in np.flatnonzero(predictions.has_label).tolist()]
         predictions = predictions.labelled()
-    case = read_case(model, predictions, seen=seen, **about)
-    return render(case, texts, comparison, title)
+    case = read_case(model, predictions, scoring=scoring, seen=seen)
+    return render(case, texts, comparison, title, about or {})

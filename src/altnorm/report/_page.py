@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -35,7 +35,11 @@ TOP = 5  # classes of a row whose probabilities are shown
 
 
 def render(
-    case: Case, texts: Sequence[str] | None, comparison: Comparison | None, title: str | None
+    case: Case,
+    texts: Sequence[str] | None,
+    comparison: Comparison | None,
+    title: str | None,
+    about: Mapping[str, str],
 ) -> str:
     """Fill the template; everything that comes from outside is escaped."""
     # One function around all files, so that nothing leaks into the page's own names.
@@ -45,6 +49,7 @@ def render(
     factors = measures.favoured(case.model, case.applied.before)
     return _template().render(
         title=title,
+        about=about,
         style=Markup(style),
         script=Markup(script),
         policy=Markup(_policy(script, style)),
