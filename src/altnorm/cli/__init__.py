@@ -1,7 +1,7 @@
 """The command line: ``altnorm``.
 
 Exit status 0: done. 1: a verdict that says no, with ``--strict``. 2: bad input, told in one
-sentence. 3: an error in altnorm itself. 130: interrupted. 141: who read the output has left.
+sentence. 3: an error in altnorm itself. 130: interrupted. 141: the output pipe was closed.
 """
 
 from __future__ import annotations

@@ -54,12 +54,12 @@ COMMANDS = {
     ),
     "check": Entry(
         "check",
-        "Tune, judge, compare with other methods, and write a model and a report.",
+        "Should I use it? Fit, judge, compare, and write a model and a report.",
         "altnorm check val.parquet test.parquet --label intent",
     ),
     "tune": Entry(
         "tune",
-        "Choose what to apply by cross-fitting, judge it, and write a model file.",
+        "Fit and judge a model and write it, nothing else: for scripts.",
         "altnorm tune val.parquet --label intent -o model.safetensors",
     ),
     "apply": Entry(
@@ -74,12 +74,12 @@ COMMANDS = {
     ),
     "ask": Entry(
         "ask",
-        "Choose rows to label, to learn whether a model helps: rows whose decision it changes.",
+        "Choose the rows to label that tell whether a model helps.",
         "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv",
     ),
     "judge": Entry(
         "ask",
-        "Say from the labels so far whether to adopt the model, not to adopt it, or to go on.",
+        "Say what the labels so far mean: adopt the model, do not adopt it, or label more.",
         "altnorm judge model.safetensors ask.csv",
     ),
     "export": Entry(
@@ -89,7 +89,7 @@ COMMANDS = {
     ),
     "info": Entry(
         "model",
-        "Show what a model file holds: kind, classes, goal, what it does, evidence, versions.",
+        "Show what a model file holds, or print a model card.",
         "altnorm info model.safetensors",
     ),
 }
@@ -154,7 +154,7 @@ def altnorm(
         ),
     ] = False,
 ) -> None:
-    """Better decisions and probabilities from a classifier's predictions, only on evidence."""
+    """Better probabilities and decisions from a classifier you already have."""
     if not version:
         if context.invoked_subcommand is None:
             print(context.get_help())
@@ -288,7 +288,7 @@ def _silence_stdout() -> None:
 
 
 def _reader_left() -> int:
-    """Nothing more to say, and nobody to say it to; but neither done nor a verdict."""
+    """Stop quietly: the output pipe was closed."""
     _silence_stdout()
     return READER_LEFT
 

@@ -122,7 +122,7 @@ def by_class(classes: np.ndarray) -> Iterator[None]:
         yield
     except InputError as error:
         if error.code == "row_sum":
-            # A column that is not a class is the likeliest reason.
+            # A column that is not a class is the most likely reason.
             hint = f"The classes are {listed(names_of(classes))}; name a column that is not a class"
             remedy = f"{ROW_SUM} {hint} with --other."
             raise error.replace(remedy=remedy, code="class_columns") from error

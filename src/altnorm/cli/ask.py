@@ -60,10 +60,11 @@ def ask(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Choose rows to label, to learn whether a model helps: rows whose decision it changes.
+    """Choose the rows to label that tell whether a model helps.
 
-    They come in a random order. Fill in the column `label` from the top and run `altnorm judge`
-    whenever you like. A file that exists already gets N further rows and keeps its labels.
+    They are rows whose decision it changes, in a random order. Fill in the column `label` from the
+    top and run `altnorm judge` whenever you like. A file that exists already gets N further rows
+    and keeps its labels.
     """
     check_integer(number, "number", low=1)
     check_integer(seed, "seed", low=0, high=2**32 - 1)
@@ -160,7 +161,7 @@ def judge(
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Say from the labels so far whether to adopt the model, not to adopt it, or to go on.
+    """Say what the labels so far mean: adopt the model, do not adopt it, or label more.
 
     The file may be filled in only partly, and you may judge as often as you like: the answer
     remains valid after every label.

@@ -110,7 +110,7 @@ def check(
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Tune, judge, compare with other methods, and write a model and a report.
+    """Should I use it? Fit, judge, compare, and write a model and a report.
 
     Without TEST every validation row is judged by a model that was fitted without it. With --model
     an existing model is judged on new predictions, and nothing is fitted. VAL may be a folder of

@@ -34,7 +34,7 @@ def info(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Show what a model file holds: kind, classes, goal, what it does, evidence, versions."""
+    """Show what a model file holds, or print a model card."""
     metadata, fitted = model_metadata(model), load(model)
     verdict = getattr(fitted, "verdict_", None)
     if card:

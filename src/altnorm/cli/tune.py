@@ -78,9 +78,9 @@ def tune(
     strict: options.Strict = False,
     json: options.Json = False,
 ) -> int:
-    """Choose what to apply by cross-fitting, judge it, and write a model file.
+    """Fit and judge a model and write it, nothing else: for scripts.
 
-    Without enough evidence for a gain the model changes no decision, and says so.
+    If the labels don't show a gain, the model changes no decision, and says so.
     """
     check_output(output, force=force, others=[validation, tuning.costs, prior])
     predictions = read_predictions(validation, replace(columns, gaps=True))

@@ -25,7 +25,7 @@ _LARGEST = 1e15  # cost beside which a cost of 1 is not lost in rounding
 
 @dataclass(frozen=True)
 class Purpose:
-    """What decisions are for: the score that judges them, and the rule that it asks for."""
+    """A goal: the score that judges decisions, and the rule that it asks for."""
 
     score: Score
     kind: LabelKind
