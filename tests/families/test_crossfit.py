@@ -21,7 +21,7 @@ own_curves = partial(curve_path, n_facets=0)
 # What is fitted, its path of penalties, these, and how far off rough fits may leave the loss.
 FAMILIES = {
     "bias": (BiasCorrectedTemperature, bias_path, STRENGTHS, 1e-3),
-    "matrix": (MatrixScaling, matrix_path, MATRIX_STRENGTHS, 2e-3),
+    "matrix": (MatrixScaling, matrix_path, MATRIX_STRENGTHS, 4e-3),
     "curves": (partial(CurveScaling, facets=False), own_curves, CURVE_STRENGTHS, 2e-3),
     "labelwise": (LabelwiseScaling, labelwise_path, STRENGTHS, 1e-4),
 }
@@ -68,14 +68,13 @@ def test_no_fit_sees_the_labels_of_its_fold():
             np.testing.assert_array_equal(before[2].proba(log_p), after[2].proba(log_p))
 
 
-def test_a_path_ends_where_the_loss_has_clearly_risen():
-    """Clearly: by two standard errors. Or twice in a row, by however little."""
+def test_a_path_ends_where_the_loss_is_clearly_above_the_least():
+    """Clearly: by one standard error, here 0.1, however many small steps lead there."""
     weight, noise = np.ones(100), np.tile([1.0, -1.0], 50)
     best = np.full(100, -1.0)
-    slightly, more = best + noise - 0.1, best - noise - 0.2  # one error is 0.1
+    slightly, more, clearly = (best + noise - fall for fall in (0.05, 0.09, 0.12))
     assert not is_past_best([best], weight)
     assert not is_past_best([best, best + 1], weight)
-    assert is_past_best([best, best + noise - 0.3], weight)
-    assert not is_past_best([best, slightly], weight)
-    assert is_past_best([best, slightly, more], weight)
-    assert not is_past_best([slightly, best, more], weight)
+    assert not is_past_best([best, slightly, more], weight)
+    assert is_past_best([best, slightly, more, clearly], weight)
+    assert not is_past_best([slightly, clearly, best], weight)

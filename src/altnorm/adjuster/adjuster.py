@@ -106,8 +106,7 @@ class Adjuster(ProbabilityTransformer):
       and an intercept for each label.
     - "matrix": the score of a class may depend on the log-probabilities of all others [3]_; biases
       are held by a weak penalty, pairs of classes by a strong one. It repairs confusions of pairs
-      of classes. It holds the biases, too, so these compete on their own only where it does not:
-      below 5 labels per class, or where rows times classes squared exceed 10^9.
+      of classes. From 5 labels per class on, and up to 10^9 rows times classes squared.
     - "curves": each log-probability, and from 600 rows on sums of three of them, may act through a
       bent line. For up to 40 classes with at least 20 labels each.
     - "alternating": alternating normalization, the method of [1]_, followed by a temperature. It

@@ -124,8 +124,6 @@ class CrossFitter:
     def compete(self, families: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
         """Cross-fit the best setting of each family."""
         reasons = {name: self.obstacle(name) for name in families}
-        if "bias" in reasons and not reasons.get("matrix", "absent"):
-            reasons["bias"] = "within_matrix"
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
         tasks = [make for name in competing for make in self._makers(name)]
         made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)

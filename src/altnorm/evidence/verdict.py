@@ -39,7 +39,6 @@ REASONS = {
     "too_few_labels": "too few labels per class",
     "too_much_work": "too many rows and classes",
     "too_many_classes": "too many classes",
-    "within_matrix": "part of the matrix family",
     "several_labels": "only for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
@@ -47,7 +46,6 @@ NOT_TRIED = (
     "too_few_labels",
     "too_much_work",
     "too_many_classes",
-    "within_matrix",
     "several_labels",
 )
 OUTCOMES = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +16,8 @@ STRENGTHS = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 """Penalties to try, strongest first."""
 
 
-# A step to a weaker penalty that costs this many standard errors is one too far.
-_CLEARLY_WORSE = 2.0
+# Standard errors behind the best penalty at which weaker ones are not tried any more.
+_CLEARLY_WORSE = 1.0
 
 
 class Fit(Protocol):
@@ -92,8 +91,8 @@ def cross_fit(
 ) -> CrossFit:
     """Fit a family outside each fold, penalty by penalty, and try it inside.
 
-    Weaker penalties are left out once the loss has risen clearly, or twice in a row: from there
-    on, fits only get more expensive and worse. No fit sees a label of its fold, not even by way of
+    Weaker penalties are left out once the loss is clearly above the least: from there on, fits
+    only get more expensive and worse. No fit sees a label of its fold, not even by way of
     where it starts: one that is not quite finished would remember it.
 
     `rows` are log-probabilities, or log-odds for `labelwise_path`; the strongest of the `strengths`
@@ -137,13 +136,10 @@ def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
 
 
 def is_past_best(label_log_p: Sequence[np.ndarray], weight: np.ndarray) -> bool:
-    """Whether the last step to a weaker penalty was clearly worse, or the second in a row."""
-    steps = [weight * (after - before) for before, after in pairwise(label_log_p[-3:])]
-    falls = [float(step.sum()) for step in steps]
-    if not falls or falls[-1] >= 0:
-        return False
-    error = float(np.sqrt((steps[-1] ** 2).sum()))
-    return (len(falls) == 2 and falls[0] < 0) or -falls[-1] > _CLEARLY_WORSE * error
+    """Whether the last penalty is clearly worse than the best one before it."""
+    best = max(label_log_p, key=lambda log_p: float(weight @ log_p))
+    behind = weight * (best - label_log_p[-1])
+    return bool(behind.sum() > _CLEARLY_WORSE * np.sqrt(behind @ behind))
 
 
 def check_strength(strength: float | str, *, zero: bool = False) -> None:

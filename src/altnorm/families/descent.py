@@ -49,12 +49,12 @@ class History:
         if bend > 0 and bend**2 > 1e-20 * float(step @ step) * float(change @ change):
             self._pairs.append(_Pair(step, change, bend))
 
-    def stiffen(self, curvature: np.ndarray) -> None:
-        """Record that a quadratic was added, with this diagonal of second derivatives."""
+    def stiffen(self, curvature: Operator) -> None:
+        """Record that a quadratic was added, with these second derivatives."""
         pairs = list(self._pairs)
         self._pairs.clear()
         for pair in pairs:
-            self.add(pair.step, pair.change + curvature * pair.step)
+            self.add(pair.step, pair.change + curvature(pair.step))
 
     def solve(self, gradient: np.ndarray, precondition: Operator) -> np.ndarray:
         """The inverse Hessian, as far as it is known, times the gradient."""
@@ -109,7 +109,7 @@ class Penalised(NamedTuple):
     loss: Callable[[np.ndarray], Point]
     penalty: Callable[[np.ndarray, float], tuple[float, np.ndarray]]  # value and derivative
     precondition: Callable[[Point, float], Operator]  # from where it starts, at a strength
-    free: np.ndarray | None  # second derivatives of the penalty at strength 1; None: not constant
+    is_quadratic: bool = True  # the penalty, so that its derivative is linear
 
     def walk(
         self, start: Point, strengths: Sequence[float], *, least_gain: float
@@ -117,10 +117,10 @@ class Penalised(NamedTuple):
         """Yield the best point at each strength, without its penalty, each from the one before."""
         here, before, history = start, 0.0, History()
         for strength in strengths:
-            if self.free is None:
-                history = History()
+            if self.is_quadratic:
+                history.stiffen(partial(self._change_gradient, strength - before))
             else:
-                history.stiffen((strength - before) * self.free)
+                history = History()
             here = descend(
                 partial(self._evaluate, strength),
                 self._add(here, strength),
@@ -130,6 +130,9 @@ class Penalised(NamedTuple):
             )
             here, before = self._add(here, strength, -1.0), strength
             yield here
+
+    def _change_gradient(self, strength: float, step: np.ndarray) -> np.ndarray:
+        return self.penalty(step, strength)[1]
 
     def _evaluate(self, strength: float, at: np.ndarray) -> Point:
         return self._add(self.loss(at), strength)

@@ -15,7 +15,7 @@ from altnorm.families.crossfit import check_strength, choose_strength
 from altnorm.families.likelihood import stratified_folds
 from altnorm.families.scores import Held, Scores, Shape, Tempering, fit_scores, score_path
 
-MATRIX_STRENGTHS = tuple(8.0 * 4.0**-k for k in range(8))
+MATRIX_STRENGTHS = tuple(512.0 * 4.0**-k for k in range(11))
 """Penalties to try, strongest first: with many classes far weaker ones are best than with ten."""
 
 
@@ -26,7 +26,7 @@ def matrix_shape(x: np.ndarray, weight: np.ndarray) -> Shape:
     """
     m = x.shape[1]
     held = m * np.append(np.full(m, m - 1.0), 1.0)
-    return Shape(None, np.zeros(m), np.ones(m), Held(held, own=float(m)))
+    return Shape(None, np.zeros(m), np.ones(m), Held(held, pairs=float(m)))
 
 
 matrix_path = partial(score_path, shape=matrix_shape)
@@ -99,18 +99,21 @@ class MatrixScaling(ScoreScaling):
     with :math:`1 / (n + 1)` of the uniform distribution. Matrix and biases minimise the log loss on
     the validation labels plus
 
-    .. math:: \frac{\lambda m}{2} \Bigl(\sum_j b_j^2 + \sum_j D_{jj}^2
-              + (m - 1) \sum_{j \ne l} D_{jl}^2\Bigr),
+    .. math:: \frac{\lambda m}{2} \sum_j \Bigl(b_j^2 + \bigl(\sum_l D_{jl}\bigr)^2\Bigr)
+              + \sum_{j \ne l} \log\Bigl(1 + \frac{\lambda m (m - 1)}{2} D_{jl}^2\Bigr),
 
     a weak penalty on what concerns one class, and a strong one on the many pairs of classes
-    [2]_. It repairs confusions of pairs of classes, which no factor for each class can.
+    [2]_. With the sums of its rows held, :math:`D_{jl}` is what the log-odds of classes l and j say
+    about class j. The logarithm is that of a Cauchy density: confusions are expected to be few, and
+    those that labels support are set free, while the others stay small. It repairs confusions of
+    pairs of classes, which no factor for each class can.
 
     Parameters
     ----------
     strength : float or "cv", default="cv"
         Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
-        log loss among 8, 2, .., 1/2048; of equally good ones the strongest. Weaker ones are left
-        out once the loss has clearly risen.
+        log loss among 512, 128, .., 1/2048; of equally good ones the strongest. Weaker ones are
+        left out once the loss has clearly risen.
     cv : int, default=5
         Number of folds for ``strength="cv"``, assigned as by `BiasCorrectedTemperature`.
     input : {"proba", "logits"}, default="proba"

@@ -6,8 +6,9 @@ with a little of the uniform distribution, so that nobody meets a zero. The scor
 .. math:: x_j + \sum_l D_{jl} x_l + b_j + \sum_k W_{jk} \max(a_k \cdot x - t_k, 0),
 
 a straight line in all log-probabilities and, with directions :math:`a_k` and edges :math:`t_k`
-fixed beforehand, bent ones. The log loss is convex in :math:`D`, :math:`b` and :math:`W`: there is
-one optimum, wherever a descent starts.
+fixed beforehand, bent ones. The log loss is convex in :math:`D`, :math:`b` and :math:`W`; with a
+ridge there is one optimum, wherever a descent starts, and with the penalty on pairs of classes it
+is the one that stronger penalties lead to.
 """
 
 from __future__ import annotations
@@ -199,21 +200,33 @@ class ScoreLoss:
 
 
 class Held(NamedTuple):
-    """How firmly each coefficient is held at 0, in units of the strength."""
+    """How firmly coefficients are held at 0, in units of the strength.
+
+    Where there are `pairs` of classes, few are expected to be confused: coefficients on
+    log-probabilities of other classes have the penalty of a Cauchy distribution, a ridge near 0 and
+    a logarithm beyond. A class's coefficient on its own is free, and the sum of both kinds is held
+    instead, so that a pair's coefficient is what their log-odds say.
+    """
 
     common: np.ndarray  # (w,) each feature's, for all classes
-    own: float | None = None  # of class j's coefficient on feature j, where it differs
+    pairs: float = 0.0  # of each class's sum of coefficients on all log-probabilities; 0: no pairs
 
     def table(self, n_classes: int) -> np.ndarray:
-        """The same for every coefficient, (m, w)."""
+        """How firmly each coefficient is held on its own, (m, w)."""
         table = np.tile(self.common, (n_classes, 1))
-        if self.own is not None:
-            table[np.arange(n_classes), np.arange(n_classes)] = self.own
+        if self.pairs:
+            np.fill_diagonal(table, 0.0)
         return table
+
+    def form(self, n_classes: int) -> np.ndarray:
+        """The same near 0 as a matrix (w, w), as if no coefficient were a class's own."""
+        form = np.diag(self.common)
+        form[:n_classes, :n_classes] += self.pairs
+        return form
 
 
 def penalised(loss: ScoreLoss, held: Held) -> Penalised:
-    """The loss with a ridge on its coefficients, and a rough Hessian of both.
+    """The loss with a penalty on its coefficients, and a rough Hessian of both.
 
     That is the one where all coefficients are 0. A class's curvature is taken as a multiple of the
     same moments of the features, so that one basis makes them and the penalty diagonal for all
@@ -228,28 +241,36 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
     spread = weight * (1 - (p**2).sum(axis=1))
     z = loss.z[some].astype(np.float64)
     moments = (z * spread[:, None]).T @ z / max(spread.sum(), np.finfo(np.float64).tiny)
-    roots, basis = eigh(moments, np.diag(held.common))
+    roots, basis = eigh(moments, held.form(m))
     curvature = np.maximum(by_class, 1e-6 * weight.sum())[:, None] * np.maximum(roots, 0)
 
     def penalty(theta: np.ndarray, strength: float) -> tuple[float, np.ndarray]:
-        gradient = strength * (table.ravel() * theta)
-        return 0.5 * float(gradient @ theta), gradient
+        coefficients = theta.reshape(table.shape)
+        gradient = strength * table * coefficients
+        costs = 0.5 * gradient * coefficients
+        if not held.pairs:
+            return float(costs.sum()), gradient.ravel()
+        gradient[:, :m] /= 1 + costs[:, :m]
+        costs[:, :m] = np.log1p(costs[:, :m])
+        sums = coefficients[:, :m].sum(axis=1)
+        gradient[:, :m] += strength * held.pairs * sums[:, None]
+        return float(costs.sum() + 0.5 * strength * held.pairs * sums @ sums), gradient.ravel()
 
     def precondition(_: Point, strength: float) -> Operator:
         inverse = 1 / (curvature + strength)
         return partial(_solve, basis, inverse, _own_change(held, basis, inverse, strength))
 
-    return Penalised(loss, penalty, precondition, table.ravel())
+    return Penalised(loss, penalty, precondition, is_quadratic=not held.pairs)
 
 
 def _own_change(
     held: Held, basis: np.ndarray, inverse: np.ndarray, strength: float
 ) -> np.ndarray | None:
     """What class j's own feature adds to a solution, (m, w), per unit of its entry there."""
-    if held.own is None:
+    if not held.pairs:
         return None
     m = len(inverse)
-    looser = strength * (held.common[0] - held.own)
+    looser = strength * held.common[0]
     columns = (basis[:m] * inverse) @ basis.T
     return columns * (looser / (1 - looser * columns[np.arange(m), np.arange(m)]))[:, None]
 

@@ -361,7 +361,7 @@ def _walk_biases(
         tiny = np.finfo(np.float64).eps * max(1.0, by_slope)
         return partial(np.multiply, 1 / np.maximum(np.append(by_bias + strength, by_slope), tiny))
 
-    problem = Penalised(evaluate, penalise, precondition, free)
+    problem = Penalised(evaluate, penalise, precondition)
     here, total = evaluate(np.append(start.bias, start.slope)), float(loss.weight.sum())
     for point in problem.walk(here, strengths, least_gain=gain * total):
         bias = point.at[:-1]
