@@ -180,6 +180,22 @@ def test_a_loss_that_the_sample_lacks_is_allowed_for():
     assert not trial.accepted
 
 
+@pytest.mark.parametrize(("broken", "taken"), [(0, 1.0), (1, 0.0), (5, 0.0)])
+def test_only_a_loss_that_the_sample_lacks_is_taken_off(broken, taken):
+    """A broken decision among the rows is in the standard error already."""
+    trial = trial_of(*decided(20, broken))
+    lead = (20 - broken - taken) / 1000
+    assert trial.test.errors == pytest.approx(lead / trial.test.std_error)
+
+
+def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
+    costs = np.array([[0.0, 1.0], [10.0, 0.0]])
+    proba, y = np.tile([0.55, 0.45], (400, 1)), np.zeros(400, int)
+    evidence = Evidence(read(proba, y, costs=costs, families=("bias",)), FOLDS, 0.01, clusters=[])
+    rows = np.repeat([1.0, -4.0, 0.0], [60, 2, 338]) / 400
+    assert evidence._worst_row(rows) == pytest.approx((10 - 4) / 400)
+
+
 # The candidate, and the mixture.
 
 

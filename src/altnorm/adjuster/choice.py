@@ -121,13 +121,17 @@ class Evidence:
         return Trial(self, mixture, codes, rows, test, scored, rule)
 
     def _worst_row(self, rows: np.ndarray) -> float:
-        """What one more row could cost at worst, given what the rows add to a gain."""
+        """What one more row could cost beyond the largest loss among the rows.
+
+        That one is in the standard error already; what the sample happens to lack is not.
+        """
         score = self.data.purpose.score
         if score.needs == "proba":
             return 0.0
+        worst = self.untouched.worst_row() / rows.size
         if score.function is not None:  # known by what rows do, not by a formula
-            return float(np.abs(rows).max(initial=0.0))
-        return self.untouched.worst_row() / rows.size
+            worst = float(np.abs(rows).max(initial=0.0))
+        return max(worst + float(rows.min(initial=0.0)), 0.0)
 
     def decide(self, proba: np.ndarray) -> np.ndarray:
         """Decide each row by the rule that the rows of the other folds give."""
