@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.stats import t, ttest_1samp
+from scipy.stats import norm, t, ttest_1samp
 from sklearn.metrics import jaccard_score, make_scorer
 
 from altnorm.evidence.paired import attribute_gain, paired_test
@@ -110,11 +110,22 @@ def test_one_more_row_at_its_worst_is_allowed_for_in_both_directions():
     assert (careful.gain, careful.std_error) == (plain.gain, plain.std_error)
     assert plain.ci_low - careful.ci_low == pytest.approx(0.03)
     assert careful.ci_high - plain.ci_high == pytest.approx(0.03)
-    assert careful.errors == pytest.approx((0.15 - 0.03) / plain.std_error)
+    df = 25 - 1  # as many rows as contribute, less one
+    assert careful.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, df))
     assert careful.p_value > plain.p_value
     mirrored = paired_test(-rows, ones(rows), worst=0.03)
     assert mirrored.errors == pytest.approx(-careful.errors)
     assert paired_test(rows, ones(rows), worst=0.2).p_value == 1
+
+
+def test_a_standard_error_of_few_rows_says_less():
+    """As many errors as a normal distribution has at the same p-value."""
+    few, many = (np.r_[np.ones(3 * k), -np.ones(k), np.zeros(9 * k)] for k in (1, 100))
+    for rows in (few, many):
+        test = paired_test(rows, ones(rows))
+        assert norm.sf(test.errors) == pytest.approx(test.one_sided)
+        ratio = test.errors / (test.gain / test.std_error)
+        assert ratio < 0.9 if rows is few else 0.9 < ratio < 1
 
 
 def test_one_large_group_among_small_ones_is_no_proof():

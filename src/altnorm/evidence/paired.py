@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t
+from scipy.stats import norm, t
 
 from altnorm.evidence.scores import Score
 
@@ -38,12 +38,20 @@ class Paired(NamedTuple):
     ci_low: float
     ci_high: float
     std_error: float
-    errors: float = 0.0  # the gain in standard errors, less what one more row could cost
 
     @property
     def one_sided(self) -> float:
         """p-value against the alternative that there is a gain."""
         return self.p_value / 2 if self.gain > 0 else 1 - self.p_value / 2
+
+    @property
+    def errors(self) -> float:
+        """The gain in standard errors, as many as have this p-value where rows are many.
+
+        Where few rows contribute, a standard error says less.
+        """
+        smallest = np.finfo(np.float64).tiny
+        return math.copysign(float(norm.isf(max(self.p_value / 2, smallest))), self.gain)
 
 
 class _Error(NamedTuple):
@@ -104,10 +112,9 @@ def paired_test(
     error = max(errors, key=lambda each: each.half_width(confidence))
     half = error.half_width(confidence) + worst
     beyond = max(abs(gain) - worst, 0.0)
-    size = error.size or 1.0  # rows that all add the same, as pieces that do
-    p_value = float(2 * t.sf(beyond / size, error.df)) if error.size else 1.0
-    sure = math.copysign(beyond / size, gain) if error.size else 0.0
-    return Paired(gain, min(p_value, 1.0), gain - half, gain + half, error.size, sure)
+    # No error at all: rows that all add the same, as pieces that do.
+    p_value = float(2 * t.sf(beyond / error.size, error.df)) if error.size else 1.0
+    return Paired(gain, min(p_value, 1.0), gain - half, gain + half, error.size)
 
 
 def _row_error(rows: np.ndarray, n_rows: int) -> _Error:
