@@ -221,6 +221,21 @@ def test_a_simpler_candidate_within_half_an_error_is_taken(ahead, chosen):
     assert simplest_of_best(parts, np.ones(400)).family == chosen
 
 
+@pytest.mark.parametrize(("ahead", "tried"), [(1.5, True), (2.5, False)])
+def test_bends_on_sums_are_tried_unless_bends_are_far_behind(ahead, tried):
+    """Two standard errors behind the best family."""
+    proba, y = planted(600)
+    fitter = CrossFitter(read(proba, y), np.arange(600) * 5 // 600)
+    noise = np.tile([1.0, -1.0], 300)
+    others = [
+        candidate("matrix", noise + ahead / np.sqrt(600)),
+        candidate("curves", np.zeros(600)),
+    ]
+    assert fitter._may_gain_by_facets(others) == tried
+    few = CrossFitter(read(proba[:599], y[:599]), np.arange(599) * 5 // 599)
+    assert not few._may_gain_by_facets([candidate("curves", np.zeros(599))])
+
+
 def test_weights_of_a_mixture_are_those_of_highest_likelihood():
     rng = np.random.default_rng(0)
     label_p, weight = rng.uniform(0.05, 1, (200, 3)), rng.uniform(0.5, 2, 200)

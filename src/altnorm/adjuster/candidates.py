@@ -41,7 +41,7 @@ from altnorm.families import (
     LabelwiseScaling,
     MatrixScaling,
 )
-from altnorm.families.crossfit import STRENGTHS, Path, cross_fit
+from altnorm.families.crossfit import STRENGTHS, Path, cross_fit, is_behind
 from altnorm.families.curves import CURVE_STRENGTHS, FACET_ROWS, N_FACETS, curve_path
 from altnorm.families.labelwise import OddsTempering, fit_odds_tempering, labelwise_path
 from altnorm.families.matrix import MATRIX_STRENGTHS, matrix_path
@@ -56,6 +56,9 @@ LABELS_PER_CLASS = {"matrix": 5, "curves": 20}
 
 MOST_CLASSES = 40
 """Classes beyond which bent lines have more unknowns than labels can settle."""
+
+FAR_BEHIND = 2.0
+"""Standard errors behind the best family beyond which a finer version of one is not tried."""
 
 LARGEST_WORK = 1e9
 """Rows times classes squared beyond which a matrix takes longer than all else."""
@@ -125,11 +128,16 @@ class CrossFitter:
         """Cross-fit the best setting of each family."""
         reasons = {name: self.obstacle(name) for name in families}
         competing = [name for name in FAMILIES if name in reasons and not reasons[name]]
-        tasks = [make for name in competing for make in self._makers(name)]
+        tasks = [
+            self.alternating if name == "alternating" else partial(self._of_family, name)
+            for name in competing
+        ]
         made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
         self.__dict__.pop("_paths", None)  # as large as the data, and seldom needed again
         order = ("bias", "matrix", "curves", "alternating")
         others = [candidate for candidate in made if candidate is not None]
+        if "curves" in competing and self._may_gain_by_facets(others):
+            others.append(self._of_family("curves", facets=True))
         others.sort(key=lambda each: order.index(each.family))
         skipped = {name: reason for name, reason in reasons.items() if reason}
         untouched, temperature = self.untouched(), self.temperature()
@@ -256,15 +264,17 @@ class CrossFitter:
 
         return self._of_path(name, path, rows, (0.0,), fit, params)
 
-    def _makers(self, family: str) -> list[Callable[[], Candidate | None]]:
-        """What cross-fits a family: bent lines with and without those on three classes."""
-        if family == "alternating":
-            return [self.alternating]
-        if family != "curves":
-            return [partial(self._of_family, family)]
-        drawn = len(self.data.proba) >= FACET_ROWS and not self.data.kind.is_multilabel
-        kinds = (False, True) if drawn else (False,)
-        return [partial(self._of_family, family, facets=facets) for facets in kinds]
+    def _may_gain_by_facets(self, others: list[Candidate]) -> bool:
+        """Whether bends on sums of classes, which take longest, are worth a try.
+
+        They come on top of each class's own. Where these are far behind, so are they.
+        """
+        if len(self.data.proba) < FACET_ROWS or self.data.kind.is_multilabel:
+            return False
+        weight = self.data.weight
+        leader = min(others, key=lambda each: each.log_loss(weight))
+        (bent,) = (each for each in others if each.family == "curves")
+        return not is_behind(bent.log_p, leader.log_p, weight, n_errors=FAR_BEHIND)
 
     def _of_family(
         self, name: str, *, strength: float | None = None, facets: bool = False

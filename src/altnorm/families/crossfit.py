@@ -17,7 +17,7 @@ STRENGTHS = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 
 
 # Standard errors behind the best penalty at which weaker ones are not tried any more.
-_CLEARLY_WORSE = 1.0
+_PAST_BEST = 1.0
 
 
 class Fit(Protocol):
@@ -138,8 +138,15 @@ def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
 def is_past_best(label_log_p: Sequence[np.ndarray], weight: np.ndarray) -> bool:
     """Whether the last penalty is clearly worse than the best one before it."""
     best = max(label_log_p, key=lambda log_p: float(weight @ log_p))
-    behind = weight * (best - label_log_p[-1])
-    return bool(behind.sum() > _CLEARLY_WORSE * np.sqrt(behind @ behind))
+    return is_behind(label_log_p[-1], best, weight, n_errors=_PAST_BEST)
+
+
+def is_behind(
+    log_p: np.ndarray, leader: np.ndarray, weight: np.ndarray, *, n_errors: float
+) -> bool:
+    """Whether log-probabilities of labels are lower than others by so many standard errors."""
+    behind = weight * (leader - log_p)
+    return bool(behind.sum() > n_errors * np.sqrt(behind @ behind))
 
 
 def check_strength(strength: float | str, *, zero: bool = False) -> None:
