@@ -69,8 +69,8 @@ class CrossFit:
     def at_best(self, weight: np.ndarray) -> CrossFit:
         """Return the same without the other strengths: each takes a number per row."""
         k = self.best(weight)
-        one = self.label_log_p[k : k + 1].copy()
-        return CrossFit((self.strengths[k],), one, (self.fits[k],), self.folds)
+        label_log_p = self.label_log_p[k : k + 1].copy()
+        return CrossFit((self.strengths[k],), label_log_p, (self.fits[k],), self.folds)
 
     def proba(self, k: int, rows: Array) -> Array:
         """Cross-fitted probabilities (n, m) at the strength number `k`, where `rows` is."""
@@ -105,11 +105,11 @@ def cross_fit(
     >>> from altnorm.families.crossfit import cross_fit
     >>> proba = np.array([[0.8, 0.2], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]] * 25)
     >>> y, weight = np.array([0, 1, 1, 1] * 25), np.ones(100)
-    >>> found = cross_fit(bias_path, np.log(proba), y, weight, np.arange(100) % 5)
-    >>> k = found.best(weight)
-    >>> found.strengths[k]
+    >>> fits = cross_fit(bias_path, np.log(proba), y, weight, np.arange(100) % 5)
+    >>> k = fits.best(weight)
+    >>> fits.strengths[k]
     0.25
-    >>> found.proba(k, np.log(proba))[:2].round(2)
+    >>> fits.proba(k, np.log(proba))[:2].round(2)
     array([[0.98, 0.02],
            [0.03, 0.97]])
     """
@@ -119,7 +119,7 @@ def cross_fit(
     tried: list[np.ndarray] = []
     fits: list[tuple[Fit, ...]] = []
     for strength in strengths:
-        fits.append(tuple(_next_fit(one, last=strength == strengths[-1]) for one in fitting))
+        fits.append(tuple(_next_fit(fold, last=strength == strengths[-1]) for fold in fitting))
         tried.append(np.empty(folds.size))
         for fit, o in zip(fits[-1], outside, strict=True):
             tried[-1][~o] = fit.label_log_p(take_rows(rows, ~o), labels[~o])

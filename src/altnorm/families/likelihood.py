@@ -173,18 +173,17 @@ def fit_slope(
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``. With `rough`, as exactly as the
     loss at the optimum needs it.
     """
-    known = loss, shrink
-    found = _newton_slope(*known, start, _LAST_ROUGH_STEP if rough else _LAST_STEP)
-    if found is not None:
-        return found
+    slope = _newton_slope(loss, shrink, start, _LAST_ROUGH_STEP if rough else _LAST_STEP)
+    if slope is not None:
+        return slope
     low, high = np.log(SLOPES)
-    if _slope_derivatives(low, *known)[0] >= 0:
+    if _slope_derivatives(low, loss, shrink)[0] >= 0:
         return SLOPES[0]
-    if _slope_derivatives(high, *known)[0] <= 0:
+    if _slope_derivatives(high, loss, shrink)[0] <= 0:
         return SLOPES[1]
     # Passed as arguments: SciPy keeps the function itself alive until the garbage is collected,
     # and with it whatever the function closed over.
-    at = root_scalar(_slope_derivative, args=known, bracket=(low, high), xtol=1e-10).root
+    at = root_scalar(_slope_derivative, args=(loss, shrink), bracket=(low, high), xtol=1e-10).root
     return float(np.exp(at))
 
 
