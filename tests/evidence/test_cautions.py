@@ -5,9 +5,12 @@ import re
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.neighbors import KNeighborsClassifier
 
 from altnorm import Adjuster, load
 from altnorm.evidence.cautions import share_seen, sketch_rows
@@ -254,22 +257,38 @@ def test_a_class_that_is_given_up():
 # Rows that resemble each other.
 
 
-def near_copies(n_cases=60, n_copies=6, seed=0):
-    """Cases with labels that can only be learnt by heart, each often with a little noise."""
+def near_copies(n_cases, n_copies, noise, seed=0):
+    """Cases with labels that follow the predictions, each often with a little noise, shuffled."""
     rng = np.random.default_rng(seed)
-    z, y = 2 * rng.normal(size=(n_cases, 12)), rng.integers(12, size=n_cases)
+    z = 2 * rng.normal(size=(n_cases, 6))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     rows = rng.permutation(np.repeat(np.arange(n_cases), n_copies))
-    return softmax(z[rows] + 0.02 * rng.normal(size=(len(rows), 12)), axis=1), y[rows]
+    return softmax(z[rows] + noise * rng.normal(size=(len(rows), 6)), axis=1), y[rows]
 
 
-def test_gains_that_rest_on_near_copies_are_refused():
-    proba, y = near_copies()
-    fitted = Adjuster(("matrix",)).fit(proba, y)
-    assert fitted.verdict_.reason == "near_copies"
+@pytest.mark.parametrize(
+    ("n_cases", "n_copies", "noise"), [(60, 6, 0.02), (30, 40, 0.1), (30, 40, 0.3), (100, 12, 0.5)]
+)
+def test_nothing_is_learnt_from_near_copies(n_cases, n_copies, noise):
+    proba, y = near_copies(n_cases, n_copies, noise)
+    fitted = Adjuster().fit(proba, y)
+    assert fitted.verdict_.gates.route  # the evidence itself is fooled
     assert not fitted.verdict_.adopted
+    assert fitted.verdict_.reason == "near_copies"
     assert one(fitted, "likeness").serious
     assert "near copies" in str(fitted.verdict_)
-    np.testing.assert_array_equal(fitted.transform(proba).argmax(axis=1), proba.argmax(axis=1))
+    np.testing.assert_array_equal(fitted.transform(proba), proba)
+
+
+def test_probabilities_stay_where_copies_change_no_decision():
+    proba, y = near_copies(30, 40, 0.1)
+    fitted = Adjuster(scoring="accuracy", families=("bias",), significance=1e-12).fit(proba, y)
+    assert fitted.verdict_.reason != "near_copies"  # there is no gain to be refused
+    assert one(fitted, "likeness").value == 40
+    np.testing.assert_array_equal(fitted.transform(proba), proba)
+    cases = np.unique(proba.round(1), axis=0, return_inverse=True)[1]
+    told = Adjuster(families=("bias",)).fit(proba, y, groups=cases)
+    assert "likeness" not in codes(told)
 
 
 def in_blocks(seed=0, n_cases=60, n_copies=5):
@@ -298,6 +317,17 @@ def test_rows_that_take_few_values_are_no_copies():
     votes[:, 0] += 2  # favours class 0
     fitted = bias().fit(votes / 7, y)
     assert fitted.verdict_.adopted
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [RandomForestClassifier(10, random_state=0), KNeighborsClassifier(5), BernoulliNB()],
+    ids=str,
+)
+def test_honest_classifiers_are_not_taken_for_copies(classifier):
+    x, y = make_classification(3000, 20, n_informative=6, n_classes=5, flip_y=0.1, random_state=0)
+    proba = classifier.fit(x[:1000], y[:1000]).predict_proba(x[1000:])
+    assert Adjuster().fit(proba, y[1000:]).verdict_.reason != "near_copies"
 
 
 # What labels cannot show.

@@ -506,8 +506,8 @@ class Adjuster(ProbabilityTransformer):
                 cautions.append(data.purpose.price(rows, before, after, choice.mixture.proba))
                 cautions.append(fading_gain(choice.trial.rows))
             cautions.append(unlike_labelled(data.proba, data.unlabelled))
-        likeness, refused = try_likeness(evidence, fitter, choice)
-        return [*cautions, likeness], refused
+        likeness = try_likeness(evidence, fitter, choice)
+        return [*cautions, likeness.caution], "near_copies" if likeness.is_copied else ""
 
     def _conclude(
         self,
@@ -528,12 +528,13 @@ class Adjuster(ProbabilityTransformer):
         verdict = replace(
             trial.verdict,
             adopted=adopted,
-            reason=refused or trial.reason,
+            reason=refused if suspect or trial.accepted else trial.reason,
             gates=gates,
             insisted=applied and not adopted,
         )
         self.verdict_ = verdict.with_cautions([*cautions, too_few_rows(verdict)])
-        nothing = (suspect and not self.insist) or not (self.calibrate or applied)
+        # What makes decisions suspect concerns probabilities, too: they come from the same rows.
+        nothing = (bool(refused) and not self.insist) or not (self.calibrate or applied)
         outcome = conclude(evidence, competitors, choice, applied=applied, nothing=nothing)
         self.model_, self.mixture_, self.decision_, self.family_, proba, log_p = outcome
         decided = trial.codes if applied else evidence.before

@@ -27,15 +27,13 @@ from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, sco
 from altnorm.adjuster.mixture import CrossMixture, Mixture, no_mixture
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.decision import Decision
-from altnorm.evidence.cautions import takes_few_values
 from altnorm.evidence.folds import (
     CLUSTER_ROWS,
     deal_clusters,
-    has_near_copies,
     like_clusters,
     like_rows,
+    look_for_copies,
     repeats_in_blocks,
-    some_rows,
 )
 from altnorm.evidence.gates import Gate, Gates
 from altnorm.evidence.paired import Paired, attribute_gain, paired_test
@@ -52,6 +50,12 @@ one-standard-error rule."""
 CHANGED_LEVEL = 0.1
 """One-sided level of the log loss on the rows that add to the gain. They are few, and it comes on
 top of the test on all rows."""
+
+CLASS_PARTS, MOST_CLUSTER_ROWS = 5, 120
+"""Clusters of like rows per class, and their largest size: more than most cases have copies."""
+
+LOST, CLEAR = 0.2, 2.5
+"""Share of a gain below which it has all but vanished, and standard errors that make it clear."""
 
 
 class Evidence:
@@ -368,44 +372,62 @@ def conclude(
     return Outcome(*fitted, trial.decision(), family, proba, mixture.log_p)
 
 
-def try_likeness(
-    evidence: Evidence, fitter: CrossFitter, choice: Choice
-) -> tuple[Caution | None, str]:
-    """Say whether the gain is still there when like rows are kept together, and why to refuse it.
+class Likeness(NamedTuple):
+    """What becomes of a choice when like rows are kept together."""
 
-    One standard error will do, unless rows have near copies: there it must be proved. The reason
-    is a code, and empty if nothing speaks against it.
+    caution: Caution | None = None
+    is_copied: bool = False  # nothing should be learnt from such rows, unless groups are passed
+
+
+def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Likeness:
+    """Look for copies, and say whether the gain is still there when like rows are kept together.
+
+    Clusters of like rows are small beside classes, so that leaving them out hides none.
     """
-    data, trial = evidence.data, choice.trial
-    n_folds = int(evidence.folds.max()) + 1
-    if not trial.accepted or data.groups is not None or len(data.proba) < CLUSTER_ROWS * n_folds:
-        return None, ""
+    data, trial, n_folds = evidence.data, choice.trial, int(evidence.folds.max()) + 1
+    n_rows, n_classes = data.proba.shape
+    if data.groups is not None or n_rows < CLUSTER_ROWS * n_folds:
+        return Likeness()
     rows = like_rows(fitter.rows, odds=data.kind.is_multilabel)
-    n_blocks = repeats_in_blocks(rows, data.classes) if not data.kind.is_multilabel else 0
-    if n_blocks:
+    n_blocks = 0 if data.kind.is_multilabel else repeats_in_blocks(rows, data.classes)
+    wrong = (data.kind.decide(data.proba) != data.labels).reshape(n_rows, -1).any(axis=1)
+    copies = look_for_copies(rows, data.labels, float(wrong.mean()))
+    n_copies = n_blocks or copies.per_case
+    if n_copies > 1:
+        order = ", one block after another" if n_blocks else ""
         text = (
-            f"The rows look like {n_blocks} noisy copies of the same cases, one block after "
-            "another: pass groups that say which rows belong together."
+            f"The rows look like about {n_copies} noisy copies of each of a few cases{order}. Pass "
+            "groups that say which rows belong together."
         )
-        return Caution("likeness", text, float(n_blocks), serious=True), "near_copies"
-    clusters, some = like_clusters(rows, n_folds), some_rows(rows).copy()
+        return Likeness(Caution("likeness", text, float(n_copies), serious=True), is_copied=True)
+    if not trial.accepted:
+        return Likeness()
+    size = int(np.clip(n_rows / (CLASS_PARTS * n_classes), CLUSTER_ROWS, MOST_CLUSTER_ROWS))
+    clusters = like_clusters(rows, n_folds, size)
     del rows  # as large as the data
-    folds = deal_clusters(clusters, n_folds)
+    again = _trial_by_clusters(evidence, fitter, choice, clusters)
+    is_lost = again.test.gain < LOST * trial.test.gain and again.against(trial).errors < -CLEAR
+    if again.test.errors >= ONE_ERROR and not (is_lost and copies.may_be):
+        return Likeness()
+    text = (
+        f"The gain {'all but vanishes' if is_lost else 'is not there'} when like rows are kept "
+        "together in the cross-validation: it may rest on rows that resemble each other. Pass "
+        "groups that say which rows belong together, or look at a test set."
+    )
+    is_copied = is_lost and copies.may_be
+    return Likeness(Caution("likeness", text, again.test.gain, serious=is_copied), is_copied)
+
+
+def _trial_by_clusters(
+    evidence: Evidence, fitter: CrossFitter, choice: Choice, clusters: np.ndarray
+) -> Trial:
+    """Put the choice to the test again, on folds that hold whole clusters."""
+    folds = deal_clusters(clusters, int(evidence.folds.max()) + 1)
     again = fitter.on(folds)
     competitors = Competitors(again.untouched(), again.temperature(), [], {}, {})
-    candidate = again.again(choice.mixture.candidate)
-    mixture = CrossMixture(data, folds, candidate, competitors, calibrate=choice.mixture.calibrate)
-    gain = Evidence(data, folds, evidence.significance, [clusters]).trial(mixture).test
-    if gain.gain > 0 and gain.one_sided < evidence.significance:
-        return None, ""
-    near = has_near_copies(some) and not takes_few_values(data.proba)
-    if gain.errors >= ONE_ERROR and not near:
-        return None, ""
-    text = (
-        f"The gain is not {'proved' if near else 'there'} when like rows are kept together in the "
-        "cross-validation: it may rest on rows that resemble each other. Look at a test set."
-    )
-    return Caution("likeness", text, gain.gain, serious=near), "near_copies" if near else ""
+    candidate, calibrate = again.again(choice.mixture.candidate), choice.mixture.calibrate
+    mixture = CrossMixture(evidence.data, folds, candidate, competitors, calibrate=calibrate)
+    return Evidence(evidence.data, folds, evidence.significance, [clusters]).trial(mixture)
 
 
 def log_loss_verdict(

@@ -27,7 +27,6 @@ BY_CHANCE = 0.001  # probability of so little agreement between unrelated column
 TRAINED_ROWS = 100  # that a classifier has all right, so that it may have been trained on them
 TRAINED_ERRORS = 5  # that its own confidence expects among them
 FEWEST_RANKED = 5  # rows of a class, and of all others, whose ranks say something
-FEW_VALUES = 0.1  # distinct numbers per entry: votes of neighbours, not copies
 FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
 FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
 ALIKE = 0.1  # correlation of rows that follow each other
@@ -206,11 +205,6 @@ def fading_gain(rows: np.ndarray) -> Caution | None:
         "are in order of time, expect none on new ones."
     )
     return Caution("fading", text, late, serious=True)
-
-
-def takes_few_values(proba: np.ndarray) -> bool:
-    """Whether rows can be equal without being copies: votes, or zeros and ones."""
-    return np.unique(proba).size < FEW_VALUES * proba.size
 
 
 def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:

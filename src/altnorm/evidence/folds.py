@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
 from scipy.stats import norm
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
+from sklearn.neighbors import NearestNeighbors
 
 from altnorm._base.arrays import (
     Array,
@@ -53,16 +53,21 @@ BY_CHANCE = 0.01
 """Probability with which a file in random order may look sorted."""
 
 CLUSTER_ROWS = 12
-"""Rows of a cluster of like rows, about: more than copies of a case, fewer than a region."""
+"""Rows of a cluster of like rows at least: fewer than a region."""
 
 _GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples spread evenly over the unit interval
 _DIRECTIONS = 16  # directions in which likeness is measured: enough to tell rows apart
 _MOST_CLUSTERS = 1000  # more would take longer than the fits
 _SAMPLE_ROWS = 4096  # rows that show in which directions rows differ
-_MOST_ROWS = 20_000  # rows among which copies are looked for
-_NEAR, _FAR = 10, 40  # neighbours whose distances say how rows are spread
+_ASKED, _NEIGHBOURS = 300, 200  # rows whose neighbours are looked at, and how many
+_FEWEST_NEIGHBOURS, _MOST_DIMENSIONS = 4, 100  # with a row's label; of the space that they are in
+_EQUAL = 0.01  # of the largest distance: smaller ones count as this
+_FEWEST_WRONG = 10  # predictions: fewer do not show how often labels agree by themselves
+_WIDE = 8.0  # times the mean: a gap between copies; without copies its median is about 6
+_NEAREST = 5  # neighbours that are copies if any are
+_OTHER_LABEL, _OTHER_LABEL_NEAREST = 0.35, 0.4  # of the error rate; without copies about 1
 _MOST_BLOCKS, _CLOSE = 20, 0.5  # of copies, and how close they are beside rows of their class
-_CROWDED = 1.5  # times as close as rows that are spread evenly; real files reach 1.3
+_SHORTEST_BLOCK = 10  # rows
 
 
 def deal_in_order(classes: np.ndarray, n_parts: int) -> np.ndarray:
@@ -263,20 +268,20 @@ def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
     return np.concatenate(out)
 
 
-def like_clusters(rows: np.ndarray, n_parts: int) -> np.ndarray:
-    """Number the cluster of each row: about a dozen like rows each, at least one for each part.
+def like_clusters(rows: np.ndarray, n_parts: int, size: int) -> np.ndarray:
+    """Number the cluster of each row: about `size` like rows each, at least one for each part.
 
     `rows` are coordinates, as `like_rows` gives them.
     """
-    some = rows[:: max(1, len(rows) // (CLUSTER_ROWS * _MOST_CLUSTERS))]
-    n_clusters = max(n_parts, min(len(some) // CLUSTER_ROWS, _MOST_CLUSTERS))
-    distinct = np.unique(some, axis=0).shape[0]
+    sample = rows[:: max(1, len(rows) // (size * _MOST_CLUSTERS))]
+    n_clusters = max(n_parts, min(len(sample) // size, _MOST_CLUSTERS))
+    distinct = np.unique(sample, axis=0).shape[0]
     # One start and few rounds: any clusters of near rows will do.
     means = KMeans(min(n_clusters, distinct), init="random", n_init=1, max_iter=5, random_state=0)
     with warnings.catch_warnings():  # rows that take few values may fill fewer clusters
         warnings.simplefilter("ignore", ConvergenceWarning)
-        means.fit(some)
-    return np.asarray(means.labels_ if len(some) == len(rows) else means.predict(rows))
+        means.fit(sample)
+    return np.asarray(means.labels_ if len(sample) == len(rows) else means.predict(rows))
 
 
 def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
@@ -294,31 +299,55 @@ def deal_clusters(clusters: np.ndarray, n_parts: int) -> np.ndarray:
     return _without_gaps(part_of[clusters])
 
 
-def some_rows(rows: np.ndarray) -> np.ndarray:
-    """Return the rows among which copies are looked for."""
-    return rows[:: max(1, len(rows) // _MOST_ROWS)]
+class Copies(NamedTuple):
+    """What the neighbours of rows say of copies."""
+
+    per_case: int = 1  # rows per case, where most rows are noisy copies of a few cases
+    may_be: bool = False  # near rows have the same label more often than predictions are right
 
 
-def has_near_copies(rows: np.ndarray) -> bool:
-    """Say whether half of the rows have neighbours much closer than evenly spread ones would have.
+def look_for_copies(rows: np.ndarray, labels: np.ndarray, error_rate: float) -> Copies:
+    """Look at the neighbours of some rows; `rows` are coordinates, as `like_rows` gives them.
 
-    Where rows are spread evenly in any number of dimensions, the logarithms of the distances to
-    the first, tenth and fortieth neighbour differ in known proportions. Copies of a row lie much
-    closer than that. `rows` are coordinates, as `like_rows` gives them.
+    Where rows are spread evenly, in any number of dimensions, products of k and the rise of the
+    logarithm from the k-th to the next distance are independent and have one exponential
+    distribution (Rényi 1953). Beyond the copies of a case there is a gap, so that one of them is
+    far too large. And neighbours nearer than the gap share the label far more often than
+    predictions are right. Those of rows that merely take few values, as votes of trees do, have
+    another label about as often as predictions are wrong.
     """
-    some = some_rows(rows)
-    if len(some) <= 2 * _FAR:
-        return False
-    distance = KDTree(some).query(some, k=[2, _NEAR + 1, _FAR + 1])[0]
-    far = distance[:, 2] > 0
-    if not far.any():
-        return True
-    # The smallest number, where two rows are equal.
-    logs = np.log(np.maximum(distance[far], np.finfo(np.float64).tiny))
-    harmonic = np.cumsum(1 / np.arange(1, _FAR))
-    even = harmonic[_NEAR - 2] / (harmonic[_FAR - 2] - harmonic[_NEAR - 2])
-    near, wide = logs[:, 1] - logs[:, 0], logs[:, 2] - logs[:, 1]
-    return bool(np.median(near) > _CROWDED * even * np.median(wide))
+    n = len(rows)
+    if n * error_rate < _FEWEST_WRONG:
+        return Copies()
+    asked, labels = np.arange(0, n, max(1, n // _ASKED)), labels.reshape(n, -1)
+    search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, n // 2) + 1, algorithm="brute").fit(rows)
+    gaps, agree = np.empty((asked.size, 3)), np.empty(asked.size)
+    for i, (distance, near) in enumerate(zip(*search.kneighbors(rows[asked]), strict=True)):
+        is_other = near != asked[i]
+        same = (labels[near[is_other]] == labels[asked[i]]).all(axis=1)
+        gaps[i], agree[i] = _widest_gap(distance[is_other], same), same[:_NEAREST].mean()
+    width, size = np.median(gaps[:, :2], axis=0)
+    is_copied = width > _WIDE and gaps[:, 2].mean() < _OTHER_LABEL * error_rate
+    may_be = 1 - agree.mean() < _OTHER_LABEL_NEAREST * error_rate
+    return Copies(int(size) if is_copied else 1, may_be=bool(may_be))
+
+
+def _widest_gap(distance: np.ndarray, same: np.ndarray) -> tuple[float, int, float]:
+    """Find the widest gap between a row's neighbours with its label, given all in order.
+
+    Return its width in units of the others' mean, the number of rows with that label nearer than
+    it (the row is one of them), and the share of other labels among its neighbours there.
+    """
+    place = np.flatnonzero(same)
+    if place.size < _FEWEST_NEIGHBOURS:
+        return 0.0, 1, 1.0
+    # Distances far below all others are those of equal rows, and of rounding.
+    lowest = _EQUAL * distance[place[-1]] + np.finfo(np.float64).tiny
+    rises = np.diff(np.log(np.maximum(distance[place], lowest))) * np.arange(1, place.size)
+    last = int(rises.argmax())
+    usual = max((rises.sum() - rises[last]) / (rises.size - 1), 1 / _MOST_DIMENSIONS)
+    n_near, n_all = last + 1, place[last] + 1
+    return rises[last] / usual, n_near + 1, 1 - n_near / n_all
 
 
 def repeats_in_blocks(rows: np.ndarray, classes: np.ndarray) -> int:
@@ -330,7 +359,8 @@ def repeats_in_blocks(rows: np.ndarray, classes: np.ndarray) -> int:
     """
     for n_blocks in range(2, _MOST_BLOCKS + 1):
         period, left = divmod(len(rows), n_blocks)
-        if left or period < _NEAR or not np.array_equal(classes[period:], classes[:-period]):
+        repeats = not left and np.array_equal(classes[period:], classes[:-period])
+        if not repeats or period < _SHORTEST_BLOCK:
             continue
         apart = ((rows[period:] - rows[:-period]) ** 2).sum(axis=1).mean()
         codes = np.unique(classes, return_inverse=True)[1]
