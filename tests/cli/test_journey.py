@@ -39,6 +39,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     text = said(capsys, [*both, "--open"])
     assert "Adopted: accuracy" in text
     assert "On the test rows accuracy rises from" in text
+    assert "test rows that it has not seen" in text
     assert "What do the numbers mean?" not in text
     assert str(folder / "altnorm-model.safetensors") in text
     assert opened == [(folder / "altnorm-report.html").as_uri()]
@@ -51,6 +52,12 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     printed = told(capsys, [*both, "--force", "--json"])
     assert printed["test"]["score"]["gain"] > 0
     assert {row["method"] for row in printed["comparison"]} >= {"altnorm", "do nothing", "BCTS"}
+
+
+def test_check_with_the_same_data_twice(folder, capsys):
+    text = said(capsys, ["check", "val.parquet", "val.parquet", "--label", "y", "--jobs", "1"])
+    assert "that it has not seen" not in text.partition("What changes?")[2].partition("On the")[0]
+    assert "These are the rows that the model was tuned on" in text
 
 
 def test_check_without_test_data(folder, capsys, monkeypatch):

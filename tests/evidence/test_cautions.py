@@ -388,3 +388,15 @@ def test_evaluation_on_the_rows_of_tuning_says_so(tmp_path):
         assert other.verdict.cautions == ()
         some = evaluate(model, Predictions(proba[200:], np.arange(4), y[200:]))
         assert some.verdict.cautions[0].value == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.filterwarnings("ignore::altnorm._base.errors.InputWarning")  # rows of rounded numbers
+@pytest.mark.parametrize("decimals", [3, 4, 6])
+def test_rows_of_tuning_are_told_although_they_are_rounded(decimals):
+    proba, y = planted(600)
+    tuned = bias().fit(proba[:400], y[:400])
+    half, unseen = (Predictions(proba[k:].round(decimals), np.arange(4), y[k:]) for k in (200, 400))
+    (caution,) = evaluate(tuned, half).verdict.cautions
+    assert caution.code == "tuned_on_these_rows"
+    assert caution.value == pytest.approx(0.5, abs=0.2)
+    assert evaluate(tuned, unseen).verdict.cautions == ()

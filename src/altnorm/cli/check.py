@@ -342,7 +342,9 @@ def tried_table(tuned: Adjuster) -> Table:
 
 def _show_result(result: Evaluation) -> None:
     verdict = result.verdict
-    head(f"What changes? Before and after on {verdict.n_rows:,} test rows that it has not seen")
+    was_seen = any(caution.code == "tuned_on_these_rows" for caution in verdict.cautions)
+    unseen = "" if was_seen else " that it has not seen"
+    head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
     out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
     losers = result.only_losing()
     if losers:

@@ -31,11 +31,14 @@ FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
 FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
 ALIKE = 0.1  # correlation of rows that follow each other
 ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
-DIRECTIONS = 16
+DIRECTIONS, MOST_PROJECTED = 16, 2**22  # along which likeness is measured; numbers in all
 REALISTIC = 100  # times as many rows as there are: nobody labels more
 ENOUGH_MORE = 1.2  # times as many rows at least, or the number says nothing
 POWER = 0.84  # standard errors beyond the border for a power of 80 %
 N_KEPT = 256
+_DECIMALS = (6, 5, 4, 3, 2)  # that rows are compared by: single precision has no more
+_ALIKE_BY_ROUNDING = 0.01  # share of rows
+_SAMPLE_ROWS = 2**16  # that show how many decimals tell rows apart
 _DISTINCT = 0.95  # share of rows that must differ, or equal rows prove nothing
 _SURE = 1 - 1e-6  # rows that are surer look alike without being the same
 _FEWEST = 5
@@ -259,7 +262,8 @@ def _alike(rows: Labelled) -> Caution | None:
     rng = np.random.default_rng(0)
     order = np.argsort(rows.labels, kind="stable")
     # A few directions say as much of likeness as a thousand classes do.
-    x = (rows.proba @ rng.normal(size=(rows.proba.shape[1], DIRECTIONS)))[order]
+    n_directions = max(1, min(DIRECTIONS, MOST_PROJECTED // len(order)))
+    x = (rows.proba @ rng.normal(size=(rows.proba.shape[1], n_directions)))[order]
     labels, start, counts = np.unique(rows.labels[order], return_index=True, return_counts=True)
     x -= np.repeat(np.add.reduceat(x, start) / counts[:, None], counts, axis=0)
     size = np.repeat(counts, counts)[1:]
@@ -375,44 +379,62 @@ def _balanced_error(rows: Labelled, before: np.ndarray, after: np.ndarray) -> fl
 def sketch_rows(proba: np.ndarray) -> np.ndarray:
     """Keep the smallest hashes of rows of probabilities, rising; none where too many are alike.
 
+    Rows are rounded to as few decimals as tell them apart, so that they are found again in a file
+    of fewer digits. How many these are stands before the hashes.
+
     Examples
     --------
     >>> import numpy as np
     >>> from altnorm.evidence.cautions import share_seen, sketch_rows
     >>> proba = np.random.default_rng(0).dirichlet(np.ones(3), size=2000)
-    >>> share_seen(sketch_rows(proba[:1000]), proba[:500]) > 0.9
+    >>> share_seen(sketch_rows(proba[:1000]), proba[:500].round(4)) > 0.9
     True
     >>> share_seen(sketch_rows(proba[:1000]), proba[1000:])
     0.0
     """
-    hashes = _hash_rows(proba)
+    decimals = _fewest_decimals(proba)
+    hashes = _hash_rows(proba, decimals)
     distinct = np.unique(hashes)
-    if distinct.size < _DISTINCT * hashes.size:
+    if distinct.size < max(_DISTINCT * hashes.size, 1):
         return distinct[:0]
-    return distinct[:N_KEPT]
+    return np.concatenate([np.array([decimals], dtype=np.uint64), distinct[:N_KEPT]])
+
+
+def _fewest_decimals(proba: np.ndarray) -> int:
+    """Decimals that make one row in a hundred equal to others; rows are compared in pairs."""
+    sample = proba[:: max(1, len(proba) // _SAMPLE_ROWS)]
+    times = len(proba) / len(sample)
+    fewest, *coarser = _DECIMALS
+    at_most = np.unique(_hash_rows(sample, fewest)).size
+    for decimals in coarser:
+        alike = at_most - np.unique(_hash_rows(sample, decimals)).size
+        if alike * times > _ALIKE_BY_ROUNDING * len(sample):
+            break
+        fewest = decimals
+    return fewest
 
 
 def share_seen(sketch: np.ndarray, proba: np.ndarray) -> float:
     """Estimate which share of rows a sketch has seen; 0 where too few can be compared."""
     if not sketch.size:
         return 0.0
-    hashes = _hash_rows(proba)
-    if sketch.size == N_KEPT:  # a sketch that is not full holds every row
-        hashes = hashes[hashes <= sketch[-1]]
-    return float(np.isin(hashes, sketch).mean()) if hashes.size >= _FEWEST else 0.0
+    decimals, kept = int(sketch[0]), sketch[1:]
+    hashes = _hash_rows(proba, decimals)
+    if kept.size == N_KEPT:  # a sketch that is not full holds every row
+        hashes = hashes[hashes <= kept[-1]]
+    return float(np.isin(hashes, kept).mean()) if hashes.size >= _FEWEST else 0.0
 
 
-def _hash_rows(proba: np.ndarray) -> np.ndarray:
-    """Hash the rows that are not sure, in single precision, so that either precision counts."""
+def _hash_rows(proba: np.ndarray, decimals: int) -> np.ndarray:
+    """Hash the rows that are not sure, rounded."""
     unsure = np.flatnonzero(proba.max(axis=1) < _SURE)
     m = proba.shape[1]
     factors = _mix(np.arange(1, m + 1, dtype=np.uint64)) | np.uint64(1)
     step = max(1, _BLOCK // m)
     parts = [np.empty(0, dtype=np.uint64)]
     for start in range(0, unsure.size, step):
-        rows = proba[unsure[start : start + step]].astype(np.float32)
-        bits = np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64)
-        parts.append(_mix((_mix(bits) * factors).sum(axis=1, dtype=np.uint64)))
+        rows = np.rint(proba[unsure[start : start + step]] * 10.0**decimals).astype(np.uint64)
+        parts.append(_mix((_mix(rows) * factors).sum(axis=1, dtype=np.uint64)))
     return np.concatenate(parts)
 
 
