@@ -52,7 +52,7 @@ def test_figure_shows_the_gain_and_its_interval():
         ends = [sign * verdict.ci_low, sign * verdict.ci_high]
         assert sorted(interval.get_xdata()) == pytest.approx(sorted(ends))
         assert point.get_xdata() == pytest.approx([sign * verdict.gain])
-        assert (str(verdict).partition(" (")[0].replace("->", "→")) == axes.get_title(loc="left")
+        assert str(verdict).startswith(f"{axes.get_title(loc='left')} (")
     assert "lower is better" in axes.get_xlabel()
     axes.clear()
     replace(verdict, reason="too_few_labels").plot(axes)

@@ -17,7 +17,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.words import Figures, figures, html_card, html_table, percent, plural
+from altnorm._base.words import Figures, figures, html_card, percent, plural
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
@@ -223,20 +223,8 @@ class Verdict:
         return sentences if self.promise is None else f"{sentences} {self.promise}"
 
     def _repr_html_(self) -> str:
-        table = ""
-        if outcome(self) != "not_tried":
-            numbers = score_figures(self)
-            columns = {
-                numbers.name: "",
-                "before": numbers.before,
-                "after": numbers.after,
-                "change": numbers.change_and_unit,
-                f"{self.confidence:.0%} interval": f"{numbers.low} to {numbers.high}",
-                "p": numbers.p_value.removeprefix("p ").removeprefix("= "),
-            }
-            table = html_table(list(columns), [list(columns.values())])
         gates = self.gates.to_html() if self.gates else ""
-        return html_card(str(self), [c.text for c in self.cautions], table, gates)
+        return html_card(str(self), [c.text for c in self.cautions], gates)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the evidence; needs the extra `display`.
@@ -260,12 +248,9 @@ class Verdict:
             curves = promise.coverage_before, promise.coverage
             draw_coverage(axes, *curves, target=promise.target, share=promise.share)
             return axes
-        axes, numbers, result = find_axes(ax, height=LOW), score_figures(self), outcome(self)
-        tried = result != "not_tried"
-        scores = f"{numbers.name} {numbers.before} → {numbers.after}"
-        note = change_words(self) if self.n_changed or not numbers.lower else ""
-        title = f"{OUTCOMES[result]}: {scores if tried else self.reason_text}"
-        draw_gain(axes, numbers, title, note if tried else "")
+        axes, title = find_axes(ax, height=LOW), str(self).partition(" (")[0]
+        note = change_words(self) if self.n_changed else ""
+        draw_gain(axes, score_figures(self), title, note)
         return axes
 
     def with_cautions(self, cautions: Iterable[Caution | None]) -> Verdict:
