@@ -260,7 +260,7 @@ def test_every_world_can_be_judged(case, monkeypatch):
 @pytest.fixture
 def without_mapie(monkeypatch):
     """Decide what is above a half, in the place of the controllers."""
-    for name in ("mapie_holm", "mapie_sequence"):
+    for name in ("mapie_holm", "mapie_hundredths", "mapie_sequence"):
         monkeypatch.setitem(rules.RULES, name, lambda rows, target: 0.5)
     monkeypatch.setattr(classifiers, "mapie_sequence", lambda rows, target: 0.5)
 

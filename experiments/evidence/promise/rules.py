@@ -46,8 +46,10 @@ def in_sequence(curve: Coverage, target: float) -> float:
     return curve.threshold(last if last >= start else -1)
 
 
-def mapie(rows: Labelled, target: float, *, method: str) -> float:
-    """Return the threshold of MAPIE's controller, of those it tries by default.
+def mapie(
+    rows: Labelled, target: float, *, method: str, thresholds: np.ndarray | None = None
+) -> float:
+    """Return the threshold of MAPIE's controller, by default of those from 0 to 0.99.
 
     It controls the accuracy among the decided rows and, of the thresholds that pass, takes the one
     that abstains least. It knows neither groups nor weights.
@@ -67,6 +69,7 @@ def mapie(rows: Labelled, target: float, *, method: str) -> float:
         best_predict_param_choice=abstention_rate,
         classes=np.arange(rows.proba.shape[1]),
         fwer_method=method,
+        **({} if thresholds is None else {"list_predict_params": thresholds}),
     )
     with warnings.catch_warnings():  # that no threshold passes, or that risks are not monotonic
         warnings.simplefilter("ignore")
@@ -79,6 +82,12 @@ def mapie_holm(rows: Labelled, target: float) -> float:
     return mapie(rows, target, method="bonferroni_holm")
 
 
+def mapie_hundredths(rows: Labelled, target: float) -> float:
+    """The same with thresholds at the hundredths of the confidences, which need no labels."""
+    levels = np.quantile(rows.proba.max(axis=1), np.linspace(0, 0.99, 100))
+    return mapie(rows, target, method="bonferroni_holm", thresholds=np.unique(levels))
+
+
 def mapie_sequence(rows: Labelled, target: float) -> float:
     """MAPIE with thresholds one after the other, from the highest."""
     return mapie(rows, target, method="fixed_sequence")
@@ -87,6 +96,7 @@ def mapie_sequence(rows: Labelled, target: float) -> float:
 RULES: dict[str, Callable[[Labelled, float], float]] = {
     "as_they_came": largest_share,
     "mapie_holm": mapie_holm,
+    "mapie_hundredths": mapie_hundredths,
     "mapie_sequence": mapie_sequence,
 }
 """Rules for predictions as they came."""

@@ -57,6 +57,7 @@ NAMES = {
     "adjusted_sequence": "adjusted, in sequence",
     "as_they_came": "as they came",
     "mapie_holm": "MAPIE",
+    "mapie_hundredths": "MAPIE, at hundredths",
     "mapie_sequence": "MAPIE, in sequence",
 }
 """What the table calls the rules."""
