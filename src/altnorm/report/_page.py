@@ -1,6 +1,6 @@
 """The page: template, style and script put together with the words and the data.
 
-What its scripts work with, the changed rows, travels in it as JSON. Places in a bar are in
+What its script works with, the changed rows, travels in it as JSON. Places in a bar are in
 per cent of its width, so that the template draws it on any screen or paper.
 """
 
@@ -24,13 +24,17 @@ from altnorm.evidence.promise import coverage_of
 from altnorm.report import _words as words, measures
 from altnorm.report.evaluation import Case
 
-SCRIPTS = ("core.js", "rows.js")
 STYLES = ("style.css", "print.css")
 MAX_BARS = 16  # of a chart
 MAX_CLASSES = 1000  # of the table
 MAX_ROWS = 1000  # changed ones that are listed
 MAX_TEXT = 240  # characters of a row's text
-JSON = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
+JSON = {
+    "separators": (",", ":"),
+    "allow_nan": False,
+    "ensure_ascii": False,
+    "default": np.ndarray.tolist,
+}
 TOP = 5  # classes of a row whose probabilities are shown
 
 
@@ -42,8 +46,7 @@ def render(
     about: Mapping[str, str],
 ) -> str:
     """Fill the template; everything that comes from outside is escaped."""
-    # One function around all files, so that nothing leaks into the page's own names.
-    script = "(() => {\n'use strict';\n" + "".join(map(_read, SCRIPTS)) + "})();"
+    script = _read("page.js")
     title = title or "Adjusted predictions"
     style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
     factors = measures.favoured(case.model, case.applied.before)
@@ -53,7 +56,7 @@ def render(
         style=Markup(style),
         script=Markup(script),
         policy=Markup(_policy(script, style)),
-        data=_data(case, texts),
+        data={"classes": case.names, "rows": changed_rows(case, texts)},
         case=case,
         words=words,
         answer=words.answer(case),
@@ -289,17 +292,6 @@ def _settings(case: Case) -> dict[str, dict[str, str]]:
     }
 
 
-def _data(case: Case, texts: Sequence[str] | None) -> Any:
-    """What the scripts need; None where there is nothing to show."""
-    return _plain(
-        {
-            "classes": case.names,
-            "multilabel": case.kind.is_multilabel,
-            "rows": changed_rows(case, texts),
-        }
-    )
-
-
 def changed_rows(case: Case, texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the changed rows as columns; where there are too many, a random part of them."""
     explained = case.explanation
@@ -343,18 +335,6 @@ def _top(before: np.ndarray, after: np.ndarray, codes: np.ndarray) -> dict[str, 
     at_stake[:, 1] = np.where(codes[:, 1] < before.shape[1], at_stake[:, 1], at_stake[:, 0])
     np.put_along_axis(weight, at_stake, np.inf, axis=1)
     index = np.argsort(-weight, axis=1, kind="stable")[:, :top]
-    old, new = (np.take_along_axis(p, index, axis=1).round(4) for p in (before, after))
+    sides = (np.take_along_axis(p, index, axis=1) for p in (before, after))
+    old, new = (p.astype(np.float64).round(4) for p in sides)
     return {"index": index, "old": old, "new": new}
-
-
-def _plain(value: Any) -> Any:
-    """Turn what JSON does not know into what it knows; numbers to six digits."""
-    if isinstance(value, dict):
-        return {key: _plain(v) for key, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
