@@ -40,17 +40,17 @@ class Display:
     """
 
     @classmethod
-    def from_estimator(cls, normalizer: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
+    def from_estimator(cls, model: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
         """Compute the figure for a fitted transformer on labelled rows.
 
         Parameters
         ----------
-        normalizer : Adjuster or another fitted transformer of altnorm
+        model : Adjuster or another fitted transformer of altnorm
             What to apply.
         proba : array-like of shape (n_samples, n_classes)
             What its `transform` takes, of rows that it was not fitted on.
         y : array-like
-            Labels out of ``normalizer.classes_``, or a 0/1 matrix for multi-label problems.
+            Labels out of ``model.classes_``, or a 0/1 matrix for multi-label problems.
         **options
             Those of `from_predictions`.
 
@@ -59,10 +59,10 @@ class Display:
         object
             The display, not yet drawn.
         """
-        kind, applied = kind_of(normalizer), apply(normalizer, proba)
+        kind, applied = kind_of(model), apply(model, proba)
         labels = kind.check_labels(y, applied.before.shape)
-        truth = kind.encode(labels, normalizer.classes_)
-        return cls._from_applied(applied._replace(truth=truth), normalizer, **options)
+        truth = kind.encode(labels, model.classes_)
+        return cls._from_applied(applied._replace(truth=truth), model, **options)
 
     @classmethod
     def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
@@ -194,8 +194,8 @@ class FixedBrokenDisplay(Display):
     >>> from altnorm import AlternatingNormalizer, load_demo
     >>> from altnorm.report.display import FixedBrokenDisplay
     >>> demo = load_demo()
-    >>> normalizer = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
-    >>> display = FixedBrokenDisplay.from_estimator(normalizer, demo.test.proba, demo.test.labels)
+    >>> model = AlternatingNormalizer().fit(demo.validation.proba, demo.validation.labels)
+    >>> display = FixedBrokenDisplay.from_estimator(model, demo.test.proba, demo.test.labels)
     >>> bool(display.changes.fixed.sum() > display.changes.broken.sum())
     True
     >>> display.plot(n_classes=12).ax_.get_xlabel()
