@@ -66,7 +66,7 @@ def test_values_of_json_lines_are_kept(tmp_path_factory, records, block):
     """Whatever PyArrow makes of them, and wherever a block ends."""
     path = write_lines(tmp_path_factory.getbasetemp() / "values.jsonl", records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("altnorm.io.jsonl._BLOCK", block)
+        patch.setattr("altnorm.io.json_tables._BLOCK", block)
         read = read_table(path)
     for name in read.schema.names:
         for record, value in zip(records, read[name].to_pylist(), strict=True):

@@ -218,7 +218,7 @@ BAD_TEXTS = [
     (TEXT.replace(",", ";"), Layout("y"), r"by commas; its first line has semicolons"),
     (TEXT.replace(",", "\t"), Layout("y"), r"'a\.csv' must be separated .* line has tabs"),
     ("ant,bee,y\n0.5,0.5,\udce9\n", Layout("y"), "must be text in UTF-8; some of its bytes"),
-    ("\udce9,b\n0.5,0.5\n", Layout(), "cannot be read as CSV"),
+    ("\udce9,b\n0.5,0.5\n", Layout(), "cannot be read as csv"),
     ("p_a,p_b\n1,0\n0,1\n", Layout(), "for whole numbers, start their names alike"),
 ]
 

@@ -32,9 +32,9 @@ from altnorm.io.columns import (
     spare_columns,
     spare_hint,
 )
-from altnorm.io.formats import Layout, find_source
+from altnorm.io.formats import STANDARD, Layout, find_source
 from altnorm.io.predictions import read_predictions, write_predictions
-from altnorm.io.tables import STANDARD, TableSource, is_table, open_table, write_table
+from altnorm.io.tables import TableSource, is_table, open_table, write_table
 from altnorm.report.evaluation import check_kind
 
 PREDICTION = "prediction"
@@ -191,7 +191,7 @@ def _stream(
         # Threads work ahead of the writer, so what was read waits here for its result.
         waiting: deque[tuple[Any, Any]] = deque()
         # Answers of a service may have failed, and such rows have no predictions.
-        gaps = bool(table.known.classes)
+        gaps = bool(table.hints.classes)
         whole = _kept(table.batches, columns, waiting, gaps=gaps)
         batches = apply_batches(model, whole, n_jobs=n_jobs, **names)
         schema = output_schema(model, table.schema, **names)

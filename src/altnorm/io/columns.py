@@ -17,7 +17,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import Layout, Source
-from altnorm.io.jsonl import field_of
+from altnorm.io.json_tables import field_of
 from altnorm.io.label_files import read_label_file
 from altnorm.io.tables import TableSource, open_table
 
@@ -53,9 +53,9 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
         table, numbers = opened.read()
     check_rows(table.num_rows)
     if layout.label is None and layout.label_prefix is None and label_file is None:
-        layout = replace(layout, label=opened.known.label)
+        layout = replace(layout, label=opened.hints.label)
     values = None if layout.label is None else column_values(table, layout.label)
-    key = layout.id or opened.known.id
+    key = layout.id or opened.hints.id
     if label_file is not None:
         key = label_file.id_column(opened, layout)
     ids = numbers if key is None else np.array(column_values(table, key), dtype=object)
@@ -65,7 +65,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     sums = not layout.logits and layout.label_prefix is None
     columns = class_columns(opened, layout, classes, sums=sums)
     # Nobody has said which columns are classes: types decide, so more is checked.
-    guessed = classes is None and not layout.prefix and not opened.known.classes
+    guessed = classes is None and not layout.prefix and not opened.hints.classes
     if guessed:
         _check_guess(table, layout, columns, {str(value) for value in values or ()}, source)
     found = np.array([name[len(layout.prefix) :] for name in columns])
@@ -75,7 +75,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     elif values is not None:
         # An index as label means a column of the file, not of the model.
         places = [table.schema.get_field_index(name) for name in columns]
-        reordered = places != sorted(places) or not opened.known.ordered
+        reordered = places != sorted(places) or not opened.hints.ordered
         labels = read_labels(values, names, layout, reordered=reordered)
         if guessed and layout.logits:
             _check_labelled(columns, labels)
@@ -394,8 +394,8 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
 def _candidates(table: TableSource, layout: Layout) -> list[str]:
     """Columns that may stand for classes, judged by prefix and type."""
     # A sample log knows its options; types need not be looked at.
-    if table.known.classes and not layout.prefix:
-        return [name for name in table.known.classes if name not in layout.other]
+    if table.hints.classes and not layout.prefix:
+        return [name for name in table.hints.classes if name not in layout.other]
     taken = {layout.label, layout.group, layout.id, *layout.other}
     fields = [field for field in table.schema if field.name not in taken]
     if layout.label_prefix:

@@ -33,19 +33,10 @@ SUFFIXES = {
 }
 FORMATS = (*dict.fromkeys(SUFFIXES.values()), "lm-eval")
 """What `--format` takes."""
-
-_NAMES = {
-    "npz": ".npz",
-    "npy": ".npy",
-    "csv": "CSV",
-    "tsv": "TSV",
-    "jsonl": "JSON lines",
-    "lm-eval": "a sample log",
-    "parquet": "Parquet",
-    "arrow": "Arrow",
-}
 TEXT = ("csv", "tsv", "jsonl", "lm-eval")  # may be compressed; values have no types of their own
 ARRAYS = ("npz", "npy")
+STANDARD = "-"
+"""The name that stands for the standard input or output."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +113,8 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     """Format that a name tells; .gz may follow that of text."""
     name = Path(path).name.lower()
     inner = name.removesuffix(".gz")
-    found = SUFFIXES.get(Path(inner).suffix)
-    return found if inner == name or found in TEXT else None
+    format = SUFFIXES.get(Path(inner).suffix)
+    return format if inner == name or format in TEXT else None
 
 
 def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
@@ -131,26 +122,25 @@ def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     format = layout.format
     if format is not None and format not in FORMATS:
         raise file_error(f"--format must be one of {', '.join(FORMATS)}", f"it is '{format}'")
-    if os.fspath(path) == "-":
-        if format is None:
-            raise file_error(
-                "Standard input has no name that would tell its format",
-                remedy="Pass --format, for example --format csv.",
-            )
-        return Source(_copy_stdin(), format)
-    source = check_input(path)
-    found = format or format_of(source)
-    if found is None:
+    is_standard = os.fspath(path) == STANDARD
+    if is_standard and format is None:
+        raise file_error(
+            "Standard input has no name that would tell its format",
+            remedy="Pass --format, for example --format csv.",
+        )
+    source = _copy_stdin() if is_standard else check_input(path)
+    format = format or format_of(source)
+    if format is None:
         raise suffix_error(source, "Rename it, or say with --format what it holds.")
-    return Source(source, found)
+    return Source(source, format)
 
 
 def suffix_error(
     path: Path, remedy: str, what: str = "A file of predictions", without: Collection[str] = ()
 ) -> InputError:
     """Return the error for a name that tells no format, or none of those that will do."""
-    known = [suffix for suffix, format in SUFFIXES.items() if format not in without]
-    rule = f"{what} must end in one of {', '.join(known)}"
+    suffixes = [suffix for suffix, format in SUFFIXES.items() if format not in without]
+    rule = f"{what} must end in one of {', '.join(suffixes)}"
     return file_error(rule, f"'{path.name}' does not", remedy, value=path.name)
 
 
@@ -160,8 +150,8 @@ def unreadable(source: Source, error: Exception) -> InputError:
         return file_error(f"'{source.path}' is empty.")
     reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
     return file_error(
-        f"'{source.path}' cannot be read as {_NAMES[source.format]}, it may be "
-        f"cut off or damaged: {shown(reason, 300)}."
+        f"'{source.path}' cannot be read as {source.format}, it may be cut off or damaged: "
+        f"{shown(reason, 300)}."
     )
 
 

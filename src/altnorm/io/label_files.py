@@ -25,7 +25,7 @@ class LabelFile(NamedTuple):
     def id_column(self, opened: TableSource, layout: Layout) -> str | None:
         """Which column of predictions holds the ids; None: rows are counted from 0."""
         named = self.id_name if self.id_name in opened.schema.names else None
-        return layout.id or opened.known.id or named
+        return layout.id or opened.hints.id or named
 
     def match(self, ids: Sequence[Any]) -> list[Any]:
         """The label of each id; None where the file has none."""

@@ -22,7 +22,7 @@ from altnorm.estimator.kinds import LabelKind, kind_of_labels
 from altnorm.io.array_files import read_arrays
 from altnorm.io.columns import check_text, column_values, names_of, read_columns
 from altnorm.io.formats import PLAIN, Layout, find_source, format_of, suffix_error
-from altnorm.io.jsonl import is_nested
+from altnorm.io.json_tables import is_nested
 from altnorm.io.tables import check_spreadsheet, is_table, open_table, write_table
 
 _MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
@@ -196,8 +196,8 @@ def read_texts(
     columns = [layout.prefix + name for name in names_of(classes)]
     with open_table(path, layout, text=names or None, numbers=columns) as opened:
         table, _ = opened.read()
-    known = opened.known
-    not_shown = {*hidden, *known.classes, layout.label, known.label, known.id, layout.id}
+    hints = opened.hints
+    not_shown = {*hidden, *hints.classes, layout.label, hints.label, hints.id, layout.id}
     names = names or [
         field.name
         for field in table.schema

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import (
     ARRAYS,
     PLAIN,
+    STANDARD,
     TEXT,
     Layout,
     Source,
@@ -30,14 +31,8 @@ from altnorm.io.formats import (
     suffix_error,
     unreadable,
 )
-from altnorm.io.jsonl import Known, jsonl_writer, open_lines
-from altnorm.io.text_tables import (
-    DELIMITERS,
-    header_names,
-    open_text,
-    text_writer,
-    writable,
-)
+from altnorm.io.json_tables import FileHints, jsonl_writer, open_lines
+from altnorm.io.text_tables import DELIMITERS, header_names, open_text, text_writer
 
 _WRONG_NUMBER = re.compile(
     r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
@@ -45,8 +40,6 @@ _WRONG_NUMBER = re.compile(
 _BROKEN = (OSError, EOFError, zlib.error, UnicodeError, OverflowError, MemoryError)
 _BATCH_VALUES = 2**20  # a batch of 8 MB, enough for the per-batch work not to count
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"  # what an Arrow stream ends with
-STANDARD = "-"
-"""The name that stands for the standard input or output."""
 _GROUP_BYTES = 2**26  # a row group of the output, held until it is complete
 
 
@@ -55,11 +48,10 @@ class TableSource(NamedTuple):
 
     schema: Any
     batches: Iterator[Any]  # the rows, in order; to be read once
-    known: Known = Known()
+    hints: FileHints = FileHints()
     n_rows: int | None = None  # where the file says so
-    codec: str = "snappy"  # compression of the values, where the file says so
     format: str = ""
-    fixed_dictionaries: bool = True  # whether all batches share those of their columns
+    fixed_dictionaries: bool = False  # whether all batches share those of their columns
 
     def read(self) -> tuple[Any, np.ndarray]:
         """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
@@ -67,10 +59,10 @@ class TableSource(NamedTuple):
 
         table = pa.Table.from_batches(self.batches, self.schema)
         numbers = np.arange(table.num_rows)
-        if not self.known.classes:
+        if not self.hints.classes:
             return table, numbers
-        # Answers of a service may have failed; what it says about the others is whole.
-        is_valid = table[self.known.classes[0]].is_valid()
+        # Answers of a service may have failed; a row has all of its scores or none.
+        is_valid = table[self.hints.classes[0]].is_valid()
         return table.filter(is_valid), numbers[is_valid.to_numpy()]
 
 
@@ -98,17 +90,16 @@ def open_table(
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
-                how = DELIMITERS[source.format], set(numbers), text, stack
-                table = TableSource(*open_text(source.path, *how))
-            elif source.format in ("jsonl", "lm-eval"):
+                delimiter = DELIMITERS[source.format]
+                table = TableSource(*open_text(source.path, delimiter, numbers, text, stack))
+            elif source.format in TEXT:
                 table = TableSource(*open_lines(source.path, layout, numbers))
             elif source.format == "parquet":
                 table = _open_parquet(source.path, stack)
             else:
                 table = _open_arrow(source.path, stack)
             _check_names(table.schema.names, source.path)
-        # A damaged file may fail at any batch, long after it was opened.
-        yield table._replace(batches=_guarded(table.batches, source), format=source.format)
+        yield table._replace(batches=_checked(table, source), format=source.format)
 
 
 def read_table(
@@ -132,44 +123,32 @@ def write_table(
     """Write a file of columns batch by batch; it is there, complete, after the block.
 
     Gives a function that takes the next batch. `numbers` are columns that hardly repeat, for which
-    Parquet should build no dictionary; its compression is that of the file that rows come from, if
-    they are `like` those of one. `spreadsheet_safe` puts a single quote before text that a
-    spreadsheet would run as a formula, in CSV and TSV.
+    Parquet should build no dictionary; `like` is the file that rows come from, if they do.
+    `spreadsheet_safe` puts a single quote before text that a spreadsheet would run as a formula,
+    in CSV and TSV.
     """
     like = TableSource(schema, iter(())) if like is None else like
-    format = _output_format(path, like)
+    is_standard = os.fspath(path) == STANDARD
+    as_lines = like.format if like.format in DELIMITERS or like.format == "jsonl" else "csv"
+    format = as_lines if is_standard else format_of(path)
     _check_table(Path(path), format)
     check_spreadsheet(format, Path(path).name, spreadsheet_safe)
-    if os.fspath(path) == STANDARD:
-        with ExitStack() as stack:
-            yield _line_writer(sys.stdout.buffer, schema, format, stack, spreadsheet_safe)
-        return
-    compressed = Path(path).suffix.lower() in (".gz", ".feather")
-    with replacing(path, force=force) as temporary, ExitStack() as stack:
-        if format in TEXT:
-            file = writable(temporary, stack, compressed=compressed)
-            yield _line_writer(file, schema, format, stack, spreadsheet_safe)
-        elif format == "parquet":
-            yield _parquet_writer(temporary, schema, stack, set(numbers), like.codec)
-        else:
+    with ExitStack() as stack:
+        if not is_standard:
+            target = stack.enter_context(replacing(path, force=force))
+        compressed = Path(path).suffix.lower() in (".gz", ".feather")
+        if format == "parquet":
+            yield _parquet_writer(target, schema, stack, numbers)
+        elif format == "arrow":
             decode = not like.fixed_dictionaries
-            yield _arrow_writer(temporary, schema, stack, compressed=compressed, decode=decode)
-
-
-def _output_format(path: str | os.PathLike[str], like: TableSource) -> str | None:
-    """Format that a name tells; at the standard output that of the input, or CSV."""
-    if os.fspath(path) != STANDARD:
-        return format_of(path)
-    return like.format if like.format in DELIMITERS or like.format == "jsonl" else "csv"
-
-
-def _line_writer(
-    file: IO[bytes], schema: Any, format: str | None, stack: ExitStack, safe: bool
-) -> Callable[[Any], None]:
-    """Write rows as lines of text."""
-    if format in DELIMITERS:
-        return text_writer(file, schema, DELIMITERS[format], stack, safe=safe)
-    return jsonl_writer(file, schema)
+            yield _arrow_writer(target, schema, stack, compressed=compressed, decode=decode)
+        else:
+            file = sys.stdout.buffer if is_standard else _open_output(target, stack, compressed)
+            if format in DELIMITERS:
+                delimiter = DELIMITERS[format]
+                yield text_writer(file, schema, delimiter, stack, safe=spreadsheet_safe)
+            else:
+                yield jsonl_writer(file, schema)
 
 
 def check_spreadsheet(format: str | None, name: str, spreadsheet_safe: bool) -> None:
@@ -229,13 +208,29 @@ def _in_our_words(source: Source, error: Exception) -> InputError:
     return unreadable(source, error)
 
 
-def _guarded(batches: Iterator[Any], source: Source) -> Iterator[Any]:
+def _checked(table: TableSource, source: Source) -> Iterator[Any]:
+    """The batches, each known to be sound, and no fewer rows than the file says.
+
+    A damaged file may fail at any batch, long after it was opened. PyArrow trusts what it says
+    about itself: a wrong offset reads, or crashes on, memory that is not the file's, and bytes
+    that are not UTF-8 would be written as text.
+    """
+    n_read = 0
     while True:
         with _reading(source):
-            batch = next(batches, None)
-        if batch is None:
-            return
+            batch = next(table.batches, None)
+            if batch is None:
+                break
+            batch.validate(full=True)
+        n_read += batch.num_rows
         yield batch
+    if table.n_rows not in (None, n_read):
+        holds = f"it says that it has {table.n_rows:,} rows and {n_read:,} can be read"
+        raise _damaged(source.path, holds, n_read)
+
+
+def _damaged(source: Path, holds: str, value: int) -> InputError:
+    return file_error(f"'{source}' is damaged", holds, "Write it again.", value=value)
 
 
 def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
@@ -244,35 +239,8 @@ def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
     # A buffer a column: without it, whole column chunks of a row group are held at once.
     file = stack.enter_context(parquet.ParquetFile(source, buffer_size=2**16, pre_buffer=False))
     metadata = file.metadata
-    # The output is to be compressed as the input was.
-    codec = "snappy"
-    if metadata.num_row_groups and metadata.num_columns:
-        codec = metadata.row_group(0).column(0).compression.lower()
-    size = max(1, _BATCH_VALUES // max(1, metadata.num_columns))
-    batches = _all_rows(file.iter_batches(batch_size=size), metadata.num_rows, source)
-    return TableSource(
-        file.schema_arrow,
-        batches,
-        n_rows=metadata.num_rows,
-        codec="none" if codec == "uncompressed" else codec,
-        # Each row group, and maybe each page, has a dictionary of its own.
-        fixed_dictionaries=metadata.num_rows <= size and metadata.num_row_groups <= 1,
-    )
-
-
-def _all_rows(batches: Iterator[Any], n_rows: int, source: Path) -> Iterator[Any]:
-    """The batches; raise at their end if the pages held another number of rows than was said."""
-    found = 0
-    for batch in batches:
-        found += batch.num_rows
-        yield _sound(batch)
-    if found != n_rows:
-        what = f"it says that it has {n_rows:,} rows and {found:,} can be read"
-        raise _damaged(source, what, found)
-
-
-def _damaged(source: Path, what: str, found: int) -> InputError:
-    return file_error(f"'{source}' is damaged", what, "Write it again.", value=found)
+    batches = file.iter_batches(batch_size=_batch_rows(metadata.num_columns))
+    return TableSource(file.schema_arrow, batches, n_rows=metadata.num_rows)
 
 
 def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
@@ -291,12 +259,20 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
     if is_file:
         reader = stack.enter_context(pa.ipc.open_file(file))
         _check_batches(reader.num_record_batches, source)
-        whole: Iterator[Any] = (reader.get_batch(i) for i in range(reader.num_record_batches))
+        batches: Iterator[Any] = (reader.get_batch(i) for i in range(reader.num_record_batches))
     else:
         reader = stack.enter_context(pa.ipc.open_stream(file))
-        whole = _to_the_end(reader, file, source)
-    parts = (part for batch in whole for part in _cut(_sound(batch)))
+        batches = _to_the_end(reader, file, source)
+    # Parts of a batch share its memory, and are not too large to work on.
+    size = _batch_rows(len(reader.schema))
+    parts = (
+        batch.slice(start, size) for batch in batches for start in range(0, batch.num_rows, size)
+    )
     return TableSource(reader.schema, parts, fixed_dictionaries=is_file)
+
+
+def _batch_rows(n_columns: int) -> int:
+    return max(1, _BATCH_VALUES // max(1, n_columns))
 
 
 def _check_batches(n_batches: int, source: Path) -> None:
@@ -308,24 +284,24 @@ def _check_batches(n_batches: int, source: Path) -> None:
         file.seek(file.size() - 10)  # the length of the footer, and the name of the format again
         footer = file.size() - 10 - int.from_bytes(file.read(4), "little")
         file.seek(8)
-        messages, found = pa.ipc.MessageReader.open_stream(file), 0
+        messages, n_held = pa.ipc.MessageReader.open_stream(file), 0
         try:
             messages.read_next_message()  # the schema
         except (OSError, pa.ArrowException):
             return  # Polars writes it as no message, and so where others begin is not known
         while file.tell() < footer and (message := next(messages, None)) is not None:
-            found += message.type == "record batch"
-    if found != n_batches:
-        what = f"it says that it has {n_batches:,} batches of rows and holds {found:,}"
-        raise _damaged(source, what, found)
+            n_held += message.type == "record batch"
+    if n_held != n_batches:
+        holds = f"it says that it has {n_batches:,} batches of rows and holds {n_held:,}"
+        raise _damaged(source, holds, n_held)
 
 
 def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
     """The batches of a stream; warn, or raise, if it does not end where it says that it does."""
     yield from reader
-    rest = file.size() - file.tell()
-    if rest:
-        raise _damaged(source, f"it says that it ends, and {rest:,} bytes follow", rest)
+    n_after = file.size() - file.tell()
+    if n_after:
+        raise _damaged(source, f"it says that it ends, and {n_after:,} bytes follow", n_after)
     file.seek(max(0, file.size() - len(_END)))
     if file.read() != _END:
         message = (
@@ -335,33 +311,22 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
         warn(InputWarning(message, "no_end"))
 
 
-def _sound(batch: Any) -> Any:
-    """The batch itself, once its offsets and indices are known to stay within its own memory.
+def _open_output(path: Path, stack: ExitStack, compressed: bool) -> Any:
+    """Open a file to write text to; PyArrow puts no time into what it compresses."""
+    import pyarrow as pa
 
-    PyArrow trusts what a file says about itself: a wrong offset reads, or crashes on, memory
-    that is not the file's, and bytes that are no UTF-8 would be written as text.
-    """
-    batch.validate(full=True)
-    return batch
-
-
-def _cut(batch: Any) -> Iterator[Any]:
-    """Parts of a batch that are not too large to work on, sharing its memory."""
-    size = max(1, _BATCH_VALUES // max(1, batch.num_columns))
-    for start in range(0, batch.num_rows, size):
-        yield batch.slice(start, size)
+    compression = "gzip" if compressed else None
+    return stack.enter_context(pa.output_stream(os.fspath(path), compression=compression))
 
 
 def _parquet_writer(
-    path: Path, schema: Any, stack: ExitStack, numbers: Collection[str], codec: str
+    path: Path, schema: Any, stack: ExitStack, numbers: Collection[str]
 ) -> Callable[[Any], None]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    repeats = [name for name in schema.names if name not in numbers]
-    writer = stack.enter_context(
-        parquet.ParquetWriter(path, schema, compression=codec, use_dictionary=repeats)
-    )
+    repeats = sorted(set(schema.names).difference(numbers))
+    writer = stack.enter_context(parquet.ParquetWriter(path, schema, use_dictionary=repeats))
     # Small batches are held back: each would become a row group, and readers are slow on many.
     held: list[Any] = []
 
@@ -386,21 +351,14 @@ def _arrow_writer(
     import pyarrow as pa
 
     # A file holds one dictionary per column, so a column whose dictionaries change is decoded.
-    is_decoded = [decode and pa.types.is_dictionary(field.type) for field in schema]
     fields = [
-        field.with_type(field.type.value_type) if decoded else field
-        for field, decoded in zip(schema, is_decoded, strict=True)
+        field.with_type(field.type.value_type)
+        if decode and pa.types.is_dictionary(field.type)
+        else field
+        for field in schema
     ]
-    plain = pa.schema(fields, schema.metadata)
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
     file = stack.enter_context(pa.OSFile(os.fspath(path), "wb"))
+    plain = pa.schema(fields, schema.metadata)
     writer = stack.enter_context(pa.ipc.new_file(file, plain, options=options))
-
-    def write(batch: Any) -> None:
-        columns = [
-            column.dictionary_decode() if decoded else column
-            for column, decoded in zip(batch.columns, is_decoded, strict=True)
-        ]
-        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
-
-    return write
+    return lambda batch: writer.write_table(pa.Table.from_batches([batch]).cast(plain))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
@@ -10,31 +9,30 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from altnorm._base.errors import InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.formats import is_compressed, open_plain
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-_SEPARATORS = {"commas": ",", "tabs": "\t", "semicolons": ";"}
+_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
-_LINE_END = r"\r\n?|\n"
-_FORMULA = r"^[=+\-@\t\r]"  # what a spreadsheet may take for the start of a formula
-# The same after what some spreadsheet separates cells by, whatever the file does.
-_INNER_FORMULA = r"([,;\t\r\n])([=+\-@])"
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+# What a spreadsheet may take for the start of a formula, in a cell or where it may cut the text
+# into cells, whatever separates those of the file.
+_FORMULA = re.compile(r"^[=+\-@\t\r]")
+_INNER_FORMULA = re.compile(r"([,;\t\r\n])([=+\-@])")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def neutralise_formula(text: str) -> str:
     """Text that a spreadsheet shows and does not run: with a single quote before a formula.
 
     A formula is what begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return and is not
-    a plain number; also behind a comma, a semicolon, a tab or a line break, by which a spreadsheet
-    may cut the text into cells.
+    a plain number; also behind a comma, a semicolon, a tab or a line break.
     """
-    is_formula = re.search(_FORMULA, text) and not re.fullmatch(_NUMBER, text)
-    inner = re.sub(_INNER_FORMULA, r"\1'\2", text)
+    is_formula = _FORMULA.search(text) and not _NUMBER.fullmatch(text)
+    inner = _INNER_FORMULA.sub(r"\1'\2", text)
     return f"'{inner}" if is_formula else inner
 
 
@@ -58,7 +56,7 @@ def open_text(
     if text is not None:
         table = read_csv(file, **_options(delimiter, {name: pa.string() for name in text}))
         return table.schema, _guarded(table.to_batches(), source, delimiter)
-    names = header_names(source, delimiter)
+    names, numbers = header_names(source, delimiter), set(numbers)
     types = {name: pa.float64() if name in numbers else pa.string() for name in names}
     reader = open_csv(file, **_options(delimiter, types))
     return reader.schema, _guarded(reader, source, delimiter)
@@ -68,13 +66,11 @@ def _check_delimiter(source: Path, delimiter: str) -> None:
     """Raise if the first line is separated by something else."""
     with open_plain(source) as file:
         header = file.readline(_BLOCK).decode("utf-8-sig", "replace")
-    counts = {name: header.count(char) for name, char in _SEPARATORS.items()}
-    most = max(counts, key=counts.__getitem__)
-    if counts[most] and delimiter not in header:
-        expected = next(name for name, char in _SEPARATORS.items() if char == delimiter)
+    most = max(_SEPARATORS, key=header.count)
+    if most in header and delimiter not in header:
         raise file_error(
-            f"The columns of '{source.name}' must be separated by {expected}",
-            f"its first line has {most}",
+            f"The columns of '{source.name}' must be separated by {_SEPARATORS[delimiter]}",
+            f"its first line has {_SEPARATORS[most]}",
             "Save it with commas as .csv, or with tabs as .tsv.",
         )
 
@@ -95,9 +91,10 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
     """
     n_rows, n_swallowed, first, last = 0, 0, 0, None
     for batch in batches:
-        for row, count in _swallowed_rows(batch, delimiter):
-            first = first if n_swallowed else n_rows + row
-            n_swallowed += count
+        swallowed = _swallowed_rows(batch, delimiter)
+        if swallowed and not n_swallowed:
+            first = n_rows + min(swallowed)
+        n_swallowed += sum(swallowed.values())
         n_rows += batch.num_rows
         if batch.num_rows and batch.num_columns:
             last = batch.column(batch.num_columns - 1)[-1].as_py()
@@ -112,29 +109,23 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
         warn(InputWarning(message, "quoted_rows"))
 
 
-def _swallowed_rows(batch: Any, delimiter: str) -> Iterator[tuple[int, int]]:
-    """Rows of a batch whose text has lines that look like rows, and how many these are."""
+def _swallowed_rows(batch: Any, delimiter: str) -> dict[int, int]:
+    """Rows of a batch in whose text lines break as often as rows would, and how many lines."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    n_columns = batch.num_columns
-    if n_columns < 2:
-        return
-    found = []
-    for column, values in enumerate(batch.columns):
-        if not pa.types.is_string(values.type):
-            continue
-        has_lines = pc.match_substring_regex(values, "[\r\n]")
-        for row in pc.indices_nonzero(has_lines).to_pylist():
-            start, *more = (
-                line.count(delimiter) for line in re.split(_LINE_END, values[row].as_py())
-            )
-            # The end of one row, and the start of another: a quote is missing in both.
-            is_torn = (start, more[-1]) == (n_columns - 1 - column, column)
-            count = more.count(n_columns - 1) + (is_torn and column < n_columns - 1)
-            if count:
-                found.append((row, count))
-    yield from sorted(found)
+    swallowed: dict[int, int] = {}
+    # From a column of one row to the same column of a later one, each row has as many delimiters
+    # as the header; in any other column the later row would be too long or too short.
+    per_row = batch.num_columns - 1
+    texts = [column for column in batch.columns if pa.types.is_string(column.type)]
+    for column in texts if per_row else ():
+        n_lines = pc.count_substring_regex(column, r"\r\n?|\n")
+        n_delimiters = pc.count_substring(column, delimiter)
+        looks_like_rows = pc.equal(n_delimiters, pc.multiply(n_lines, per_row))
+        for row in pc.indices_nonzero(pc.and_(looks_like_rows, pc.greater(n_lines, 0))).to_pylist():
+            swallowed[row] = swallowed.get(row, 0) + n_lines[row].as_py()
+    return swallowed
 
 
 def _check_last_quote(source: Path, last: Any) -> None:
@@ -177,16 +168,8 @@ def _options(delimiter: str, types: dict[str, Any] | None = None) -> dict[str, A
     }
 
 
-def writable(path: Path, stack: ExitStack, *, compressed: bool) -> IO[bytes]:
-    """Open a file to write text to; without a time in it where it is compressed."""
-    file: Any = stack.enter_context(path.open("wb"))
-    if compressed:
-        file = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0))
-    return file
-
-
 def text_writer(
-    file: IO[bytes], schema: Any, delimiter: str, stack: ExitStack, *, safe: bool = False
+    file: Any, schema: Any, delimiter: str, stack: ExitStack, *, safe: bool
 ) -> Callable[[Any], None]:
     """Write names and text in quotes, numbers bare, and nested values as JSON.
 
@@ -219,13 +202,8 @@ def _is_bare(kind: Any) -> bool:
     return (is_number and kind != pa.float16()) or pa.types.is_boolean(kind)
 
 
-def _as_json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _as_text(name: str, column: Any, safe: bool) -> Any:
     import pyarrow as pa
-    from pyarrow import compute as pc
 
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
@@ -233,7 +211,7 @@ def _as_text(name: str, column: Any, safe: bool) -> Any:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         if pa.types.is_nested(column.type):
-            column = pa.array(map(_as_json, column.to_pylist()), pa.string())
+            column = _mapped(column, lambda v: json.dumps(v, ensure_ascii=False, default=str))
         text = column.cast(pa.string())
     except pa.ArrowException as error:
         raise file_error(
@@ -242,10 +220,12 @@ def _as_text(name: str, column: Any, safe: bool) -> Any:
             f"{str(error).splitlines()[0].rstrip('.')}",
             "Write a .parquet file.",
         ) from error
-    if not safe:
-        return text
-    # As `neutralise_formula` does.
-    is_number = pc.match_substring_regex(text, _NUMBER)
-    is_formula = pc.and_not(pc.match_substring_regex(text, _FORMULA), is_number)
-    inner = pc.replace_substring_regex(text, _INNER_FORMULA, r"\1'\2")
-    return pc.if_else(is_formula, pc.binary_join_element_wise("'", inner, ""), inner)
+    return _mapped(text, neutralise_formula) if safe else text
+
+
+def _mapped(column: Any, change: Callable[[Any], str]) -> Any:
+    """A column of what is made of each value that is there."""
+    import pyarrow as pa
+
+    texts = (None if value is None else change(value) for value in column.to_pylist())
+    return pa.array(texts, pa.string())

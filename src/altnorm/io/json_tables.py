@@ -34,7 +34,7 @@ _BLOCK = 2**22  # bytes that PyArrow reads at a time
 _NESTED = {b"altnorm": b"JSON"}  # marks columns of nested values, which are text in between
 
 
-class Known(NamedTuple):
+class FileHints(NamedTuple):
     """What a file itself says about its columns."""
 
     classes: Sequence[str] = ()
@@ -45,7 +45,7 @@ class Known(NamedTuple):
 
 def open_lines(
     path: Path, layout: Layout, numbers: Collection[str]
-) -> tuple[Any, Iterator[Any], Known]:
+) -> tuple[Any, Iterator[Any], FileHints]:
     """Schema, record batches and what is known; columns of `numbers` are read as floating-point.
 
     What the lines hold is told by the first, unless the layout insists on a format.
@@ -54,21 +54,21 @@ def open_lines(
     keys = first.keys() if isinstance(first, dict) else set()
     if keys >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval":
         options = learn_log(path, usual=layout.usual_options)
-        known = Known(label="target", id="doc_id")
-        return _open_objects(partial(log_lines, path, *options), Scores(()), numbers, known)
+        hints = FileHints(label="target", id="doc_id")
+        return _open_objects(partial(log_lines, path, *options), Scores(()), numbers, hints)
     if has_scores(first):
-        return _open_objects(partial(score_lines, path), Scores(numbers), numbers, Known())
+        return _open_objects(partial(score_lines, path), Scores(numbers), numbers, FileHints())
     if is_answer(first):
         return _open_answers(path, layout, numbers, "custom_id" if "custom_id" in first else None)
     schema = _plain_schema(path, numbers)
     if schema is None:
-        return _open_objects(partial(read_lines, path), None, numbers, Known())
-    return schema, _plain_batches(path, schema), Known()
+        return _open_objects(partial(read_lines, path), None, numbers, FileHints())
+    return schema, _plain_batches(path, schema), FileHints()
 
 
 def _open_answers(
     path: Path, layout: Layout, numbers: Collection[str], id: str | None
-) -> tuple[Any, Iterator[Any], Known]:
+) -> tuple[Any, Iterator[Any], FileHints]:
     """Open a file of answers, once it is known which tokens are classes."""
     classes = list(numbers)
     if not classes and layout.label is not None:
@@ -84,7 +84,7 @@ def _open_answers(
         )
     lines = partial(answer_lines, path, classes)
     scores = Scores(classes, gaps=True)
-    return _open_objects(lines, scores, numbers, Known(id=id), partial(lines, tell=True))
+    return _open_objects(lines, scores, numbers, FileHints(id=id), partial(lines, tell=True))
 
 
 # Plain values: PyArrow.
@@ -166,9 +166,9 @@ def _open_objects(
     lines: Callable[[], Iterator[Line]],
     scores: Scores | None,
     numbers: Collection[str],
-    known: Known,
+    hints: FileHints,
     learning: Callable[[], Iterator[Line]] | None = None,
-) -> tuple[Any, Iterator[Any], Known]:
+) -> tuple[Any, Iterator[Any], FileHints]:
     import pyarrow as pa
 
     kinds: dict[str, set[str]] = {}
@@ -189,9 +189,9 @@ def _open_objects(
             rule = f"'{shown(twice[0])}' is both a class and another key"
             raise file_error(rule, remedy="Rename one.")
         fields += [pa.field(name, pa.float64()) for name in classes]
-        known = known._replace(classes=classes, ordered=scores.are_ordered())
+        hints = hints._replace(classes=classes, ordered=scores.are_ordered())
     schema = pa.schema(fields)
-    return schema, _batches(lines(), scores, types, schema), known
+    return schema, _batches(lines(), scores, types, schema), hints
 
 
 def _batches(
