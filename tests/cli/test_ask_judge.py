@@ -177,18 +177,17 @@ def test_several_labels_per_row(folder, capsys):
     assert f"A label must be one of 'yes', 'no'; question {twice} has 'perhaps'" in error
 
 
+@pytest.mark.filterwarnings("ignore:90 rows of 900 had another number of options")
 def test_questions_with_the_usual_number_of_options(folder, pool, capsys):
     write_log(folder / "samples.dat", pool, options=2)
-    how = ["--format", "lm-eval", "--usual-options", "--text", "doc_id"]
-    fit("samples.dat", format="lm-eval", usual_options=True)
+    how = ["--format", "lm-eval", "--text", "doc_id"]
+    fit("samples.dat", format="lm-eval")
     assert run(["ask", "model", "samples.dat", "-n", "6", "-o", "ask.csv", *how]) == 0
     asked = read()
     kept = [i for i in range(len(pool)) if i % 10]
     assert asked["doc_id"].astype(int).tolist() == [kept[int(row)] for row in asked["row"]]
     assert run(["ask", "model", "samples.dat", "-n", "2", "-o", "ask.csv", *how]) == 0
     assert len(read()) == 8
-    error = refused(capsys, "ask", "model", "samples.dat", "-o", "b.csv", *how[:2])
-    assert "--usual-options" in error
 
 
 def test_a_pool_from_the_standard_input(folder, model, pool, capsys, monkeypatch):

@@ -75,7 +75,7 @@ def test_answers_that_failed_keep_their_line(folder, capsys):
         pd.DataFrame(draw(200, 0)[0], columns=["A", "B", "C"])
     ).save("m")
     Path("answers.jsonl").write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match="1 answer of 5"):
+    with pytest.warns(UserWarning, match="1 row of 5"):
         proba = read_predictions("answers.jsonl", classes=["A", "B", "C"]).proba
     assert told(capsys, ["apply", "m", "answers.jsonl", "-o", "a.jsonl", "--json"])["n_rows"] == 4
     written = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]

@@ -77,7 +77,7 @@ def test_a_batch_file_has_failed_lines_and_another_order(recwarn):
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(read.proba, PROBA[order], rtol=ROUNDING)
     assert read.labels.tolist() == ["A", "A", "B", "B"]
-    message = "1 answer of 5 failed or cannot be a class, the first in line 3"
+    message = "1 row of 5 failed or cannot be a class, the first in line 3"
     assert [message in str(w.message) for w in recwarn] == [True]
 
 
@@ -133,8 +133,8 @@ def test_an_answer_may_come_after_other_tokens(tmp_path):
         read = read_predictions(path, Layout(classes=["A", "B"]))
     np.testing.assert_allclose(read.proba[:, 0], [2 / 9, 2 / 9, 0.6])
     assert [str(w.message) for w in caught] == [
+        "1 row of 4 failed or cannot be a class, the first in line 4: no decision for these.",
         "Not all answers begin with a class; they are read 1 at token 1, 2 at token 3.",
-        "1 answer of 4 failed or cannot be a class, the first in line 4: no decision for these.",
     ]
 
 
@@ -153,7 +153,7 @@ def without_logprobs(name):
         ({"label": "joy", "score": 0.9}, "has only the best.*top_k=None"),
         ([{"label": "joy", "score": 0.9}, {"label": "joy", "score": 0.8}], "top_k=None"),
         ([{"generated_text": "A"}], "needed; the file has only generated text"),
-        (chat(("x", {"x": 1.0})), r"class \(A, B, C\) .* none of 1 answer has.*single token"),
+        (chat(("x", {"x": 1.0})), r"class \(A, B, C\) .* none has.*single token"),
     ],
 )
 def test_what_is_recognised_and_lacks_something_gets_the_recipe(tmp_path, line, message):

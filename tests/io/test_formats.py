@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from scipy.special import softmax
 
 from altnorm import InputError, from_topk
+from altnorm._base.errors import InputWarning
 from altnorm.io import formats
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import Predictions, read_predictions, write_predictions
@@ -193,11 +194,12 @@ def test_sample_logs(tmp_path, as_text, target):
         assert read.codes.tolist() == TARGETS
 
 
+@pytest.mark.filterwarnings("ignore:1 row of 5 had another number of options")
 @pytest.mark.parametrize("task", ["letters", "texts"])
 def test_real_sample_logs(task):
     """Written by lm-evaluation-harness 0.4.13, with its dummy model, on two tasks of our own."""
     path = Path(__file__).parents[1] / "data" / f"samples_{task}.jsonl"
-    read = read_predictions(path, Layout(usual_options=True))
+    read = read_predictions(path)
     lines = [json.loads(line) for line in path.read_text().splitlines()][:4]
     right = read.proba.argmax(axis=1) == read.codes
     assert right.tolist() == [line["acc"] == 1 for line in lines]  # as the harness itself counts
@@ -222,10 +224,10 @@ def test_sample_logs_with_another_number_of_options(tmp_path):
     lines = [answered(i, values, "0") for i, values in enumerate(LIKELIHOODS)]
     lines.insert(1, answered(9, [-1.0, -2.0], "1", texts=("A", "B")))
     path = write_lines(tmp_path / "a.jsonl", lines)
-    with pytest.raises(InputError, match=r"4 have 3 and 1 have another.* --usual-options"):
-        read_predictions(path)
-    read = read_predictions(path, Layout(usual_options=True))
-    assert read.proba.shape == (4, 3)
+    message = "1 row of 5 had another number of options, the first in line 2: no decision for these"
+    with pytest.warns(InputWarning, match=message):
+        read = read_predictions(path)
+    np.testing.assert_allclose(read.proba, softmax(LIKELIHOODS, axis=1))
     assert read.classes.tolist() == ["A", "B", "C"]
 
 
@@ -320,11 +322,15 @@ def test_standard_input(tmp_path, monkeypatch):
 
 
 def test_logs_from_tuning_to_applying(folder, capsys):
-    write_log(folder / "samples.jsonl", table(300, 0))
+    write_log(folder / "samples.jsonl", table(300, 0), options=2)
     assert run(["tune", "samples.jsonl", "-o", "m", *QUICK]) == 0
     assert run(["check", "samples.jsonl", "--model", "m"]) == 0
+    assert run(["adapt", "m", "samples.jsonl"]) == 0
     assert run(["apply", "m", "samples.jsonl", "-o", "out.csv"]) == 0
     after = pd.read_csv("out.csv")
     assert after.columns.tolist() == ["doc_id", "doc", "target", "0", "1", "2", "prediction"]
-    np.testing.assert_allclose(after[["0", "1", "2"]].sum(axis=1), 1)
+    # Every tenth question has another number of options: it stays, without a decision.
+    is_usual = np.arange(300) % 10 > 0
+    np.testing.assert_allclose(after[["0", "1", "2"]].sum(axis=1), is_usual)
+    assert after["prediction"].notna().tolist() == is_usual.tolist()
     assert "Adopted" in capsys.readouterr().out

@@ -157,13 +157,6 @@ class ClassColumns(Layout):
             f"{', '.join(FORMATS)}. `-` is the standard input.",
         ),
     ] = None
-    usual_options: Annotated[
-        bool,
-        flag(
-            "--usual-options",
-            "Sample logs: keep only the questions with the most common number of options.",
-        ),
-    ] = False
 
 
 @dataclass(frozen=True)

@@ -377,7 +377,7 @@ def _read_rows(normalizer: FittedModel, source: Path, layout: Layout) -> np.ndar
     sample = RowSample()
     if find_source(source, layout).is_table:
         with open_classes(source, layout, normalizer) as (table, columns):
-            for batch in table.batches:
+            for batch in table.predicted():
                 sample.add(column_matrix(batch, columns))
     else:
         predictions = read_predictions(source, layout, classes=normalizer.classes_)

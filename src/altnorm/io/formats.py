@@ -60,8 +60,6 @@ class Layout:
     format : str, optional
         Format of the file, where its name does not say it: "npz", "npy", "csv", "tsv", "jsonl",
         "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
-    usual_options : bool, default=False
-        Of a sample log, keep only the questions with the usual number of options.
     gaps : bool, default=False
         Whether rows may lack a label; theirs is then None.
     group : str, optional
@@ -80,7 +78,6 @@ class Layout:
     other: Sequence[str] = ()
     logits: bool = False
     format: str | None = None
-    usual_options: bool = False
     gaps: bool = False
     group: str | None = None
     classes: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""The objects of a file of JSON lines, one by one; JSON to the letter."""
+"""The values of a file of JSON lines, one by one; JSON to the letter."""
 
 from __future__ import annotations
 
@@ -34,34 +34,15 @@ def read_values(path: Path) -> Iterator[tuple[int, Any]]:
             if not line.strip():
                 continue
             try:
-                value = _decode(line)
+                # A value of several lines begins with a bracket, and maybe another one.
+                is_start = number == 1 and line.strip() in (b"[", b"{", b"[{", b"[[")
+                value = read_json((line + file.read() if is_start else line).decode("utf-8-sig"))
             except (ValueError, RecursionError) as error:
-                value = _decode_whole(path) if number == 1 else None
-                if value is None:
-                    raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
-                yield from enumerate(value, start=1)
-                return
+                raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
             if number == 1 and _is_array_of_rows(value):
                 yield from enumerate(value, start=1)
             else:
                 yield number, value
-
-
-def _decode(text: bytes) -> Any:
-    return read_json(text.decode(json.detect_encoding(text), "surrogatepass"))
-
-
-def _decode_whole(path: Path) -> list[Any] | None:
-    """The rows of a file that is one JSON value of several lines; None if it is not."""
-    with open_plain(path) as file:
-        if file.readline().strip() not in (b"[", b"{", b"[{", b"[["):
-            return None
-        file.seek(0)
-        try:
-            value = _decode(file.read())
-        except (ValueError, RecursionError):
-            return None
-    return value if _is_array_of_rows(value) else [value]
 
 
 def _is_array_of_rows(value: Any) -> bool:
@@ -73,8 +54,8 @@ def _is_array_of_rows(value: Any) -> bool:
 def _reason(error: Exception) -> tuple[str, str]:
     """Why a text is not JSON, and what to do; Python's own words are for its programmers."""
     if isinstance(error, json.JSONDecodeError):
-        what = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos + 1}"
-        return what, "Write one object per line."
+        reason = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos + 1}"
+        return reason, "Write one object per line."
     if "int_max_str_digits" in str(error):
         return "a whole number has more digits than can be read", "Write it as text."
     return shown(error), ""

@@ -2,13 +2,14 @@
 
 A file is read twice: once to learn its columns and their types, once for the rows. PyArrow reads
 lines of plain values; nested ones, mixed ones and scores are read object by object, which also
-tells the line that is wrong. The answers in a sample log are read as scores by label.
+tells the line that is wrong. Whatever gives scores by label is read by `Scores`.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -17,17 +18,11 @@ from typing import IO, Any, NamedTuple
 
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
-from altnorm.io.answers import (
-    answer_columns,
-    answer_lines,
-    has_scores,
-    is_answer,
-    score_lines,
-)
+from altnorm.io.answers import answer_columns, answer_lines, is_answer, tell_places
 from altnorm.io.formats import Layout, open_plain
 from altnorm.io.json_lines import Line, read_lines, read_values
 from altnorm.io.sample_logs import SAMPLE_KEYS, learn_log, log_lines
-from altnorm.io.scores import Scores, is_number
+from altnorm.io.scores import Scores, has_scores, is_number, score_lines
 
 _ROWS = 4096  # of a batch
 _BLOCK = 2**22  # bytes that PyArrow reads at a time
@@ -43,37 +38,38 @@ class FileHints(NamedTuple):
     ordered: bool = True  # whether all rows give the classes in this order: an index is a class
 
 
-def open_lines(
-    path: Path, layout: Layout, numbers: Collection[str]
-) -> tuple[Any, Iterator[Any], FileHints]:
-    """Schema, record batches and what is known; columns of `numbers` are read as floating-point.
+NO_HINTS = FileHints()
+Opened = tuple[Any, Iterator[Any], FileHints]
+"""Schema, record batches and hints."""
+
+
+def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
+    """Open a file of JSON lines; columns of `numbers` are read as floating-point.
 
     What the lines hold is told by the first, unless the layout insists on a format.
     """
     first: Any = next(read_values(path), (0, {}))[1]
     keys = first.keys() if isinstance(first, dict) else set()
     if keys >= SAMPLE_KEYS if layout.format is None else layout.format == "lm-eval":
-        options = learn_log(path, usual=layout.usual_options)
+        lines = partial(log_lines, path, *learn_log(path))
         hints = FileHints(label="target", id="doc_id")
-        return _open_objects(partial(log_lines, path, *options), Scores(()), numbers, hints)
+        return _open_objects(lines, numbers, Scores(gaps="had another number of options"), hints)
     if has_scores(first):
-        return _open_objects(partial(score_lines, path), Scores(numbers), numbers, FileHints())
+        return _open_objects(partial(score_lines, path), numbers, Scores(numbers))
     if is_answer(first):
         return _open_answers(path, layout, numbers, "custom_id" if "custom_id" in first else None)
     schema = _plain_schema(path, numbers)
     if schema is None:
-        return _open_objects(partial(read_lines, path), None, numbers, FileHints())
-    return schema, _plain_batches(path, schema), FileHints()
+        return _open_objects(partial(read_lines, path), numbers)
+    return schema, _plain_batches(path, schema), NO_HINTS
 
 
-def _open_answers(
-    path: Path, layout: Layout, numbers: Collection[str], id: str | None
-) -> tuple[Any, Iterator[Any], FileHints]:
+def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str | None) -> Opened:
     """Open a file of answers, once it is known which tokens are classes."""
     classes = list(numbers)
     if not classes and layout.label is not None:
         names = layout.label.split(".")
-        labels = (field_of(columns, names) for columns in answer_columns(path))
+        labels = (field_of(answer_columns(value), names) for _, value in read_values(path))
         classes = sorted({str(label) for label in labels if label is not None})
     if len(classes) < 2:
         raise file_error(
@@ -82,9 +78,12 @@ def _open_answers(
             "Pass --classes, for example --classes A,B,C,D, or the labels with --label or "
             "--labels.",
         )
-    lines = partial(answer_lines, path, classes)
-    scores = Scores(classes, gaps=True)
-    return _open_objects(lines, scores, numbers, FileHints(id=id), partial(lines, tell=True))
+    places: Counter[int] = Counter()
+    lines = partial(answer_lines, path, classes, places)
+    scores = Scores(classes, gaps="failed or cannot be a class")
+    opened = _open_objects(lines, numbers, scores, FileHints(id=id))
+    tell_places(places, classes)
+    return opened
 
 
 # Plain values: PyArrow.
@@ -108,7 +107,7 @@ def _plain_schema(path: Path, numbers: Collection[str]) -> Any:
                 kinds.setdefault(field.name, set()).add(_plain_kind(field.type))
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    types = {name: _arrow_type(found, name in numbers) for name, found in kinds.items()}
+    types = {name: _arrow_type(held, name in numbers) for name, held in kinds.items()}
     mixed = any(pa.types.is_string(types[name]) and kinds[name] - {"none", "str"} for name in kinds)
     return None if mixed else pa.schema(list(types.items()))
 
@@ -164,20 +163,19 @@ def _plain_kind(kind: Any) -> str:
 
 def _open_objects(
     lines: Callable[[], Iterator[Line]],
-    scores: Scores | None,
     numbers: Collection[str],
-    hints: FileHints,
-    learning: Callable[[], Iterator[Line]] | None = None,
-) -> tuple[Any, Iterator[Any], FileHints]:
+    scores: Scores | None = None,
+    hints: FileHints = NO_HINTS,
+) -> Opened:
     import pyarrow as pa
 
     kinds: dict[str, set[str]] = {}
-    for number, record in (learning or lines)():
+    for number, record in lines():
         if scores is not None:
             scores.learn(number, record.pop("scores", None))
         for name, value in record.items():
             kinds.setdefault(name, set()).add(_kind(value))
-    types = {name: _arrow_type(found, name in numbers) for name, found in kinds.items()}
+    types = {name: _arrow_type(held, name in numbers) for name, held in kinds.items()}
     fields = [
         pa.field(name, kind, metadata=_NESTED if kinds[name] <= {"nested", "none"} else None)
         for name, kind in types.items()
@@ -240,6 +238,7 @@ def jsonl_writer(file: IO[bytes], schema: Any) -> Callable[[Any], None]:
     nested = [field.name for field in schema if field.metadata == _NESTED]
 
     def write(batch: Any) -> None:
+        lines = []
         for row in batch.to_pylist():
             for name in nested:
                 row[name] = parse_nested(row[name])
@@ -247,7 +246,8 @@ def jsonl_writer(file: IO[bytes], schema: Any) -> Callable[[Any], None]:
                 line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
             except ValueError:
                 line = json.dumps(_without_nan(row), ensure_ascii=False, default=str)
-            file.write(line.encode() + b"\n")
+            lines.append(line + "\n")
+        file.write("".join(lines).encode())
 
     return write
 

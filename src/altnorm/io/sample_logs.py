@@ -1,4 +1,4 @@
-"""Sample logs of lm-evaluation-harness -> scores by label.
+"""Sample logs of lm-evaluation-harness -> probabilities of the options by label.
 
 A log has one line per question of a multiple-choice task (``samples_TASK_DATE.jsonl``).
 ``filtered_resps`` holds one pair for each option, its log-likelihood and whether it is the greedy
@@ -32,9 +32,9 @@ def find_logs(folder: Path) -> dict[str, Path]:
     """
     logs: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("samples_*.jsonl")):
-        task, _, date = path.stem.removeprefix("samples_").rpartition("_")
-        has_date = date[:4].isdecimal()
-        logs[path.parent.name, task if has_date else path.stem.removeprefix("samples_")] = path
+        name = path.stem.removeprefix("samples_")
+        task, _, date = name.rpartition("_")
+        logs[path.parent.name, task if date[:4].isdecimal() else name] = path
     if not logs:
         raise file_error(
             "A folder must hold sample logs",
@@ -45,15 +45,14 @@ def find_logs(folder: Path) -> dict[str, Path]:
     return {task if is_single else f"{model}/{task}": path for (model, task), path in logs.items()}
 
 
-def learn_log(path: Path, *, usual: bool) -> tuple[str, Sequence[str]]:
+def learn_log(path: Path) -> tuple[str, Sequence[str]]:
     """The filter whose lines are read, and what the options are called.
 
-    The options are the classes, named by their texts where these are the same in every question,
-    else by number. `usual` keeps only the questions with the usual number of options.
+    The options are the classes, named by their texts where these are the same in every question
+    that has the usual number of them, else by number.
     """
     filters: dict[str, None] = {}  # in the order of the file
-    sizes: Counter[int] = Counter()
-    texts: dict[int, set[tuple[str, ...]]] = {}  # by the number of options
+    texts: dict[int, Counter[tuple[str, ...]]] = {}  # of the options, by their number
     for number, record in read_lines(path):
         if not record.keys() >= SAMPLE_KEYS:
             raise file_error(
@@ -64,9 +63,9 @@ def learn_log(path: Path, *, usual: bool) -> tuple[str, Sequence[str]]:
         filters.setdefault(str(record.get("filter")))
         if str(record.get("filter")) == next(iter(filters)):
             question = _Question.of((number, record))
-            sizes[len(question.scores)] += 1
-            texts.setdefault(len(question.scores), set()).add(question.texts)
-    size = _usual_size(sizes, usual)
+            texts.setdefault(len(question.scores), Counter())[question.texts] += 1
+    if not texts:
+        raise file_error("A sample log must have lines", "it has none")
     first, *others = filters
     if others:
         message = (
@@ -74,37 +73,28 @@ def learn_log(path: Path, *, usual: bool) -> tuple[str, Sequence[str]]:
             f"{shown(', '.join(others))} are not."
         )
         warn(InputWarning(message, "several_filters"))
-    common = texts[size].pop() if len(texts[size]) == 1 else ()
+    size = max(texts, key=lambda size: texts[size].total())
+    common = next(iter(texts[size])) if len(texts[size]) == 1 else ()
     return first, common or [str(j) for j in range(size)]
 
 
 def log_lines(path: Path, first: str, names: Sequence[str]) -> Iterator[Line]:
-    """The lines of a sample log with scores by label, and the label under ``target``."""
+    """The lines of a sample log with scores by label, and the label under ``target``.
+
+    Questions with another number of options than there are `names` have neither.
+    """
     for number, record in read_lines(path):
         # Each filter repeats all questions: lines of one filter only are one set of predictions.
         if str(record.get("filter")) != first:
             continue
         question = _Question.of((number, record))
+        row: dict[str, Any] = {k: record[k] for k in ("doc_id", "doc") if k in record}
         if len(question.scores) == len(names):
-            row: dict[str, Any] = {k: record[k] for k in ("doc_id", "doc") if k in record}
             # Likelihoods, restricted to the options.
             scores = dict(zip(names, softmax(question.scores).tolist(), strict=True))
             yield number, {**row, "target": names[question.target], "scores": scores}
-
-
-def _usual_size(sizes: Counter[int], usual: bool) -> int:
-    """How many options the questions have that are read."""
-    if not sizes:
-        raise file_error("A sample log must have lines", "it has none")
-    size, n_usual = sizes.most_common(1)[0]
-    n_other = sizes.total() - n_usual
-    if n_other and not usual:
-        raise file_error(
-            "All questions must have the same number of options",
-            f"{n_usual} have {size} and {n_other} have another number",
-            "Pass --usual-options to keep those with the usual number.",
-        )
-    return size
+        else:
+            yield number, {**row, "target": None, "scores": {}}
 
 
 class _Question(NamedTuple):
@@ -116,9 +106,9 @@ class _Question(NamedTuple):
 
     @classmethod
     def of(cls, line: Line) -> _Question:
-        asked = _arguments(line)
-        scores = _log_likelihoods(line, asked)
-        written = [text for _, text in asked[: len(scores)]]
+        requests = _arguments(line)
+        scores = _log_likelihoods(line, requests)
+        written = [text for _, text in requests[: len(scores)]]
         if len(written) == len(scores) and len(set(written)) == 1:
             raise file_error(
                 "The options must be what follows the prompt",
@@ -129,28 +119,28 @@ class _Question(NamedTuple):
         # Options that read alike cannot serve as names of classes.
         options = tuple(text.strip() for text in written)
         texts = options if len(set(options)) == len(scores) else ()
-        given = str(line[1]["target"]).strip()
+        target = str(line[1]["target"]).strip()
         # Nine digits always fit an index; a longer text may be too long to convert.
-        if given.isdecimal() and len(given) < 10 and int(given) < len(scores):
-            return cls(scores, texts, int(given))
-        if given not in texts:
+        if target.isdecimal() and len(target) < 10 and int(target) < len(scores):
+            return cls(scores, texts, int(target))
+        if target not in texts:
             raise _line_error(
                 line,
                 "`target` must be the index or the text of the right option",
-                f"'{shown(given)}'",
+                f"'{shown(target)}'",
                 "Only tasks with one right option can be read.",
             )
-        return cls(scores, texts, texts.index(given))
+        return cls(scores, texts, texts.index(target))
 
 
-def _log_likelihoods(line: Line, asked: list[tuple[str, str]]) -> list[float]:
+def _log_likelihoods(line: Line, requests: list[tuple[str, str]]) -> list[float]:
     """One number for each option; without those that mutual information asks for in addition."""
     answers = line[1]["filtered_resps"]
     try:
-        values = [float(answer[0]) for answer in answers if len(answer) == 2]
-    except (TypeError, ValueError, KeyError):
+        values = [float(log_p) for log_p, _ in answers]
+    except (TypeError, ValueError):
         values = []
-    if len(values) < 2 or len(values) != len(answers) or not np.isfinite(values).all():
+    if len(values) < 2 or not np.isfinite(values).all():
         raise _line_error(
             line,
             "`filtered_resps` must hold a log-likelihood and a truth value for each option",
@@ -158,32 +148,29 @@ def _log_likelihoods(line: Line, asked: list[tuple[str, str]]) -> list[float]:
             "Only logs of multiple-choice tasks can be read.",
         )
     # For mutual information the harness asks for each option once more, without the prompt.
-    half = len(asked) // 2
-    is_mutual = half and all(prompt == "" for prompt, _ in asked[half:]) and asked[0][0] != ""
+    half = len(requests) // 2
+    is_mutual = half and requests[0][0] and not any(prompt for prompt, _ in requests[half:])
     return values[:half] if is_mutual else values
 
 
 def _arguments(line: Line) -> list[tuple[str, str]]:
     """Prompt and continuation of each request, where the log has them."""
-    given = line[1].get("arguments")
-    if given is None:
-        return []
-    # Newer logs name the arguments; older ones list them.
-    is_named = isinstance(given, dict)
-    requests, kind = (list(given.values()), dict) if is_named else (given, list)
-    if not isinstance(requests, list) or not all(isinstance(each, kind) for each in requests):
+    arguments = line[1].get("arguments")
+    try:
+        # Newer logs name the arguments; older ones list them.
+        if isinstance(arguments, dict):
+            return [(str(each["arg_0"]), str(each["arg_1"])) for each in arguments.values()]
+        return [(str(prompt), str(option)) for prompt, option, *_ in arguments or ()]
+    except (TypeError, KeyError, ValueError) as error:
         raise _line_error(
             line,
             "`arguments` must hold a prompt and an option for each request",
-            shown(given),
+            shown(arguments),
             "Leave `arguments` out: options are then named by their numbers.",
-        )
-    if is_named:
-        requests = [[each.get("arg_0"), each.get("arg_1")] for each in requests]
-    return [(str(each[0]), str(each[1])) for each in requests if len(each) >= 2]
+        ) from error
 
 
-def _line_error(line: Line, rule: str, found: str, remedy: str) -> InputError:
+def _line_error(line: Line, rule: str, offender: str, remedy: str) -> InputError:
     number, record = line
-    offender = f"line {number} (doc_id {shown(record['doc_id'])}) has {found}"
-    return file_error(rule, offender, remedy)
+    place = f"line {number} (doc_id {shown(record['doc_id'])})"
+    return file_error(rule, f"{place} has {offender}", remedy)

@@ -1,37 +1,104 @@
-"""Lines with a score for each label -> probabilities, one column per label."""
+"""Lines with a score for each label -> probabilities, one column per label.
+
+Lines are ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``. Text-classification pipelines of
+Hugging Face give ``[{"label": "joy", "score": 0.9}, ...]`` for each text, alone or as a value of an
+object; zero-shot ones parallel lists ``labels`` and ``scores``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, InputWarning, warn
 from altnorm._base.files import file_error
+from altnorm._base.words import plural
 from altnorm.estimator.topk import from_topk
-from altnorm.io.json_lines import Line
+from altnorm.io.json_lines import Line, read_values
+
+
+def has_scores(value: Any) -> bool:
+    """Whether a value is, or holds, a score for each label; raise if it could and does not."""
+    if isinstance(value, dict) and {"label", "score"} == value.keys():
+        raise _only_the_best()
+    if isinstance(value, dict) and "generated_text" in value:
+        raise file_error(
+            "The log-probabilities of the answers are needed",
+            "the file has only generated text",
+            "Use a text-classification pipeline with top_k=None, or a server that gives them.",
+        )
+    return _are_pairs(value) or (isinstance(value, dict) and _score_key(value) is not None)
+
+
+def score_lines(path: Path) -> Iterator[Line]:
+    """The lines of a file with a mapping from labels to numbers under ``scores``."""
+    for number, value in read_values(path):
+        record = dict(value) if isinstance(value, dict) else {"scores": value}
+        key = _score_key(record)
+        scores = None if key is None else record.pop(key)
+        if isinstance(scores, list):
+            is_paired = _are_pairs(scores)
+            labels = [pair["label"] for pair in scores] if is_paired else record.pop("labels")
+            values = [pair["score"] for pair in scores] if is_paired else scores
+            scores = dict(zip(map(str, labels), values, strict=True))
+            if len(scores) < len(values):  # the best of several texts
+                raise _only_the_best()
+        yield number, {**record, "scores": scores}
+
+
+def _score_key(record: dict[str, Any]) -> str | None:
+    """Under which key an object holds its scores."""
+    labels, scores = record.get("labels"), record.get("scores")
+    if isinstance(labels, list) and isinstance(scores, list) and len(labels) == len(scores):
+        return "scores"
+    if isinstance(scores, dict):
+        return "scores"
+    return next((name for name, value in record.items() if _are_pairs(value)), None)
+
+
+def _are_pairs(value: Any) -> bool:
+    """Whether it is a list of labels with scores."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(pair, dict) and {"label", "score"} <= pair.keys() for pair in value)
+    )
+
+
+def _only_the_best() -> InputError:
+    return file_error(
+        "The score of every label is needed",
+        "the file has only the best",
+        "Call the pipeline with top_k=None, which gives the score of every label.",
+    )
 
 
 class Scores:
-    """The scores of lines like ``{"scores": {"cat": -0.1, "dog": -2.3}, "y": "cat"}``.
+    """The scores of all lines of a file, learned in a first pass.
 
     They are probabilities if none is negative, else all are log-probabilities; a label that a
     line lacks is filled in by :func:`altnorm.from_topk`. Lines that name the top few may lack some
-    of the `labels` that are known from elsewhere altogether. Where there may be `gaps`, a line
-    without any is one.
+    of the `labels` that are known from elsewhere altogether. Where lines may have no scores at all,
+    `gaps` says what is the matter with them.
     """
 
-    def __init__(self, labels: Collection[str], *, gaps: bool = False) -> None:
+    def __init__(self, labels: Collection[str] = (), *, gaps: str = "") -> None:
         self._gaps = gaps
         self._codes = {name: j for j, name in enumerate(labels)}
         self._orders: set[tuple[str, ...]] = set()
         self._low, self._high = 0.0, 0.0
+        self._n_lines, self._n_gaps, self._first_gap = 0, 0, 0
 
     def learn(self, number: int, scores: Any) -> None:
         """Record those of a line in the first pass."""
+        self._n_lines += 1
         if self._gaps and scores == {}:
+            self._n_gaps += 1
+            self._first_gap = self._first_gap or number
             return
         if not isinstance(scores, dict) or not scores or not all(map(is_number, scores.values())):
             raise file_error(
@@ -47,7 +114,7 @@ class Scores:
             self._orders.add(tuple(scores))
 
     def classes(self) -> list[str]:
-        """Their labels, after the first pass."""
+        """Their labels, after the first pass; warn of lines that have none."""
         if self._low < 0 < self._high or self._high > 1 + 1e-6:
             raise file_error(
                 "`scores` must all be probabilities, from 0 to 1, or all log-probabilities, at "
@@ -55,6 +122,12 @@ class Scores:
                 f"they span {self._low:g} to {self._high:g}",
                 "For logits, write one key per class and pass --logits.",
             )
+        if 0 < self._n_gaps < self._n_lines:
+            message = (
+                f"{plural(self._n_gaps, 'row')} of {self._n_lines:,} {self._gaps}, the first in "
+                f"line {self._first_gap}: no decision for these."
+            )
+            warn(InputWarning(message, "no_scores"))
         return list(self._codes)
 
     def are_ordered(self) -> bool:
@@ -63,28 +136,26 @@ class Scores:
 
     def proba(self, lines: list[Line]) -> np.ndarray:
         """Probabilities of some lines, one column per class; NaN in gaps."""
-        scored = [line for line in lines if line[1]["scores"]]
-        if len(scored) < len(lines):
-            proba = np.full((len(lines), len(self._codes)), np.nan)
-            if scored:
-                proba[[bool(record["scores"]) for _, record in lines]] = self.proba(scored)
-            return proba
-        width = max(len(record["scores"]) for _, record in lines)
-        indices = np.full((len(lines), width), -1)
-        values = np.zeros((len(lines), width))
-        for i, (_, record) in enumerate(lines):
-            scores = record["scores"]
-            indices[i, : len(scores)] = [self._codes[name] for name in scores]
-            values[i, : len(scores)] = list(scores.values())
+        proba = np.full((len(lines), len(self._codes)), np.nan)
+        scored = [i for i, (_, record) in enumerate(lines) if record["scores"]]
+        width = max((len(lines[i][1]["scores"]) for i in scored), default=0)
+        indices = np.full((len(scored), width), -1)
+        values = np.zeros((len(scored), width))
+        for row, i in enumerate(scored):
+            scores = lines[i][1]["scores"]
+            indices[row, : len(scores)] = [self._codes[name] for name in scores]
+            values[row, : len(scores)] = list(scores.values())
         kind = "log_proba" if self._low < 0 else "proba"
         try:
-            return from_topk(indices, values, len(self._codes), input=kind)
+            if scored:
+                proba[scored] = from_topk(indices, values, len(self._codes), input=kind)
         except InputError as error:
             if error.place is None:
                 raise
-            offender = f"line {lines[error.place.row][0]} has {error.place.note}"
+            offender = f"line {lines[scored[error.place.row]][0]} has {error.place.note}"
             remedy = "Correct the scores; where several labels may apply, write a column per label."
             raise file_error(error.rule, offender, remedy) from error
+        return proba
 
 
 def is_number(value: Any) -> bool:

@@ -31,7 +31,7 @@ from altnorm.io.formats import (
     suffix_error,
     unreadable,
 )
-from altnorm.io.json_tables import FileHints, jsonl_writer, open_lines
+from altnorm.io.json_tables import NO_HINTS, FileHints, jsonl_writer, open_lines
 from altnorm.io.text_tables import DELIMITERS, header_names, open_text, text_writer
 
 _WRONG_NUMBER = re.compile(
@@ -48,10 +48,16 @@ class TableSource(NamedTuple):
 
     schema: Any
     batches: Iterator[Any]  # the rows, in order; to be read once
-    hints: FileHints = FileHints()
+    hints: FileHints = NO_HINTS
     n_rows: int | None = None  # where the file says so
     format: str = ""
     fixed_dictionaries: bool = False  # whether all batches share those of their columns
+
+    def predicted(self) -> Iterator[Any]:
+        """The batches without rows that have no predictions, as where a server failed."""
+        names = self.hints.classes  # a row has all of its scores or none
+        for batch in self.batches:
+            yield batch.filter(batch.column(names[0]).is_valid()) if names else batch
 
     def read(self) -> tuple[Any, np.ndarray]:
         """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
