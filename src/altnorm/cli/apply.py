@@ -29,7 +29,6 @@ from altnorm.io.columns import (
     class_columns,
     column_matrix,
     names_of,
-    spare_columns,
     spare_hint,
 )
 from altnorm.io.formats import STANDARD, Layout, find_source
@@ -163,8 +162,8 @@ def open_classes(
     with open_table(source, layout, numbers=columns) as table:
         # Neither logits nor labels have a sum that would give away a class too many.
         sums = not (layout.logits or kind_of(normalizer).is_multilabel)
-        class_columns(table, layout, normalizer.classes_, sums=sums)
-        with spare_hint(spare_columns(table, layout, columns)):
+        columns, spare = class_columns(table, layout, normalizer.classes_, sums=sums)
+        with spare_hint(spare):
             yield table, columns
 
 

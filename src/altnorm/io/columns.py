@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -45,15 +45,15 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     """Read predictions from a table; `classes` are those expected, if they are known."""
     label_file = None if layout.labels is None else read_label_file(layout.labels, layout)
     layout = layout if label_file is None else replace(layout, label=None)
+    expected: Sequence[str] = () if label_file is None else label_file.classes()
+    if classes is not None:
+        expected = [layout.prefix + name for name in names_of(classes)]
     text = [name for name in (layout.label, layout.group, layout.id) if name]
-    expected = () if classes is None else [layout.prefix + name for name in names_of(classes)]
-    if label_file is not None and classes is None:
-        expected = label_file.classes()
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
         table, numbers = opened.read()
     check_rows(table.num_rows)
-    if layout.label is None and layout.label_prefix is None and label_file is None:
-        layout = replace(layout, label=opened.hints.label)
+    if layout.label_prefix is None and label_file is None:
+        layout = replace(layout, label=layout.label or opened.hints.label)
     values = None if layout.label is None else column_values(table, layout.label)
     key = layout.id or opened.hints.id
     if label_file is not None:
@@ -63,15 +63,15 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
         values = label_file.match(ids.tolist())
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
-    columns = class_columns(opened, layout, classes, sums=sums)
+    columns, spare = class_columns(opened, layout, classes, sums=sums)
     # Nobody has said which columns are classes: types decide, so more is checked.
     guessed = classes is None and not layout.prefix and not opened.hints.classes
     if guessed:
-        _check_guess(table, layout, columns, {str(value) for value in values or ()}, source)
-    found = np.array([name[len(layout.prefix) :] for name in columns])
-    names, labels = found if classes is None else np.asarray(classes), None
+        _check_guess(table, layout, columns, values or (), source)
+    names = np.array([name[len(layout.prefix) :] for name in columns])
+    names, labels = names if classes is None else np.asarray(classes), None
     if layout.label_prefix is not None:
-        labels = _read_label_columns(table, layout.label_prefix, found)
+        labels = _read_label_columns(table, layout.label_prefix, names_of(names))
     elif values is not None:
         # An index as label means a column of the file, not of the model.
         places = [table.schema.get_field_index(name) for name in columns]
@@ -80,9 +80,8 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
         if guessed and layout.logits:
             _check_labelled(columns, labels)
     proba = column_matrix(table, columns)
-    spare = [] if classes is None or not sums else spare_columns(opened, layout, columns)
-    if spare:
-        with spare_hint(spare):
+    with spare_hint(spare):
+        if spare:
             check_proba(proba)
     return Parts(proba, names, labels, "logits" if layout.logits else "proba", groups, ids)
 
@@ -105,27 +104,30 @@ def column_values(table: Any, name: str) -> list[Any]:
     return values
 
 
-def _read_label_columns(table: Any, prefix: str, names: np.ndarray) -> np.ndarray:
+def _read_label_columns(table: Any, prefix: str, names: Sequence[str]) -> np.ndarray:
     """The 0/1 matrix of several labels, one column each."""
     wanted = [prefix + name for name in names]
     check_same_names(wanted, [name for name in table.schema.names if name.startswith(prefix)])
     return check_zero_one(column_matrix(table, wanted), wanted)
 
 
-def class_columns(table: TableSource, layout: Layout, classes: Any, *, sums: bool) -> list[str]:
+def class_columns(
+    table: TableSource, layout: Layout, classes: Any, *, sums: bool
+) -> tuple[list[str], list[str]]:
     """Names of the columns that hold the classes, in the order of `classes`, or else of the file.
 
-    Where no `sums` of rows would give away a class too many, every spare column must be excused.
+    Also those that look like classes and are none of `classes`; where no `sums` of rows would give
+    away a class too many, there must not be any.
     """
     names = table.schema.names
     unknown = [name for name in layout.other if name not in names]
     if unknown:
         raise no_such_column(unknown[0], names)
-    found = _candidates(table, layout)
+    candidates = _candidates(table, layout)
     if classes is None:
-        if len(found) < 2:
-            raise _too_few(found, names, layout.prefix)
-        return found
+        if len(candidates) < 2:
+            raise _too_few(candidates, names, layout.prefix)
+        return candidates, []
     wanted = [layout.prefix + name for name in names_of(classes)]
     remedy = prefix_remedy(names, wanted)
     if remedy and not set(wanted) & set(names):
@@ -133,18 +135,19 @@ def class_columns(table: TableSource, layout: Layout, classes: Any, *, sums: boo
     # Without a prefix a table may carry other columns; with one, a spare column is a class.
     check_same_names(wanted, names, extra=False)
     if layout.prefix:
-        check_same_names(wanted, found)
-    spare = [] if sums else spare_columns(table, layout, wanted)
-    if spare:
+        check_same_names(wanted, candidates)
+    expected = set(wanted)
+    spare = [name for name in candidates if name not in expected]
+    if spare and not sums:
         name = shown(spare[0])
         raise column_error(
             f"The floating-point column '{name}' is not a class of the model",
             remedy=f"If it is something else, pass --other '{name}'.",
         )
-    return wanted
+    return wanted, spare
 
 
-def _too_few(found: Sequence[str], names: Sequence[str], prefix: str) -> InputError:
+def _too_few(candidates: Sequence[str], names: Sequence[str], prefix: str) -> InputError:
     remedy = (
         "Class columns hold numbers with a decimal point; for whole numbers, start their names "
         "alike and pass --prefix."
@@ -153,15 +156,9 @@ def _too_few(found: Sequence[str], names: Sequence[str], prefix: str) -> InputEr
         remedy = f"With --prefix '{prefix}' only columns whose names start with it are classes."
     return column_error(
         "The table must have one column per class and at least 2",
-        f"found {len(found)} among {listed(names)}",
+        f"found {len(candidates)} among {listed(names)}",
         remedy,
     )
-
-
-def spare_columns(table: TableSource, layout: Layout, columns: Sequence[str]) -> list[str]:
-    """Return the columns that look like classes and are none of `columns`."""
-    known = set(columns)
-    return [name for name in _candidates(table, layout) if name not in known]
 
 
 @contextmanager
@@ -223,9 +220,9 @@ def read_labels(
     Missing are empty cells, NaN, and -1 where that is not a class.
     """
     names = set(names_of(classes))
-    missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
-    if missing.any() and (not layout.gaps or missing.all()):
-        row = int(missing.argmax())
+    is_missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
+    if is_missing.any() and (not layout.gaps or is_missing.all()):
+        row = int(is_missing.argmax())
         holds = "is empty" if values[row] in (None, "") else f"holds {shown(values[row])}"
         rule, remedy = "Each row must have a label", "Drop the rows without one."
         if layout.gaps:
@@ -233,13 +230,14 @@ def read_labels(
             remedy = "Without any, `altnorm tune --no-labels` makes a model."
         offender = f"'{shown(layout.label or 'labels')}' {holds} in row {row}"
         raise column_error(rule, offender, remedy)
-    rows = np.flatnonzero(~missing)
-    given = np.asarray([values[i] for i in rows.tolist()])
-    known = _resolve_labels(given, classes, rows, reordered)
-    if not missing.any():
-        return known
-    labels = np.full(missing.size, None, dtype=object)
-    labels[rows] = known
+    rows = np.flatnonzero(~is_missing)
+    resolved = _resolve_labels(
+        np.asarray([values[i] for i in rows.tolist()]), classes, rows, reordered
+    )
+    if not is_missing.any():
+        return resolved
+    labels = np.full(is_missing.size, None, dtype=object)
+    labels[rows] = resolved
     return labels
 
 
@@ -298,12 +296,13 @@ def _as_integer(text: str) -> str:
 
 
 def _check_guess(
-    table: Any, layout: Layout, columns: Sequence[str], named: Collection[str], source: Source
+    table: Any, layout: Layout, columns: Sequence[str], labels: Sequence[Any], source: Source
 ) -> None:
-    """Raise if a column that was not taken for a class may be one; labels have `named` some."""
+    """Raise if a column that was not taken for a class may be one."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
+    named = {str(label) for label in labels}
     taken = {layout.label, layout.group, layout.id, *columns}
     for field in table.schema:
         is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
@@ -336,7 +335,8 @@ def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
     Probabilities would not sum to 1 with a column too many; logits tell nothing. A class may be
     rare, but a column of, say, prices is the label of no row at all.
     """
-    unused = sorted(set(columns) - set(labels.tolist()), key=list(columns).index)
+    labelled = set(labels.tolist())
+    unused = [name for name in columns if name not in labelled]
     if unused:
         name = shown(unused[0])
         raise column_error(
@@ -364,19 +364,6 @@ def check_rows(n: int) -> None:
     """Raise if a file has no rows."""
     if not n:
         raise file_error("The file must have at least one row", "it has none", "Write predictions.")
-
-
-def check_text(names: Sequence[str]) -> None:
-    """Raise if a name is not valid text, which no file of columns could hold."""
-    for name in names:
-        # Half of a surrogate pair: Python holds it, UTF-8 cannot.
-        if any("\ud800" <= char <= "\udfff" for char in name):
-            raise column_error(
-                "Class names must be valid text",
-                f"{shown(repr(name))} is not",
-                "Rename the class.",
-                value=name,
-            )
 
 
 def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
@@ -434,9 +421,9 @@ def names_of(values: Any) -> list[str]:
 
 def no_such_column(name: str, names: Sequence[str]) -> InputError:
     """Return the error for a column that was named and is not there."""
-    by_case = {other.lower(): other for other in names}
-    near = [by_case[name.lower()]] if name.lower() in by_case else get_close_matches(name, names, 1)
-    meant = f"Did you mean '{shown(near[0])}'? " if near else ""
+    by_case = {column.lower(): column for column in names}
+    near = get_close_matches(name.lower(), by_case, 1)
+    meant = f"Did you mean '{shown(by_case[near[0]])}'? " if near else ""
     return column_error(
         f"The table has no column '{shown(name)}'",
         remedy=f"{meant}Its columns are {listed(names)}.",

@@ -20,7 +20,7 @@ from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
 from altnorm.estimator.kinds import LabelKind, kind_of_labels
 from altnorm.io.array_files import read_arrays
-from altnorm.io.columns import check_text, column_values, names_of, read_columns
+from altnorm.io.columns import column_error, column_values, names_of, read_columns
 from altnorm.io.formats import PLAIN, Layout, find_source, format_of, suffix_error
 from altnorm.io.json_tables import is_nested
 from altnorm.io.tables import check_spreadsheet, is_table, open_table, write_table
@@ -266,7 +266,11 @@ def write_predictions(
 
 def _check_values(predictions: Predictions) -> Predictions:
     """Raise unless names can be written, and numbers are finite."""
-    check_text(names_of(predictions.classes))
+    for name in names_of(predictions.classes):
+        # Half of a surrogate pair: Python holds it, UTF-8 cannot.
+        if name != name.encode(errors="ignore").decode():
+            offender = f"{shown(repr(name))} is not"
+            raise column_error("Class names must be valid text", offender, "Rename the class.")
     wrong = ~np.isfinite(predictions.proba)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
