@@ -418,7 +418,10 @@ BALANCES = [
     ("ant,1\nbee,2\n", "must name each of the 3 classes once; 'cow' is missing"),
     ("ant,1\nbee,2\ncow,3\nfly,4\ngnu,5\n", "'fly', 'gnu' are unknown"),
     ("ant,1\nbee,2\ncow,3\ncow,4\n", "'cow' is there twice"),
-    ("ant,1\nbee,-2\ncow,3\n", "must hold a class and a number, 0 or greater; one is 'bee,-2'"),
+    (
+        "ant,1\nbee,-2\ncow,3\n",
+        "of classes and numbers, 0 or greater, in UTF-8; one line is 'bee,-2'",
+    ),
     ("class,share\nant\n", "one is 'ant'"),
 ]
 

@@ -169,7 +169,7 @@ def test_truncated_arrays(tmp_path):
     np.savez(tmp_path / "b.npz", indices=indices, proba=np.exp(values), n_classes=4)
     np.testing.assert_allclose(read_predictions(tmp_path / "b.npz").proba, expected)
     np.savez(tmp_path / "c.npz", indices=indices, proba=np.exp(values))
-    with pytest.raises(InputError, match="needs the number of classes"):
+    with pytest.raises(InputError, match="must hold `classes` or `n_classes`"):
         read_predictions(tmp_path / "c.npz")
 
 

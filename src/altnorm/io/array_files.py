@@ -10,14 +10,12 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import file_error
-from altnorm._base.words import plural
 from altnorm.estimator.topk import from_topk
 from altnorm.io.columns import (
     Parts,
@@ -35,19 +33,36 @@ _MOST_VALUES = 2**30  # 8 GB in double precision
 
 def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
     """Read predictions from an .npz or .npy file; `wanted` are the classes, if they are known."""
-    with _open_arrays(source, layout) as file:
-        key = _matrix_name(file, layout)
-        shape = _full_shape(file, key)
-        is_truncated = "indices" in file.names
-        _check_size(shape, file.path, is_truncated=is_truncated)
-        label = _label_name(file, layout, shape)
-        classes = _read_classes(file, shape[1], wanted)
-        values = file.read(key)
-        # Single, double or half precision: what the library computes with, or widens.
-        values = values if values.dtype.itemsize <= 8 else values.astype(np.float64)
-        if is_truncated:
-            values, key = from_topk(file.read("indices"), values, shape[1], input=key), "proba"
-        labels = None if label is None else file.read(label)
+    try:
+        with ExitStack() as stack:
+            return _read_parts(_ArrayFile(source, layout, stack), layout, wanted)
+    except InputError:
+        raise
+    # Damaged bytes surface as whatever zipfile, zlib, ast or NumPy happens to stumble over.
+    except Exception as error:
+        raise unreadable(source, error) from error
+
+
+def _read_parts(file: _ArrayFile, layout: Layout, wanted: Any) -> Parts:
+    is_truncated = "indices" in file.names
+    kinds = ("proba", "log_proba") if is_truncated else ("proba", "logits")
+    key = file.find(*(("logits",) if layout.logits and not is_truncated else kinds))
+    shape = _full_shape(file, key, is_truncated=is_truncated)
+    label = file.find(layout.label) if layout.label else "labels"
+    if label in file.names and file.header(label)[0] not in (shape, shape[:1]):
+        raise file_error(
+            f"`{label}` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
+            f"shape {shape}",
+            f"it has shape {file.header(label)[0]}",
+            "Save the label of every row.",
+        )
+    classes = _read_classes(file, shape[1], wanted)
+    values = file.read(key)
+    # Single, double or half precision: what the library computes with, or widens.
+    values = values if values.dtype.itemsize <= 8 else values.astype(np.float64)
+    if is_truncated:
+        values, key = from_topk(file.read("indices"), values, shape[1], input=key), "proba"
+    labels = file.read(label) if label in file.names else None
     if labels is not None and labels.ndim == 2:
         labels = check_zero_one(labels, names_of(classes))
     elif labels is not None:
@@ -55,25 +70,8 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
     return Parts(values, classes, labels, key)
 
 
-def _matrix_name(file: _ArrayFile, layout: Layout) -> str:
-    """Which array holds the predictions."""
-    choices = ["logits"] if layout.logits else ["proba", "logits"]
-    if "indices" in file.names:
-        choices = ["proba", "log_proba"]
-    found = next((name for name in choices if name in file.names), None)
-    if found is None:
-        must = " or ".join(f"`{name}`" for name in choices)
-        raise file_error(
-            f"'{file.path}' must hold {must}",
-            f"it holds {listed(file.names)}",
-            "Save the predictions under that name: np.savez(path, proba=..., labels=...).",
-            value=listed(file.names),
-        )
-    return found
-
-
-def _full_shape(file: _ArrayFile, key: str) -> tuple[int, ...]:
-    """Rows and classes; those of truncated scores are not the shape of the array."""
+def _full_shape(file: _ArrayFile, key: str, *, is_truncated: bool) -> tuple[int, int]:
+    """Rows and classes, before anything is made that is larger than the file by far."""
     shape, dtype = file.header(key)
     if len(shape) != 2 or dtype.kind != "f":
         raise file_error(
@@ -84,55 +82,20 @@ def _full_shape(file: _ArrayFile, key: str) -> tuple[int, ...]:
             if len(shape) == 1
             else "Convert it, for example with astype(float), if it holds predictions.",
         )
-    if "indices" not in file.names:
-        return shape
-    if "classes" in file.names:
-        return (shape[0], *file.header("classes")[0])
-    if "n_classes" not in file.names or file.header("n_classes")[0] != ():
-        raise file_error(
-            f"`indices` in '{file.path}' needs the number of classes",
-            "there is neither `classes` nor `n_classes`",
-            "Add an array `classes` with their names, or the number `n_classes`.",
-        )
-    return (shape[0], int(file.read("n_classes")))
-
-
-def _check_size(shape: tuple[int, ...], source: Path, *, is_truncated: bool) -> None:
-    """Raise before anything is made that is larger than the file by orders of magnitude."""
-    rows, classes = shape
+    rows, n_classes = shape
+    if is_truncated:
+        name = file.find("classes", "n_classes")
+        n_classes = file.header(name)[0][0] if name == "classes" else int(file.read(name))
     check_rows(rows)
-    if classes > _MOST_CLASSES or (rows * classes > _MOST_VALUES and is_truncated):
+    if n_classes > _MOST_CLASSES or (rows * n_classes > _MOST_VALUES and is_truncated):
         raise file_error(
             f"Predictions may have at most {_MOST_CLASSES:,} classes and, where `indices` leave "
             f"some out, {_MOST_VALUES:,} numbers",
-            f"'{source}' has {plural(rows, 'row')} and says that there are {classes:,} classes",
+            f"'{file.path}' has {rows:,} rows and says that there are {n_classes:,} classes",
             "Correct `n_classes`, or split the file.",
-            value=classes,
+            value=n_classes,
         )
-
-
-def _label_name(file: _ArrayFile, layout: Layout, shape: tuple[int, ...]) -> str | None:
-    """Which array holds the labels, if there is one; its shape is known to fit."""
-    name = layout.label or "labels"
-    if name not in file.names:
-        if layout.label:
-            raise file_error(
-                f"'{file.path}' has no array `{name}`",
-                f"it has {listed(file.names)}",
-                "Name the array of labels with --label.",
-                value=name,
-            )
-        return None
-    found, _ = file.header(name)
-    if found not in (shape, shape[:1]):
-        raise file_error(
-            f"`labels` must have one entry per row, shape {shape[:1]}, or be a 0/1 matrix of "
-            f"shape {shape}",
-            f"it has shape {found}",
-            "Save the label of every row.",
-            value=found,
-        )
-    return name
+    return rows, n_classes
 
 
 def _read_classes(file: _ArrayFile, n: int, wanted: Any) -> np.ndarray:
@@ -169,8 +132,21 @@ class _ArrayFile:
         self._stored: dict[str, zipfile.ZipInfo] = {}
         if source.format == "npz":
             self._zip = stack.enter_context(zipfile.ZipFile(source.path))
-            self._stored = {one.filename.removesuffix(".npy"): one for one in self._zip.infolist()}
+            stored = self._zip.infolist()
+            self._stored = {info.filename.removesuffix(".npy"): info for info in stored}
             self.names = list(self._stored)
+
+    def find(self, *choices: str) -> str:
+        """The first of some names under which there is an array."""
+        for name in choices:
+            if name in self.names:
+                return name
+        raise file_error(
+            f"'{self.path}' must hold {' or '.join(f'`{name}`' for name in choices)}",
+            f"it holds {listed(self.names)}",
+            "Save it under that name: np.savez(path, proba=..., labels=..., classes=...).",
+            value=listed(self.names),
+        )
 
     def header(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and type of an array, checked against the size that the file has."""
@@ -208,16 +184,3 @@ class _ArrayFile:
         opened: Any = self.path.open("rb") if info is None else self._zip.open(info)
         with opened as file:
             yield file, self.path.stat().st_size if info is None else info.file_size
-
-
-@contextmanager
-def _open_arrays(source: Source, layout: Layout) -> Iterator[_ArrayFile]:
-    """Open a NumPy file; whatever is wrong with its bytes is told in one sentence."""
-    try:
-        with ExitStack() as stack:
-            yield _ArrayFile(source, layout, stack)
-    except InputError:
-        raise
-    # Damaged bytes surface as whatever zipfile, zlib, ast or NumPy happens to stumble over.
-    except Exception as error:
-        raise unreadable(source, error) from error
