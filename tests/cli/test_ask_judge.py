@@ -422,7 +422,7 @@ BALANCES = [
         "ant,1\nbee,-2\ncow,3\n",
         "of classes and numbers, 0 or greater, in UTF-8; one line is 'bee,-2'",
     ),
-    ("class,share\nant\n", "one is 'ant'"),
+    ("class,share\nant\n", "one line is 'ant'"),
 ]
 
 

@@ -175,10 +175,10 @@ def test_select_reorders_everything():
         ({"y": ["cat", "dog", "eel", "fox"]}, Layout("y"), "row 3 has 'fox'"),
         ({"y": [0, 1, 2, 3]}, Layout("y"), "from 0 to 2; row 0 has '0'"),
         ({"y": ["cat", None, "eel", "cat"]}, Layout("y"), "'y' is empty in row 1"),
-        ({"cat": [0.7, None, 0.1, 0.2]}, Layout(), "'cat' is empty in row 1"),
+        ({"cat": [0.7, None, 0.1, 0.2]}, Layout(), r"row 1, class 'cat' \(nan\)"),
         ({}, Layout("z"), "has no column 'z'"),
         ({}, Layout(prefix="q_"), "at least 2; found 0"),
-        ({"y_cat": [0, 1, 2, 0], "y_dog": 0, "y_eel": 0}, Layout(None, "", "y_"), "2 in row 2"),
+        ({"y_cat": [0, 1, 2, 0], "y_dog": 0, "y_eel": 0}, Layout(None, "", "y_"), "first is 2"),
         ({"y_cat": [0, 1, 1, 0], "y_dog": 0}, Layout(None, "", "y_"), "missing.*'y_eel'"),
     ],
 )
@@ -213,7 +213,7 @@ def test_bad_arrays_are_told(tmp_path):
 TEXT = "ant,bee,cow,y\n0.2,0.3,0.5,ant\noops,0.3,0.5,bee\n0.2,0.2,0.6,cow\n"
 BAD_TEXTS = [
     (TEXT, Layout("y"), "numbers with a decimal point; 'ant' holds 'oops' in row 1"),
-    (TEXT, Layout("y", other=["ant"]), "'ant' is a label, and --other says that it is not a class"),
+    (TEXT, Layout("y", other=["ant"]), "row 0 has 'ant'. The classes are 'bee', 'cow'"),
     (TEXT, Layout("y", prefix="p_"), r"found 0 .* With --prefix 'p_' only columns whose"),
     (TEXT.replace(",", ";"), Layout("y"), r"by commas; its first line has semicolons"),
     (TEXT.replace(",", "\t"), Layout("y"), r"'a\.csv' must be separated .* line has tabs"),
@@ -233,8 +233,9 @@ def test_bad_texts_are_told(tmp_path, text, layout, message):
 
 def test_whole_numbers_are_read_and_text_is_not_where_columns_are_known(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("p_a,p_b\n1,0\n0,1\n")
-    assert read_predictions(path, Layout(prefix="p_")).proba.tolist() == [[1, 0], [0, 1]]
+    path.write_text("p_a,p_b,y\n1,0,p_a\n0,1,p_b\n")
+    for layout in (Layout(prefix="p_"), Layout("y")):  # labels name their classes, too
+        assert read_predictions(path, layout).proba.tolist() == [[1, 0], [0, 1]]
     path.write_text(TEXT)
     with (
         pytest.raises(InputError, match="must hold numbers; 'ant' holds 'oops' in row 1"),

@@ -16,11 +16,11 @@ import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import file_error
+from altnorm._base.labels import check_indicator
 from altnorm.estimator.topk import from_topk
 from altnorm.io.columns import (
     Parts,
     check_rows,
-    check_zero_one,
     listed,
     names_of,
     read_labels,
@@ -64,7 +64,7 @@ def _read_parts(file: _ArrayFile, layout: Layout, wanted: Any) -> Parts:
         values, key = from_topk(file.read("indices"), values, shape[1], input=key), "proba"
     labels = file.read(label) if label in file.names else None
     if labels is not None and labels.ndim == 2:
-        labels = check_zero_one(labels, names_of(classes))
+        labels = check_indicator(labels, shape).astype(np.uint8)
     elif labels is not None:
         labels = read_labels(labels.tolist(), classes, layout)
     return Parts(values, classes, labels, key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -14,6 +14,7 @@ import numpy as np
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
+from altnorm._base.labels import check_indicator
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
 from altnorm.io.formats import Layout, Source
@@ -52,8 +53,8 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
         table, numbers = opened.read()
     check_rows(table.num_rows)
-    if layout.label_prefix is None and label_file is None:
-        layout = replace(layout, label=layout.label or opened.hints.label)
+    if layout.label is None and layout.label_prefix is None and label_file is None:
+        layout = replace(layout, label=opened.hints.label)
     values = None if layout.label is None else column_values(table, layout.label)
     key = layout.id or opened.hints.id
     if label_file is not None:
@@ -63,11 +64,12 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
         values = label_file.match(ids.tolist())
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
-    columns, spare = class_columns(opened, layout, classes, sums=sums)
+    named = {str(value) for value in values or ()}
+    columns, spare = class_columns(opened, layout, classes, sums=sums, named=named)
     # Nobody has said which columns are classes: types decide, so more is checked.
     guessed = classes is None and not layout.prefix and not opened.hints.classes
-    if guessed:
-        _check_guess(table, layout, columns, values or (), source)
+    if guessed and source.is_text:
+        _check_zeros(table, layout, columns)
     names = np.array([name[len(layout.prefix) :] for name in columns])
     names, labels = names if classes is None else np.asarray(classes), None
     if layout.label_prefix is not None:
@@ -108,22 +110,28 @@ def _read_label_columns(table: Any, prefix: str, names: Sequence[str]) -> np.nda
     """The 0/1 matrix of several labels, one column each."""
     wanted = [prefix + name for name in names]
     check_same_names(wanted, [name for name in table.schema.names if name.startswith(prefix)])
-    return check_zero_one(column_matrix(table, wanted), wanted)
+    labels = column_matrix(table, wanted)
+    return check_indicator(labels, labels.shape).astype(np.uint8)
 
 
 def class_columns(
-    table: TableSource, layout: Layout, classes: Any, *, sums: bool
+    table: TableSource,
+    layout: Layout,
+    classes: Any,
+    *,
+    sums: bool,
+    named: Collection[str] = (),
 ) -> tuple[list[str], list[str]]:
     """Names of the columns that hold the classes, in the order of `classes`, or else of the file.
 
     Also those that look like classes and are none of `classes`; where no `sums` of rows would give
-    away a class too many, there must not be any.
+    away a class too many, there must not be any. Labels have `named` some of the classes.
     """
     names = table.schema.names
     unknown = [name for name in layout.other if name not in names]
     if unknown:
         raise no_such_column(unknown[0], names)
-    candidates = _candidates(table, layout)
+    candidates = _candidates(table, layout, named)
     if classes is None:
         if len(candidates) < 2:
             raise _too_few(candidates, names, layout.prefix)
@@ -174,7 +182,10 @@ def spare_hint(spare: Sequence[str]) -> Iterator[None]:
 
 
 def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
-    """Columns of a table or record batch as one (n, m) array, in single precision if all are."""
+    """Columns of a table or record batch as one (n, m) array, in single precision if all are.
+
+    Empty cells become NaN.
+    """
     import pyarrow as pa
 
     columns = [table.column(name) for name in names]
@@ -184,17 +195,9 @@ def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
     for j, (name, column) in enumerate(zip(names, columns, strict=True)):
         if not (_is_fraction(column.type) or pa.types.is_integer(column.type)):
             raise _not_numbers(name, column)
-        if column.null_count:
-            row, n = column.is_null().to_pylist().index(True), column.null_count - 1
-            also = f" and in {plural(n, 'other row')}" if n else ""
-            raise column_error(
-                "Class columns must have no gaps",
-                f"'{shown(name)}' is empty in row {row}{also}",
-                "Drop or repair those rows.",
-            )
         # NumPy would make objects of decimals.
         is_decimal = pa.types.is_decimal(column.type)
-        out[:, j] = (column.cast(pa.float64()) if is_decimal else column).to_numpy()
+        out[:, j] = np.asarray(column.cast(pa.float64()) if is_decimal else column)
     return out
 
 
@@ -295,32 +298,20 @@ def _as_integer(text: str) -> str:
     return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
 
 
-def _check_guess(
-    table: Any, layout: Layout, columns: Sequence[str], labels: Sequence[Any], source: Source
-) -> None:
-    """Raise if a column that was not taken for a class may be one."""
+def _check_zeros(table: Any, layout: Layout, columns: Sequence[str]) -> None:
+    """Raise if a column of text that was not taken for a class holds nothing but 0.
+
+    A class that no row comes near is written as 0 throughout, which a CSV reader takes for a whole
+    number, and so for no class.
+    """
     import pyarrow as pa
     from pyarrow import compute as pc
 
-    named = {str(label) for label in labels}
-    taken = {layout.label, layout.group, layout.id, *columns}
-    for field in table.schema:
-        is_label = layout.label_prefix and field.name.startswith(layout.label_prefix)
-        if field.name in taken or is_label:
+    for field in _free_fields(table.schema, layout):
+        if field.name in columns or not pa.types.is_integer(field.type):
             continue
-        name, column = shown(field.name), table.column(field.name)
-        if field.name in named and field.name not in layout.other:
-            raise _not_numbers(field.name, column)
-        if field.name in named:
-            raise column_error(
-                "A label must be a class",
-                f"'{name}' is a label, and --other says that it is not a class",
-                f"Leave out --other '{name}'.",
-            )
-        # A class that no row comes near is written as 0 throughout, which a CSV reader takes for
-        # an integer column, and so for no class.
-        is_whole = pa.types.is_integer(field.type) and field.name not in layout.other
-        if source.is_text and is_whole and set(pc.min_max(column).as_py().values()) == {0}:
+        if set(pc.min_max(table.column(field.name)).as_py().values()) == {0}:
+            name = shown(field.name)
             raise column_error(
                 f"Column '{name}' holds only 0 and may be a class",
                 remedy="If it is, write 0.0, or start the names of all class columns alike and "
@@ -347,19 +338,6 @@ def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
         )
 
 
-def check_zero_one(values: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """Return a 0/1 matrix as unsigned integers."""
-    holds = "" if values.dtype.kind in "biuf" else f"they hold {values.dtype}"
-    wrong = np.argwhere((values != 0) & (values != 1))
-    if not holds and wrong.size:
-        row, column = wrong[0]
-        holds = f"'{shown(names[column])}' holds {values[row, column]:g} in row {row}"
-    if holds:
-        rule = "Label columns must hold the numbers 0 and 1"
-        raise column_error(rule, holds, "Write 1 where the label applies.")
-    return values.astype(np.uint8)
-
-
 def check_rows(n: int) -> None:
     """Raise if a file has no rows."""
     if not n:
@@ -378,19 +356,25 @@ def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
     return values
 
 
-def _candidates(table: TableSource, layout: Layout) -> list[str]:
-    """Columns that may stand for classes, judged by prefix and type."""
-    # A sample log knows its options; types need not be looked at.
+def _candidates(table: TableSource, layout: Layout, named: Collection[str]) -> list[str]:
+    """Columns that may stand for classes, judged by prefix, by labels and by type."""
     if table.hints.classes and not layout.prefix:
         return [name for name in table.hints.classes if name not in layout.other]
-    taken = {layout.label, layout.group, layout.id, *layout.other}
-    fields = [field for field in table.schema if field.name not in taken]
-    if layout.label_prefix:
-        fields = [field for field in fields if not field.name.startswith(layout.label_prefix)]
-    # A prefix was chosen by people; types need not be looked at.
+    fields = _free_fields(table.schema, layout)
     if layout.prefix:
         return [field.name for field in fields if field.name.startswith(layout.prefix)]
-    return [field.name for field in fields if _is_fraction(field.type)]
+    return [field.name for field in fields if field.name in named or _is_fraction(field.type)]
+
+
+def _free_fields(schema: Any, layout: Layout) -> list[Any]:
+    """Columns that nobody has called something else than a class."""
+    taken = {layout.label, layout.group, layout.id, *layout.other}
+    start = layout.label_prefix
+    return [
+        field
+        for field in schema
+        if field.name not in taken and not (start and field.name.startswith(start))
+    ]
 
 
 def _is_fraction(kind: Any) -> bool:

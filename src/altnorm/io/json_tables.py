@@ -101,6 +101,7 @@ def _plain_schema(path: Path, numbers: Collection[str]) -> Any:
             if block.count(b"\n{") + block.startswith(b"{") != n_lines:
                 return None
             table = _read_block(block)
+            table.validate(full=True)
             if table.num_rows != n_lines or not _is_exact(table, numbers):
                 return None
             for field in table.schema:
@@ -129,9 +130,7 @@ def _read_block(block: bytes, schema: Any = None) -> Any:
     from pyarrow.json import ParseOptions, ReadOptions, read_json
 
     options = ParseOptions(explicit_schema=schema)
-    table = read_json(pa.BufferReader(block), ReadOptions(block_size=len(block)), options)
-    table.validate(full=True)
-    return table
+    return read_json(pa.BufferReader(block), ReadOptions(block_size=len(block)), options)
 
 
 def _is_exact(table: Any, numbers: Collection[str]) -> bool:

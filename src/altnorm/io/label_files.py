@@ -40,11 +40,12 @@ class LabelFile(NamedTuple):
 
 
 def read_label_file(path: str | os.PathLike[str], layout: Layout) -> LabelFile:
-    """Read a table of ids and labels: two columns, or those that the layout names."""
+    """Read a table of ids and labels: those that the layout names, `id` and `label`, or its two."""
     table = read_table(path)
     names = table.schema.names
-    id_name = _find(names, layout.id, "id", 0)
-    label_name = _find(names, layout.label, "label", 1)
+    by_place = names if len(names) == 2 else (None, None)
+    id_name = next((name for name in (layout.id, "id") if name in names), by_place[0])
+    label_name = next((name for name in (layout.label, "label") if name in names), by_place[1])
     if id_name is None or label_name is None or id_name == label_name:
         raise file_error(
             f"'{path}' must have a column of ids and one of labels",
@@ -61,9 +62,3 @@ def read_label_file(path: str | os.PathLike[str], layout: Layout) -> LabelFile:
                 value=key,
             )
     return LabelFile(path, id_name, labels)
-
-
-def _find(names: Sequence[str], wanted: str | None, usual: str, place: int) -> str | None:
-    """The column that is wanted, or is called as usual, or stands where it should among two."""
-    by_name = [name for name in (wanted, usual) if name is not None and name in names]
-    return next(iter(by_name), names[place] if len(names) == 2 else None)

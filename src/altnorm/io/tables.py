@@ -253,15 +253,9 @@ def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
     import pyarrow as pa
 
     file = stack.enter_context(pa.OSFile(os.fspath(source)))
-    start = file.read(6)
-    file.seek(0)
-    if start[:4] == b"FEA1":
-        raise file_error(
-            f"'{source}' is a Feather file of version 1",
-            remedy="Write it as version 2, which is Arrow.",
-        )
     # Both a file and a stream are called .arrow; only the file says so in its first bytes.
-    is_file = start == b"ARROW1"
+    is_file = file.read(6) == b"ARROW1"
+    file.seek(0)
     if is_file:
         reader = stack.enter_context(pa.ipc.open_file(file))
         _check_batches(reader.num_record_batches, source)
