@@ -59,7 +59,7 @@ def test_labels_by_row_number_stay_with_their_rows_where_an_answer_failed(tmp_pa
     answers, labels = tmp_path / "answers.jsonl", tmp_path / "labels.csv"
     answers.write_text("\n".join([lines[0], failed, *lines[1:]]))
     labels.write_text("row,answer\n0,A\n1,C\n2,B\n3,A\n4,B\n")
-    with pytest.warns(InputWarning, match="1 answer of 5"):
+    with pytest.warns(InputWarning, match="1 row of 5"):
         read = read_predictions(answers, Layout(labels=labels, classes=CLASSES))
     assert read.labels.tolist() == ["A", "B", "A", "B"]
     assert read.ids.tolist() == [0, 2, 3, 4]
