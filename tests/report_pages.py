@@ -47,8 +47,8 @@ def labelled(n=500, m=5, seed=0):
 class WithoutEel(Identity):
     """An adjustment that never predicts the rarest class."""
 
-    def _transform(self, proba):
-        kept = proba * [2, 1, 1, 1, 1e-9]
+    def _transform(self, clean):
+        kept = clean.proba * [2, 1, 1, 1, 1e-9]
         return kept / kept.sum(axis=1, keepdims=True)
 
 

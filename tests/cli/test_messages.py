@@ -424,8 +424,8 @@ def test_options_of_the_program_itself():
 
 def test_apply_never_writes_nan(folder, model, capsys, monkeypatch):
     class Broken(AlternatingNormalizerCV):
-        def _transform(self, proba):
-            return np.full_like(proba, np.nan)
+        def _transform(self, clean):
+            return np.full_like(clean.proba, np.nan)
 
     broken = load(model)
     broken.__class__ = Broken

@@ -276,7 +276,7 @@ def test_a_row_as_sure_as_asked_for_is_decided_and_a_less_sure_one_is_left_to_a_
     rule = Decision("weights", np.ones(3), least=0.5)
     codes = rule.codes(np.array([[0.25, 0.5, 0.25], [0.4, 0.49, 0.11]]))
     assert codes.tolist() == [1, 3]
-    assert rule.names(codes, np.array(["a", "b", "c"])).tolist() == ["b", None]
+    assert rule.rule().names(codes, np.array(["a", "b", "c"])).tolist() == ["b", None]
 
 
 def test_scores_judge_rows_that_a_target_accuracy_leaves_to_a_person():

@@ -144,6 +144,8 @@ SEARCH = AlternatingNormalizerCV((0.5, 1.0), (1, 2), (0.25, 0.5))
         Adjuster(multilabel="pairs"),
         Adjuster(multilabel="labelwise"),
         Adjuster(multilabel="labelwise", significance=1e-300),
+        BatchCalibration(),
+        Identity(),
         LabelThresholds(),
         SEARCH,
         clone(SEARCH).set_params(significance=1e-12),
@@ -245,12 +247,16 @@ def test_model_file(path, fitted, opset):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [AlternatingNormalizer(), BatchCalibration().fit(np.array([[0.9, 0.1]])), np.ones(3)],
+    ("model", "message"),
+    [
+        (AlternatingNormalizer(), "must be a fitted Adjuster"),
+        (BatchCalibration("transform").fit(np.array([[0.9, 0.1]])), "whatever rows come with it"),
+        (np.ones(3), "must be a fitted Adjuster"),
+    ],
     ids=["unfitted", "batch", "array"],
 )
-def test_what_cannot_be_deployed(path, model):
-    with pytest.raises(ValueError, match="must be a fitted Adjuster"):
+def test_what_cannot_be_deployed(path, model, message):
+    with pytest.raises(ValueError, match=message):
         export(model, path)
 
 

@@ -11,7 +11,7 @@ from sklearn import config_context
 
 from altnorm import AlternatingNormalizer
 from altnorm._base.arrays import to_numpy
-from altnorm.estimator import normalizer as _normalizer
+from altnorm.estimator import base as _base
 from altnorm.method import scaling as _scaling, two_classes as _binary
 from tests.libraries import LIBRARIES
 from tests.problems import draw
@@ -42,7 +42,7 @@ def fitted(kind=None, n=200, m=4, **settings):
 
 
 def count_held():
-    return len(_normalizer._PATHS._held)
+    return len(_base._CORRECTIONS._held)
 
 
 def in_doubt(n=6, m=4):

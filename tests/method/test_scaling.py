@@ -117,7 +117,7 @@ def test_small_column_sums(alpha, low):
         log_b = alpha * np.log(proba)
         expected = np.log(q) + np.where(proba > 0, log_b - np.logaddexp(log_b, log_s), -np.inf)
         expected = np.exp(expected - logsumexp(expected, axis=1, keepdims=True))
-    found = scaling.step_once(proba, log_s, q, alpha=alpha)
+    found = scaling.step_once(proba, scaling.ColumnSums.of(log_s, q, proba), alpha=alpha)
     assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 

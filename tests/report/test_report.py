@@ -228,8 +228,8 @@ class TestAnswer:
 
     def test_harm_is_called_harm(self):
         class Upside(Identity):
-            def _transform(self, proba):
-                return proba[:, ::-1]
+            def _transform(self, clean):
+                return clean.proba[:, ::-1]
 
         page = Page(render_report(Upside().fit(TEST.proba, TEST.labels), TEST))
         assert headline(page) == "No. It does harm here."

@@ -25,6 +25,7 @@ from array_api_compat import (
     is_torch_array,
     is_torch_namespace,
 )
+from scipy.special import expit, logit
 from sklearn import get_config
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
@@ -141,6 +142,13 @@ def widest_float(like: Array) -> Any:
     return kinds.get("float64", like.dtype)
 
 
+def wide(rows: Array) -> Array:
+    """Return rows in the most precise dtype that there is where they are."""
+    if type(rows) is np.ndarray and rows.dtype == np.float64:
+        return rows
+    return array_namespace(rows).astype(rows, widest_float(rows), copy=False)
+
+
 def take_rows(array: Array, rows: np.ndarray) -> Array:
     """Return the rows that `rows`, a mask or numbers in host memory, stands for."""
     if is_numpy_array(array):
@@ -209,9 +217,19 @@ def beside(record: Any, rows: Array) -> Any:
 
 def sigmoid(z: Array) -> Array:
     """Logistic function, of infinities too."""
+    if type(z) is np.ndarray:
+        return np.asarray(expit(z))
     xp = array_namespace(z)
     small = xp.exp(-xp.abs(z))
     return xp.where(z > 0, 1 / (1 + small), small / (1 + small))
+
+
+def log_odds(p: Array) -> Array:
+    """Log-odds of probabilities of yes; infinite at 0 and 1."""
+    if type(p) is np.ndarray:
+        return np.asarray(logit(p))
+    xp = array_namespace(p)
+    return xp.log(p) - xp.log1p(-p)
 
 
 def quiet(xp: object) -> AbstractContextManager[object]:
@@ -313,6 +331,8 @@ def fused(*arrays: Array, by_row: bool = True) -> ModuleType | None:
     With `by_row`, it holds whole rows of the first of the arrays.
     """
     first = arrays[0]
+    if type(first) is np.ndarray:
+        return None
     if not is_torch_array(first) or first.device.type != "cuda" or str(first.dtype) not in _FUSED:
         return None
     alike = all(a.dtype == first.dtype and a.is_contiguous() and a.numel() for a in arrays)
@@ -389,10 +409,20 @@ def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
     return out
 
 
-def map_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
-    """Apply a function of rows in blocks: what it allocates on the way stays in the cache."""
-    blocks = block_slices(rows.shape[0], 64 * rows.shape[1], rows, cached=True)
-    return concat_blocks((function(rows[block, :]) for block in blocks), rows)
+def map_blocks(function: Callable[..., Array], *arrays: Array | None) -> Array:
+    """Apply a function of rows in blocks: what it allocates on the way stays in the cache.
+
+    The rows are those of the first array; others have as many, or are None.
+    """
+    first: Array = arrays[0]
+    blocks = list(block_slices(first.shape[0], 64 * first.shape[1], first, cached=True))
+    if len(blocks) == 1:
+        return function(*arrays)
+
+    def parts(block: slice) -> Iterator[Array | None]:
+        return (None if array is None else array[block, :] for array in arrays)
+
+    return concat_blocks((function(*parts(block)) for block in blocks), first)
 
 
 class KeptResults:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from altnorm._base.arrays import Array, block_slices, take_rows, to_numpy
+from altnorm._base.arrays import Array, block_slices, take_rows, to_numpy, wide
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
@@ -44,7 +44,7 @@ class KnownBalance:
         m = data.proba.shape[1]
         total = np.zeros(m)
         for rows in block_slices(len(data.proba), 48 * m, data.work, cached=True):
-            total += data.weight[rows] @ to_numpy(calibrate(data.work[rows, :]))
+            total += data.weight[rows] @ to_numpy(calibrate(wide(data.work[rows, :])))
         kept = _representative(data.labels, data.weight, MOST_NUMBERS // m)
         some = to_numpy(take_rows(data.work, kept)).astype(np.float32)
         return cls(positive(total), some, data.labels[kept])

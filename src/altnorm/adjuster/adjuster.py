@@ -10,15 +10,7 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.arrays import (
-    Array,
-    GivenArray,
-    array_namespace,
-    entries_at,
-    move,
-    one_thread,
-    to_numpy,
-)
+from altnorm._base.arrays import GivenArray, entries_at, move, one_thread, to_numpy
 from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
@@ -37,12 +29,13 @@ from altnorm.adjuster.choice import (
     log_loss_verdict,
     try_likeness,
 )
-from altnorm.adjuster.mixture import Mixture, mix_rows
+from altnorm.adjuster.mixture import Mixture
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.balance import Shift
 from altnorm.decisions.decision import Decision
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
+from altnorm.estimator.correction import Rule, Stage
 from altnorm.estimator.drift import Drift, count_usage
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.estimator.reading import (
@@ -333,7 +326,7 @@ class Adjuster(ProbabilityTransformer):
         array of shape (n_samples, n_classes)
             Probabilities.
         """
-        return move(self._transform(read_input(self, proba).proba), proba)
+        return move(self._transform(read_input(self, proba)), proba)
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the purpose's score of the decisions, or of the probabilities.
@@ -354,11 +347,12 @@ class Adjuster(ProbabilityTransformer):
         float
             The score, larger is better; of `costs`, minus the mean cost.
         """
-        given = read_input(self, proba)
-        checked, kind, score = given.proba, given.kind, purpose_of(self).score
-        labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
-        by_proba = score.needs == "proba"
-        predicted = to_numpy(self._transform(checked)) if by_proba else self._all_codes(checked)
+        clean, score = read_input(self, proba), purpose_of(self).score
+        labels = clean.encode(y, self.classes_)
+        if score.needs == "proba":
+            predicted = to_numpy(self._transform(clean))
+        else:
+            predicted = self._codes(clean, self.correction().rule._replace(least=None))
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
     def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
@@ -397,7 +391,7 @@ class Adjuster(ProbabilityTransformer):
         known = known_balance(self)
         check_choice(assume, "assume", ("label_shift", None))
         rows = read_on_host(self, proba).proba
-        shift = known.look(rows, self._probabilities)
+        shift = known.look(rows, self.adjusted)
         adapted = reweighted(self, np.array(shift.before), np.array(shift.after))
         changed = self.predict(proba) != adapted.predict(proba)
         if assume is None:
@@ -570,34 +564,21 @@ class Adjuster(ProbabilityTransformer):
         """Keep what `adapt` needs to know of the validation data."""
         self.seen_rows_ = sketch_rows(data.proba)
         one_class = not data.kind.is_multilabel
-        self.balance_ = KnownBalance.of(data, self._probabilities) if one_class else None
+        self.balance_ = KnownBalance.of(data, self.adjusted) if one_class else None
         self.__dict__.pop("shift_", None)  # of a copy that is fitted again
 
     def _advise(self, drift: Drift, rows: np.ndarray) -> Drift:
         if not drift.drifted or self.balance_ is None:
             return drift
-        shift = self.balance_.look(rows, self._probabilities)
+        shift = self.balance_.look(rows, self.adjusted)
         return replace(drift, advice="stop" if shift.shift_rejected else "adapt")
 
-    def _transform(self, proba: Array) -> Array:
-        xp = array_namespace(proba)
-        return xp.astype(self._probabilities(proba), proba.dtype, copy=False)
+    def stage(self) -> Stage:
+        """Return what it does to a row of probabilities."""
+        return self.mixture_.stage(self.model_)
 
-    def _probabilities(self, proba: Array) -> Array:
-        """Probabilities in double precision."""
-        return mix_rows(self.mixture_, self.model_, proba)
-
-    def _codes(self, proba: Array) -> np.ndarray:
-        # From what `transform` returns, so that rounding cannot set the two apart.
-        return self.decision_.codes(proba if self.decision_.on_input else self._transform(proba))
-
-    def _all_codes(self, proba: Array) -> np.ndarray:
-        """The same with no row left to a person for a target."""
-        decision = replace(self.decision_, least=0.0)
-        return decision.codes(proba if decision.on_input else self._transform(proba))
-
-    def _named(self, codes: np.ndarray) -> np.ndarray:
-        return self.decision_.names(codes, self.classes_)
+    def _rule(self) -> Rule:
+        return self.decision_.rule()
 
 
 def _fitted_words(adjuster: Any) -> str:

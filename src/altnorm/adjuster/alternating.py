@@ -28,6 +28,7 @@ from altnorm.adjuster.choice import Evidence, Trial
 from altnorm.adjuster.validation import Validation, read_validation
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
+from altnorm.estimator.correction import Stage
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.estimator.reading import read_input, read_training, read_weight, require_labels
 from altnorm.estimator.symbols import names_symbols
@@ -262,11 +263,12 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         float
             The score, larger is better.
         """
-        given = read_input(self, proba)
-        checked, kind = given.proba, given.kind
-        labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
-        score, adjusted = purpose_of(self).score, self._transform(checked)
-        predicted = to_numpy(adjusted) if score.needs == "proba" else kind.decide(adjusted)
+        clean, score = read_input(self, proba), purpose_of(self).score
+        labels = clean.encode(y, self.classes_)
+        if score.needs == "proba":
+            predicted = to_numpy(self._transform(clean))
+        else:
+            predicted = self._codes(clean, self.correction().rule)
         return score(labels, predicted, read_weight(sample_weight, len(labels)))
 
     def _adopt(
@@ -317,8 +319,10 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         fields.record("verdict_", Verdict)
         fields.table("cv_results_")
 
-    def _transform(self, proba: Array) -> Array:
-        return self.best_normalizer_.transform_clean(proba)
+    def stage(self) -> Stage:
+        """Return what it does to a row of probabilities."""
+        stage: Stage = self.best_normalizer_.stage()
+        return stage
 
 
 class Search:

@@ -32,7 +32,7 @@ from altnorm.estimator.kinds import LabelKind, PooledPairs
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.method.ambiguity import binary_ambiguity, row_ambiguity
 from altnorm.method.reference import Prior, Strata
-from altnorm.method.scaling import LogReference, next_anchor, smallest_safe, step_once
+from altnorm.method.scaling import ColumnSums, LogReference, next_anchor, smallest_safe, step_once
 from altnorm.method.two_classes import log_sigmoids, prior_over_sums, step_logits
 
 K_MAX = 10
@@ -121,7 +121,8 @@ class ClassPaths:
         q = as_array(prior, wide)
         sums = reference_sums(rows, as_array(weight, wide), q, setting)
         for depth in range(1, setting.depth + 1):
-            b = step_once(b, next(sums), q, alpha=setting.alpha, each=folds)
+            met = ColumnSums.of(next(sums), q, b)
+            b = step_once(b, met, alpha=setting.alpha, each=folds)
             if depth == setting.depth:
                 sums.close()  # it holds copies of the rows
             out = xp.asarray(work, copy=True)

@@ -14,26 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logit
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    beside,
-    block_slices,
-    quiet,
-    widest_float,
-)
+from altnorm._base.arrays import Array, array_namespace, block_slices
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm.adjuster.candidates import Candidate, Competitors
 from altnorm.adjuster.validation import Validation
 from altnorm.estimator.base import ProbabilityTransformer
+from altnorm.estimator.correction import Engine, Untouched
 from altnorm.families.labelwise import OddsTempering
 from altnorm.families.scores import Tempering
 
@@ -149,8 +142,11 @@ class Mixture:
         """Whether the correction has any part in the result."""
         return bool(self.weights[0] > 0) or self.keeps == "correction"
 
-    def parts(self, n_classes: int) -> MixtureParts:
-        """The same as constants that any array library can run."""
+    def stage(self, model: ProbabilityTransformer) -> Mixed | Untouched:
+        """What it makes of a row, with the model that corrects."""
+        if self.changes_nothing:
+            return Untouched()
+        n_classes = len(model.classes_)
 
         def temper(constants: np.ndarray) -> Tempering | OddsTempering:
             slope, floor, uniform = map(float, constants)
@@ -158,7 +154,8 @@ class Mixture:
                 return OddsTempering(slope, floor, uniform)
             return Tempering(slope, floor, uniform, n_classes)
 
-        return MixtureParts(
+        return Mixed(
+            model.stage() if self.needs_correction else None,
             tuple(map(float, self.weights)),
             tuple(map(float, self.baseline)),
             temper(self.tempering),
@@ -177,22 +174,10 @@ def no_mixture(is_multilabel: bool) -> Mixture:
     return Mixture(weights, unchanged, weights[1:].copy(), is_multilabel=is_multilabel)
 
 
-def mix_rows(mixture: Mixture, model: ProbabilityTransformer, proba: Array) -> Array:
-    """Return the mixture's probabilities (n, m) of clean rows, in double precision."""
-    xp = array_namespace(proba)
-    wide = xp.astype(proba, widest_float(proba))
-    if mixture.changes_nothing:
-        return wide
-    correct = model.transform_clean(wide) if mixture.needs_correction else None
-    with quiet(np):
-        logs = logit if mixture.is_multilabel else xp.log
-        parts = beside(mixture.parts(proba.shape[1]), wide)
-        return parts(wide, logs, correct)
-
-
-class MixtureParts(NamedTuple):
+class Mixed(NamedTuple):
     """A mixture's constants, and what it does to rows."""
 
+    correction: Any  # the family's stage; None where it has no part in the result
     weights: tuple[float, ...]
     baseline: tuple[float, ...]
     tempering: Tempering | OddsTempering
@@ -201,7 +186,21 @@ class MixtureParts(NamedTuple):
     columns: np.ndarray  # (m,) their numbers
     ratio: np.ndarray | None
 
-    def __call__(self, p: Array, logs: Callable[[Array], Array], correct: Array | None) -> Array:
+    def __call__(self, p: Array, engine: Engine) -> Array:
+        """Return new probabilities."""
+        p = engine.wide(p)
+        correct = None if self.correction is None else self.correction(p, engine)
+        is_odds = isinstance(self.tempering, OddsTempering)
+        logs = engine.log_odds if is_odds else engine.log
+        return engine.map_blocks(partial(self.mixed, logs), p, correct)
+
+    def unrolled(self) -> Mixed:
+        """Return the same with its correction unrolled."""
+        if self.correction is None:
+            return self
+        return self._replace(correction=self.correction.unrolled())
+
+    def mixed(self, logs: Callable[[Array], Array], p: Array, correct: Array | None) -> Array:
         """Mix rows; `logs` gives log-probabilities or log-odds, and `correct` is the family's."""
         tempered = self.tempering.proba(logs(p))
         if correct is not None and self.following is not None:

@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    as_array,
-    column_of_max,
-    on_host,
-    to_numpy,
-    widest_float,
-)
+from altnorm._base.arrays import Array, column_of_max, on_host
 from altnorm._base.fitted import Fields
 from altnorm._base.labels import class_codes
 from altnorm._base.persistence import storable
+from altnorm.estimator.correction import Rule
 from altnorm.estimator.kinds import FittedModel, kind_of
 
 HALF = 0.5
@@ -101,27 +94,15 @@ class Decision:
             return self.values.shape[1] > self.values.shape[0]
         return self.least > 0
 
+    def rule(self) -> Rule:
+        """The same as constants that any array library can run."""
+        values = None if self.is_argmax else np.asarray(self.values, dtype=np.float64)
+        least = np.float64(self.least) if self.least else None
+        return Rule(self.kind, values, self.leaves_rows, self.on_input, least)
+
     def codes(self, proba: Array) -> np.ndarray:
         """Decide: the column of each row's class, m where it is left to a person; or 0 and 1."""
-        if self.kind == "thresholds":
-            return (to_numpy(proba) > self.values).astype(np.int8)
-        if self.is_argmax:
-            codes = column_of_max(proba)
-            return np.where(self._confident(proba), codes, proba.shape[1]) if self.least else codes
-        wide = array_namespace(proba).astype(proba, widest_float(proba), copy=False)
-        return column_of_max(rate(self.kind, as_array(self.values, wide), wide))
-
-    def _confident(self, proba: Array) -> np.ndarray:
-        highest = to_numpy(array_namespace(proba).max(proba, axis=1))
-        return highest.astype(np.float64) >= self.least  # in double, as other engines do it
-
-    def names(self, codes: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Return the classes that codes stand for, None where a row is left to a person."""
-        if self.kind == "thresholds":
-            return codes
-        if not self.leaves_rows:
-            return classes[codes]
-        return np.array([*classes.tolist(), None], dtype=object)[codes]
+        return self.rule().codes(proba)
 
     def table(self, *, person: bool = False) -> np.ndarray:
         """Return what a decision (columns) is worth for a true class (rows), or for each label.
@@ -194,8 +175,3 @@ def class_decisions(model: FittedModel, proba: Any, classes: Any = None) -> np.n
     of_column = np.arange(names.size) if classes is None else class_codes(names, classes)
     highest = of_column[column_of_max(on_host(model.transform(proba)))]
     return np.where(codes == of_column.size, highest, codes)
-
-
-def rate(kind: str, values: Array, proba: Array) -> Array:
-    """What each decision on a row is worth, by weights or by costs; the largest is taken."""
-    return -(proba @ values) if kind == "costs" else proba * values

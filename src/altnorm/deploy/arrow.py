@@ -279,16 +279,13 @@ def _located(error: ValueError, start: int, names: list[str]) -> InputError:
     )
 
 
-def _decide(normalizer: FittedModel, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
+def _decide(model: FittedModel, values: np.ndarray, adjusted: np.ndarray) -> np.ndarray:
     """Column of each row's class, one more for a person, or the 0/1 matrix of its labels."""
     # Rows need not be adjusted once more where their probabilities are all that decides.
-    if hasattr(normalizer, "decision_"):
-        suffices = not normalizer.decision_.on_input
-    else:
-        suffices = getattr(type(normalizer), "predict", None) is ProbabilityTransformer.predict
-    if suffices or not len(values):
-        return decision_of(normalizer).codes(adjusted)
-    return decision_codes(normalizer, values)
+    decides = getattr(type(model), "predict", None) is ProbabilityTransformer.predict
+    if (decides and not decision_of(model).on_input) or not len(values):
+        return decision_of(model).codes(adjusted)
+    return decision_codes(model, values)
 
 
 def _predictions(decided: np.ndarray, classes: pa.Array) -> pa.Array:

@@ -1,6 +1,6 @@
 """A small writer of ONNX graphs: values with arithmetic, in the form of the array API standard.
 
-With it a program (:mod:`altnorm.deploy.program`) becomes nodes.
+With it a correction (:mod:`altnorm.estimator.correction`) becomes nodes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from altnorm._base.arrays import convert
-from altnorm.deploy.program import TINY, Backend, Program
-from altnorm.method.scaling import logsumexp
+from altnorm.estimator.correction import Correction, tracing
+from altnorm.method.scaling import logsumexp, smallest_safe
+
+_TINY = smallest_safe(np.empty(0))  # a product below, in doubles, may have lost terms
 
 
 class Graph:
@@ -200,26 +202,26 @@ namespace = _Namespace(
         values=x.graph("TopK", x, np.array([k]), axis=dim, n_outputs=2)
     ),
 )
-"""The part of the array API that programs use."""
+"""The part of the array API that corrections use."""
 
 
-# A program as nodes.
+# A correction as nodes.
 
 
-def adjusted(values: Value, program: Program) -> tuple[Value, Value]:
+def adjusted(values: Value, correction: Correction) -> tuple[Value, Value]:
     """Return probabilities in the type of `values`, and decisions; computed in double."""
-    constants: Program = convert(program, values.graph.constant)
+    constants: Correction = convert(correction, values.graph.constant)
     wide = namespace.astype(values, np.float64)
-    p = namespace.astype(constants.probabilities(wide, _BACKEND), values.dtype)
+    p = namespace.astype(constants.probabilities(wide, _ENGINE), values.dtype)
     return p, constants.decide(wide, namespace.astype(p, np.float64))
 
 
-def labelled(decided: Value, classes: Any, program: Program) -> Value:
+def labelled(decided: Value, classes: Any, correction: Correction) -> Value:
     """The class that each decision stands for, as text or int64; a 0/1 matrix as it is."""
     values = np.asarray(classes)
-    if program.is_multilabel:
+    if correction.is_multilabel:
         return decided
-    if program.rule.leaves_rows:
+    if correction.rule.leaves_rows:
         values = np.array([*map(str, values.tolist()), ""], dtype=object)
     elif values.dtype.kind in "UO":
         values = np.array([*map(str, values.tolist())], dtype=object)
@@ -243,7 +245,7 @@ def _log_product(left: Value, log_right: Value, right: Value, supported: Value) 
     # Not `right`: runtimes work this out once, when they load the file, which is half as large.
     product = namespace.exp(left - shift) @ namespace.exp(log_right).T
     linear = namespace.log(product) + shift
-    lost = (product < TINY) & supported
+    lost = (product < _TINY) & supported
     rows = g.indices(namespace.max(namespace.astype(lost, np.float64), axis=1, keepdims=False) > 0)
 
     def repaired(body: Graph, i: Value) -> Value:
@@ -258,4 +260,4 @@ def _log_product(left: Value, log_right: Value, right: Value, supported: Value) 
     return g("ScatterND", linear, g("Unsqueeze", rows, np.array([1])), exact)
 
 
-_BACKEND = Backend(_log_product, _replace_rows)
+_ENGINE = tracing(_log_product, _replace_rows)

@@ -1,9 +1,10 @@
 r"""A fitted model as an ONNX graph on standard operators.
 
-All that does not depend on the row is worked out beforehand and stored; the rest is the program
-that PyTorch runs, too (:mod:`altnorm.deploy.program`). The graph computes in double precision
-whatever its input is, in the log domain, and so agrees with `transform` in double precision on the
-same rows. It may be appended to that of a classifier, and skl2onnx can be taught to do so.
+All that does not depend on the row is worked out beforehand and stored; the rest is the correction
+that estimators run (:mod:`altnorm.estimator.correction`), unrolled. The graph computes in double
+precision whatever its input is, in the log domain, and so agrees with `transform` in double
+precision on the same rows. It may be appended to that of a classifier, and skl2onnx can be taught
+to do so.
 
 - One iteration: the reference's log column sums, one number per class.
 - More iterations, several classes: the log of the reference after each iteration on its own, and
@@ -38,8 +39,8 @@ from altnorm._base.validation import check_choice, check_integer
 from altnorm.adjuster.classifier import AdjustedClassifier
 from altnorm.adjuster.mixture import PARTS
 from altnorm.deploy.graph import Graph, Value, adjusted, labelled
-from altnorm.deploy.program import Program, read_program
-from altnorm.estimator.base import chosen_model
+from altnorm.estimator.base import chosen_model, correction_of
+from altnorm.estimator.correction import Correction
 from altnorm.estimator.kinds import FittedModel
 
 __all__ = ["export", "register_converter"]
@@ -125,7 +126,7 @@ def export(
     """
     check_choice(dtype, "dtype", ("float32", "float64"))
     opset = check_integer(opset, "opset", low=_OLDEST_OPSET)
-    program = read_program(adjuster)
+    correction = correction_of(adjuster).unrolled()
     names = [output_name, decision_output, *([] if label_output is None else [label_output])]
     _check_names(names, adjuster.input)
     if append_to is None:
@@ -134,7 +135,7 @@ def export(
     else:
         model = _prepare_classifier(append_to, names)
         given = _find_output(model, len(adjuster.classes_), append_output)
-    _extend(model, program, adjuster.classes_, given, names)
+    _extend(model, correction, adjuster.classes_, given, names)
     known = {entry.key: entry.value for entry in model.metadata_props}
     helper.set_model_props(model, {**known, **_metadata(adjuster)})
     _check_size(model)
@@ -166,18 +167,18 @@ def _empty_model(adjuster: FittedModel, dtype: str, opset: int) -> Any:
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def _extend(model: Any, program: Program, classes: Any, given: Any, names: list[str]) -> None:
-    """Add a program to a graph, after its value `given`; our outputs come first."""
+def _extend(model: Any, correction: Correction, classes: Any, given: Any, names: list[str]) -> None:
+    """Add a correction to a graph, after its value `given`; our outputs come first."""
     opset = next(s.version for s in model.opset_import if s.domain in ("", "ai.onnx"))
     g = Graph(opset, _free_prefix(model))
     given_type = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
     before = Value(g, given.name, given_type)
-    values = [*adjusted(before, program)]
+    values = [*adjusted(before, correction)]
     if len(names) > 2:
-        values.append(labelled(values[1], classes, program))
+        values.append(labelled(values[1], classes, correction))
     types = [helper.np_dtype_to_tensor_dtype(value.dtype) for value in values]
     g.finish(dict(zip(names, values, strict=True)))
-    shapes = [["N", len(classes)] if program.is_multilabel else ["N"]] * len(names)
+    shapes = [["N", len(classes)] if correction.is_multilabel else ["N"]] * len(names)
     shapes[0] = ["N", len(classes)]
     ours = map(helper.make_tensor_value_info, names, types, shapes)
     outputs = [*ours, *model.graph.output]
@@ -403,11 +404,11 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     g = Graph(opset, scope.get_unique_variable_name("altnorm") + "/")
     dtype = helper.tensor_dtype_to_np_dtype(guess_proto_type(proba.type))
     before = Value(g, _inner_proba(scope, operator), dtype)
-    program = read_program(model.adjuster_)
-    after, decided = adjusted(before, program)
+    correction = correction_of(model.adjuster_).unrolled()
+    after, decided = adjusted(before, correction)
     # With `nocl` (no class labels) skl2onnx promises indices in the place of names.
     if not scope.get_options(model, {"nocl": False})["nocl"]:
-        decided = labelled(decided, model.classes_, program)
+        decided = labelled(decided, model.classes_, correction)
     g.finish({label.full_name: decided, proba.full_name: after})
     container.initializers.extend(g.initializers)
     # skl2onnx takes nodes in parts, each with the version of its operator.

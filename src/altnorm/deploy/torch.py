@@ -1,9 +1,9 @@
 r"""Fitted models as PyTorch modules, differentiable with respect to their input.
 
 Everything that does not depend on the row is worked out when the module is made. `forward` runs the
-program that ONNX graphs are written from (:mod:`altnorm.deploy.program`); `torch.compile` and
+correction that estimators run (:mod:`altnorm.estimator.correction`), unrolled; `torch.compile` and
 `torch.export` take it as one graph. With more than two classes and iterations it uses one operator
-of altnorm's own, a matrix product of logs, so a program exported then needs ``import
+of altnorm's own, a matrix product of logs, so what is exported then needs ``import
 altnorm.torch`` where it runs; everything else is PyTorch's.
 """
 
@@ -25,13 +25,15 @@ except ImportError as error:
 from torch import Tensor, nn
 
 from altnorm._base.arrays import array_namespace, convert
-from altnorm.deploy.program import TINY, Backend, Program, read_program
+from altnorm.estimator.base import correction_of
+from altnorm.estimator.correction import Correction, tracing
 from altnorm.estimator.kinds import FittedModel
 from altnorm.method import scaling
 
 __all__ = ["from_normalizer"]
 
 _BLOCK = 2**24  # entries of the largest temporary
+_TINY = scaling.smallest_safe(np.empty(0))  # a product below, in doubles, may have lost terms
 
 
 def from_normalizer(adjuster: FittedModel) -> nn.Module:
@@ -70,7 +72,7 @@ def from_normalizer(adjuster: FittedModel) -> nn.Module:
     >>> layer.decide(row)
     tensor([0])
     """
-    return _Adjustment(read_program(adjuster))
+    return _Adjustment(correction_of(adjuster).unrolled())
 
 
 class _Name(str):
@@ -78,11 +80,11 @@ class _Name(str):
 
 
 class _Adjustment(nn.Module):
-    """A program, its constants as buffers."""
+    """A correction, its constants as buffers."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, correction: Correction) -> None:
         super().__init__()
-        self.program: Program = convert(program, self._store)
+        self.correction: Correction = convert(correction, self._store)
         # What follows is traced, and looking up a namespace for the first time is not for that.
         array_namespace(torch.empty(0))
 
@@ -91,27 +93,27 @@ class _Adjustment(nn.Module):
         self.register_buffer(name, torch.as_tensor(np.asarray(constant)))
         return name
 
-    def _constants(self) -> Program:
-        program: Program = convert(self.program, lambda name: self._buffers[name], _Name)
-        return program
+    def _constants(self) -> Correction:
+        placed: Correction = convert(self.correction, lambda name: self._buffers[name], _Name)
+        return placed
 
     def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return adjusted probabilities."""
         rows, real = self._rows(values, mask)
-        p = self._constants().probabilities(rows, _BACKEND).to(values.dtype)
+        p = self._constants().probabilities(rows, _ENGINE).to(values.dtype)
         return (p if real is None else torch.where(real, p, 0.0)).reshape(values.shape)
 
     def decide(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return decisions."""
         rows, real = self._rows(values, mask)
-        program = self._constants()
+        correction = self._constants()
         # From what `forward` returns; half precision would leave too many classes level.
         dtype = torch.promote_types(values.dtype, torch.float32)
-        p = program.probabilities(rows, _BACKEND).to(dtype).to(rows.dtype)
-        codes = program.decide(rows, p)
-        shape = values.shape if program.is_multilabel else values.shape[:-1]
+        p = correction.probabilities(rows, _ENGINE).to(dtype).to(rows.dtype)
+        codes = correction.decide(rows, p)
+        shape = values.shape if correction.is_multilabel else values.shape[:-1]
         if real is not None:
-            codes = torch.where(real if program.is_multilabel else real[:, 0], codes, -1)
+            codes = torch.where(real if correction.is_multilabel else real[:, 0], codes, -1)
         return codes.reshape(shape)
 
     def _rows(self, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -165,7 +167,7 @@ def log_product_gradient(
     """Gradient for `left`: ``sum_r grad[t, r] * exp(left[t, k] + log_right[r, k] - out[t, r])``."""
     shift = left.amax(dim=1, keepdim=True)
     product = torch.exp(out - shift)
-    held = product >= TINY
+    held = product >= _TINY
     ratio = torch.where(held, grad, 0.0) / torch.where(held, product, 1.0)
     result = torch.exp(left - shift) * (ratio @ right)
     size = max(1, _BLOCK // left.shape[1])
@@ -184,4 +186,4 @@ log_product.register_autograd(
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output, *inputs),
 )
 
-_BACKEND = Backend(log_product, _replace_rows)
+_ENGINE = tracing(log_product, _replace_rows)

@@ -11,14 +11,28 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.metrics import accuracy_score, f1_score
 
-from altnorm._base.arrays import Array, GivenArray, array_namespace, move
+from altnorm._base.arrays import (
+    Array,
+    GivenArray,
+    KeptResults,
+    beside,
+    is_foreign,
+    move,
+    place_of,
+    quiet,
+    wide,
+)
+from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields, is_array
 from altnorm._base.persistence import Saved
 from altnorm._base.validation import check_choice
+from altnorm.estimator.correction import Correction, Rule, Stage, default_rule, run
 from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.estimator.reading import Input, Training, read_input, read_on_host, read_weight
+
+_CORRECTIONS, _PLACED = KeptResults(), KeptResults()
 
 Normalizer = TypeVar("Normalizer", bound=FittedModel)
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -43,13 +57,14 @@ def all_or_nothing(fit: Fit) -> Fit:
 class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers that turn class probabilities into class probabilities.
 
-    A subclass writes `fit`, with `read_training` and `_keep`, and `_transform`, which maps a clean
-    (n, m) array of probabilities, or what `_rows` makes of it, to another one.
+    A subclass writes `fit`, with `read_training` and `_keep`, and `stage`, which gives the
+    constants that turn probabilities into better ones; :mod:`altnorm.estimator.correction` runs
+    them.
     """
 
     input: str = "proba"
     multilabel: str | None = None
-    any_library = False  # whether `_transform` works on arrays of other libraries than NumPy
+    any_library = False  # whether it works on arrays of other libraries than NumPy
 
     @overload
     def transform(self, proba: GivenArray) -> GivenArray: ...
@@ -73,15 +88,24 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             Adjusted class probabilities, in new memory: a NumPy array or, for an array of PyTorch,
             CuPy or JAX, one of the same kind on the same device.
         """
-        rows = self._rows(read_input(self, proba))
-        new = self._transform(rows)
-        if new is rows:  # it may be the caller's own array
-            new = array_namespace(new).asarray(new, copy=True)
-        return move(new, proba)
+        return move(self._transform(read_input(self, proba)), proba)
 
-    def transform_clean(self, proba: Array) -> Array:
-        """Adjust probabilities that were checked already, as an array, whatever `input` says."""
-        return self._transform(self._rows(Input(proba, kind_of(self))))
+    def stage(self) -> Stage:
+        """Return what it does to a row of probabilities."""
+        raise NotImplementedError
+
+    def correction(self) -> Correction:
+        """Return all that the fitted model does to a row; made once for each fit."""
+        state = vars(self)
+        return _CORRECTIONS.get(self, tuple(state.values()), len(state), self._make_correction)
+
+    def _make_correction(self) -> Correction:
+        with quiet(np):
+            return Correction(self.input, kind_of(self).is_multilabel, self.stage(), self._rule())
+
+    def _rule(self) -> Rule:
+        """How it decides: for the most probable class, or labels more probable than not."""
+        return default_rule(kind_of(self).is_multilabel, len(self.classes_))
 
     @overload
     def predict(self, proba: np.ndarray) -> np.ndarray: ...
@@ -111,7 +135,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             the 0/1 matrix of decisions. Of the kind that `transform` returns; labels that are not
             numbers as a NumPy array.
         """
-        labels = self._named(self._codes(self._rows(read_input(self, proba))))
+        clean, rule = read_input(self, proba), self.correction().rule
+        labels = rule.names(self._codes(clean, rule), self.classes_)
         return move(labels, proba) if labels.dtype.kind in "biuf" else labels
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
@@ -132,13 +157,15 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             The score, from 0 to 1.
         """
         clean = read_input(self, proba)
-        checked, kind = self._rows(clean), clean.kind
-        labels = kind.encode(kind.check_labels(y, tuple(checked.shape)), self.classes_)
-        weight = read_weight(sample_weight, len(labels))
-        if kind.is_multilabel:
+        labels = clean.encode(y, self.classes_)
+        weight, codes = (
+            read_weight(sample_weight, len(labels)),
+            self._codes(clean, self.correction().rule),
+        )
+        if clean.kind.is_multilabel:
             options = {"average": "micro", "zero_division": 0.0, "sample_weight": weight}
-            return float(f1_score(labels, self._codes(checked), **options))
-        return float(accuracy_score(labels, self._codes(checked), sample_weight=weight))
+            return float(f1_score(labels, codes, **options))
+        return float(accuracy_score(labels, codes, sample_weight=weight))
 
     def explain(self, proba: Any) -> Explanation:
         """Say why the decision on each changed row changed.
@@ -156,10 +183,9 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             class before and after, and the factor by which each class was multiplied.
         """
         clean = read_on_host(self, proba)
-        before, rows = clean.proba, self._rows(clean)
-        after = np.asarray(self._transform(rows))
+        before, after = clean.proba, np.asarray(self._transform(clean))
         ambiguity = clean.kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
-        decided = clean.kind.decide(before), self._codes(rows)
+        decided = clean.kind.decide(before), self._codes(clean, self.correction().rule)
         return Explanation.from_decisions((before, after), decided, ambiguity, self.classes_)
 
     def drift(self, proba: Any) -> Drift:
@@ -220,20 +246,27 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             fields.require("feature_names_in_", holds, "the name of each column")
         fields.record("usage_", Usage)
 
-    def _codes(self, proba: Array) -> np.ndarray:
-        """Decisions on what `_transform` works on: columns (n,), or the 0/1 matrix of labels."""
-        return kind_of(self).decide(self._transform(proba))
+    def _codes(self, clean: Input, rule: Rule) -> np.ndarray:
+        """Decisions by a rule: columns (n,), or the 0/1 matrix of labels."""
+        # From what `transform` returns, so that rounding cannot set the two apart.
+        return rule.codes(clean.proba if rule.on_input else self._transform(clean))
 
-    def _named(self, codes: np.ndarray) -> np.ndarray:
-        """What decisions are called: classes, or the 0/1 matrix of labels."""
-        return kind_of(self).decode(codes, self.classes_)
+    def _transform(self, clean: Input) -> Array:
+        """Adjusted probabilities of clean rows, in new memory."""
+        return run(self._correction_beside(clean.values), clean.values)
 
-    def _transform(self, proba: Array) -> Array:
-        raise NotImplementedError
+    def adjusted(self, proba: Array) -> Array:
+        """Return adjusted probabilities of clean ones, whatever `input` says."""
+        return run(self._correction_beside(proba)._replace(input="proba"), proba)
 
-    def _rows(self, clean: Input) -> Array:
-        """What `_transform` works on: probabilities, unless a subclass wants another form."""
-        return clean.proba
+    def _correction_beside(self, rows: Array) -> Correction:
+        """The correction, its constants where the rows are."""
+        correction = self.correction()
+        if not is_foreign(rows):
+            return correction
+        # As precise as can be there, whatever the rows are.
+        like = wide(rows[:0, :])
+        return _PLACED.get(self, (correction,), place_of(like), lambda: beside(correction, like))
 
     def _keep(self, read: Training) -> None:
         """Remember the classes, and what `drift` compares with."""
@@ -247,6 +280,20 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
 def chosen_model(fitted: FittedModel) -> Any:
     """Return the estimator that adjusts: what a search chose, or the model itself."""
     return getattr(fitted, "model_", getattr(fitted, "best_normalizer_", fitted))
+
+
+def correction_of(model: FittedModel) -> Correction:
+    """Return what a fitted model does to a row; raise unless altnorm knows."""
+    if isinstance(model, ProbabilityTransformer) and hasattr(model, "classes_"):
+        return model.correction()
+    raise InputError(
+        "The model must be a fitted Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, or "
+        "one of altnorm.peers",
+        f"it is {model!r}",
+        "Fit one first.",
+        value=model,
+        code="not_supported",
+    )
 
 
 def unnamed(estimator: Normalizer) -> Normalizer:

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from scipy.special import logit
 
-from altnorm._base.arrays import (
-    Array,
-    KeptResults,
-    Result,
-    array_namespace,
-    as_array,
-    is_foreign,
-    map_blocks,
-    may_keep,
-    place_of,
-    put_rows,
-    quiet,
-    take_rows,
-    to_numpy,
-    widest_float,
-)
+from altnorm._base.arrays import take_rows, to_numpy
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import (
@@ -35,32 +19,22 @@ from altnorm._base.validation import (
     check_positive,
     check_scale,
 )
+from altnorm.estimator.alternating import (
+    AlternatingOdds,
+    AlternatingRows,
+    alternating_labels,
+    alternating_rows,
+)
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
+from altnorm.estimator.correction import Doubt
 from altnorm.estimator.kinds import Part, kind_of
 from altnorm.estimator.reading import read_training
 from altnorm.estimator.symbols import names_symbols
-from altnorm.method.functional import (
-    Problem,
-    follow_reference,
-    problem,
-    reference_log_sums,
-    solve,
-)
+from altnorm.method.functional import problem
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
-from altnorm.method.scaling import step_once
-from altnorm.method.two_classes import (
-    BinaryReference,
-    Curve,
-    OneStep,
-    adjust_logits,
-    odds_function,
-)
-
-_REFERENCES, _PATHS = KeptResults(), KeptResults()
+from altnorm.method.two_classes import BinaryReference
 
 _DEEPEST = 10_000  # iterations: a model file that asks for more would keep its user waiting
-_FEW_ROWS = 64  # a request; of more rows, their own products take most of the time
-_LOG_STEEP = math.log(100)  # of alpha^(depth - 1); beyond, a table is less exact than the steps
 
 
 @storable
@@ -230,66 +204,37 @@ class AlternatingNormalizer(ProbabilityTransformer):
         if fields.get("reference_weight_") is not None:
             fields.array("reference_weight_", ("f", "i", "u"), (len(reference),), 0, 1e290)
 
-    def _reference_like(self, p: Array) -> Array:
-        """Reference where the rows are, in their precision."""
-        if not is_foreign(p):
-            return self.reference_.astype(p.dtype, copy=False)
-        return _REFERENCES.get(
-            self, (self.reference_,), place_of(p), lambda: as_array(self.reference_, p)
+    def stage(self) -> AlternatingRows | AlternatingOdds:
+        """Return what it does to a row of probabilities."""
+        if kind_of(self).is_multilabel:
+            references = list(self._label_references())
+            return alternating_labels(Doubt.of(self.threshold, 2), references, self.reference_.size)
+        reference = self.reference_.astype(np.float64, copy=False)
+        posed = problem(
+            reference[:0],
+            reference,
+            prior=self.prior_,
+            alpha=self.alpha,
+            depth=self.depth,
+            reference_weight=self.reference_weight_,
+            smoothing=self.smoothing,
         )
+        k_max = min(self.k_max, len(self.classes_))
+        return alternating_rows(Doubt.of(self.threshold, k_max), posed)
 
-    def _problem(self, p: Array) -> Problem:
-        return fitted_problem(self, p, self._reference_like(p))
-
-    def _adjust(self, rows: Array) -> Array:
-        """Rows in doubt after the last iteration."""
-        # In double precision whatever came in: large exponents magnify rounding.
-        rows = array_namespace(rows).astype(rows, widest_float(rows), copy=False)
-        if self.depth == 1 and self.prior_.all():
-            log_s, q = self._kept(("sums",), self._column_sums), as_array(self.prior_, rows)
-            return step_once(rows, as_array(log_s, rows), q, alpha=self.alpha)
-        # The table is on the host, where few rows of another device may go.
-        tabulates = rows.shape[1] == 2 and (not is_foreign(rows) or rows.shape[0] <= _FEW_ROWS)
-        function = self._odds_function()[1] if tabulates else None
-        if function is None:
-            return solve(self._followed(rows))
-        log_p = np.log(to_numpy(rows))
-        z = map_blocks(function.__call__, log_p[:, :1] - log_p[:, 1:])
-        return as_array(expit(np.concatenate([z, -z], axis=1)), rows)
-
-    def _column_sums(self) -> np.ndarray:
-        """Column sums of the reference: all that one iteration needs of it."""
-        return reference_log_sums(self._problem(self.reference_[:0].astype(np.float64)))
-
-    def _kept(self, key: tuple[object, ...], make: Callable[[], Result]) -> Result:
-        """What is made of this fit and its settings, once for rows that come one by one."""
-        arrays = self.reference_, self.reference_weight_, self.prior_
-        return _PATHS.get(self, arrays, (self.alpha, self.depth, self.smoothing, *key), make)
-
-    def _odds_function(self) -> tuple[np.ndarray, OneStep | Curve | None]:
-        """Which labels, or two classes, have a reference, and what becomes of their log-odds.
-
-        Tabulated once, which takes as long as a batch without, or a few where `alpha` and `depth`
-        are large; None where a table would be too large, or not exact.
-        """
-        keeps = may_keep(self.depth * self.reference_.size)
-        if not keeps or (self.depth - 1) * math.log(self.alpha) > _LOG_STEEP:
-            return np.zeros(1, bool), None
-
-        def make() -> tuple[np.ndarray, OneStep | Curve | None]:
-            with quiet(np):
-                references = list(odds_references(self))
-                active = np.array([reference is not None for reference in references])
-                return active, odds_function(references, self.threshold) if active.any() else None
-
-        return self._kept((self.threshold,), make)
-
-    def _followed(self, rows: Array) -> Problem:
-        """Problem, with the reference's own iterations if they are worth keeping."""
-        followed = None
-        if rows.shape[0] <= _FEW_ROWS:
-            followed = self._kept(place_of(rows), lambda: follow_reference(self._problem(rows)))
-        return self._problem(rows) if followed is None else followed._replace(p=rows)
+    def _label_references(self) -> Iterator[BinaryReference | None]:
+        """Yield the reference of each label, or of all; None where it says nothing."""
+        logits, weight = logit(self.reference_.astype(np.float64)), self.reference_weight_
+        ends = self.offsets_.tolist()
+        for j, span in enumerate(map(slice, ends[:-1], ends[1:])):
+            yield BinaryReference.of(
+                logits[span],
+                None if weight is None else weight[span],
+                float(self.prior_[j]),
+                alpha=self.alpha,
+                depth=self.depth,
+                smoothing=self.smoothing,
+            )
 
     def _keep_entries(
         self,
@@ -311,60 +256,3 @@ class AlternatingNormalizer(ProbabilityTransformer):
             self.reference_weight_ = np.concatenate(
                 [np.ones(values.size) if w is None else w for values, w in merged]
             )
-
-    def _transform(self, proba: Array) -> Array:
-        kind = kind_of(self)
-        doubt = kind.in_doubt(proba, self.threshold, k_max=self.k_max)
-        out = array_namespace(proba).asarray(proba, copy=True)
-        if not doubt.any():
-            return out
-        if not kind.is_multilabel:
-            return put_rows(out, doubt, self._adjust(take_rows(proba, doubt)))
-        active, function = self._odds_function()
-        if function is not None:
-            with quiet(np):
-                logits = logit(proba.astype(np.float64, copy=False))
-                new = expit(map_blocks(function.__call__, logits))
-            return np.where(doubt & active, new, proba).astype(proba.dtype, copy=False)
-        parts = kind.parts(out.shape[1])
-        with quiet(np):
-            for at, reference in zip(parts, odds_references(self), strict=True):
-                if reference is not None and doubt[at].any():
-                    z = logit(proba[at][doubt[at]].astype(np.float64, copy=False))
-                    out[at][doubt[at]] = expit(adjust_logits(reference, z))
-        return out
-
-
-def fitted_problem(normalizer: AlternatingNormalizer, p: Array, reference: Array) -> Problem:
-    """Pose the problem of rows in doubt to a fitted normalizer, and to its reference as given."""
-    return problem(
-        p,
-        reference,
-        prior=normalizer.prior_,
-        alpha=normalizer.alpha,
-        depth=normalizer.depth,
-        reference_weight=normalizer.reference_weight_,
-        smoothing=normalizer.smoothing,
-    )
-
-
-def odds_references(normalizer: AlternatingNormalizer) -> Iterator[BinaryReference | None]:
-    """Yield the reference of two classes, of each label or of all; None where it says nothing."""
-    reference, weight = normalizer.reference_, normalizer.reference_weight_
-    reference = reference.astype(np.float64, copy=False)
-    if kind_of(normalizer).is_multilabel:
-        logits, offsets = logit(reference), normalizer.offsets_.tolist()
-    elif reference.shape[1] == 2:
-        logits, offsets = np.log(reference[:, 0]) - np.log(reference[:, 1]), [0, len(reference)]
-    else:
-        yield None
-        return
-    for j, span in enumerate(map(slice, offsets[:-1], offsets[1:])):
-        yield BinaryReference.of(
-            logits[span],
-            None if weight is None else weight[span],
-            float(normalizer.prior_[j]),
-            alpha=normalizer.alpha,
-            depth=normalizer.depth,
-            smoothing=normalizer.smoothing,
-        )

@@ -46,6 +46,11 @@ class Input(NamedTuple):
         """The probabilities that the values are or, as logits, stand for."""
         return self.kind.from_logits(self.values) if self.is_logits else self.values
 
+    def encode(self, y: Any, classes: np.ndarray) -> np.ndarray:
+        """Class codes, or a boolean matrix, of the labels of these rows."""
+        labels = self.kind.check_labels(y, tuple(self.values.shape))
+        return self.kind.encode(labels, classes)
+
 
 class Training(NamedTuple):
     """Clean validation data, without the rows of weight 0."""
@@ -62,7 +67,8 @@ class Training(NamedTuple):
 def read_input(model: FittedModel, proba: Any) -> Input:
     """Read what a fitted model is to adjust; on its device if the method works there."""
     if isinstance(model, Saved):
-        check_is_fitted(model)
+        if not hasattr(model, "classes_"):
+            check_is_fitted(model)  # it takes as long as a row
         values = _read_columns(model, proba)
     else:  # of another making: columns count by their position
         values = np.asarray(on_host(proba))

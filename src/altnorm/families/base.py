@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,20 +10,19 @@ from sklearn.utils import Tags
 from altnorm._base.arrays import (
     Array,
     array_namespace,
-    as_array,
-    block_slices,
-    concat_blocks,
     log_softmax,
+    map_blocks,
     one_thread,
     quiet,
-    softmax,
 )
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
+from altnorm.estimator.correction import Scored, Stage
+from altnorm.estimator.kinds import kind_of
 from altnorm.estimator.reading import Input, mean_one, read_training, require_labels
 
 
 class Peer(ProbabilityTransformer):
-    """Base of the peers: a subclass writes `_fit` and `_transform`."""
+    """Base of the peers: a subclass writes `_fit` and `fitted_scores`."""
 
     needs_labels = True
 
@@ -66,8 +64,20 @@ class Peer(ProbabilityTransformer):
         return self
 
     def _fit(self, rows: Array, labels: np.ndarray, weight: np.ndarray) -> None:
-        """Fit to what `_transform` works on, to class codes or label matrix, and to weights."""
+        """Fit to what `_rows` gives, to class codes or label matrix, and to weights."""
         raise NotImplementedError
+
+    def _rows(self, clean: Input) -> Array:
+        """What `_fit` works on: probabilities, unless a subclass wants another form."""
+        return clean.proba
+
+    def fitted_scores(self) -> Any:
+        """Return the scores of log-probabilities, or of log-odds, that were fitted."""
+        raise NotImplementedError
+
+    def stage(self) -> Stage:
+        """Return what it does to a row of probabilities."""
+        return Scored(self.fitted_scores(), kind_of(self).is_multilabel)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -77,7 +87,7 @@ class Peer(ProbabilityTransformer):
 
 
 class SingleLabelPeer(Peer):
-    """Base of the single-label peers: `_fit` and `_transform` receive log-probabilities.
+    """Base of the single-label peers: `_fit` receives log-probabilities.
 
     Logits are turned into log-probabilities directly, which keeps what a softmax would round to
     zero. A probability of zero is ``-inf`` and stays zero.
@@ -88,24 +98,10 @@ class SingleLabelPeer(Peer):
 
     def _rows(self, clean: Input) -> Array:
         if clean.is_logits:
-            return _by_blocks(log_softmax, clean.values)
+            return map_blocks(log_softmax, clean.values)
         log = array_namespace(clean.values).log
         with quiet(np):
-            return _by_blocks(lambda p: log_softmax(log(p)), clean.values)
-
-
-def tilt(log_p: Array, *, slope: float = 1.0, bias: np.ndarray | None = None) -> Array:
-    """Return ``softmax(slope * log_p + bias)``."""
-    scores = log_p * slope
-    if bias is not None:
-        scores += as_array(bias, log_p)
-    return _by_blocks(softmax, scores)
-
-
-def _by_blocks(function: Callable[[Array], Array], rows: Array) -> Array:
-    """Apply a function of rows in blocks: what it allocates on the way stays in the cache."""
-    blocks = block_slices(rows.shape[0], 48 * rows.shape[1], rows, cached=True)
-    return concat_blocks((function(rows[block, :]) for block in blocks), rows)
+            return map_blocks(lambda p: log_softmax(log(p)), clean.values)
 
 
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

@@ -187,9 +187,10 @@ class CurveScaling(ScoreScaling):
         assert fitted.bends is not None
         (self.axes_, self.edges_), self.weights_ = fitted.bends, fitted.weights
 
-    def stage(self) -> Scores:
-        """Return what it does to a row."""
-        return super().stage()._replace(bends=Bends(self.axes_, self.edges_), weights=self.weights_)
+    def fitted_scores(self) -> Scores:
+        """Return the scores of log-probabilities that were fitted."""
+        bends = Bends(self.axes_, self.edges_)
+        return super().fitted_scores()._replace(bends=bends, weights=self.weights_)
 
 
 def check_facets(facets: bool | str) -> None:

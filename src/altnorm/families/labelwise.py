@@ -193,13 +193,10 @@ class LabelwiseScaling(Peer):
             np.stack(each) if each else empty for each in (edges, weights)
         )
 
-    def stage(self) -> Labelwise:
-        """Return what it does to a row."""
+    def fitted_scores(self) -> Labelwise:
+        """Return the scores of log-odds that were fitted."""
         slope, bias = (np.asarray(each, dtype=np.float64) for each in (self.slope_, self.bias_))
         return Labelwise(slope, bias, float(self.limit_), tuple(self.edges_), tuple(self.weights_))
-
-    def _transform(self, logits: np.ndarray) -> np.ndarray:
-        return self.stage().proba(logits).astype(logits.dtype, copy=False)
 
 
 def odds_limit(logits: np.ndarray) -> float:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from altnorm._base.arrays import Array, array_namespace
+from altnorm._base.arrays import Array
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_integer
@@ -78,15 +78,11 @@ class ScoreScaling(SingleLabelPeer):
         self.slope_, self.floor_, self.uniform_ = fitted.tempering[:3]
         self.matrix_, self.bias_ = fitted.matrix, fitted.bias
 
-    def stage(self) -> Scores:
-        """Return what it does to a row."""
+    def fitted_scores(self) -> Scores:
+        """Return the scores of log-probabilities that were fitted."""
         slope, floor, uniform = map(float, (self.slope_, self.floor_, self.uniform_))
         tempering = Tempering(slope, floor, uniform, self.bias_.size)
         return Scores(tempering, self.matrix_, self.bias_)
-
-    def _transform(self, log_p: Array) -> Array:
-        proba = self.stage().proba(log_p)
-        return array_namespace(log_p).astype(proba, log_p.dtype, copy=False)
 
 
 @storable

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, move, softmax
+from altnorm._base.errors import InputError
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice, check_integer, check_positive
+from altnorm.estimator.correction import Engine, Stage, Untouched
 from altnorm.estimator.reading import read_input
-from altnorm.families.base import Peer, SingleLabelPeer, mean_proba, tilt
+from altnorm.families.base import Peer, SingleLabelPeer, mean_proba
 from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
 from altnorm.families.descent import Operator, Penalised, Point
 from altnorm.families.likelihood import (
@@ -66,8 +68,9 @@ class Identity(Peer):
     def _fit(self, proba: Array, labels: np.ndarray, weight: np.ndarray) -> None:
         """Nothing is fitted: labels only name the classes."""
 
-    def _transform(self, proba: Array) -> Array:
-        return proba
+    def stage(self) -> Untouched:
+        """Return what it does to a row: nothing."""
+        return Untouched()
 
 
 @storable
@@ -137,8 +140,9 @@ class TemperatureScaling(SingleLabelPeer):
         columns = np.argmax(read_input(self, proba).values, axis=1)
         return self.classes_[columns]
 
-    def _transform(self, log_p: np.ndarray) -> np.ndarray:
-        return tilt(log_p, slope=1 / self.temperature_)
+    def fitted_scores(self) -> Tilt:
+        """Return the scores of log-probabilities that were fitted."""
+        return Tilt(1 / self.temperature_, np.zeros(len(self.classes_)))
 
 
 @storable
@@ -227,8 +231,9 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         ((slope, self.bias_),) = _walk_biases(loss, near, [self.strength_], _LAST_GAIN)
         self.temperature_ = 1 / slope
 
-    def _transform(self, log_p: np.ndarray) -> np.ndarray:
-        return tilt(log_p, slope=1 / self.temperature_, bias=self.bias_)
+    def fitted_scores(self) -> Tilt:
+        """Return the scores of log-probabilities that were fitted."""
+        return Tilt(1 / float(self.temperature_), np.asarray(self.bias_, dtype=np.float64))
 
 
 @storable
@@ -292,9 +297,33 @@ class BatchCalibration(SingleLabelPeer):
     def _fit(self, log_p: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> None:
         self.contextual_prior_ = mean_proba(log_p, weight)
 
-    def _transform(self, log_p: np.ndarray) -> np.ndarray:
-        prior = self.contextual_prior_ if self.batch == "fit" else mean_proba(log_p)
-        return tilt(log_p, bias=-self.gamma * np.log(prior))
+    def stage(self) -> Stage:
+        """Return what it does to a row of probabilities, or to a batch of them."""
+        return super().stage() if self.batch == "fit" else BatchTilt(float(self.gamma))
+
+    def fitted_scores(self) -> Tilt:
+        """Return the scores of log-probabilities that were fitted."""
+        return Tilt(1.0, -self.gamma * np.log(self.contextual_prior_))
+
+
+class BatchTilt(NamedTuple):
+    """Rows divided by a power of their own mean."""
+
+    gamma: float
+
+    def __call__(self, p: Array, engine: Engine) -> Array:
+        """Return new probabilities, which depend on all rows."""
+        log_p = engine.log(engine.wide(p))
+        return softmax(log_p - self.gamma * np.log(mean_proba(log_p)))
+
+    def unrolled(self) -> BatchTilt:
+        """Raise: other engines cut batches as they like."""
+        raise InputError(
+            "The model must be one that does the same to a row whatever rows come with it",
+            "it is BatchCalibration(batch='transform')",
+            "Fit one with batch='fit'.",
+            code="not_supported",
+        )
 
 
 class Tilt(NamedTuple):

@@ -19,8 +19,9 @@ from scipy.special import expit, logit
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_positive
-from altnorm.estimator.reading import read_input
+from altnorm.estimator.reading import Input, read_input
 from altnorm.families.base import Peer
+from altnorm.families.labelwise import Labelwise
 
 SHRINKAGE = 10.0
 """Rows with a label at which its own threshold and the common one count equally."""
@@ -115,8 +116,13 @@ class LabelThresholds(Peer):
         p = read_input(self, proba).proba
         return (p > self._cut(p.dtype)).astype(int)
 
-    def _transform(self, proba: np.ndarray) -> np.ndarray:
-        return shift_threshold(proba, self._cut(proba.dtype))
+    def _transform(self, clean: Input) -> np.ndarray:
+        # Not by way of log-odds: next to a threshold rounding would change decisions.
+        return shift_threshold(clean.proba, self._cut(clean.proba.dtype))
+
+    def fitted_scores(self) -> Labelwise:
+        """Return the same as scores of log-odds, for engines that have nothing else."""
+        return Labelwise(1.0, -logit(np.asarray(self.thresholds_, dtype=np.float64)), np.inf)
 
     def _cut(self, dtype: np.dtype) -> np.ndarray:
         # Fitted in double precision, a threshold next to 0 or 1 may round to it in single.

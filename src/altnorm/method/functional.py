@@ -31,6 +31,7 @@ from altnorm._base.validation import (
     sum_tolerance,
 )
 from altnorm.method.scaling import (
+    ColumnSums,
     LogReference,
     ReferenceStep,
     column_log_sums,
@@ -343,8 +344,8 @@ def _both_classes(logits: Array) -> Array:
 
 def _first(problem: Problem) -> Array:
     """Rows after the first iteration."""
-    log_s = reference_log_sums(problem)
-    return step_once(problem.p, log_s, problem.q, alpha=problem.alpha)
+    sums = ColumnSums.of(reference_log_sums(problem), problem.q, problem.p)
+    return step_once(problem.p, sums, alpha=problem.alpha)
 
 
 def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> Array | None:

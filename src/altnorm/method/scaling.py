@@ -41,6 +41,7 @@ from altnorm._base.arrays import (
     device,
     exp_in_place,
     fused,
+    map_blocks,
     power_in_place,
     quiet,
     scatter,
@@ -134,45 +135,63 @@ def column_factors(log_sums: Array, reference: LogReference) -> Array:
     return xp.where(log_sums > _NEG_INF, log_c, xp.zeros_like(log_c))
 
 
-def step_once(
-    p: Array, log_s: Array, q: Array, *, alpha: float, each: np.ndarray | None = None
-) -> Array:
-    """One iteration for many rows, given the log of the reference's column sums, and the prior.
+class ColumnSums(NamedTuple):
+    """What rows in doubt meet in one iteration, prepared for many of them."""
+
+    log_s: Array  # (m,) log of what reference and smoothing put into each column; or (k, m)
+    q: Array  # (m,) class prior; or (k, m)
+    s: Array  # the sums themselves
+    unused: Array | None  # which classes no reference row has; None where all are used
+    is_linear: bool  # whether no sum is so small that a power beside it may underflow
+
+    @classmethod
+    def of(cls, log_s: Array, q: Array, like: Array) -> ColumnSums:
+        """Prepare given logs of sums for rows of the dtype of `like`."""
+        xp = array_namespace(log_s)
+        unused = log_s == _NEG_INF
+        s = xp.where(unused, xp.full_like(log_s, smallest_safe(like)), xp.exp(log_s))
+        is_linear = not bool(xp.any(_is_low(log_s, like)))
+        return cls(log_s, q, s, unused if bool(xp.any(unused)) else None, is_linear)
+
+    def take(self, rows: np.ndarray) -> ColumnSums:
+        """Return those of some rows, of which each meets its own."""
+        log_s, q, s = (take_rows(values, rows) for values in (self.log_s, self.q, self.s))
+        unused = None if self.unused is None else take_rows(self.unused, rows)
+        return ColumnSums(log_s, q, s, unused, self.is_linear)
+
+
+def step_once(p: Array, sums: ColumnSums, *, alpha: float, each: np.ndarray | None = None) -> Array:
+    """One iteration for many rows, given the reference's column sums, and the prior.
 
     ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
     product is needed: rows only meet the reference through its column sums. Where rows meet
-    different ones, `each` says which rows of `log_s` and `q`, (k, m), are its own.
+    different ones, `each` says which of `sums` are its own.
     """
-    at_once = step_in_kernel(p, log_s, q, alpha=alpha) if each is None else None
+    at_once = step_in_kernel(p, sums.log_s, sums.q, alpha=alpha) if each is None else None
     if at_once is not None:
         return at_once
-    xp, tiny = array_namespace(p), smallest_safe(p)
-    unused = log_s == _NEG_INF
-    s = xp.where(unused, xp.full_like(log_s, tiny), xp.exp(log_s))
-    some_unused, is_linear = bool(xp.any(unused)), not bool(xp.any(_is_low(log_s, p)))
+    xp, tiny = array_namespace(p), p.shape[1] * smallest_safe(p)
     # NumPy is slow to sum over a short last axis, and not to multiply.
-    ones = xp.ones_like(s if each is None else s[0, :])
+    ones = xp.ones_like(sums.s if each is None else sums.s[0, :])
 
-    def step(rows: slice) -> Array:
-        def met(values: Array) -> Array:
-            return values if each is None else take_rows(values, each[rows])
-
-        b = p[rows, :]
-        if is_linear:
+    def step(b: Array, met: ColumnSums) -> Array:
+        if met.is_linear:
             power = b if alpha == 1 else b**alpha
-            if some_unused:  # a column that no reference row uses belongs to the row alone
-                power = xp.where(met(unused), xp.astype(b > 0, b.dtype), power)
-            new = met(q) * power / (met(s) + power)
+            if met.unused is not None:  # a column that no reference row uses is the row's alone
+                power = xp.where(met.unused, xp.astype(b > 0, b.dtype), power)
+            new = met.q * power / (met.s + power)
             total = new @ ones
-            if bool(xp.all(total > new.shape[1] * tiny)):  # so that the largest is above it
+            if bool(xp.all(total > tiny)):  # so that the largest is above what may be lost
                 return new / total[:, None]
-        scores, _ = weigh(alpha * xp.log(b), met(log_s), xp.log(met(q)))
+        scores, _ = weigh(alpha * xp.log(b), met.log_s, xp.log(met.q))
         new = xp.exp(scores - xp.max(scores, axis=1, keepdims=True))
         return new / xp.sum(new, axis=1, keepdims=True)
 
-    blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
     with quiet(xp):
-        return concat_blocks(map(step, blocks), p)
+        if each is None:
+            return map_blocks(lambda b: step(b, sums), p)
+        blocks = block_slices(p.shape[0], 48 * p.shape[1], p, cached=True)
+        return concat_blocks((step(p[rows, :], sums.take(each[rows])) for rows in blocks), p)
 
 
 def step_in_kernel(

@@ -320,10 +320,10 @@ def odds_function(
         np.copy if reference is None else partial(adjust_logits, reference)
         for reference in references
     ]
-    return _tabulate(functions, _largest_logit(threshold), tolerance)
+    return _tabulate(functions, largest_logit(threshold), tolerance)
 
 
-def _largest_logit(threshold: float) -> float:
+def largest_logit(threshold: float) -> float:
     """Log-odds at which the entropy of two probabilities, in bits, falls to `threshold`."""
     if threshold >= 1:
         return 1e-3  # nothing is in doubt

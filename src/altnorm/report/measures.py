@@ -159,7 +159,7 @@ def favoured(model: FittedModel, before: np.ndarray) -> np.ndarray | None:
         log_f = np.array(chosen.bias_, dtype=float)
     elif not isinstance(chosen, Identity) and not hasattr(chosen, "matrix_"):
         # Without the temperature that follows: it favours no class.
-        log_f = _measured(before, np.asarray(chosen.transform_clean(before)), multilabel)
+        log_f = _measured(before, np.asarray(chosen.adjusted(before)), multilabel)
     decision = decision_of(model)
     if decision.kind == "weights":
         log_f = log_f + np.log(decision.values)
