@@ -87,11 +87,12 @@ class Predictions:
                 remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
                 "label), or add `labels` to the .npz file.",
             )
-        known = self.has_label
-        if known.all():
+        labelled = self.has_label
+        if labelled.all():
             return self.kind.encode(self.labels, self.classes)
-        codes = np.full(known.size, None, dtype=object)
-        codes[known] = class_codes(self.labels[known].astype(self.classes.dtype), self.classes)
+        codes = np.full(labelled.size, None, dtype=object)
+        labels = self.labels[labelled].astype(self.classes.dtype)
+        codes[labelled] = class_codes(labels, self.classes)
         return codes
 
     @property
@@ -104,12 +105,12 @@ class Predictions:
 
     def labelled(self) -> Predictions:
         """Return the rows that have a label."""
-        known = self.has_label
-        if self.labels is None or known.all():
+        labelled = self.has_label
+        if self.labels is None or labelled.all():
             return self
-        labels = self.labels[known].astype(self.classes.dtype)
-        groups, ids = (None if part is None else part[known] for part in (self.groups, self.ids))
-        return replace(self, proba=self.proba[known], labels=labels, groups=groups, ids=ids)
+        labels = self.labels[labelled].astype(self.classes.dtype)
+        groups, ids = (None if part is None else part[labelled] for part in (self.groups, self.ids))
+        return replace(self, proba=self.proba[labelled], labels=labels, groups=groups, ids=ids)
 
     def probabilities(self) -> np.ndarray:
         """Return probabilities, whatever the file held."""
@@ -122,21 +123,21 @@ class Predictions:
 
         They are matched by name, the text of the class.
         """
-        wanted, found = names_of(classes), names_of(self.classes)
-        check_same_names(wanted, found)
-        position = {name: j for j, name in enumerate(found)}
+        wanted, names = names_of(classes), names_of(self.classes)
+        check_same_names(wanted, names)
+        position = {name: j for j, name in enumerate(names)}
         order = [position[name] for name in wanted]
         labels = self.labels
         if labels is not None and self.kind.is_multilabel:
             labels = self.codes[:, order]
         elif labels is not None:  # the inverse of `order` takes an old column to its new place
             labels = np.asarray(classes)[np.argsort(order)[self.codes]]
-        proba = self.proba if wanted == found else self.proba[:, order]
+        proba = self.proba if wanted == names else self.proba[:, order]
         return replace(self, proba=proba, classes=np.asarray(classes), labels=labels)
 
 
 def read_predictions(
-    path: str | os.PathLike[str], layout: Layout | None = None, *, classes: Any = None
+    path: str | os.PathLike[str], layout: Layout = PLAIN, *, classes: Any = None
 ) -> Predictions:
     """Read predictions from a file; no pickle, whatever the format.
 
@@ -157,7 +158,6 @@ def read_predictions(
     Predictions
         Probabilities or logits, class names, and labels where the file has them.
     """
-    layout = PLAIN if layout is None else layout
     classes = np.asarray(layout.classes) if classes is None and layout.classes else classes
     source = find_source(path, layout)
     if source.is_table:
@@ -219,7 +219,7 @@ def _cell(value: Any) -> str:
 def write_predictions(
     predictions: Predictions,
     path: str | os.PathLike[str],
-    layout: Layout | None = None,
+    layout: Layout = PLAIN,
     *,
     force: bool = False,
     spreadsheet_safe: bool = False,
@@ -240,7 +240,6 @@ def write_predictions(
         Whether text that a spreadsheet would run as a formula gets a single quote before it, for
         .csv and .tsv.
     """
-    layout = PLAIN if layout is None else layout
     target = Path(path)
     check_spreadsheet(format_of(target), target.name, spreadsheet_safe)
     if is_table(target):
