@@ -8,8 +8,9 @@ from sklearn.metrics import log_loss
 
 from altnorm import InputError
 from altnorm.families.curves import MOST_ROWS, thinned
-from altnorm.families.scores import log_floor
+from altnorm.families.scores import ScoreLoss, log_floor
 from altnorm.peers import BiasCorrectedTemperature, CurveScaling, MatrixScaling
+from tests.libraries import LIBRARIES
 from tests.problems import favouring
 
 NEAR = 1e-6  # of the penalised loss per row: optimisers stop
@@ -193,3 +194,21 @@ def test_of_very_many_rows_curves_take_some():
 def test_facets_are_yes_no_or_auto(facets):
     with pytest.raises(InputError, match="`facets` must be"):
         CurveScaling(facets=facets).fit(*draw())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("library", LIBRARIES[1:])
+def test_a_device_has_the_same_loss_and_derivative(library, dtype):
+    """Scores and features as large as they come, weights, and the loss in double precision."""
+    rng = np.random.default_rng(0)
+    x, z = 5 * rng.normal(size=(300, 4)), rng.normal(size=(300, 7))
+    y, weight = rng.integers(4, size=300), rng.exponential(size=300)
+    loss = ScoreLoss(x.astype(dtype), z.astype(dtype), y, weight, library.make(x, "float64"))
+    coefficients = rng.normal(size=(4, 7))
+    p = softmax(x + z @ coefficients.T, axis=1)
+    there = loss(coefficients.ravel())
+    tolerance = 1e-13 if dtype is np.float64 else 1e-5
+    expected = -weight @ np.log(p[np.arange(300), y])
+    assert there.value == pytest.approx(expected, rel=tolerance)
+    slope = ((p - np.eye(4)[y]) * weight[:, None]).T @ z
+    np.testing.assert_allclose(there.gradient, slope.ravel(), rtol=0, atol=tolerance * 300)

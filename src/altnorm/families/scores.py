@@ -27,6 +27,7 @@ from scipy.special import softmax as host_softmax
 from altnorm._base.arrays import (
     Array,
     array_namespace,
+    as_array,
     beside,
     block_slices,
     is_foreign,
@@ -159,6 +160,7 @@ class ScoreLoss:
     z: np.ndarray  # (n, w) features; the last is 1
     codes: np.ndarray
     weight: np.ndarray
+    device: Array | None = None  # an array in whose memory the sums over rows are taken; None: here
 
     @cached_property
     def labelled(self) -> np.ndarray:
@@ -180,9 +182,35 @@ class ScoreLoss:
 
     def __call__(self, theta: np.ndarray) -> Point:
         """Loss and derivative."""
-        shape = self.x.shape[1], self.z.shape[1]
-        coefficients = theta.reshape(shape)
-        value, seen = -self.start - float(np.vdot(coefficients, self.labelled)), np.zeros(shape)
+        coefficients = theta.reshape(self.x.shape[1], self.z.shape[1])
+        value, seen = self._on_device(coefficients) if self._placed else self._here(coefficients)
+        value -= self.start + float(np.vdot(coefficients, self.labelled))
+        return Point(theta, value, (seen - self.labelled).ravel())
+
+    @cached_property
+    def _placed(self) -> tuple[Array, ...]:
+        """Rows, features and weights beside the device's array; empty where there is none."""
+        if self.device is None:
+            return ()
+        xp = array_namespace(self.device)
+        exact = self.z.dtype == np.float64
+        like = xp.astype(self.device[:1, :], widest_float(self.device) if exact else xp.float32)
+        return tuple(as_array(each, like) for each in (self.x, self.z, self.weight[:, None]))
+
+    def _on_device(self, coefficients: np.ndarray) -> tuple[float, np.ndarray]:
+        """Sum of the log of the rows' totals, and its derivative."""
+        x, z, weight = self._placed
+        xp = array_namespace(z)
+        scores = x + z @ as_array(coefficients, z).T
+        top = xp.max(scores, axis=1, keepdims=True)
+        power = xp.exp(scores - top)
+        total = xp.sum(power, axis=1, keepdims=True)
+        value = float(xp.sum(weight * (xp.log(total) + top)))
+        return value, to_numpy((power * (weight / total)).T @ z).astype(np.float64)
+
+    def _here(self, coefficients: np.ndarray) -> tuple[float, np.ndarray]:
+        """The same in host memory, in blocks that fit the cache."""
+        value, seen = 0.0, np.zeros(coefficients.shape)
         coefficients = coefficients.astype(self.z.dtype)
         for rows in self._blocks:
             z, weight = self.z[rows], self.weight[rows]
@@ -196,7 +224,7 @@ class ScoreLoss:
             power *= (weight / total).astype(z.dtype)
             value += float(weight @ (np.log(total.astype(np.float64)) + top))
             seen += power @ z
-        return Point(theta, value, (seen - self.labelled).ravel())
+        return value, seen
 
 
 class Held(NamedTuple):
@@ -321,7 +349,7 @@ class ScoreProblem:
             z[block, :-1] = (features_of(x[block], bends) - center) / scale
         # Without bends features are `x` itself, which need not be held twice.
         x = z[:, :-1] if bends is None else x.astype(dtype, copy=False)
-        loss = ScoreLoss(x, z, codes, weight)
+        loss = ScoreLoss(x, z, codes, weight, rows if is_foreign(rows) else None)
         return cls(tempering, bends, center, scale, loss, held)
 
     def scores(self, theta: np.ndarray) -> Scores:
