@@ -93,12 +93,6 @@ def test_dictionaries_that_change_between_batches(tmp_path, source, target):
     assert back == rows
 
 
-def test_ipc_stream_is_read_too(tmp_path):
-    with pa.ipc.new_stream(tmp_path / "t.arrow", TABLE.schema) as writer:
-        writer.write_table(TABLE)
-    assert read_table(tmp_path / "t.arrow").equals(TABLE)
-
-
 def test_large_ipc_batches_are_cut(tmp_path, monkeypatch):
     monkeypatch.setattr("altnorm.io.tables._BATCH_VALUES", 12)
     feather.write_feather(TABLE, tmp_path / "t.feather")

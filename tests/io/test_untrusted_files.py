@@ -63,8 +63,9 @@ def test_rows_within_quotes_are_told(tmp_path):
         assert read_table(path).num_rows == 40
 
 
-def test_text_of_several_lines_is_no_rows(tmp_path):
-    data = table(60, 0).assign(note='two lines, and\na "quote"\n\nhere')
+@pytest.mark.parametrize("note", ['two lines, and\na "quote"\n\nhere', "a,b,c,d,e,f,g,h,i\nj"])
+def test_text_of_several_lines_is_no_rows(tmp_path, note):
+    data = table(60, 0).assign(note=note)
     data.to_csv(tmp_path / "a.csv", index=False)
     assert read_table(tmp_path / "a.csv")["note"].to_pylist() == data["note"].tolist()
 
