@@ -307,3 +307,12 @@ def test_alternating_decisions_win_where_they_are_better():
     assert best.mixture.candidate.family == "alternating"
     _, mixture = best.mixture.fit(keeps="correction")
     assert mixture.keeps == "correction"
+
+
+def test_with_several_labels_only_the_score_counts():
+    """Probabilities that F1 likes as they are: log loss falls, and no decision gets better."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 3, (300, 4))
+    y = (rng.random((300, 4)) < p).astype(int)
+    verdict = Adjuster(multilabel="labelwise").fit(p**0.5, y).verdict_
+    assert [gate.name for gate in verdict.gates] == ["rise", "score"]
