@@ -302,6 +302,7 @@ class Adjuster(ProbabilityTransformer):
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
             choice = choose(evidence, fitter, competitors, calibrate=self.calibrate)
             cautions, refused = self._examine(evidence, fitter, choice)
+            fitter.release()
             self._conclude(evidence, competitors, choice, cautions, refused)
             del evidence, choice, competitors  # some hold rows as large as the data
             self._remember(data)

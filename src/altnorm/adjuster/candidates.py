@@ -120,9 +120,18 @@ class CrossFitter:
         self, data: Validation, folds: np.ndarray, *, calibrate: bool = True, k_max: int = K_MAX
     ) -> None:
         self.data, self.folds, self.calibrate, self.k_max = data, folds, calibrate, k_max
-        self.rows = to_scores(data, data.work)
         self.lowest = float(np.log(np.finfo(data.proba.dtype).eps))
         self.alternating_decisions: dict[Setting, np.ndarray] = {}
+
+    @cached_property
+    def rows(self) -> Array:
+        """Scores of the rows: log-probabilities, or log-odds with several labels."""
+        return to_scores(self.data, self.data.work)
+
+    def release(self) -> None:
+        """Forget what is as large as the data, and can be worked out again."""
+        self.__dict__.pop("rows", None)
+        self.alternating_decisions.clear()
 
     def compete(self, families: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
         """Cross-fit the best setting of each family."""
@@ -133,7 +142,6 @@ class CrossFitter:
             for name in competing
         ]
         made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
-        self.__dict__.pop("_paths", None)  # as large as the data, and seldom needed again
         order = ("bias", "matrix", "curves", "alternating")
         others = [candidate for candidate in made if candidate is not None]
         if "curves" in competing and self._may_gain_by_facets(others):
@@ -193,7 +201,9 @@ class CrossFitter:
     def alternating(self) -> Candidate | None:
         """Return the best setting of the menu of alternating normalization, and a temperature."""
         best = self._best_setting()
-        return None if best is None else self.at_setting(best)
+        candidate = None if best is None else self.at_setting(best)
+        self.__dict__.pop("_paths", None)  # as large as the data, and seldom needed again
+        return candidate
 
     @cached_property
     def _paths(self) -> ClassPaths | LabelPaths:
@@ -327,11 +337,13 @@ class CrossFitter:
         """Cross-fit along a path. Rows are as large as the data, so they are not kept."""
         fits = cross_fit(path, rows(), self.data.labels, self.data.weight, self.folds, strengths)
         best = fits.at_best(self.data.weight)
-        strength = best.strengths[0]
+        strength, log_p = best.strengths[0], best.label_log_p[0]
+        log_p /= self._labels_per_row  # in place: nobody else needs it
+        np.maximum(log_p, self.lowest, out=log_p)
         return Candidate(
             name,
             {"strength": strength, **params} if name in ("bias", "matrix", "curves") else params,
-            self._clip(best.label_log_p[0] / self._labels_per_row),
+            log_p,
             lambda: to_numpy(best.proba(0, rows())),
             cache(lambda: fit(strength)),  # some are asked for twice
         )

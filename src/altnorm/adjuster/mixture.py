@@ -343,6 +343,7 @@ class CrossMixture:
             proba = part()
             for rows in block_slices(len(mixed), 16 * mixed.shape[1], mixed, cached=True):
                 mixed[rows] += self._by_fold[self.folds[rows], k : k + 1] * proba[rows]
+            del proba  # the next one is as large
         return mixed
 
     def _untouched(self) -> np.ndarray:
