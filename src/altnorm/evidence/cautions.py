@@ -127,10 +127,10 @@ def _ranked_backwards(rows: Labelled) -> Caution | None:
     """
     areas, scores = [], []
     for column, p in enumerate(rows.proba.T):
-        own = rows.labels == column
-        n, others = int(own.sum()), int((~own).sum())
+        has_label = rows.labels == column
+        n, others = int(has_label.sum()), int((~has_label).sum())
         if min(n, others) >= FEWEST_RANKED:
-            area = float((rankdata(p)[own].sum() - n * (n + 1) / 2) / (n * others))
+            area = float((rankdata(p)[has_label].sum() - n * (n + 1) / 2) / (n * others))
             areas.append(area)
             scores.append((area - 0.5) * math.sqrt(12 * n * others / (n + others + 1)))
     if not areas or max(areas) >= 0.5 or sum(scores) > -norm.isf(BY_CHANCE) * math.sqrt(len(areas)):
@@ -335,7 +335,7 @@ def hurt_classes(
     `before` and `after` are cross-fitted decisions, and `balanced` those that aim at balanced
     accuracy, from the same probabilities: what the other purpose would give.
     """
-    old, new, other = (measure_recalls(rows, codes) for codes in (before, after, balanced))
+    old, new, aimed = (measure_recalls(rows, codes) for codes in (before, after, balanced))
     fall = old.balanced - new.balanced
     lost = np.flatnonzero(
         (new.by_class < LOST_RECALL) & (old.by_class > new.by_class + LOST_RECALL)
@@ -348,11 +348,11 @@ def hurt_classes(
         # The difference of the rounded numbers that stand beside it.
         shown = round(100 * old.balanced, 1) - round(100 * new.balanced, 1)
         words += f"{' and ' if words else ''}balanced accuracy falls by {shown:.1f} points"
-    if other.balanced > new.balanced:
+    if aimed.balanced > new.balanced:
         words += (
-            f"; scoring='balanced_accuracy' would give a balanced accuracy of {other.balanced:.1%} "
+            f"; scoring='balanced_accuracy' would give a balanced accuracy of {aimed.balanced:.1%} "
             f"instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an accuracy of "
-            f"{other.accuracy:.1%}"
+            f"{aimed.accuracy:.1%}"
         )
     text = f"{words}."
     return Caution("other_purpose", text[0].upper() + text[1:], -float(fall), serious=True)

@@ -247,8 +247,8 @@ def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
     Centred scores, in the directions in which they differ most. Log-odds of several labels need no
     centring; infinite scores will do.
     """
-    some = to_numpy(scores[:: max(1, scores.shape[0] // _SAMPLE_ROWS), :])
-    finite = some[np.isfinite(some)]
+    sample = to_numpy(scores[:: max(1, scores.shape[0] // _SAMPLE_ROWS), :])
+    finite = sample[np.isfinite(sample)]
     limits = np.quantile(finite, (0.001, 0.999)) if finite.size else np.zeros(2)
 
     def centred(rows: Array) -> Array:
@@ -256,7 +256,7 @@ def like_rows(scores: Array, *, odds: bool = False) -> np.ndarray:
         x = xp.clip(rows, *map(float, limits))
         return x if odds else x - xp.mean(x, axis=1, keepdims=True)
 
-    x = centred(some)
+    x = centred(sample)
     center = x.mean(axis=0)
     x -= center
     directions = np.eye(x.shape[1])
