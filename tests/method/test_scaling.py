@@ -87,6 +87,46 @@ def test_kernels_agree_also_in_blocks(repaired, alpha, depth, scale, underflows,
     assert (sum(repaired) > 0) == underflows
 
 
+@pytest.mark.parametrize("alpha", [0.1, 0.7, 1.0, 2.0, 5.0, 35.0])
+@pytest.mark.parametrize("log_mass", [None, 2.0])
+@pytest.mark.parametrize("kind", ["dirichlet", "softmax", "sparse", "tiny"])
+def test_few_rows_without_logarithms_are_exact_or_refused(alpha, log_mass, kind):
+    rng, m = np.random.default_rng(5), 6
+    reference, q = draw_rows(rng, 40, m, kind), rng.dirichlet(np.ones(m))
+    reference[:, 2] = 0  # a class that no reference row has
+    reference /= reference.sum(axis=1, keepdims=True)
+    answered = 0
+    for row in draw_rows(rng, 20, m):
+        depth = int(rng.integers(2, 6))
+        expected = run(
+            scaling.iterate_stacked,
+            row[None],
+            reference,
+            q,
+            alpha=alpha,
+            depth=depth,
+            log_mass=log_mass,
+        )[-1]
+        with np.errstate(all="ignore"):
+            met = scaling.LogReference(logs(reference), None, np.log(q), alpha, log_mass)
+            steps = scaling.keep_steps(scaling.reference_steps(met), depth)
+            found = scaling.iterate_few(row[None], steps)
+        if found is not None:
+            answered += 1
+            assert_allclose(found, expected, rtol=0, atol=ATOL_KERNELS)
+    if kind == "dirichlet" and alpha <= 2:
+        assert answered >= 10
+
+
+def test_few_rows_that_would_underflow_are_refused():
+    reference = np.array([[0.5, 0.5], [0.5, 0.5]])
+    with np.errstate(all="ignore"):
+        met = scaling.LogReference(np.log(reference), None, np.log([0.5, 0.5]), 2.0)
+        steps = scaling.keep_steps(scaling.reference_steps(met), 2)
+        assert scaling.iterate_few(np.array([[1.0, 1e-200]]), steps) is None
+        assert scaling.iterate_few(np.array([[1.0, 0.0]]), steps) is not None
+
+
 @pytest.mark.parametrize("spread", [0.1, 30.0, 3000.0])
 @pytest.mark.parametrize("share", [0.005, 0.9])
 def test_lost_entries_are_recomputed(spread, share):

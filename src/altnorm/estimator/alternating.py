@@ -169,15 +169,16 @@ class AlternatingOdds(NamedTuple):
     def __call__(self, p: Array, engine: Engine) -> Array:
         """Probabilities, with those in doubt adjusted; the others are the same bit for bit."""
         if self.active is None:
-            return engine.adjust_doubtful(p, self.doubt, self._both_classes)
+            return engine.adjust_doubtful(
+                p, self.doubt, lambda rows: self._both_classes(engine.log(rows))
+            )
         if isinstance(self.function, IteratedOdds):  # which would follow references block by block
             return self._labels(p, engine)
         return engine.map_blocks(lambda rows: self._labels(rows, engine), p)
 
-    def _both_classes(self, p: Array) -> Array:
-        log_p = masked_log(p)
+    def _both_classes(self, log_p: Array) -> Array:
         z = self.function(log_p[:, :1] - log_p[:, 1:])
-        return sigmoid(array_namespace(p).concat([z, -z], axis=1))
+        return sigmoid(array_namespace(z).concat([z, -z], axis=1))
 
     def _labels(self, p: Array, engine: Engine) -> Array:
         in_doubt, rows = binary_ambiguity(p) > self.doubt.threshold, engine.wide(p)

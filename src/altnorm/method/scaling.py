@@ -240,6 +240,38 @@ def iterate(log_b: Array, steps: Iterable[ReferenceStep], *, depth: int) -> Iter
         yield [s.log_b for s in states]
 
 
+def iterate_few(b: Array, steps: Iterable[ReferenceStep]) -> Array | None:
+    """Rows (t, m) after the last step, without logarithms: these take most of a few rows' time.
+
+    It is the exponential of what `iterate` does. None where a number is so small or large that
+    something may be lost.
+    """
+    xp, limit = array_namespace(b), smallest_safe(b)
+    c, zero = xp.ones_like(b), xp.zeros_like(b)
+    for reference, linear, anchor in steps:
+        alpha, q, factor = reference.alpha, xp.exp(reference.log_q), xp.exp(anchor.log_c)
+        supported = anchor.log_p > _NEG_INF
+        if linear is None:
+            others = xp.exp(anchor.log_p)
+        else:
+            sums = xp.where(supported, c, zero) @ linear.T
+            if float(xp.min(sums)) <= max(limit, limit ** (1 / alpha)):
+                return None
+            others = power_in_place(sums, -alpha) @ anchor.shares
+        power = (b / c) ** alpha * factor
+        if reference.log_mass is not None:
+            others = others + math.exp(reference.log_mass) * q * factor * c**-alpha
+        total = others + power
+        held = ((power > limit) | (b == 0)) & (total < 1 / limit) & ((total > limit) | ~supported)
+        if not bool(xp.all(held)):
+            return None
+        total = xp.where(total > 0, total, xp.ones_like(total))  # a class that nobody has
+        b = q * power / total
+        b = b / xp.sum(b, axis=1, keepdims=True)
+        c = xp.where(supported, q / total, xp.ones_like(total))
+    return b
+
+
 def _start(log_b: Array, reference: LogReference) -> list[Rows]:
     """Cut the rows in doubt into blocks; they have not met the reference yet."""
     n, m = reference.log_a.shape
