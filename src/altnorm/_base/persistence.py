@@ -54,9 +54,9 @@ Class = TypeVar("Class", bound=type[Checked])
 
 def storable(cls: Class) -> Class:
     """Let model files hold a class."""
-    known = KINDS.setdefault(cls.__name__, cls)
-    if known.__module__ != cls.__module__:
-        raise TypeError(f"Model files hold another {cls.__name__}, that of {known.__module__}")
+    registered = KINDS.setdefault(cls.__name__, cls)
+    if registered.__module__ != cls.__module__:
+        raise TypeError(f"Model files hold another {cls.__name__}, that of {registered.__module__}")
     KINDS[cls.__name__] = cls
     CHECKS[cls] = cls._check_fitted
     return cls
@@ -134,13 +134,13 @@ def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of Python, altnorm and what it computes with."""
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for name in ("altnorm", "numpy", "scipy", "scikit-learn"):
         try:
-            found[name] = version(name)
+            by_package[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+            by_package[name] = "unknown"
+    return by_package
 
 
 def write_content(path: Path, content: dict[str, Any], tensors: Tensors) -> None:
@@ -157,8 +157,8 @@ def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]
             text = (opened.metadata() or {}).get(_KEY)
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         content = {} if text is None else json.loads(text)
-        version, told = content.get("format_version"), content.get("digest")
-        intact = told == _digest(content, tensors)
+        version, digest = content.get("format_version"), content.get("digest")
+        intact = digest == _digest(content, tensors)
     except (SafetensorError, OSError, *_BROKEN) as error:
         raise _file_error(source, "is not a model file, or it was cut off or damaged") from error
     if text is None:
@@ -348,4 +348,4 @@ def _decode(value: Any, tensors: Tensors) -> Any:
             return _decode_estimator(content, tensors)
         case {"record": str(name), "fields": dict(parts)} if is_dataclass(_known(name)):
             return _known(name)(**{part: _decode(v, tensors) for part, v in parts.items()})
-    raise ValueError(f"{str(value)[:80]} is nothing that was saved")
+    raise ValueError(f"{str(value)[:80]} is not a valid encoded value")

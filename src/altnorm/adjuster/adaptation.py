@@ -46,8 +46,8 @@ class KnownBalance:
         for rows in block_slices(len(data.proba), 48 * m, data.work, cached=True):
             total += data.weight[rows] @ to_numpy(calibrate(wide(data.work[rows, :])))
         kept = _representative(data.labels, data.weight, MOST_NUMBERS // m)
-        some = to_numpy(take_rows(data.work, kept)).astype(np.float32)
-        return cls(positive(total), some, data.labels[kept])
+        sample = to_numpy(take_rows(data.work, kept)).astype(np.float32)
+        return cls(positive(total), sample, data.labels[kept])
 
     def look(self, rows: np.ndarray, calibrate: Callable[[Array], Array]) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
@@ -85,10 +85,10 @@ def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndar
     kept = labels[spread_rows(labels, np.ones(labels.max() + 1), max(most, 1))]
     parts = []
     for code, k in zip(*np.unique(kept, return_counts=True), strict=True):
-        own = np.flatnonzero(labels == code)
-        along = row_weight[own].cumsum()
+        members = np.flatnonzero(labels == code)
+        along = row_weight[members].cumsum()
         steps = (np.arange(k) + 0.5) * (along[-1] / k)
-        parts.append(used[own[np.searchsorted(along, steps)]])
+        parts.append(used[members[np.searchsorted(along, steps)]])
     return np.concatenate(parts)
 
 

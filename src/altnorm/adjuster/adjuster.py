@@ -389,10 +389,10 @@ class Adjuster(ProbabilityTransformer):
         altnorm.ask : Which rows to label so that they decide whether the copy is better.
         """
         check_is_fitted(self)
-        known = known_balance(self)
+        balance = known_balance(self)
         check_choice(assume, "assume", ("label_shift", None))
         rows = read_on_host(self, proba).proba
-        shift = known.look(rows, self.adjusted)
+        shift = balance.look(rows, self.adjusted)
         adapted = reweighted(self, np.array(shift.before), np.array(shift.after))
         changed = self.predict(proba) != adapted.predict(proba)
         if assume is None:
@@ -414,7 +414,7 @@ class Adjuster(ProbabilityTransformer):
         return lambda: self._repr_mimebundle_()["text/html"]
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        """What a notebook shows: scikit-learn's diagram and, once fitted, what was found."""
+        """What a notebook shows: scikit-learn's diagram and, once fitted, what was figures."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         if hasattr(self, "verdict_"):
             bundle["text/html"] = bundle.get("text/html", "") + _tuned_html(self)
@@ -617,9 +617,10 @@ def _families_table(tuned: Any) -> list[tuple[str, ...]]:
 def _line(name: str, verdict: Verdict, result: str) -> tuple[str, ...]:
     if outcome(verdict) == "not_tried":
         return name, "", "", "", "", "", result
-    found = score_figures(verdict)
-    numbers = found.before, found.after, found.change_and_unit, f"{found.low} to {found.high}"
-    return name, found.name, *numbers, result
+    figures = score_figures(verdict)
+    interval = f"{figures.low} to {figures.high}"
+    numbers = figures.before, figures.after, figures.change_and_unit, interval
+    return name, figures.name, *numbers, result
 
 
 def _tuned_html(tuned: Any) -> str:

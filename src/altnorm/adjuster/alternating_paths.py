@@ -53,7 +53,7 @@ class Setting(NamedTuple):
         return (self.depth, abs(math.log(self.alpha)), -self.threshold, -self.smoothing)
 
 
-class Known(NamedTuple):
+class FoldReferences(NamedTuple):
     """Rows that may serve as reference, and what may be known of them outside each fold."""
 
     rows: Array  # (r, m) with labels, then without, then sure ones of classes that lack labels
@@ -63,18 +63,18 @@ class Known(NamedTuple):
     @classmethod
     def of(
         cls, data: Validation, outside: Sequence[np.ndarray], *, stratified: bool = True
-    ) -> Known:
+    ) -> FoldReferences:
         """Weigh rows, and count the prior, on the labels of some rows alone, given as masks.
 
         Not `stratified`, rows count as they do in the paper: each once, whatever its class.
         """
         m, n_more = data.proba.shape[1], len(data.unlabelled)
         stratify = data.kind.stratify if stratified else partial(_count_once, data.kind)
-        known = [(data.labels[some], m, data.prior, data.weight[some]) for some in outside]
-        weights, absences, priors = zip(*(stratify(*one) for one in known), strict=True)
-        own = np.zeros((len(outside), len(data.proba)))
-        for each, some, weight in zip(own, outside, weights, strict=True):
-            each[some] = weight
+        labelled = [(data.labels[rows], m, data.prior, data.weight[rows]) for rows in outside]
+        weights, absences, priors = zip(*(stratify(*each) for each in labelled), strict=True)
+        by_fold = np.zeros((len(outside), len(data.proba)))
+        for counts, rows, weight in zip(by_fold, outside, weights, strict=True):
+            counts[rows] = weight
         # A class without labels stands in the reference with a sure row of its own.
         absent = np.stack(absences)
         missing = np.flatnonzero(absent.any(axis=0))
@@ -82,8 +82,8 @@ class Known(NamedTuple):
         if n_more or missing.size:
             more = np.concatenate([data.unlabelled, np.eye(m)[missing]])
             rows = array_namespace(rows).concat([rows, as_array(more, rows)])
-        counts = np.ones((len(outside), n_more))
-        return cls(rows, np.hstack([own, counts, absent[:, missing]]), np.stack(priors))
+        unlabelled = np.ones((len(outside), n_more))
+        return cls(rows, np.hstack([by_fold, unlabelled, absent[:, missing]]), np.stack(priors))
 
 
 def _count_once(
@@ -102,15 +102,15 @@ class ClassPaths:
 
     def __init__(self, data: Validation, folds: np.ndarray | None, *, k_max: int = K_MAX) -> None:
         self.data = data
-        self.folds, self.known = _outside(data, folds)
-        self.ambiguity = to_numpy(row_ambiguity(self.known.rows, k_max=k_max))
+        self.folds, self.references = _outside(data, folds)
+        self.ambiguity = to_numpy(row_ambiguity(self.references.rows, k_max=k_max))
 
     def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
         """Yield the setting at each depth up to its own, with the probabilities of all rows.
 
         Nothing comes where some fold has no reference row outside of it.
         """
-        rows, weight, prior = self.known
+        rows, weight, prior = self.references
         if setting.reference == "confident":
             weight = weight * (self.ambiguity <= setting.threshold)
         if not weight.any(axis=1).all():
@@ -215,8 +215,8 @@ class LabelPaths:
     """
 
     def __init__(self, data: Validation, folds: np.ndarray | None) -> None:
-        folds, self.known = _outside(data, folds)
-        self.proba, self.n_rows = self.known.rows, len(folds)
+        folds, self.references = _outside(data, folds)
+        self.proba, self.n_rows = self.references.rows, len(folds)
         self.folds = np.append(folds, np.full(len(data.unlabelled), -1))
         self.pooled = isinstance(data.kind, PooledPairs)
         self.ambiguity = binary_ambiguity(self.proba)
@@ -226,9 +226,9 @@ class LabelPaths:
     def path(self, setting: Setting) -> Iterator[tuple[Setting, Array]]:
         """Yield the setting at each depth up to its own, with the probabilities of all rows."""
         serves = (self.ambiguity <= setting.threshold) | (setting.reference == "all")
-        if not (self.known.weight * serves.any(axis=1)).any(axis=1).all():
+        if not (self.references.weight * serves.any(axis=1)).any(axis=1).all():
             return
-        steps = [self._fold_path(setting, k) for k in range(len(self.known.prior))]
+        steps = [self._fold_path(setting, k) for k in range(len(self.references.prior))]
         for depth in range(1, setting.depth + 1):
             out = self.proba.copy()
             with quiet(np):
@@ -240,7 +240,7 @@ class LabelPaths:
     def _fold_path(self, setting: Setting, fold: int) -> Iterator[np.ndarray]:
         """Logits of one fold's rows after each iteration against the rows of the others."""
         alpha, y, axis = setting.alpha, self.logits[self.folds == fold], None if self.pooled else 0
-        weight, q = self.known.weight[fold], self.known.prior[fold]
+        weight, q = self.references.weight[fold], self.references.prior[fold]
         if self.pooled:  # the probabilities of yes and no
             q = q[:1]
         outside = weight > 0
@@ -264,12 +264,13 @@ class LabelPaths:
             z = alpha * z + prior_over_sums(log_q, sums)
 
 
-def _outside(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, Known]:
+def _outside(data: Validation, folds: np.ndarray | None) -> tuple[np.ndarray, FoldReferences]:
     """Folds, and what may be known outside each; of all rows, where there are none."""
     if folds is None:
         every = np.ones(len(data.proba), dtype=bool)
-        return np.zeros(len(data.proba), dtype=int), Known.of(data, [every], stratified=False)
-    return folds, Known.of(data, [folds != k for k in range(int(folds.max()) + 1)])
+        references = FoldReferences.of(data, [every], stratified=False)
+        return np.zeros(len(data.proba), dtype=int), references
+    return folds, FoldReferences.of(data, [folds != k for k in range(int(folds.max()) + 1)])
 
 
 def make_paths(
@@ -286,7 +287,7 @@ def fit_alternating(
 ) -> AlternatingNormalizer:
     """Fit a setting on all rows."""
     every = np.ones(len(data.proba), dtype=bool)
-    rows, (weight,), (prior,) = Known.of(data, [every], stratified=stratified)
+    rows, (weight,), (prior,) = FoldReferences.of(data, [every], stratified=stratified)
     normalizer = AlternatingNormalizer(
         **setting._asdict(), k_max=k_max, prior=prior, multilabel=data.kind.multilabel
     )

@@ -59,15 +59,15 @@ def mixture_weights(label_p: np.ndarray, weight: np.ndarray, prior: np.ndarray) 
     >>> mixture_weights(label_p, np.ones(3), np.zeros(2)).round(3)
     array([1., 0.])
     """
-    some = slice(None, None, max(1, len(label_p) // _MOST_ROWS))
-    label_p, share = label_p[some], weight[some] * (weight.sum() / weight[some].sum())
+    thinned = slice(None, None, max(1, len(label_p) // _MOST_ROWS))
+    label_p, share = label_p[thinned], weight[thinned] * (weight.sum() / weight[thinned].sum())
     # Below it a logarithm is as good as minus infinity, and its derivative would overflow.
     total, tiny = share.sum() + prior.sum(), np.finfo(np.float64).eps ** 4
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        mixed, own = np.maximum(label_p @ weights, tiny), np.maximum(weights, tiny)
-        value = share @ np.log(mixed) + prior @ np.log(own)
-        gradient = (share / mixed) @ label_p + prior / own
+        mixed, held = np.maximum(label_p @ weights, tiny), np.maximum(weights, tiny)
+        value = share @ np.log(mixed) + prior @ np.log(held)
+        gradient = (share / mixed) @ label_p + prior / held
         return -float(value) / total, -gradient / total
 
     k = label_p.shape[1]
@@ -286,8 +286,8 @@ class CrossMixture:
         # (4, n, 1), or with several labels (4, n, m): what each part gives each label.
         self._parts = np.stack(np.broadcast_arrays(*label_p, uniform))
         outside = [folds != k for k in range(int(folds.max()) + 1)]
-        self._by_fold = np.stack([self.weights(some) for some in outside])
-        self._baseline_by_fold = np.stack([self.baseline_weights(some) for some in outside])
+        self._by_fold = np.stack([self.weights(rows) for rows in outside])
+        self._baseline_by_fold = np.stack([self.baseline_weights(rows) for rows in outside])
 
     @property
     def _n_outcomes(self) -> int:

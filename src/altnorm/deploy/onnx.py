@@ -136,8 +136,8 @@ def export(
         model = _prepare_classifier(append_to, names)
         given = _find_output(model, len(adjuster.classes_), append_output)
     _extend(model, correction, adjuster.classes_, given, names)
-    known = {entry.key: entry.value for entry in model.metadata_props}
-    helper.set_model_props(model, {**known, **_metadata(adjuster)})
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    helper.set_model_props(model, {**metadata, **_metadata(adjuster)})
     _check_size(model)
     onnx.checker.check_model(model, full_check=True)
     with replacing(path, force=force) as temporary:
@@ -260,13 +260,13 @@ def _free_prefix(model: Any) -> str:
 
 def _find_output(classifier: Any, n_classes: int, wanted: str | None) -> Any:
     """Find the classifier's output that the model takes."""
-    found = []
+    fitting = []
     for output in classifier.graph.output:
         shape = output.type.tensor_type.shape.dim
         fits = len(shape) == 2 and shape[1].dim_value in (0, n_classes)
         if output.type.tensor_type.elem_type in _FLOATS and fits:
-            found.append(output)
-    chosen = [output for output in found if wanted in (None, output.name)]
+            fitting.append(output)
+    chosen = [output for output in fitting if wanted in (None, output.name)]
     if len(chosen) == 1:
         return chosen[0]
     raise InputError(
@@ -328,12 +328,12 @@ def _check_opset(opset: int, what: str, remedy: str) -> None:
 
 def _names(graph: Any) -> set[str]:
     """Names of all values in a graph and in its subgraphs."""
-    found = {value.name for value in (*graph.input, *graph.initializer)}
+    names = {value.name for value in (*graph.input, *graph.initializer)}
     for node in graph.node:
-        found.update(node.input, node.output)
+        names.update(node.input, node.output)
         for attribute in node.attribute:
-            found |= _names(attribute.g).union(*(_names(inner) for inner in attribute.graphs))
-    return found
+            names |= _names(attribute.g).union(*(_names(inner) for inner in attribute.graphs))
+    return names
 
 
 def _rename(graph: Any, old: str, new: str) -> None:

@@ -64,18 +64,18 @@ class Drift:
 
     def __str__(self) -> str:
         doubt = f"{percent(self.doubt_now)} are in doubt ({percent(self.doubt_before)} at fit)"
-        found = f"{doubt}, and the mix of predicted classes {self._mix_words()}"
+        seen = f"{doubt}, and the mix of predicted classes {self._mix_words()}"
         if self.advice == "adapt":
             return (
-                f"The class balance may have changed: {found}. If you know that nothing else has, "
+                f"The class balance may have changed: {seen}. If you know that nothing else has, "
                 "adapt with assume='label_shift'; otherwise a few labels can decide."
             )
         if self.advice == "stop":
             return (
-                f"These predictions no longer look like those at fit: {found}. Stop using this "
+                f"These predictions no longer look like those at fit: {seen}. Stop using this "
                 "model, and fit again on current validation data."
             )
-        return f"These predictions look like those at fit: {found}."
+        return f"These predictions look like those at fit: {seen}."
 
     def _mix_words(self) -> str:
         if self.class_distance <= _SMALL:

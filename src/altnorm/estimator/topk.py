@@ -57,19 +57,19 @@ def from_topk(
     """
     check_choice(input, "input", ("log_proba", "proba"))
     n_classes = check_integer(n_classes, "n_classes", low=2)
-    columns, known = _read(indices, values, n_classes, input)
+    columns, listed = _read(indices, values, n_classes, input)
     absent = columns < 0
-    known[absent] = 0
-    mass = known.sum(axis=1)
+    listed[absent] = 0
+    mass = listed.sum(axis=1)
     _check_mass(mass, absent)
-    n_missing = (n_classes - (~absent).sum(axis=1)).astype(known.dtype)
-    smallest = np.where(absent, np.inf, known).min(axis=1)
+    n_missing = (n_classes - (~absent).sum(axis=1)).astype(listed.dtype)
+    smallest = np.where(absent, np.inf, listed).min(axis=1)
     # What is missing goes to the other classes in equal parts, of which none may overtake a known
     # one.
     share = np.minimum(np.maximum(1 - mass, 0) / np.maximum(n_missing, 1), smallest)
     proba = np.repeat(share[:, None], n_classes, axis=1)
     rows = np.broadcast_to(np.arange(len(columns))[:, None], columns.shape)
-    proba[rows[~absent], columns[~absent]] = known[~absent]
+    proba[rows[~absent], columns[~absent]] = listed[~absent]
     return proba / proba.sum(axis=1, keepdims=True)
 
 
@@ -79,8 +79,8 @@ def _read(
     """Class indices and probabilities, checked entry by entry."""
     check_unmasked(indices, "indices")
     check_unmasked(values, "values")
-    columns, known = (np.asarray(on_host(v)) for v in (indices, values))
-    _check_form(columns, known)
+    columns, listed = (np.asarray(on_host(v)) for v in (indices, values))
+    _check_form(columns, listed)
     columns = columns.astype(np.int64)
     _refuse(
         (columns < -1) | (columns >= n_classes), columns, f"from -1 to {n_classes - 1}", "indices"
@@ -91,32 +91,33 @@ def _read(
     twice[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     _refuse(twice, ordered, "different classes in each row", "indices")
     # In half precision, sums of probabilities would be off by more than is allowed.
-    known = known.astype(np.result_type(known.dtype, np.float32))
+    listed = listed.astype(np.result_type(listed.dtype, np.float32))
     used = columns >= 0
     if input == "log_proba":
-        _refuse(used & ~(known <= _ABOVE_ONE), known, "logarithms of probabilities", "values")
-        known = np.exp(np.where(used, known, 0))
+        _refuse(used & ~(listed <= _ABOVE_ONE), listed, "logarithms of probabilities", "values")
+        listed = np.exp(np.where(used, listed, 0))
     else:
-        _refuse(used & ~((known >= 0) & (known <= 1 + _ABOVE_ONE)), known, "from 0 to 1", "values")
-    return columns, known.copy()
+        within = (listed >= 0) & (listed <= 1 + _ABOVE_ONE)
+        _refuse(used & ~within, listed, "from 0 to 1", "values")
+    return columns, listed.copy()
 
 
-def _check_form(columns: np.ndarray, known: np.ndarray) -> None:
+def _check_form(columns: np.ndarray, listed: np.ndarray) -> None:
     """Raise unless these are a matrix of integers and one of numbers, of one shape."""
-    if columns.ndim != 2 or columns.shape != known.shape:
+    if columns.ndim != 2 or columns.shape != listed.shape:
         raise InputError(
             "`indices` and `values` must be two matrices of one shape",
-            f"their shapes are {columns.shape} and {known.shape}",
+            f"their shapes are {columns.shape} and {listed.shape}",
             "Pass one row per example and one column per known class.",
-            value=(columns.shape, known.shape),
+            value=(columns.shape, listed.shape),
             code="shape",
         )
-    if columns.dtype.kind not in "iu" or known.dtype.kind != "f":
+    if columns.dtype.kind not in "iu" or listed.dtype.kind != "f":
         raise InputTypeError(
             "`indices` must hold integers and `values` floating-point numbers",
-            f"their dtypes are {columns.dtype} and {known.dtype}",
+            f"their dtypes are {columns.dtype} and {listed.dtype}",
             "Convert them.",
-            value=(columns.dtype, known.dtype),
+            value=(columns.dtype, listed.dtype),
             code="dtype",
         )
 
