@@ -73,7 +73,8 @@ def test_tuned_as_published_there_is_no_test_but_a_caution():
     verdict = published.verdict_
     (caution,) = verdict.cautions
     assert caution.code == "in_sample"
-    assert "chosen on the rows that judge them" in str(caution)
+    assert "but it is applied as published, without a test" in str(verdict)
+    assert not verdict.gates
     # As the paper does it: every row against all rows, the setting that is best on all.
     by_hand = AlternatingNormalizer(**published.best_params_, prior="shrunk").fit(proba, y)
     assert verdict.after == pytest.approx((by_hand.predict(proba) == y).mean())

@@ -188,10 +188,6 @@ def test_warnings_are_one_line(folder, capsys):
 
 def test_version(capsys):
     assert said(capsys, ["--version"]).startswith("altnorm 0.")
-    assert run(["--version", "--verbose"]) == 0
-    text = out(capsys)
-    for name in ("python", "numpy", "scipy", "scikit-learn", "openblas", "cores", "platform"):
-        assert name in text
 
 
 def test_help(capsys):
@@ -300,7 +296,7 @@ def test_streams_that_know_only_ascii(folder, model):
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
     done = shell(f"altnorm check test.parquet --model {model} --label y", env=environment)
     assert done.returncode == 0, done.stderr
-    assert b"rows fixed" in done.stdout
+    assert b"rows that changed" in done.stdout
 
 
 @pytest.mark.slow
@@ -327,7 +323,7 @@ def test_names_are_text_not_markup_and_control_characters_are_escaped(folder, ca
     model = "odd [red].model"
     assert run(["tune", "odd.parquet", "--label", "y", "-o", model, *QUICK]) == 0
     assert model in out(capsys)
-    assert run(["check", "odd.parquet", "--model", model, "--label", "y"]) == 0
+    assert run(["info", model]) == 0
     shown = out(capsys)
     assert {"\x1b", "\u202e"}.isdisjoint(shown)
     assert all(ODD[name] in shown for name in names)

@@ -33,6 +33,7 @@ from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.estimator.reading import read_input, read_training, read_weight, require_labels
 from altnorm.estimator.symbols import names_symbols
 from altnorm.evidence.folds import assign_folds
+from altnorm.evidence.gates import Gates
 from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import Identity
 from altnorm.method.reference import REFERENCES
@@ -284,8 +285,12 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         adopted = published or trial.accepted
         verdict = replace(trial.verdict, adopted=adopted, reason="" if adopted else trial.reason)
         if published:
-            text = "Settings were chosen on the rows that judge them: expect less on others."
-            verdict = verdict.with_cautions((Caution("in_sample", text, verdict.gain),))
+            text = (
+                "It is applied as published, without a test: its settings were chosen on the rows "
+                "that judge them, so expect less on others."
+            )
+            caution = Caution("in_sample", text, verdict.gain, serious=True)
+            verdict = replace(verdict, gates=Gates()).with_cautions((caution,))
         self.verdict_ = verdict
         if adopted:
             self.best_normalizer_ = fit_setting(best)

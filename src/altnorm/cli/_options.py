@@ -131,6 +131,15 @@ class Tuning:
             "input": predictions.input,
         }
 
+    def for_fits_only(self) -> dict[str, bool]:
+        """Which options are given that only a fit could use."""
+        return {
+            "--costs": self.costs is not None,
+            "--insist": self.insist,
+            "--multilabel": self.multilabel is not None,
+            "--target-accuracy": self.target_accuracy is not None,
+        }
+
 
 # Columns of a file: a layout, of which each command takes the fields that are options here.
 
@@ -237,12 +246,12 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters.append(inspect.Parameter(name, parameter.KEYWORD_ONLY, **how))
 
     @wraps(command)
-    def run(**given: Any) -> Any:
-        made = {
-            record: kind(**{name: given.pop(name) for name in names})
+    def run(**values: Any) -> Any:
+        grouped_options = {
+            record: kind(**{name: values.pop(name) for name in names})
             for record, (kind, names) in records.items()
         }
-        return command(**given, **made)
+        return command(**values, **grouped_options)
 
     # What Typer reads.
     signature = inspect.Signature(parameters, return_annotation=hints.get("return"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import platform
 import re
 import signal
 import sys
@@ -29,8 +28,6 @@ from altnorm._base.files import recording
 DONE, BAD_INPUT, INTERNAL = 0, 2, 3  # 1 is a verdict that says no
 INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-OPTIONAL = ("pyarrow", "onnx", "torch", "pyspark", "ray", "matplotlib", "jinja2")
 
 
 class Entry(NamedTuple):
@@ -147,68 +144,13 @@ def altnorm(
     version: Annotated[
         bool, typer.Option("--version", metavar="", help="Print the version.")
     ] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", metavar="", help="With --version: libraries, threads and devices too."
-        ),
-    ] = False,
 ) -> None:
     """Better probabilities and decisions from a classifier you already have."""
-    if not version:
-        if context.invoked_subcommand is None:
-            print(context.get_help())
-        return
-    if not verbose:
+    if version:
         print(f"altnorm {metadata.version('altnorm')}")
-    else:
-        _print_versions()
-    raise typer.Exit
-
-
-def _print_versions() -> None:
-    from rich.table import Table
-
-    from altnorm.cli._screen import out
-
-    grid = Table.grid(padding=(0, 2))
-    for name, value in _version_lines():
-        grid.add_row(name, value)
-    out.print(grid)
-
-
-def _version_lines() -> list[tuple[str, str]]:
-    """What a report of a problem should say about the machine."""
-    import sklearn  # noqa: F401  loads the libraries whose threads are told
-    from joblib import cpu_count
-    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
-
-    from altnorm._base.persistence import FORMAT_VERSION, versions
-
-    lines = list(versions().items())
-    for name in OPTIONAL:
-        try:
-            lines.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            lines.append((name, "not installed"))
-    for pool in threadpool_info():
-        kind = pool["internal_api"]
-        lines.append((kind, f"{pool.get('version') or '?'}, {pool['num_threads']} threads"))
-    lines.append(("cores", f"{cpu_count()} of {os.cpu_count()}"))
-    lines.append(("devices", _devices()))
-    lines.append(("platform", platform.platform()))
-    lines.append(("model format", str(FORMAT_VERSION)))
-    return lines
-
-
-def _devices() -> str:
-    """Accelerators that PyTorch sees, if it is installed."""
-    try:
-        import torch
-    except ImportError:
-        return "cpu"
-    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return ", ".join(["cpu", *names])
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 # Typer's usage errors derive from Click's, which it has made its own in later versions.

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from altnorm._base.errors import InputError, Place
 from altnorm._base.words import Figures
-from altnorm.estimator.explanation import ChangedRow
 from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
 from altnorm.io.columns import listed, names_of
 
@@ -217,8 +216,8 @@ def score_table(verdicts: Sequence[Verdict]) -> Table:
     names = ("score", "before", "after", "change", "95% interval", "p-value")
     table = new_table(names, ["score"])
     losses: list[str] = []
-    for one in verdicts:
-        figures = score_figures(one)
+    for verdict in verdicts:
+        figures = score_figures(verdict)
         losses += [figures.name] if figures.lower else []
         change = Text(figures.change_and_unit, style=gain_style(figures))
         interval = f"{figures.low} to {figures.high}"
@@ -227,30 +226,6 @@ def score_table(verdicts: Sequence[Verdict]) -> Table:
     if losses:
         table.caption = f"Lower is better: {', '.join(losses)}"
     return table
-
-
-def changed_table(rows: Sequence[tuple[str, Any, ChangedRow]], title: str) -> Table:
-    """Changed rows: the truth, class before and after with probability and factor, ambiguity."""
-    names = ("row", "truth", "before", "p", "×", "after", "p", "×", "doubt")
-    table = new_table(names, ("truth", "before", "after"), title)
-    for name, truth, changed in rows:
-        table.add_row(
-            name,
-            name_cell(truth),
-            name_cell(changed.before),
-            f"{changed.proba_before:.2f}",
-            _factor(changed.factor_before),
-            name_cell(changed.after),
-            f"{changed.proba_after:.2f}",
-            _factor(changed.factor_after),
-            f"{changed.ambiguity:.2f}",
-        )
-    return table
-
-
-def _factor(factor: float) -> str:
-    """A factor as tables show it: beyond a thousand its digits say nothing."""
-    return f"{factor:.2f}" if factor < 1000 else "> 1000"
 
 
 def gain_style(figures: Figures) -> str:

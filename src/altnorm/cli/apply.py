@@ -83,9 +83,9 @@ def apply(
     """
     start = time.perf_counter()
     check_output(output, force=force, others=[model])  # in place of its input it may be
-    normalizer = load(model)
-    layout = replace(columns, logits=normalizer.input == "logits")
-    changes = Changes(normalizer)
+    fitted = load(model)
+    layout = replace(columns, logits=fitted.input == "logits")
+    changes = ChangeCount(fitted)
     how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
     if find_source(source, layout).is_table:
         name = None if no_prediction else prediction or PREDICTION
@@ -122,7 +122,7 @@ class RowSample:
         return np.concatenate(self._kept) if self.n_seen else None
 
 
-class Changes:
+class ChangeCount:
     """Adds up how many rows, and how many decisions, a model changes."""
 
     def __init__(self, fitted: ProbabilityTransformer) -> None:
@@ -155,20 +155,20 @@ class Changes:
 
 @contextmanager
 def open_classes(
-    source: Path, layout: Layout, normalizer: FittedModel
+    source: Path, layout: Layout, fitted: FittedModel
 ) -> Iterator[tuple[TableSource, list[str]]]:
     """Open a table whose class columns, which come with it, are those that a model expects."""
-    columns = [layout.prefix + name for name in names_of(normalizer.classes_)]
+    columns = [layout.prefix + name for name in names_of(fitted.classes_)]
     with open_table(source, layout, numbers=columns) as table:
         # Neither logits nor labels have a sum that would give away a class too many.
-        sums = not (layout.logits or kind_of(normalizer).is_multilabel)
-        columns, spare = class_columns(table, layout, normalizer.classes_, sums=sums)
+        sums = not (layout.logits or kind_of(fitted).is_multilabel)
+        columns, spare = class_columns(table, layout, fitted.classes_, sums=sums)
         with spare_hint(spare):
             yield table, columns
 
 
 def _stream(
-    changes: Changes,
+    changes: ChangeCount,
     source: Path,
     layout: Layout,
     output: Path,
@@ -191,8 +191,8 @@ def _stream(
         waiting: deque[tuple[Any, Any]] = deque()
         # Answers of a service may have failed, and such rows have no predictions.
         gaps = bool(table.hints.classes)
-        whole = _kept(table.batches, columns, waiting, gaps=gaps)
-        batches = apply_batches(model, whole, n_jobs=n_jobs, **names)
+        filled = _kept(table.batches, columns, waiting, gaps=gaps)
+        batches = apply_batches(model, filled, n_jobs=n_jobs, **names)
         schema = output_schema(model, table.schema, **names)
         with (
             write_table(output, schema, numbers=columns, like=table, **how) as write,
@@ -221,10 +221,10 @@ def _kept(
     for batch in batches:
         is_missing = batch.column(columns[0]).is_null().to_numpy(zero_copy_only=False)
         has_gaps = gaps and bool(is_missing.any())
-        filled = columns if has_gaps else []
-        whole = _replaced(batch, filled, lambda p: p.fill_null(1 / len(columns)))
-        waiting.append((whole, is_missing if has_gaps else None))
-        yield whole
+        names = columns if has_gaps else []
+        filled = _replaced(batch, names, lambda p: p.fill_null(1 / len(columns)))
+        waiting.append((filled, is_missing if has_gaps else None))
+        yield filled
 
 
 def _emptied(batch: Any, missing: np.ndarray | None, names: Collection[str | None]) -> Any:
@@ -249,7 +249,7 @@ def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any],
 
 
 def _whole(
-    changes: Changes, source: Path, layout: Layout, output: Path, how: dict[str, Any]
+    changes: ChangeCount, source: Path, layout: Layout, output: Path, how: dict[str, Any]
 ) -> None:
     """Adjust a file of arrays."""
     model = changes.fitted
@@ -261,7 +261,7 @@ def _whole(
     write_predictions(replace(predictions, proba=proba, input="proba"), output, layout, **how)
 
 
-def _tell(changes: Changes, output: Path, seconds: float, *, json: bool) -> bool:
+def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> bool:
     """Print what was done; warn, and return True, where predictions no longer look as at fit."""
     rows, n_rows = changes.seen.rows, changes.seen.n_seen
     drift = None if rows is None else unnamed(changes.fitted).drift(rows)
@@ -324,18 +324,18 @@ def adapt(
     _check_options(output, assume, insist)
     if output is not None:
         check_output(output, force=force, others=[model, new])
-    normalizer = load(model)
-    if not hasattr(normalizer, "adapt"):
+    fitted = load(model)
+    if not hasattr(fitted, "adapt"):
         raise InputError(
             "Only a model that was tuned on labels can be adapted",
-            f"'{model}' was not (it is {type(normalizer).__name__})",
+            f"'{model}' was not (it is {type(fitted).__name__})",
             "Tune one with `altnorm tune`, without --no-labels.",
         )
-    rows = _read_rows(normalizer, new, replace(columns, logits=normalizer.input == "logits"))
+    rows = _read_rows(fitted, new, replace(columns, logits=fitted.input == "logits"))
     word = None if assume is None else "label_shift"
-    adapted = unnamed(normalizer).adapt(rows, assume=word, insist=insist)
-    if hasattr(normalizer, "feature_names_in_"):
-        adapted.feature_names_in_ = normalizer.feature_names_in_
+    adapted = unnamed(fitted).adapt(rows, assume=word, insist=insist)
+    if hasattr(fitted, "feature_names_in_"):
+        adapted.feature_names_in_ = fitted.feature_names_in_
     if output is not None:
         adapted.save(output, force=force)
     if json:
@@ -361,9 +361,9 @@ def _shift_record(shift: Shift) -> dict[str, Any]:
 def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:
     """Raise where an option does nothing without --assume, or --assume without an output."""
     if assume is None and (output is not None or insist):
-        given = "--output" if output is not None else "--insist"
+        option = "--output" if output is not None else "--insist"
         raise InputError(
-            f"{given} needs --assume label-shift",
+            f"{option} needs --assume label-shift",
             "it is not given",
             "Add it if you know that only the class balance has changed.",
         )
@@ -371,16 +371,16 @@ def _check_options(output: Path | None, assume: Assumption | None, insist: bool)
         raise InputError("--assume needs a model to write", "--output is not given", "Add -o.")
 
 
-def _read_rows(normalizer: FittedModel, source: Path, layout: Layout) -> np.ndarray:
+def _read_rows(fitted: FittedModel, source: Path, layout: Layout) -> np.ndarray:
     """Predictions from a file, of a long one rows at equal steps."""
     sample = RowSample()
     if find_source(source, layout).is_table:
-        with open_classes(source, layout, normalizer) as (table, columns):
+        with open_classes(source, layout, fitted) as (table, columns):
             for batch in table.predicted():
                 sample.add(column_matrix(batch, columns))
     else:
-        predictions = read_predictions(source, layout, classes=normalizer.classes_)
-        check_kind(predictions, normalizer)
+        predictions = read_predictions(source, layout, classes=fitted.classes_)
+        check_kind(predictions, fitted)
         sample.add(predictions.proba)
     if sample.rows is None:
         raise InputError(

@@ -106,12 +106,12 @@ def _pool_questions(
 ) -> Questions:
     """The first `n` questions about a pool."""
     fitted = load(model)
-    other = None if against is None else load(against)
+    opponent = None if against is None else load(against)
     # The pool is read without its labels; they may have gaps, or be of another kind.
     plain = replace(layout, label=None, label_prefix=None, logits=fitted.input == "logits")
     predictions = read_predictions(pool, plain, classes=fitted.classes_)
     check_kind(predictions, fitted)
-    changes = find_changes(fitted, predictions.proba, other)
+    changes = find_changes(fitted, predictions.proba, opponent)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
     names = names_of(fitted.classes_)
     texts = read_texts(pool, layout, text, classes=names, hidden=_hidden(layout, names))
@@ -182,16 +182,16 @@ def judge(
 
 def _next_step(judgement: Judgement, questions: Questions, model: Path, asked: Path) -> str:
     """What to do now, in one sentence."""
-    has_other = questions.source.against != NO_MODEL
+    has_opponent = questions.source.against != NO_MODEL
     if judgement.adopted:
         return f"Next: altnorm apply {model} IN -o OUT"
     if judgement.decision != GO_ON:
-        if has_other:
+        if has_opponent:
             return "Next: keep the model that it was compared with."
         return "Next: leave the predictions as they are."
     if questions.n_rows > judgement.n_labelled:
         return f"Next: go on with question {judgement.n_labelled + 1} in {asked}."
     more = judgement.n_expected
-    other = " --against MODEL0" if has_other else ""
-    command = f"altnorm ask {model} POOL{other} -n {more} -o {asked}"
+    against = " --against MODEL0" if has_opponent else ""
+    command = f"altnorm ask {model} POOL{against} -n {more} -o {asked}"
     return f"Next: {command} appends {more:,} further rows."

@@ -8,9 +8,8 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -27,7 +26,6 @@ from altnorm.cli._records import file_words, print_json, tested_record, tuned_re
 from altnorm.cli._screen import (
     advised,
     by_class,
-    changed_table,
     errors,
     gain_style,
     head,
@@ -57,20 +55,10 @@ from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
 MODEL = Path("altnorm-model.safetensors")
 REPORT = Path("altnorm-report.html")
-N_SHOWN = 5
-"""Fixed and broken rows that are shown, each."""
-
-MEANINGS = {
-    "accuracy": "Accuracy is the share of rows whose class is right. ",
-    "balanced_accuracy": "Balanced accuracy is the share of rows whose class is right, taken for "
-    "each class and averaged over the classes. ",
-    "f1_micro": "Micro-F1 weighs labels found against labels missed and labels given wrongly. ",
-    "neg_mean_cost": "The mean cost is what a row's decision costs on average, by your table. ",
-}
 MEANING = (
-    "Log loss is the mean surprise at the true class: 0 for one that was certain, 0.7 for a coin "
-    "toss. The 95% interval says how far chance may have moved a change; p, how often chance alone "
-    "would bring one as large."
+    "Accuracy is the share of rows whose class is right. Log loss is the mean surprise at the true "
+    "class: 0 for one that was certain, 0.7 for a coin toss. The 95% interval says how far chance "
+    "may have moved a change; p, how often chance alone would bring one as large."
 )
 
 
@@ -105,7 +93,6 @@ def check(
     text: Annotated[
         str | None, options.option("NAME", "Column to show beside the changed rows of the report.")
     ] = None,
-    explain: Annotated[bool, options.flag("--explain", "Say what the numbers mean.")] = False,
     force: options.Force = False,
     strict: options.Strict = False,
     json: options.Json = False,
@@ -116,94 +103,81 @@ def check(
     an existing model is judged on new predictions, and nothing is fitted. VAL may be a folder of
     sample logs of lm-evaluation-harness: each task gets a line, and nothing is written.
     """
+    fitting = {"TEST": test is not None, "--output": output != MODEL}
     if validation.is_dir():
-        _check_folder_options(
-            {
-                "TEST": test is not None,
-                "--model": model is not None,
-                "--output": output != MODEL,
-                "--report": report != REPORT,
-                "--text": text is not None,
-            }
-        )
-        helps = check_folder(validation, columns, tuning, json=json)
-        return int(strict and not helps)
+        more = {"--model": model is not None, "--report": report != REPORT, "--text": bool(text)}
+        rule = "A folder is checked task by task, and nothing is written"
+        _refuse(rule, fitting | more, "name a file")
+        return int(not check_folder(validation, columns, tuning, json=json) and strict)
     check_page(report)
-    inputs = [validation, test, model, tuning.costs]
-    if model is not None:
-        given = {"TEST": test is not None, "--output": output != MODEL, "--explain": explain}
-        _check_nothing_fitted(tuning, given | {"--logits": columns.logits})
-        fitted = load(model)
-        layout = replace(columns, logits=fitted.input == "logits")
-        new = read_predictions(validation, layout, classes=fitted.classes_)
-        if new.labels is None:
-            helps = _watch(fitted, new, json=json)
-        else:
-            check_output(report, force=force, others=inputs)
-            texts = _texts(text, validation, layout, new)
-            about = {"Model": file_words(model), "Rows": file_words(validation), **_today()}
-            page: dict[str, Any] = {"texts": texts, "about": about, "force": force}
-            helps = _judge(fitted, new, report, scoring=tuning.scoring, json=json, **page)
+    page = _Page(report, text, force)
+    if model is None:
+        helps = _check_fit(validation, test, output, columns, tuning, page, json=json)
     else:
-        val, tested = read_predictions(validation, replace(columns, gaps=True)), None
-        layout = replace(columns, logits=val.input == "logits")
-        if test is not None:
-            tested = read_predictions(test, layout, classes=val.classes)
-        # Tuning takes a while: what would be refused at its end is refused now.
-        check_output(report, force=force, others=inputs)
-        check_output(output, force=force, others=[*inputs, report])
-        texts = _texts(text, test or validation, layout, tested or val)
-        estimator = Adjuster(**tuning.settings(val))
-        files: dict[str, Any] = {"model": output, "report": report, "force": force}
-        about = {} if test is None else {"Test rows": file_words(test)}
-        about = {"Validation rows": file_words(validation), **about, **_today()}
-        data = file_words(validation)
-        journey = travel(estimator, val, tested, data=data, texts=texts, about=about, **files)
-        helps = _show(journey, json=json, explain=explain)
+        more = {**tuning.for_fits_only(), "--logits": columns.logits}
+        rule = "With --model nothing is fitted: it takes one file of new predictions"
+        _refuse(rule, fitting | more, "--model")
+        helps = _check_model(validation, model, columns, tuning.scoring, page, json=json)
     if open_page and report.exists():
         webbrowser.open(report.absolute().as_uri())
     return int(strict and not helps)
 
 
-def _check_folder_options(given: dict[str, bool]) -> None:
-    """Raise if there is something that only one file of predictions could use."""
-    useless = [name for name, is_given in given.items() if is_given]
-    if useless:
-        raise InputError(
-            "A folder is checked task by task, and nothing is written",
-            f"{useless[0]} is given, too",
-            f"Leave out {useless[0]}, or name a file.",
-        )
+def _refuse(rule: str, options_given: dict[str, bool], instead: str) -> None:
+    """Raise if there is something that could not be used."""
+    useless = next((name for name, is_given in options_given.items() if is_given), None)
+    if useless is not None:
+        raise InputError(rule, f"{useless} is given, too", f"Leave out {useless}, or {instead}.")
 
 
-def _today() -> dict[str, str]:
-    return {"Date": f"{datetime.now(UTC):%Y-%m-%d}"}
+class _Page(NamedTuple):
+    """The report that was asked for."""
+
+    path: Path
+    text: str | None  # a column to show
+    force: bool
+
+    def settings(
+        self, files: dict[str, Path], layout: Layout, predictions: Predictions
+    ) -> dict[str, Any]:
+        """What the report shows beside the model: the last file's texts, the files, the date."""
+        texts, source = None, list(files.values())[-1]
+        if self.text is not None:
+            columns = read_texts(source, layout, [self.text], classes=predictions.classes)
+            texts = columns[self.text]
+        about = {name: file_words(path) for name, path in files.items()}
+        today = f"{datetime.now(UTC):%Y-%m-%d}"
+        return {"texts": texts, "about": {**about, "Date": today}, "force": self.force}
 
 
-def _texts(
-    name: str | None, path: Path, layout: Layout, predictions: Predictions
-) -> list[str] | None:
-    if name is None:
-        return None
-    return read_texts(path, layout, [name], classes=predictions.classes)[name]
-
-
-def _check_nothing_fitted(tuning: options.Tuning, given: dict[str, bool]) -> None:
-    """Raise if there is something that only a fit could use."""
-    given = {
-        **given,
-        "--costs": tuning.costs is not None,
-        "--insist": tuning.insist,
-        "--multilabel": tuning.multilabel is not None,
-        "--target-accuracy": tuning.target_accuracy is not None,
-    }
-    useless = [name for name, is_given in given.items() if is_given]
-    if useless:
-        raise InputError(
-            "With --model nothing is fitted: it takes one file of new predictions",
-            f"{useless[0]} is given, too",
-            f"Leave out {useless[0]}, or --model.",
-        )
+def _check_fit(
+    validation: Path,
+    test: Path | None,
+    output: Path,
+    columns: Layout,
+    tuning: options.Tuning,
+    page: _Page,
+    *,
+    json: bool,
+) -> bool:
+    """Fit, judge, compare and write; return whether the answer is yes."""
+    val, tested = read_predictions(validation, replace(columns, gaps=True)), None
+    layout = replace(columns, logits=val.input == "logits")
+    files = {"Validation rows": validation}
+    if test is not None:
+        tested = read_predictions(test, layout, classes=val.classes)
+        files["Test rows"] = test
+    # Tuning takes a while: what would be refused at its end is refused now.
+    inputs = [*files.values(), tuning.costs]
+    check_output(page.path, force=page.force, others=inputs)
+    check_output(output, force=page.force, others=[*inputs, page.path])
+    settings = page.settings(files, layout, tested or val)
+    estimator = Adjuster(**tuning.settings(val))
+    data = settings["about"]["Validation rows"]
+    return _show(
+        travel(estimator, val, tested, model=output, report=page.path, data=data, **settings),
+        json=json,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,12 +263,12 @@ def _methods(tuned: Adjuster, *, multilabel: bool) -> Mapping[str, Any]:
     return {DO_NOTHING: methods.pop(DO_NOTHING), OURS: FrozenEstimator(ours), **methods}
 
 
-def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
+def _show(journey: Journey, *, json: bool) -> bool:
     """Tell the journey; return whether the verdict is yes, and no test rows contradict it."""
     if json:
         print_json(journey.record())
     else:
-        show_journey(journey, explain=explain)
+        show_journey(journey)
         show_files(journey)
         if model_words(journey.tuned) != "changes nothing":
             out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
@@ -303,8 +277,8 @@ def _show(journey: Journey, *, json: bool, explain: bool) -> bool:
     return journey.tuned.verdict_.adopted and not worse
 
 
-def show_journey(journey: Journey, *, explain: bool) -> None:
-    """Print what was found and, if asked to, what the numbers mean."""
+def show_journey(journey: Journey) -> None:
+    """Print what was found."""
     tuned = journey.tuned
     rows = f"{journey.validation.has_label.sum():,}"
     head(f"Should I use it? Cross-validated on {rows} rows")
@@ -315,15 +289,12 @@ def show_journey(journey: Journey, *, explain: bool) -> None:
     if journey.result is not None and journey.compared is not None:
         _show_result(journey.result)
         _show_comparison(tuned, journey.result, journey.compared)
-    if explain:
-        head("What do the numbers mean?")
-        out.print(MEANINGS.get(tuned.verdict_.scoring, "") + MEANING)
 
 
 def tried_table(tuned: Adjuster) -> Table:
     """One row per family: its log loss, and the change from what a temperature gives."""
     table = new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
-    tried = [one for one in tuned.families_.values() if outcome(one) != "not_tried"]
+    tried = [v for v in tuned.families_.values() if outcome(v) != "not_tried"]
     if tried:
         table.add_row("temperature only", score_figures(tried[0]).before, "", "", "")
     for name, verdict in tuned.families_.items():
@@ -383,6 +354,35 @@ def show_files(journey: Journey) -> None:
 # With --model: an existing model meets new predictions.
 
 
+def _check_model(
+    source: Path,
+    model: Path,
+    columns: Layout,
+    scoring: str | None,
+    page: _Page,
+    *,
+    json: bool,
+) -> bool:
+    """Judge a model by the labels of new rows or, without, by their looks; whether it helps."""
+    fitted = load(model)
+    layout = replace(columns, logits=fitted.input == "logits")
+    new = read_predictions(source, layout, classes=fitted.classes_)
+    if new.labels is None:
+        return _watch(fitted, new, json=json)
+    check_output(page.path, force=page.force, others=[source, model])
+    with by_class(new.classes):
+        result = evaluate(fitted, new, scoring=scoring)
+    settings = page.settings({"Model": model, "Rows": source}, layout, new)
+    write_report(fitted, new, page.path, scoring=scoring, **settings)
+    if json:
+        print_json({"test": tested_record(result, new), "report": str(page.path)})
+    else:
+        _show_judged(fitted, result)
+        out.say(f"Report, with all rows that changed: {page.path.absolute()}")
+    broken = result.kept is not None and result.kept.outcome == "broken"
+    return result.verdict.adopted and not broken
+
+
 def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bool) -> bool:
     """Say whether unlabelled rows look like those that the model was tuned on."""
     check_kind(predictions, fitted)
@@ -410,58 +410,13 @@ def _share_left(
     return {"now": float(undecided.mean()), "at_fit": 1 - promise.share}
 
 
-def _judge(
-    fitted: ProbabilityTransformer,
-    predictions: Predictions,
-    report: Path,
-    *,
-    scoring: str | None,
-    json: bool,
-    **page: Any,
-) -> bool:
-    """Tell what a model does to labelled rows, and write the report; return whether it helps."""
-    with by_class(predictions.classes):
-        result = evaluate(fitted, predictions, scoring=scoring)
-    write_report(fitted, predictions, report, scoring=scoring, **page)
-    if json:
-        print_json({"test": tested_record(result, predictions), "report": str(report)})
-    else:
-        _show_judged(fitted, predictions, result)
-        out.say(f"Report: {report.absolute()}")
-    broken = result.kept is not None and result.kept.outcome == "broken"
-    return result.verdict.adopted and not broken
-
-
-def _show_judged(
-    fitted: ProbabilityTransformer, predictions: Predictions, result: Evaluation
-) -> None:
+def _show_judged(fitted: ProbabilityTransformer, result: Evaluation) -> None:
     show_verdict(result.verdict)
     if result.kept is not None:
         out.print(str(result.kept))
     out.print(score_table([result.verdict, *result.scores]))
-    for rows, became in ((result.fixed, "fixed"), (result.broken, "broken")):
-        changed = result.changed(rows)[:N_SHOWN]
-        if changed:
-            lines = [
-                (_row_name(predictions, r.row), _truth(predictions, r.row), r) for r in changed
-            ]
-            shown = f", the first {len(changed)}" if len(changed) < rows.size else ""
-            out.print(changed_table(lines, f"{rows.size:,} rows {became}{shown}"))
     tuned = getattr(fitted, "verdict_", None)
     show_cautions(() if tuned is None else tuned.cautions, " from tuning")
-
-
-def _row_name(predictions: Predictions, row: int) -> str:
-    """The id of a row, or else its number in the file."""
-    return str(row if predictions.ids is None else predictions.ids[row])
-
-
-def _truth(predictions: Predictions, row: int) -> str:
-    """The label of a row, or its labels."""
-    label = np.asarray(predictions.labels)[row]
-    if not predictions.kind.is_multilabel:
-        return str(label)
-    return ", ".join(map(str, predictions.classes[label.astype(bool)]))
 
 
 def demo(
@@ -495,7 +450,9 @@ def demo(
             f"Naive Bayes on word counts says which of {classes} intents a query to an assistant "
             "has. It was trained on imbalanced data (CLINC150, Larson et al. 2019, CC BY 3.0)."
         )
-        show_journey(journey, explain=True)
+        show_journey(journey)
+        head("What do the numbers mean?")
+        out.print(MEANING)
         if journey.result is not None:
             _show_rows(data.queries, journey.result)
         show_files(journey)
@@ -520,7 +477,7 @@ def _telling(rows: list[ChangedRow], n: int) -> list[ChangedRow]:
     """The clearest changes, no class twice."""
     chosen: list[ChangedRow] = []
     for row in sorted(rows, key=lambda row: -row.proba_after):
-        seen = {name for one in chosen for name in (one.before, one.after)}
+        seen = {name for other in chosen for name in (other.before, other.after)}
         if not seen & {row.before, row.after}:
             chosen.append(row)
     return chosen[:n]

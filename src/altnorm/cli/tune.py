@@ -84,13 +84,18 @@ def tune(
     """
     check_output(output, force=force, others=[validation, tuning.costs, prior])
     predictions = read_predictions(validation, replace(columns, gaps=True))
-    known = _resolve_prior(prior, predictions, tuning.multilabel)
+    class_prior = _resolve_prior(prior, predictions, tuning.multilabel)
     if no_labels:
-        _fit_unlabelled(predictions, known, tuning.multilabel).save(output, force=force)
+        _fit_unlabelled(predictions, class_prior, tuning.multilabel).save(output, force=force)
         _tell_unlabelled(output, json=json)
         return 0
     chosen = tuple(name.strip() for name in families.split(","))
-    settings = {**tuning.settings(predictions), "prior": known, "calibrate": calibrate, "cv": cv}
+    settings = {
+        **tuning.settings(predictions),
+        "prior": class_prior,
+        "calibrate": calibrate,
+        "cv": cv,
+    }
     tuned = fit_named(Adjuster(chosen, **settings), predictions)
     save_model(tuned, output, force=force, data=file_words(validation))
     if json:
@@ -133,8 +138,8 @@ def _fit_unlabelled(
 ) -> AlternatingNormalizer:
     """Fit alternating normalization at its default setting."""
     # Without labels there is nothing to count, nor anything to shrink.
-    known = "uniform" if isinstance(prior, str) else prior
-    normalizer = AlternatingNormalizer(prior=known, multilabel=multilabel, input=predictions.input)
+    prior = "uniform" if isinstance(prior, str) else prior
+    normalizer = AlternatingNormalizer(prior=prior, multilabel=multilabel, input=predictions.input)
     return fit_named(normalizer, predictions, labelled=False)
 
 
@@ -163,10 +168,10 @@ def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True
 def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     """Return the labels, if there are any and they are of the estimator's kind."""
     _ = predictions.codes  # raises where there are none
-    given = predictions.kind.words
-    if given != kind_of(estimator).words:
-        rule, remedy = _OTHER_KIND[given.problem]
-        raise InputError(rule, f"the labels are {given.labels}", remedy)
+    words = predictions.kind.words
+    if words != kind_of(estimator).words:
+        rule, remedy = _OTHER_KIND[words.problem]
+        raise InputError(rule, f"the labels are {words.labels}", remedy)
     return predictions.labels
 
 
