@@ -125,3 +125,10 @@ def test_verdict_as_a_dictionary_survives_json():
     unknown = replace(verdict, ci_low=-np.inf, p_value=np.nan)
     record = json.loads(json.dumps(unknown.to_dict(), allow_nan=False))
     assert (record["ci_low"], record["p_value"]) == (None, None)
+
+
+def test_repr_is_short():
+    y = np.repeat([0, 1], 20)
+    verdict = compare_predictions(y, np.zeros(40, dtype=int), y)
+    assert repr(verdict).startswith("Verdict(adopted=True, scoring='accuracy', gain=0.5, p_value=")
+    assert len(repr(verdict)) < 100

@@ -117,13 +117,14 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     codes = order[np.minimum(position, classes.size - 1)]
     unknown = np.flatnonzero(classes[codes] != labels)
     if unknown.size:
+        (first,) = labels[unknown[:1]].tolist()
         raise InputError(
             "Each label must be one of the classes",
             f"{unknown.size} of {labels.size} are not",
             f"Map the labels to {shown(classes.tolist(), 300)}.",
-            value=labels[unknown[0]],
+            value=first,
             code="unknown_class",
-            place=f"{shown(repr(labels[unknown[0]]))} in row {unknown[0]}",
+            place=f"{shown(repr(first))} in row {unknown[0]}",
         )
     return codes
 

@@ -175,8 +175,11 @@ def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     return predictions.labels
 
 
-def say_how_to_ask(tuned: Adjuster) -> None:
-    """Where labels are too few, say how to get those that decide, and about how many it takes."""
+def say_how_to_ask(tuned: Adjuster, *files: str) -> None:
+    """Where labels are too few, say how to get those that decide, and about how many it takes.
+
+    `files` are options that keep what a second run of the command writes apart from the first.
+    """
     verdict = tuned.verdict_
     needed = [caution.value for caution in verdict.cautions if caution.code == "too_few_rows"]
     times = sum(needed) / verdict.n_rows
@@ -185,9 +188,10 @@ def say_how_to_ask(tuned: Adjuster) -> None:
     # Only rows whose decision changes are evidence.
     n_labels = float(f"{times * verdict.n_changed:.1g}")
     about = f" (about {n_labels:,.0f} labels)" if needed else ""
+    again = " ".join(["--insist -o", CANDIDATE, *files])
     out.say(
-        f"Next:   ask for the labels that decide{about}: run this again with --insist -o "
-        f"{CANDIDATE}, then: altnorm ask {CANDIDATE} POOL -o ask.csv"
+        f"Next:   ask for the labels that decide{about}: run this again with {again}, then: "
+        f"altnorm ask {CANDIDATE} POOL -o ask.csv"
     )
 
 

@@ -89,7 +89,7 @@ class Caution:
 
 
 @storable
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict:
     """What a paired comparison of predictions before and after an adjustment came to.
 
@@ -170,6 +170,10 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.adopted
+
+    def __repr__(self) -> str:
+        numbers = f"gain={self.gain:.4g}, p_value={self.p_value:.2g}, n_rows={self.n_rows}"
+        return f"Verdict(adopted={self.adopted}, scoring={self.scoring!r}, {numbers})"
 
     def _check_fitted(self, fields: Fields) -> None:
         fields.choice("reason", ("", *REASONS))
