@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from altnorm._base.arrays import GivenArray, entries_at, move, one_thread, to_numpy
+from altnorm._base.arrays import GivenArray, entries_at, move, one_thread
 from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
@@ -42,7 +42,6 @@ from altnorm.estimator.reading import (
     read_input,
     read_on_host,
     read_training,
-    read_weight,
     require_labels,
 )
 from altnorm.evidence.cautions import (
@@ -348,13 +347,7 @@ class Adjuster(ProbabilityTransformer):
         float
             The score, larger is better; of `costs`, minus the mean cost.
         """
-        clean, score = read_input(self, proba), purpose_of(self).score
-        labels = clean.encode(y, self.classes_)
-        if score.needs == "proba":
-            predicted = to_numpy(self._transform(clean))
-        else:
-            predicted = self._codes(clean, self.correction().rule._replace(least=None))
-        return score(labels, predicted, read_weight(sample_weight, len(labels)))
+        return self._score_by(purpose_of(self).score, proba, y, sample_weight)
 
     def adapt(self, proba: Any, *, assume: str | None = None, insist: bool = False) -> Self:
         """Return a fitted copy; for the class balance of new predictions if you say so.

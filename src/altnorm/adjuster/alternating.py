@@ -30,7 +30,7 @@ from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Stage
 from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.estimator.reading import read_input, read_training, read_weight, require_labels
+from altnorm.estimator.reading import read_training, require_labels
 from altnorm.estimator.symbols import names_symbols
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gates
@@ -264,13 +264,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         float
             The score, larger is better.
         """
-        clean, score = read_input(self, proba), purpose_of(self).score
-        labels = clean.encode(y, self.classes_)
-        if score.needs == "proba":
-            predicted = to_numpy(self._transform(clean))
-        else:
-            predicted = self._codes(clean, self.correction().rule)
-        return score(labels, predicted, read_weight(sample_weight, len(labels)))
+        return self._score_by(purpose_of(self).score, proba, y, sample_weight)
 
     def _adopt(
         self,

@@ -25,7 +25,7 @@ from altnorm._base.arrays import (
     quiet,
     take_rows,
     to_numpy,
-    widest_float,
+    wide,
 )
 from altnorm.adjuster.validation import Validation
 from altnorm.estimator.kinds import LabelKind, PooledPairs
@@ -117,9 +117,9 @@ class ClassPaths:
             return
         work, doubt = self.data.work, self.ambiguity[: self.folds.size] > setting.threshold
         xp, folds, b = array_namespace(work), self.folds[doubt], take_rows(work, doubt)
-        wide = xp.astype(rows[:1, :], widest_float(rows))
-        q = as_array(prior, wide)
-        sums = reference_sums(rows, as_array(weight, wide), q, setting)
+        like = wide(rows[:1, :])
+        q = as_array(prior, like)
+        sums = reference_sums(rows, as_array(weight, like), q, setting)
         for depth in range(1, setting.depth + 1):
             met = ColumnSums.of(next(sums), q, b)
             b = step_once(b, met, alpha=setting.alpha, each=folds)
@@ -158,8 +158,7 @@ def reference_sums(
 
 
 def _power(a: Array, alpha: float) -> Array:
-    wide = array_namespace(a).astype(a, widest_float(a), copy=False)
-    return wide if alpha == 1 else wide**alpha
+    return wide(a) if alpha == 1 else wide(a) ** alpha
 
 
 def _column_sums(a: Array, weight: Array, alpha: float) -> Array:
@@ -198,7 +197,7 @@ def _fold_log_sums(a: Array, weight: Array, q: Array, alpha: float, mass: float)
     used = to_numpy(weight) > 0
     rows, weight = take_rows(a, used), take_rows(weight, used)
     with quiet(np):
-        log_a = xp.log(xp.astype(rows, widest_float(rows), copy=False))
+        log_a = xp.log(wide(rows))
         reference = LogReference(log_a, xp.log(weight), xp.log(q), alpha, log_mass)
     while True:
         with quiet(np):

@@ -20,6 +20,7 @@ from altnorm._base.arrays import (
     move,
     place_of,
     quiet,
+    to_numpy,
     wide,
 )
 from altnorm._base.errors import InputError
@@ -250,6 +251,16 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         """Decisions by a rule: columns (n,), or the 0/1 matrix of labels."""
         # From what `transform` returns, so that rounding cannot set the two apart.
         return rule.codes(clean.proba if rule.on_input else self._transform(clean))
+
+    def _score_by(self, score: Any, proba: Any, y: Any, sample_weight: Any) -> float:
+        """Score decisions on all rows, or probabilities, by a score that says what it needs."""
+        clean = read_input(self, proba)
+        labels = clean.encode(y, self.classes_)
+        if score.needs == "proba":
+            predicted = to_numpy(self._transform(clean))
+        else:
+            predicted = self._codes(clean, self.correction().rule._replace(least=None))
+        return float(score(labels, predicted, read_weight(sample_weight, len(labels))))
 
     def _transform(self, clean: Input) -> Array:
         """Adjusted probabilities of clean rows, in new memory."""

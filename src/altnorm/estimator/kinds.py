@@ -120,10 +120,6 @@ class SingleLabel(_Kind):
         """Column of each row's label."""
         return class_codes(labels, classes)
 
-    def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Class of each row: the way back from `encode`."""
-        return classes[decided]
-
     def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each row."""
         return to_numpy(row_ambiguity(proba, k_max=k_max))
@@ -185,10 +181,6 @@ class _MultiLabel(_Kind):
     def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Return the 0/1 matrix, whose columns are the labels already."""
         return labels
-
-    def decode(self, decided: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Return the 0/1 matrix, which is how several labels are written."""
-        return decided
 
     def ambiguity(self, proba: Array, *, k_max: int = 10) -> np.ndarray:
         """Ambiguity of each entry."""
