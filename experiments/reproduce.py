@@ -67,6 +67,7 @@ STUDIES = (
         *("dialogre", 1, "predictions", "--second-look", "dialogre_bert_testonly.npz"),
         partly=True,
     ),
+    Study("benchmark.scikit_learn", 3, uses=("benchmark",)),
     Study("simulation", 8),
     Study("language", 2, "predictions", uses=("suite",)),
     Study("blur.corruption", 3, "datasets", uses=("blur",)),

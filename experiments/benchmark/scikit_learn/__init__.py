@@ -1,0 +1,1 @@
+"""Classifiers of scikit-learn on its own data sets, beside its own calibrators."""
