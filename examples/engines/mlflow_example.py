@@ -21,7 +21,7 @@ CODE = Path(__file__).parent / "mlflow_model.py"
 
 rng = np.random.default_rng(0)
 labels = rng.integers(3, size=1200)
-scores = np.exp(rng.normal(size=(1200, 3)) + np.eye(3)[labels] + [1.0, 0.0, 0.0])
+scores = np.exp(rng.normal(size=(1200, 3)) + np.eye(3)[labels] + [1.5, 0.0, 0.0])
 proba = pd.DataFrame(scores / scores.sum(axis=1, keepdims=True), columns=CLASSES)
 adjuster = Adjuster().fit(proba[:600], CLASSES[labels[:600]])
 

@@ -199,7 +199,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "value"), CASES, ids=lambda part: repr(part)[:40])
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    CASES,
+    ids=lambda part: part if isinstance(part, str) else type(part).__name__,
+)
 def test_what_a_file_says_is_checked(tmp_path, kind, name, value):
     estimator = fitted(kind[0], **dict(kind[1:]))
     setattr(estimator, name, value)

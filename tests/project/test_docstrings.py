@@ -42,6 +42,7 @@ WITHOUT_EXAMPLE = {
 # compare decisions that no estimator made.
 INSIDERS = (
     "experiments/demo_data/__main__.py",
+    "experiments/evidence/promise/rules.py",
     "experiments/evidence/study.py",
     "experiments/label_shift/study.py",
     "experiments/suite/measure.py",
