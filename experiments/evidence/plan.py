@@ -19,7 +19,7 @@ __all__ = [
     "Case",
 ]
 
-REPETITIONS = 100
+REPETITIONS = 200
 SIZES = (200, 500, 1000)
 
 
@@ -118,6 +118,8 @@ TOLD = (
          told=("likeness", "duplicates")),
     Case(World("30 cases, 40 near copies each", group_size=40, **_COPIES), 1200,
          told=("likeness", "duplicates")),
+    Case(World("100 cases, 12 copies that differ more", n_classes=6, group_size=12, within=0.5,
+               order="random"), 1200, told=("likeness", "duplicates")),
     Case(World("100 cases, copies in 5 blocks", n_classes=6, group_size=5, order="blocks"), 500,
          told=("likeness",)),
     Case(World("groups of 5, not passed", group_size=5), 600,
