@@ -33,6 +33,8 @@ METHODS = {
     PAPER: "alternating normalization as published, untested",
     BCTS: "bias, untested (BCTS)",
     MATRIX: "matrix, untested",
+    "probmetrics: logistic (SMS)": "structured matrix scaling (probmetrics), untested",
+    "scikit-learn: isotonic": "isotonic regression (scikit-learn), untested",
 }
 """Methods of the summary."""
 
@@ -153,7 +155,7 @@ def summary() -> str:
     """One line for each method."""
     header = ["points of test accuracy", "mean (95 % interval)", "median", "worst"]
     header += ["clearly better / worse", "changed nothing on", "log loss rises on"]
-    lines = [_summary_line(method, name) for method, name in METHODS.items()]
+    lines = [_summary_line(method, METHODS[method]) for method in METHODS if of_method(method)]
     note = _left_out(len(of_method(OURS)))
     return "\n".join([markdown_table(header, lines), "", note]).rstrip()
 

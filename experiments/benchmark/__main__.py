@@ -45,12 +45,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         },
         has_tables=True,
     )
+    results, deferred = (arguments.output / name for name in ("results.csv", "deferred.csv"))
     if not arguments.tables:
-        write_records(arguments.output / "results.csv", _measure_all(arguments))
+        records = _measure_all(arguments)
+        write_records(results, [record for record in records if "accuracy" in record])
+        write_records(deferred, [record for record in records if "accuracy" not in record])
     if not arguments.measure:
-        records = read_records(arguments.output / "results.csv")
+        records = read_records(results)
         draw_gains(records, arguments.output)
-        fill_page(PAGE, arguments.output, make_tables(records))
+        fill_page(PAGE, arguments.output, make_tables(records, read_records(deferred)))
 
 
 def _measure_all(arguments: Any) -> list[dict[str, Any]]:
@@ -115,6 +118,7 @@ def describe(source: Source, kind: str, classifier: Classifier) -> dict[str, Any
         "split": source.split,
         "kind": kind,
         "classes": classifier.n_classes,
+        "test_rows": len(classifier.test_labels),
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.metrics import balanced_accuracy_score
 
 from experiments.benchmark.classifiers import Classifier
-from experiments.benchmark.methods import Labelled, Method, floored
+from experiments.benchmark.methods import LEFT, TARGET, Labelled, Method, floored
 
 __all__ = ["ALL", "SCORES", "SIZES", "UNTOUCHED", "measure", "top_label_error"]
 
@@ -23,7 +23,6 @@ ALL = 0
 SIZES = (100, 300, ALL)  # labels; the first ones of a fixed permutation
 LIMIT = 60  # seconds of the processor for a fit; longer counts as a failure
 N_BINS = 15
-TARGET = 0.95  # rows at least this sure are decided, the others left to a person
 
 
 def measure(classifier: Classifier, method: Method | None) -> list[dict[str, Any]]:
@@ -54,12 +53,16 @@ def _measure_size(classifier: Classifier, method: Method, size: int) -> dict[str
         with _limited(LIMIT), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             adjusted = np.asarray(method.adjust(Labelled(proba, labels, before, prior)))
-        failure = _fault(adjusted, before.shape)
+        failure = _fault(adjusted, before.shape[: 1 if method.defers else 2])
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
-    after = before if failure else floored(adjusted)
     seconds = time.process_time() - start
-    return {**_scores(classifier, before, after), "seconds": seconds, "failure": failure[:100]}
+    if method.defers:
+        decided = np.full(len(before), LEFT) if failure else adjusted
+        scores = _decided(decided != LEFT, decided == classifier.test_labels)
+    else:
+        scores = _scores(classifier, before, before if failure else floored(adjusted))
+    return {**scores, "seconds": seconds, "failure": failure[:100]}
 
 
 @contextmanager
@@ -103,15 +106,14 @@ def _scores(classifier: Classifier, before: np.ndarray, after: np.ndarray) -> di
         "brier": float(((after - np.eye(after.shape[1])[labels]) ** 2).sum(axis=1).mean()),
         "calibration_error": 100 * top_label_error(after, labels),
         "balanced_accuracy": 100 * float(balanced),
-        **_decided(after, right),
+        **_decided(after.max(axis=1) >= TARGET, right),
     }
 
 
-def _decided(proba: np.ndarray, right: np.ndarray) -> dict[str, float]:
-    """Share of the rows that are sure enough, and how many of these are wrong, in per cent."""
-    sure = proba.max(axis=1) >= TARGET
-    wrong = (sure & ~right).sum() / max(int(sure.sum()), 1)
-    return {"decided": 100 * float(sure.mean()), "decided_wrong": 100 * float(wrong)}
+def _decided(decided: np.ndarray, right: np.ndarray) -> dict[str, float]:
+    """Share of the rows that are decided, and how many of these are wrong, in per cent."""
+    wrong = (decided & ~right).sum() / max(int(decided.sum()), 1)
+    return {"decided": 100 * float(decided.mean()), "decided_wrong": 100 * float(wrong)}
 
 
 def _standard_error(values: np.ndarray) -> float:

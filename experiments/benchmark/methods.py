@@ -20,10 +20,12 @@ from sklearn.linear_model import LogisticRegressionCV
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, peers
 
-__all__ = ["FLOOR", "METHODS", "OURS", "Labelled", "Method", "floored"]
+__all__ = ["FLOOR", "LEFT", "METHODS", "OURS", "TARGET", "Labelled", "Method", "floored"]
 
 OURS = "altnorm"
 FLOOR = 1e-6  # of a probability, where its logarithm is taken; fixed before anything was measured
+TARGET = 0.95  # how much of what is decided shall be right
+LEFT = -1  # the decision on a row that is left to a person
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,15 @@ class Method:
         Takes `Labelled` and returns probabilities of the test rows.
     only_two : bool
         Whether it exists for two classes only.
+    defers : bool
+        Whether it returns decisions in place of probabilities, `LEFT` where a person decides.
     """
 
     name: str
     package: str
     adjust: Callable[[Labelled], Any]
     only_two: bool = False
+    defers: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -193,6 +198,14 @@ def _splines(data: Labelled) -> np.ndarray:
     return _two_columns(calibrator.calibrate(data.test_proba[:, 1]))
 
 
+def _mapie(data: Labelled, *, procedure: str) -> np.ndarray:
+    """Rows above the least confidence that MAPIE proves to be right often enough."""
+    from experiments.evidence.promise.rules import Labelled as Rows, mapie
+
+    least = mapie(Rows(data.proba, data.labels), TARGET, method=procedure)
+    return np.where(data.test_proba.max(axis=1) >= least, data.test_proba.argmax(axis=1), LEFT)
+
+
 def _all_columns(data: Labelled, proba: np.ndarray) -> np.ndarray:
     """Zeros for classes that no label names, where a method leaves their columns out."""
     filled = np.zeros_like(data.test_proba)
@@ -222,6 +235,12 @@ def _ours(data: Labelled, *, estimator: Callable[[], Any]) -> Any:
     return estimator().fit(data.proba, data.labels).transform(data.test_proba)
 
 
+def _target(data: Labelled) -> np.ndarray:
+    adjuster = Adjuster(target_accuracy=TARGET).fit(data.proba, data.labels)
+    decided = adjuster.predict(data.test_proba)
+    return np.array([LEFT if decision is None else decision for decision in decided])
+
+
 METHODS = (
     Method("sigmoid", "scikit-learn", partial(_scikit_learn, method="sigmoid")),
     Method("isotonic", "scikit-learn", partial(_scikit_learn, method="isotonic")),
@@ -243,4 +262,9 @@ METHODS = (
     Method("bias", OURS, partial(_ours, estimator=peers.BiasCorrectedTemperature)),
     Method("matrix", OURS, partial(_ours, estimator=peers.MatrixScaling)),
     Method("Adjuster", OURS, partial(_ours, estimator=Adjuster)),
+    *(
+        Method(f"threshold, {name}", "mapie", partial(_mapie, procedure=procedure), defers=True)
+        for name, procedure in (("Holm", "bonferroni_holm"), ("in sequence", "fixed_sequence"))
+    ),
+    Method("Adjuster, target 95 %", OURS, _target, defers=True),
 )

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 from experiments.benchmark.measure import UNTOUCHED
+from experiments.benchmark.methods import TARGET
 
 __all__ = [
+    "Decided",
     "Gains",
     "Records",
     "accuracy_interval",
     "clear_sources",
+    "decided_of",
     "gains_of",
     "loss_interval",
     "methods_of",
@@ -43,8 +47,6 @@ class Gains:
     brier: np.ndarray
     balanced_accuracy: np.ndarray
     calibration_error: np.ndarray
-    decided: np.ndarray
-    decided_wrong: np.ndarray
     seconds: np.ndarray
     failed: np.ndarray
 
@@ -75,11 +77,37 @@ def gains_of(records: Records, method: str) -> Gains:
         brier=column("brier") - before("brier"),
         balanced_accuracy=column("balanced_accuracy") - before("balanced_accuracy"),
         calibration_error=column("calibration_error"),
-        decided=column("decided"),
-        decided_wrong=column("decided_wrong"),
         seconds=column("seconds"),
         failed=np.array([bool(record["failure"]) for record in chosen]),
     )
+
+
+@dataclass(frozen=True)
+class Decided:
+    """How many test rows of each classifier a method decides, and how many of these are wrong."""
+
+    sources: np.ndarray
+    share: np.ndarray
+    rows: np.ndarray
+    wrong: np.ndarray
+
+    @property
+    def clearly_too_many_wrong(self) -> int:
+        """Classifiers with more wrong rows than chance explains at the target."""
+        chance = binom.sf(self.wrong - 1, self.rows, 1 - TARGET)
+        return int(((self.rows > 0) & (chance < 0.05)).sum())
+
+
+def decided_of(records: Records, method: str) -> Decided:
+    """Rows that are at least as sure as the target, or that a method decides by itself."""
+    chosen = [record for record in records if record["method"] == method]
+    share, wrong, n = (
+        np.array([record[name] for record in chosen], dtype=float)
+        for name in ("decided", "decided_wrong", "test_rows")
+    )
+    rows = np.rint(share / 100 * n)
+    sources = np.array([record["source"] for record in chosen])
+    return Decided(sources, share, rows, np.rint(wrong / 100 * rows))
 
 
 def source_interval(values: np.ndarray, sources: np.ndarray) -> tuple[float, float]:

@@ -13,23 +13,26 @@ from experiments.benchmark.summary import (
     Records,
     accuracy_interval,
     clear_sources,
+    decided_of,
     gains_of,
     loss_interval,
     methods_of,
+    source_interval,
 )
 
 __all__ = ["make_tables"]
 
 
-def make_tables(records: Records) -> dict[str, str]:
-    """Markdown by name."""
+def make_tables(records: Records, deferred: Records) -> dict[str, str]:
+    """Markdown by name, from what gives probabilities and from what defers rows to a person."""
     with_all = [record for record in records if record["labels"] == ALL]
     return {
         "methods": _methods(with_all),
+        "decided": _decided([*with_all, *(r for r in deferred if r["labels"] == ALL)]),
         "few": _few(records),
         "halves": _halves(with_all),
         "sources": _sources(with_all),
-        "failures": _failures(records),
+        "failures": _failures([*records, *deferred]),
     }
 
 
@@ -37,7 +40,7 @@ def _methods(records: Records) -> str:
     header = (
         *("method", "classifiers", "accuracy", "median", "worst", "clear by source"),
         *("log loss, %", "clear by source", "Brier", "calibration error"),
-        *("balanced accuracy", "sure", "sure and wrong", "failed", "seconds"),
+        *("balanced accuracy", "failed", "seconds"),
     )
     return markdown_table(header, [_row(records, method) for method in methods_of(records)])
 
@@ -45,9 +48,8 @@ def _methods(records: Records) -> str:
 def _row(records: Records, method: str) -> list[str]:
     gains = gains_of(records, method)
     error = f"{gains.calibration_error.mean():.2f}"
-    sure = [f"{gains.decided.mean():.0f} %", f"{gains.decided_wrong.mean():.1f} %"]
     if method == UNTOUCHED:
-        return [method, f"{len(gains.sources)}", *[""] * 7, error, "", *sure, "", ""]
+        return [method, f"{len(gains.sources)}", *[""] * 7, error, *[""] * 3]
     return [
         method,
         f"{len(gains.sources)}",
@@ -60,7 +62,6 @@ def _row(records: Records, method: str) -> list[str]:
         f"{gains.brier.mean():+.4f}",
         error,
         f"{gains.balanced_accuracy.mean():+.2f}",
-        *sure,
         f"{gains.failed.sum()}",
         f"{gains.seconds.mean():.2f}",
     ]
@@ -72,6 +73,18 @@ def _accuracy(gains: Gains) -> str:
 
 def _loss(gains: Gains) -> str:
     return "{:+.1f} [{:+.1f}, {:+.1f}]".format(*loss_interval(gains))
+
+
+def _decided(records: Records) -> str:
+    header = ("method", "decided, % of the rows", "of these wrong", "clearly more than 5 % wrong")
+    rows = []
+    for method in methods_of(records):
+        its = decided_of(records, method)
+        interval = "[{:.0f}, {:.0f}]".format(*source_interval(its.share, its.sources))
+        wrong = its.wrong.sum() / max(its.rows.sum(), 1)
+        broken = f"{its.clearly_too_many_wrong} of {len(its.rows)}"
+        rows.append([method, f"{its.share.mean():.0f} {interval}", f"{wrong:.1%}", broken])
+    return markdown_table(header, rows)
 
 
 def _few(records: Records) -> str:

@@ -42,17 +42,22 @@ def table(monkeypatch):
     return frame
 
 
-@pytest.fixture
-def classifier() -> Classifier:
+def make_classifier(signal: float) -> Classifier:
+    """An overconfident classifier that favours the first of three classes."""
     rng = np.random.default_rng(1)
 
     def rows(n):
         labels = rng.integers(3, size=n)
-        scores = 2 * rng.normal(size=(n, 3)) + 2 * np.eye(3)[labels] + [1, 0, 0]
+        scores = 2 * rng.normal(size=(n, 3)) + signal * np.eye(3)[labels] + [1, 0, 0]
         proba = np.exp(2 * scores)
         return proba / proba.sum(axis=1, keepdims=True), labels
 
     return Classifier(*rows(400), *rows(500), np.array([3, 3, 3]))
+
+
+@pytest.fixture
+def classifier() -> Classifier:
+    return make_classifier(signal=2)
 
 
 def test_tables_are_read_from_wheels(tmp_path):
@@ -110,7 +115,9 @@ def test_sources_are_many_and_half_of_them_are_held_back():
         assert source.is_held_back == (int(first, 16) >= 8)
 
 
-TRIED = [method for method in METHODS if method.is_installed and not method.only_two]
+INSTALLED = [method for method in METHODS if method.is_installed]
+TRIED = [method for method in INSTALLED if not (method.only_two or method.defers)]
+DEFERRING = [method for method in INSTALLED if method.defers]
 
 
 @present_versions
@@ -121,6 +128,15 @@ def test_each_installed_method_makes_better_probabilities_of_overconfident_ones(
     assert {record["failure"] for record in records} == {""}
     if "CAN" not in method.name:
         assert records[-1]["log_loss"] < untouched["log_loss"]
+
+
+@present_versions
+@pytest.mark.parametrize("method", DEFERRING, ids=lambda m: f"{m.package}: {m.name}")
+def test_what_defers_decides_some_rows_and_few_of_them_are_wrong(method):
+    *_, record = measure(make_classifier(signal=6), method)
+    assert record["failure"] == ""
+    assert 0 < record["decided"] < 100
+    assert record["decided_wrong"] < 10
 
 
 def test_a_failure_is_counted_and_leaves_the_probabilities_alone(classifier):
@@ -135,6 +151,8 @@ def test_a_failure_is_counted_and_leaves_the_probabilities_alone(classifier):
     assert (record["accuracy"], record["accuracy_se"]) == (untouched["accuracy"], 0)
     spoilt = Method("m", "altnorm", lambda data: data.test_proba * np.nan)
     assert measure(classifier, spoilt)[0]["failure"] == "not finite"
+    (deferring, *_) = measure(classifier, Method("m", "altnorm", refuse, defers=True))
+    assert deferring["decided"] == 0
     short = Method("m", "altnorm", lambda data: data.test_proba[:, :2])
     assert measure(classifier, short)[0]["failure"] == "shape (500, 2), not (500, 3)"
 
@@ -182,7 +200,7 @@ def test_calibration_error_of_a_constant_confidence_is_its_distance_to_the_accur
 def records_of(gains: dict[str, list[float]]) -> list[dict]:
     scores = {"log_loss": 1.0, "log_loss_se": 0.1, "brier": 0.5, "calibration_error": 1.0}
     scores |= {"balanced_accuracy": 50.0, "seconds": 1.0, "failure": "", "classes": 2}
-    scores |= {"decided": 40.0, "decided_wrong": 5.0}
+    scores |= {"decided": 40.0, "decided_wrong": 5.0, "test_rows": 500}
     return [
         {
             **{"source": source, "kind": kind, "labels": size, "method": method, "split": "time"},
@@ -197,6 +215,15 @@ def records_of(gains: dict[str, list[float]]) -> list[dict]:
     ]
 
 
+def deferred_of(records: list[dict]) -> list[dict]:
+    """A method that decides a fifth of the rows, half of them wrong."""
+    return [
+        record | {"method": "q: defers", "decided": 20.0, "decided_wrong": 50.0}
+        for record in records
+        if record["method"] != UNTOUCHED
+    ]
+
+
 def test_summary_counts_sources_and_not_classifiers():
     records = [r for r in records_of({"s": [2, 2], "t": [-1, 1], "u": [-2, -1]}) if not r["labels"]]
     gains = summary.gains_of(records, "p: m")
@@ -208,9 +235,12 @@ def test_summary_counts_sources_and_not_classifiers():
 
 
 def test_tables_have_a_line_for_each_method():
-    made = tables.make_tables(records_of({"s": [2, 2], "t": [-1, 1]}))
+    records = records_of({"s": [2, 2], "t": [-1, 1]})
+    made = tables.make_tables(records, deferred_of(records))
     assert "| p: m | 4 | +1.00 [+0.00, +2.00] | +1.50 | -1.00 | 1 / 0 |" in made["methods"]
     assert "| p: m | +2.00 [+2.00, +2.00] | +0.00 [+0.00, +0.00] |" in made["halves"]
+    assert "| p: m | 40 [40, 40] | 5.0% | 0 of 4 |" in made["decided"]
+    assert "| q: defers | 20 [20, 20] | 50.0% | 4 of 4 |" in made["decided"]
     assert made["failures"].count("\n") == 1
 
 
