@@ -118,7 +118,13 @@ def test_data_are_needed_to_measure_but_not_to_write_tables(tmp_path, capsys):
 
 
 # They write tables only from a run, or none at all.
-OTHERS = {"blur.corruption", "last_layer", "simulation", "simulation.geometry"}
+OTHERS = {
+    "benchmark.scikit_learn",
+    "blur.corruption",
+    "last_layer",
+    "simulation",
+    "simulation.geometry",
+}
 STUDIES = [study.name for study in reproduce.STUDIES if study.name not in OTHERS]
 
 
