@@ -316,3 +316,21 @@ def test_with_several_labels_only_the_score_counts():
     y = (rng.random((300, 4)) < p).astype(int)
     verdict = Adjuster(multilabel="labelwise").fit(p**0.5, y).verdict_
     assert [gate.name for gate in verdict.gates] == ["rise", "score"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_other_weights_of_a_mixture_are_more_likely(seed):
+    """Labels that a family is nearly sure of, and parts that hardly differ.
+
+    Of a concave function of weights, no value is above this one by more than the largest
+    derivative exceeds their weighted mean.
+    """
+    rng = np.random.default_rng(seed)
+    sure = rng.beta(8, 0.05, 20_000)
+    parts = [sure, sure ** rng.uniform(0.9, 2, 20_000), sure**0.3, np.full(20_000, 0.5)]
+    label_p, prior = np.stack(parts, axis=1), np.array([0.0, 5.0, 0.0, 0.0])
+    weights = mixture_weights(label_p, np.ones(20_000), prior)
+    assert weights.sum() == pytest.approx(1)
+    slopes = (1 / (label_p @ weights)) @ label_p
+    slopes[1] += 5 / weights[1]
+    assert (slopes.max() - slopes @ weights) / 20_005 < 1e-6
