@@ -35,7 +35,7 @@ from experiments._output import parse_arguments, write_records
 __all__ = ["CLASSIFIERS", "DATA", "TOOLS", "main", "measure"]
 
 TABLE = "scikit_learn.csv"
-N_SPLITS = 5
+N_SPLITS = 20
 
 CLASSIFIERS = {
     "decision tree": DecisionTreeClassifier(random_state=0),
