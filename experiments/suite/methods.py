@@ -35,7 +35,7 @@ FEW_LABELS_METHODS = (ADJUSTER, "LabelThresholds")
 OUTSIDE = {
     f"{method.package}: {method.name}": method
     for method in METHODS
-    if method.name in ("isotonic", "logistic (SMS)") and method.is_installed
+    if method.name in ("isotonic", "logistic (SMS)")
 }
 """What other packages do, as in the open benchmark: one per class, and one for all classes."""
 UNIFORM, COUNTED = "uniform", "counted"
@@ -122,7 +122,8 @@ def make_methods(classifier: Classifier) -> dict[str, Any]:
     n, m = classifier.val_proba.shape
     if n >= LABELS_PER_CLASS * m and n * m * m <= LARGEST_WORK:
         methods["matrix, always"] = peers.MatrixScaling()
-        methods |= {name: OtherPackage(method) for name, method in OUTSIDE.items()}
+        installed = {name: method for name, method in OUTSIDE.items() if method.is_installed}
+        methods |= {name: OtherPackage(method) for name, method in installed.items()}
     if n >= LABELS_PER_CURVE * m and m <= MOST_CURVES:
         methods["curves, always"] = peers.CurveScaling()
     return methods
