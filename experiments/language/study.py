@@ -34,23 +34,13 @@ class Prompt(NamedTuple):
 
     model: str
     task: str
-    examples: str
-    scores: str
 
 
 SETS = {
-    "banking77_qwen3-1.7b_zero_shot": Prompt(
-        "Qwen3-1.7B", "intent of a question to a bank", "none", "label texts, top 5 of 77 known"
-    ),
-    "llm_emotion4_qwen-1.8b_0shot": Prompt(
-        "Qwen-1.8B", "emotion of a tweet", "none", "answer letters"
-    ),
-    "llm_mmlu16_llama13b": Prompt(
-        "LLaMA-13B", "exam questions, 16 subjects (MMLU)", "one", "answer letters"
-    ),
-    "vlm_mmbench_mobilevlm-1.7b": Prompt(
-        "MobileVLM-1.7B", "questions about pictures (MMBench)", "not stated", "answer letters"
-    ),
+    "banking77_qwen3-1.7b_zero_shot": Prompt("Qwen3-1.7B", "intent of a question to a bank"),
+    "llm_emotion4_qwen-1.8b_0shot": Prompt("Qwen-1.8B", "emotion of a tweet"),
+    "llm_mmlu16_llama13b": Prompt("LLaMA-13B", "exam questions, 16 subjects (MMLU)"),
+    "vlm_mmbench_mobilevlm-1.7b": Prompt("MobileVLM-1.7B", "questions about pictures (MMBench)"),
 }
 
 

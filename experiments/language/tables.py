@@ -7,7 +7,7 @@ from statistics import fmean, median
 from typing import Any
 
 from experiments._output import markdown_table
-from experiments.language.methods import NEEDS_LABELS, NO_LABELS, OURS
+from experiments.language.methods import NEEDS_LABELS, NO_LABELS
 from experiments.language.study import SETS, UNTOUCHED
 from experiments.suite.gains import clear_counts
 from experiments.suite.names import plain_name
@@ -17,7 +17,7 @@ __all__ = ["make_tables"]
 Record = Mapping[str, Any]
 Records = Sequence[Record]
 ADJUSTER = "Adjuster"
-_PEERS = tuple(name for name in (*NO_LABELS, *NEEDS_LABELS) if name not in OURS)
+_PEERS = (UNTOUCHED, "batch calibration", "temperature", "BCTS")
 
 
 def make_tables(records: Records, unlabelled: Records) -> dict[str, str]:
@@ -28,7 +28,6 @@ def make_tables(records: Records, unlabelled: Records) -> dict[str, str]:
         "gains": gains_table(records),
         "losses": losses_table(records),
         "budgets": budgets_table(records),
-        "untouched": unchanged_table(records),
         "duels_accuracy": duels_table(records, "ci_low", "ci_high", sign=1),
         "duels_loss": duels_table(records, "change_low", "change_high", sign=-1),
     }
@@ -42,9 +41,9 @@ def sets_table(records: Records) -> str:
         n_labels = max(r["labels"] for r in of_set)
         accuracy, loss = (of_set[0][new] - of_set[0][by] for new, by in _BEFORE)
         sizes = f"{of_set[0]['classes']}", f"{n_labels:,} / {of_set[0]['test']:,}"
-        lines.append([plain_name(name), *SETS[name], *sizes, f"{accuracy:.1f} %", f"{loss:.3f}"])
-    header = "set, model, task, examples in the prompt, scores of, answers, validation / test, "
-    return markdown_table((header + "right, log loss").split(", "), lines)
+        lines.append([_short_name(name), *SETS[name], *sizes, f"{accuracy:.1f} %", f"{loss:.3f}"])
+    header = "set, model, task, answers, validation / test, right, log loss"
+    return markdown_table(header.split(", "), lines)
 
 
 _BEFORE = (("accuracy", "gain"), ("log_loss", "change"))
@@ -68,7 +67,7 @@ def _by_set(records: Records, cell: Any) -> str:
         if r["against"] == UNTOUCHED and (r["all_labels"] or r["labels"] == 0)
     }
     methods = (*NO_LABELS, *NEEDS_LABELS)
-    lines = [[plain_name(n), *(found[n, m] for m in methods)] for n in _names(records)]
+    lines = [[_short_name(n), *(found[n, m] for m in methods)] for n in _names(records)]
     return markdown_table(["set", *methods], lines)
 
 
@@ -88,48 +87,45 @@ def no_labels_table(records: Records) -> str:
 
 
 def budgets_table(records: Records) -> str:
-    """Gain in accuracy, one line per set and number of labels."""
-    methods = [name for name in NEEDS_LABELS if name != "temperature"]
+    """Gain in accuracy with some of the labels, one line per set and number of them."""
+    methods = ("batch calibration, learnt", "BCTS", ADJUSTER)
     chosen = {
         (r["classifier"], r["labels"], r["method"]): r
         for r in records
-        if r["against"] == UNTOUCHED and r["labels"]
+        if r["against"] == UNTOUCHED and r["labels"] and not r["all_labels"]
     }
     lines = []
     for name, n_labels in dict.fromkeys(key[:2] for key in chosen):
         cells = [chosen[name, n_labels, method] for method in methods]
-        lines.append([plain_name(name), f"{n_labels:,}", *(_with_worst(r) for r in cells)])
-    return markdown_table(["set", "labels", *methods], lines)
-
-
-def unchanged_table(records: Records) -> str:
-    """How often `Adjuster` left all decisions alone, by the number of labels."""
-    found = [r for r in records if (r["against"], r["method"]) == (UNTOUCHED, ADJUSTER)]
-    lines = []
-    for name in _names(found):
-        cells = [f"{r['unchanged']:.0f} %" for r in found if r["classifier"] == name]
-        lines.append([plain_name(name), *cells])
-    return markdown_table(["set", *_budgets(found)], lines)
+        gains = (_interval(r["gain"], r["ci_low"], r["ci_high"], 1) for r in cells)
+        unchanged = f"{cells[-1]['unchanged']:.0f} %"
+        lines.append([_short_name(name), f"{n_labels:,}", *gains, unchanged])
+    return markdown_table(["set", "labels", *methods, "no decision changed"], lines)
 
 
 def duels_table(records: Records, low: str, high: str, *, sign: int) -> str:
     """Clearly better, not clear, clearly worse: `Adjuster` against the others, over the sets."""
     found = [r for r in records if r["method"] == ADJUSTER]
     lines = []
-    for other in (UNTOUCHED, *_PEERS):
+    for other in _PEERS:
         duels = [r for r in found if r["against"] == other]
         cells = []
         for budget in _budgets(found):
             now = [r for r in duels if _budget(r) == budget]
             better = sum((r[low] if sign > 0 else -r[high]) > 0 for r in now)
             worse = sum((r[high] if sign > 0 else -r[low]) < 0 for r in now)
-            cells.append(f"{better} / {len(now) - better - worse} / {worse}")
+            cells.append(f"{better}/{len(now) - better - worse}/{worse}")
         lines.append([other, *cells])
     return markdown_table(["against", *_budgets(found)], lines)
 
 
 def _names(records: Records) -> list[str]:
     return list(dict.fromkeys(r["classifier"] for r in records))
+
+
+def _short_name(classifier: str) -> str:
+    """What the model was asked about, without the model."""
+    return plain_name(classifier).partition(",")[0]
 
 
 def _budget(record: Record) -> str:
@@ -144,13 +140,3 @@ def _interval(value: float, low: float, high: float, digits: int) -> str:
     if value == low == high == 0:
         return "0"
     return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
-
-
-def _with_worst(record: Record) -> str:
-    """Gain, interval, and the gain of the unluckiest draw."""
-    interval = _interval(record["gain"], record["ci_low"], record["ci_high"], 1)
-    return (
-        interval
-        if record["draws"] == 1 or interval == "0"
-        else f"{interval}, worst {record['worst']:+.1f}"
-    )

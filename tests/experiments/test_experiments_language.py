@@ -68,9 +68,9 @@ def line(against, low, high, *, labels=50):
 def test_only_clear_wins_and_losses_count():
     lines = [line("BCTS", 0.1, 2.0), line("BCTS", -1.0, 1.0), line("BCTS", -3.0, -0.5)]
     lines += [line("BCTS", 0.2, 0.9)]
-    assert "| BCTS | 2 / 1 / 1 |" in duels_table(lines, "ci_low", "ci_high", sign=1)
+    assert "| BCTS | 2/1/1 |" in duels_table(lines, "ci_low", "ci_high", sign=1)
     loss = duels_table(lines, "change_low", "change_high", sign=-1)
-    assert "| BCTS | 1 / 1 / 2 |" in loss  # lower is better
+    assert "| BCTS | 1/1/2 |" in loss  # lower is better
 
 
 def test_the_page_holds_what_was_measured(tmp_path, monkeypatch):
