@@ -94,26 +94,18 @@ def measure(m: int, spread: float, number: int, design: Design, seed: int) -> li
 
 
 def calibrated_tables(records: Sequence[Record]) -> dict[str, str]:
-    """Gains, and the share of the reference on the harder half of the classes."""
+    """Mean gains over the draws."""
     worlds = dict.fromkeys((r.classes, r.spread) for r in records if r.spread in SHOWN)
-    gains, shares = [], []
+    gains = []
     for world in worlds:
         by_reference = [
             [r for r in records if (r.classes, r.spread, r.reference) == (*world, name)]
             for name in REFERENCES
         ]
-        about = [str(world[0]), f"{world[1]:g}"]
         accuracy = np.mean([r.accuracy for r in by_reference[0]])
-        cells = [mean_and_error([r.gain for r in its]) for its in by_reference]
-        texts = [f"{mean:+.2f} ± {error:.2f}" for mean, error in cells]
-        gains.append([*about, f"{accuracy:.1f} %", *texts])
-        halves = [f"{np.mean([r.hard_half for r in its]):.0f} %" for its in by_reference]
-        shares.append([*about, *halves])
-    header = ["classes", "spread"]
-    return {
-        "calibrated": markdown_table([*header, "right before", *REFERENCES], gains),
-        "shares": markdown_table([*header, *REFERENCES], shares),
-    }
+        means = (f"{np.mean([r.gain for r in its]):+.2f}" for its in by_reference)
+        gains.append([str(world[0]), f"{world[1]:g}", f"{accuracy:.1f} %", *means])
+    return {"calibrated": markdown_table(["classes", "spread", "right before", *REFERENCES], gains)}
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:

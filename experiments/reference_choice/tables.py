@@ -31,33 +31,36 @@ LIBRARY = "AlternatingNormalizerCV"
 def make_tables(results: Results, design: Design) -> dict[str, str]:
     """The tables of the page."""
     return {
-        "whole": _choices_table(results, WHOLE),
-        "few": _choices_table(results, design.near_sizes[1]),
+        "choices": _choices_table(results, design.near_sizes[1]),
         "priors": _priors_table(results.gains),
         "pairs": _pairs_table(results),
     }
 
 
-def _choices_table(results: Results, size: int) -> str:
+def _choices_table(results: Results, few: int) -> str:
+    """Each choice, naive and tuned, with all rows and with a few."""
     rows = []
     for choice in (*CHOICES, DEFAULTS):
-        if choice == NEAREST and size == WHOLE:
-            continue  # all neighbours are all rows
-        tuned = _cells(summarise(results.gains, choice, size, TUNED))
-        naive = _cells(summarise(results.gains, choice, size, NAIVE))
-        rows.append([choice, *(naive if choice != DEFAULTS else ["–"] * 3), *tuned])
-    if size == WHOLE:
-        library = np.array([about["library_gain"] for about in results.classifiers])
-        counts = int((library > TIE).sum()), int((library < -TIE).sum())
-        one = Summary(float(library.mean()), float(library.min()), *counts)
-        rows.append([f"`{LIBRARY}`", *["–"] * 3, *_cells(one)])
-    names = ("mean", "worst", "better / worse")
+        cells = []
+        for kind in (NAIVE, TUNED):
+            whole, small = (summarise(results.gains, choice, n, kind) for n in (WHOLE, few))
+            cells += [*_cells(whole), _cells(small)[0]]
+        if choice == NEAREST:
+            cells[0] = cells[1] = cells[3] = cells[4] = "–"  # all neighbours are all rows
+        if choice == DEFAULTS:
+            cells[:3] = ["–"] * 3
+        rows.append([choice, *cells])
+    library = np.array([about["library_gain"] for about in results.classifiers])
+    counts = int((library > TIE).sum()), int((library < -TIE).sum())
+    one = Summary(float(library.mean()), float(library.min()), *counts)
+    rows.append([f"`{LIBRARY}`", *["–"] * 3, *_cells(one), "–"])
+    names = ("all rows", "better/worse", f"{few} rows")
     header = [f"{kind}: {name}" for kind in ("naive", "tuned") for name in names]
     return markdown_table(["reference", *header], rows)
 
 
 def _cells(one: Summary) -> list[str]:
-    return [f"{one.mean:+.2f}", f"{one.worst:+.2f}", f"{one.better} / {one.worse}"]
+    return [f"{one.mean:+.2f} ({one.worst:+.2f})", f"{one.better}/{one.worse}"]
 
 
 def _priors_table(gains: list[dict[str, Any]]) -> str:
@@ -75,9 +78,9 @@ def _pairs_table(results: Results) -> str:
     for first, second in (*pairs, (DEFAULTS, CONFIDENT), (DEFAULTS, ALL)):
         margins = paired(results, first, second)
         mean = f"{margins.mean():+.2f} ± {standard_error(margins):.2f}"
-        wins = f"{int((margins > TIE).sum())} / {int((margins < -TIE).sum())}"
+        wins = f"{int((margins > TIE).sum())}/{int((margins < -TIE).sum())}"
         rows.append([f"{first} less {second}", mean, wins])
-    return markdown_table(["tuned, all rows", "mean ± standard error", "better / worse"], rows)
+    return markdown_table(["tuned, all rows", "mean ± standard error", "better/worse"], rows)
 
 
 def paired(results: Results, first: str, second: str) -> np.ndarray:
