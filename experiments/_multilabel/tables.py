@@ -23,7 +23,6 @@ __all__ = [
     "gain_table",
     "mean_and_sd",
     "paper_table",
-    "score_table",
     "study_tables",
 ]
 
@@ -89,7 +88,6 @@ def study_tables(
     doubts: Sequence[Any],
     paper: Published,
     scores: Mapping[str, str],
-    validation: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the tables that the pages of both studies have.
 
@@ -101,29 +99,20 @@ def study_tables(
         Shares of entries in doubt.
     paper : Published
         What to compare with.
-    scores, validation : mapping of str to str
-        Fields of `rows` with their titles: scores on test data, and on validation data.
+    scores : mapping of str to str
+        Fields of `rows` with their titles: scores on test data.
     """
     return {
         "paper": paper_table(rows, paper),
         "claims": claims_table(rows, paper.gains("macro-F1", "micro-F1")),
         "doubt": doubt_table(doubts, paper.doubt),
-        "scores": score_table(rows, {**scores, **validation}),
         "gains": gain_table(rows, scores),
     }
 
 
-def score_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:
-    """One line per method, one column per score (field and title): mean and spread."""
-    lines = [
-        [name, *(mean_and_sd(column(rows, name, field)) for field in scores)] for name in METHODS
-    ]
-    return markdown_table(["method", *scores.values()], lines)
-
-
 def gain_table(rows: Sequence[Any], scores: Mapping[str, str]) -> str:
-    """One line per method: gains, and how often the method was adopted."""
-    lines = []
+    """The base's scores, and a line per method: gains, and how often it was adopted."""
+    lines = [[BASE, *(mean_and_sd(column(rows, BASE, field)) for field in scores), ""]]
     for name in METHODS[1:]:
         count = adopted_count(rows, name)
         lines.append([name, *(str(gain(rows, name, field)) for field in scores), count])
@@ -185,6 +174,6 @@ def doubt_table(doubts: Sequence[Any], paper: Mapping[float, str]) -> str:
             shares = [row["share"] for row in chosen]
             digits = 2 if max(shares) >= 1 else 3
             ends = f"{min(shares):.{digits}f} to {max(shares):.{digits}f} %"
-            cells.append(f"{ends} of {chosen[0]['entries']:,}")
+            cells.append(ends)
         lines.append([f"{threshold:g}", *cells, paper.get(threshold, "")])
     return markdown_table(["tau", "validation", "test", "in the paper"], lines)

@@ -37,7 +37,6 @@ SETTINGS = {
     ],
 }
 SCORES = {"micro": "micro-F1", "macro": "macro-F1"}
-VALIDATION = {"val_micro": "validation micro-F1", "val_macro": "validation macro-F1"}
 
 
 def make_tables(
@@ -47,7 +46,7 @@ def make_tables(
     doubts: Sequence[Any],
 ) -> dict[str, str]:
     """The tables of the page."""
-    tables = study_tables(rows, doubts, PAPER, SCORES, VALIDATION)
+    tables = study_tables(rows, doubts, PAPER, SCORES)
     tables["authors"] = authors_table(rows, authors)
     return tables | ({"second look": _second_look(second)} if second else {})
 
@@ -59,8 +58,7 @@ def _second_look(rows: Sequence[Measured]) -> str:
             row.method,
             f"{row.micro:.2f} ({row.micro - base.micro:+.2f})",
             f"{row.macro:.2f} ({row.macro - base.macro:+.2f})",
-            row.setting,
         ]
         for row in rows
     ]
-    return markdown_table(["method", "micro-F1", "macro-F1", "setting"], lines)
+    return markdown_table(["method", "micro-F1", "macro-F1"], lines)

@@ -118,7 +118,7 @@ def report(folder: Path) -> None:
     draw_tuning(curves, float(column(rows, BASE, "val_macro").mean()), folder, "tuning")
     gains = {
         title: {name: gain(rows, name, field).values for name in METHODS if name != BASE}
-        for field, title in list(SCORES.items())[:2]
+        for field, title in SCORES.items()
     }
     draw_gains(gains, PAPER.gains("macro-F1", "micro-F1"), folder, "gains")
     doubts = read_records(folder / "doubt.csv")

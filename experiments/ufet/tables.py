@@ -34,14 +34,7 @@ SETTINGS = {
     "Multitask's setting": [Setting(16.0, 1, (0.25,))],
     "Denoised's setting": [Setting(22.0, 2, (0.75,))],
 }
-SCORES = {
-    "macro": "macro-F1",
-    "micro": "micro-F1",
-    "coarse": "coarse",
-    "fine": "fine",
-    "ultra_fine": "ultra-fine",
-}
-VALIDATION = {"val_macro": "validation macro-F1", "val_micro": "validation micro-F1"}
+SCORES = {"macro": "macro-F1", "micro": "micro-F1"}
 SMALL, LARGE = 1.0, 10.0  # alphas up to, and from which on, the curves are summed up
 
 
@@ -54,7 +47,7 @@ def make_tables(
 ) -> dict[str, str]:
     """The tables of the page."""
     return {
-        **study_tables(rows, doubts, PAPER, SCORES, VALIDATION),
+        **study_tables(rows, doubts, PAPER, SCORES),
         "authors": authors_table(rows, authors),
         "shifted": _shifted_table(shifted),
         "tuning": _tuning_table(curves, float(column(rows, BASE, "val_macro").mean())),
