@@ -36,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     tables = make_tables(
         result,
         authors,
-        depths,
         others,
         describe_rows(depth_design, n_jobs=arguments.jobs),
         sharpened_share(depth_design, above=5),

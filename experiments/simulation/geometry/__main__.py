@@ -25,7 +25,8 @@ DEPTH = 50
 STARTS = np.array([0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
 ONE_REFERENCE = 0.2
 ALPHAS = np.array([0.25, 0.35, 0.5, 0.7, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0])
-SHOWN_ALPHAS = (0.5, 1.0, 1.5, 2.0, 4.0)
+QUICK_ALPHAS = (0.5, 1.0, 1.5, 2.0, 4.0)
+SHOWN_ALPHAS = (1.5, 4.0)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -94,7 +95,7 @@ def _write_paths(folder: Path, paths: dict[float, np.ndarray], limits: np.ndarra
 
 def report_larger(folder: Path, quick: bool, seed: int) -> dict:
     """Rates and fates of random problems with more classes."""
-    alphas = np.array(SHOWN_ALPHAS) if quick else ALPHAS
+    alphas = np.array(QUICK_ALPHAS) if quick else ALPHAS
     sizes = (3, 10, 30) if quick else (3, 10, 30, 100)
     n_problems = 3 if quick else 20
     rates = study.larger_rates(sizes, n_problems, DEPTH, seed)

@@ -43,14 +43,8 @@ def _rates_table(rates: Rates) -> str:
     for m in np.unique(rates.m):
         at = rates.m == m
         numbers = (np.median(rates.predicted[at]), np.median(difference[at]), difference[at].max())
-        rows.append(
-            [
-                f"{m}",
-                f"{at.sum()}",
-                *(f"{x:.{d}f}" for x, d in zip(numbers, (2, 4, 3), strict=True)),
-            ]
-        )
-    header = ["m", "problems", "median σ₂²", "median difference", "largest difference"]
+        rows.append([f"{m}", *(f"{x:.{d}f}" for x, d in zip(numbers, (2, 4, 3), strict=True))])
+    header = ["m", "median σ₂²", "median difference", "largest difference"]
     return markdown_table(header, rows)
 
 
@@ -59,7 +53,6 @@ def _fates_table(fates: Fates, sizes: Sequence[int], alphas: np.ndarray) -> str:
     for i, m in enumerate(sizes):
         for j, alpha in enumerate(alphas):
             shares = (f"{x[i, j]:.0%}" for x in (fates.corner, fates.moving))
-            distance, largest = fates.from_prior[i, j], fates.largest[i, j]
-            rows.append([f"{m}", f"{alpha:g}", *shares, f"{largest:.2f}", f"{distance:.3f}"])
-    header = ["m", "alpha", "in a corner", "still moving", "largest", "distance from q"]
+            rows.append([f"{m}", f"{alpha:g}", *shares, f"{fates.largest[i, j]:.2f}"])
+    header = ["m", "alpha", "in a corner", "still moving", "mean largest probability"]
     return markdown_table(header, rows)
