@@ -51,10 +51,9 @@ def _table(records: Sequence[Record], target: str) -> str:
             f"{100 * _select(records, target, arm, 'accuracy').mean():.2f}",
             "" if arm == SOFTMAX else f"{mean:+.2f} ± {error:.2f}",
             f"{_select(records, target, arm, 'log_loss').mean():.3f}",
-            f"{100 * _select(records, target, arm, 'in_doubt').mean():.0f} %",
         ]
         rows.append([arm, *numbers])
-    return markdown_table(["classifier", "accuracy", "gain", "log loss", "rows in doubt"], rows)
+    return markdown_table(["classifier", "accuracy", "gain", "log loss"], rows)
 
 
 def _through(records: Sequence[Record]) -> str:
