@@ -26,11 +26,10 @@ def make_tables(
     drawn = [one for one in resampled if one.change in SHIFTS]
     people = [one for one in resampled if one.change not in SHIFTS]
     return {
-        "level": _contradicted(shifted),
-        "power": _contradicted(moved),
+        "contradicted": _contradicted([*shifted, *moved]),
         "gains": _gains([*shifted, *drawn], lambda one: one.change),
         "together": _gains([*(one for one in shifted if one.change != _NOTHING), *drawn], _where),
-        "people": _gains(people, lambda one: one.source),
+        "people": _people(people),
         "asked": _answers(asked, lambda one: one.kind),
     }
 
@@ -58,12 +57,18 @@ def _gains(found: Sequence[Found], by: Callable[[Found], str]) -> str:
         word, oracle = _mean_gain(own, "word"), _mean_gain(own, "oracle")
         part = f"{word / oracle:.0%}" if oracle > LEVEL else ""
         contradicted = _share([one.p_value <= LEVEL for one in own])
-        covered = f"{np.mean([one.covered for one in own]):.0%}"
-        rows.append(
-            [name, str(len(own)), f"{word:+.2f}", f"{oracle:+.2f}", part, contradicted, covered]
-        )
-    header = ["", "sets", "on the word", "oracle", "share", "contradicted", "intervals cover"]
+        rows.append([name, str(len(own)), f"{word:+.2f}", f"{oracle:+.2f}", part, contradicted])
+    header = ["", "sets", "on the word", "oracle", "share", "contradicted"]
     return markdown_table(header, rows)
+
+
+def _people(found: Sequence[Found]) -> str:
+    """What adapting does where validation and test rows are of other people."""
+    rows = [
+        [one.source, f"{one.word - one.none:+.2f}", "yes" if one.p_value <= LEVEL else "no"]
+        for one in found
+    ]
+    return markdown_table(["", "on the word", "contradicted"], rows)
 
 
 def _where(one: Found) -> str:
