@@ -13,11 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments._output import fill_page, read_records, write_records
-from experiments.evidence.promise.classifiers import (
-    classifier_table,
-    measure_classifier,
-    summary_table,
-)
+from experiments.evidence.promise.classifiers import measure_classifier, summary_table
 from experiments.evidence.promise.simulated import TASKS, measure, promise_table, rules_table
 from experiments.suite.files import suite_paths
 
@@ -53,8 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     records = read_records(worlds)
     tables = {"promise": promise_table(records), "rules": rules_table(records)}
     if real.exists():
-        records = read_records(real)
-        tables |= {"real": summary_table(records), "classifiers": classifier_table(records)}
+        tables["real"] = summary_table(read_records(real))
     fill_page(PAGE, arguments.output, tables)
 
 

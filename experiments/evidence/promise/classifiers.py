@@ -87,17 +87,3 @@ def summary_table(records: Sequence[Mapping[str, Any]]) -> str:
             line += [f"{fewer}", f"{clearly}"]
         lines.append(line)
     return markdown_table(header, lines)
-
-
-def classifier_table(records: Sequence[Mapping[str, Any]]) -> str:
-    """One line per classifier: the share decided of its test rows, by target and rule."""
-    rules = ("as_they_came", "mapie_hundredths", "adjusted")
-    header = ["classifier", "classes", "labels"]
-    header += [f"{target:.0%}: {NAMES[rule]}" for target in TARGETS for rule in rules]
-    share = {(r["classifier"], r["target"], r["rule"]): r["share"] for r in records}
-    shapes = {r["classifier"]: (f"{r['classes']}", f"{r['labels']:,}") for r in records}
-    lines = [
-        [f"`{name}`", *shape, *(f"{share[name, t, rule]:.0%}" for t in TARGETS for rule in rules)]
-        for name, shape in shapes.items()
-    ]
-    return markdown_table(header, lines)

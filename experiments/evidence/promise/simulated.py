@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,30 +100,35 @@ def oracle_share(rows: Rows, target: float) -> float:
 
 def promise_table(records: Sequence[Mapping[str, Any]]) -> str:
     """One line per world: how often the promise was broken, and the share decided."""
-    header = ["data sets", "broken in", "decided", "of the oracle's", "nothing decided in"]
-    return _table(records, header, _summary)
+    lines = [
+        [world, f"{target:.0%}", f"{n_rows:,}", *_summary(sets)]
+        for (world, target, n_rows), sets in _by_task(records).items()
+    ]
+    lines.append(["all", "", "", *_summary(records)])
+    header = ["world", "target", "labels", "broken in", "decided"]
+    return markdown_table([*header, "of the oracle's", "nothing decided in"], lines)
 
 
 def rules_table(records: Sequence[Mapping[str, Any]]) -> str:
-    """One line per world: the share that each rule decides, and how often it is wrong."""
-    return _table(records, list(NAMES.values()), _shares)
-
-
-def _table(
-    records: Sequence[Mapping[str, Any]],
-    header: Sequence[str],
-    cells: Callable[[Sequence[Mapping[str, Any]]], list[str]],
-) -> str:
+    """One line per rule: the share that it decides, and how often it is wrong."""
     lines = []
-    for task in dict.fromkeys(map(_task_of, records)):
-        sets = [record for record in records if _task_of(record) == task]
-        lines.append([task[0], f"{task[1]:.0%}", f"{task[2]:,}", *cells(sets)])
-    lines.append(["all", "", "", *cells(records)])
-    return markdown_table(["world", "target", "labels", *header], lines)
+    for name, words in NAMES.items():
+        share, broken = (np.mean([r[f"{name}_{x}"] for r in records]) for x in ("share", "broken"))
+        worst = max(
+            np.mean([r[f"{name}_broken"] for r in sets]) for sets in _by_task(records).values()
+        )
+        lines.append([words, f"{share:.1%}", f"{broken:.1%}", f"{worst:.1%}"])
+    return markdown_table(["rule", "decided", "broken in", "in the worst world"], lines)
 
 
-def _task_of(record: Mapping[str, Any]) -> tuple[str, float, int]:
-    return record["world"], record["target"], record["n_rows"]
+def _by_task(
+    records: Sequence[Mapping[str, Any]],
+) -> dict[tuple[str, float, int], list[Mapping[str, Any]]]:
+    """Records of each world, target and number of labels."""
+    sets: dict[tuple[str, float, int], list[Mapping[str, Any]]] = {}
+    for record in records:
+        sets.setdefault((record["world"], record["target"], record["n_rows"]), []).append(record)
+    return sets
 
 
 def _summary(sets: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -133,17 +138,8 @@ def _summary(sets: Sequence[Mapping[str, Any]]) -> list[str]:
         np.array([record[name] for record in sets]) for name in ("adjusted_share", "oracle")
     )
     return [
-        f"{n:,}",
         f"{broken / n:.1%} (at most {high:.1%})",
         f"{share.mean():.1%}",
         f"{share.mean() / oracle.mean():.2f}",
         f"{(share == 0).mean():.1%}",
     ]
-
-
-def _shares(sets: Sequence[Mapping[str, Any]]) -> list[str]:
-    means = [
-        [np.mean([record[f"{name}_{part}"] for record in sets]) for part in ("share", "broken")]
-        for name in NAMES
-    ]
-    return [f"{share:.1%} ({broken:.1%})" for share, broken in means]
