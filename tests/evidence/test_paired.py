@@ -107,15 +107,25 @@ def test_degrees_of_freedom_are_those_of_the_rows_that_contribute():
 def test_one_more_row_at_its_worst_is_allowed_for_in_both_directions():
     rows = np.repeat([1, -1, 0], [20, 5, 75]) / 100
     plain, careful = (paired_test(rows, ones(rows), worst=worst) for worst in (0.0, 0.03))
-    assert (careful.gain, careful.std_error) == (plain.gain, plain.std_error)
-    assert plain.ci_low - careful.ci_low == pytest.approx(0.03)
-    assert careful.ci_high - plain.ci_high == pytest.approx(0.03)
-    df = 25 - 1  # as many rows as contribute, less one
-    assert careful.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, df))
-    assert careful.p_value > plain.p_value
+    assert careful.gain == plain.gain
+    # Seen once more, at its worst: in the sum, in the variance, and in how many rows contribute.
+    assert careful.std_error**2 == pytest.approx(plain.std_error**2 + 0.03**2)
+    df = (25 + 3) ** 2 / (25 + 3**2) - 1
+    assert careful.one_sided == pytest.approx(t.sf((0.15 - 0.03) / careful.std_error, df))
+    half = t.isf(0.025, df) * careful.std_error + 0.03
+    assert (careful.ci_low, careful.ci_high) == pytest.approx((0.15 - half, 0.15 + half))
     mirrored = paired_test(-rows, ones(rows), worst=0.03)
     assert mirrored.errors == pytest.approx(-careful.errors)
     assert paired_test(rows, ones(rows), worst=0.2).p_value == 1
+
+
+def test_what_a_gain_is_known_to_be_too_large_by_is_taken_off():
+    rows = np.repeat([1, -1, 0], [20, 5, 75]) / 100
+    plain, careful = (paired_test(rows, ones(rows), surplus=surplus) for surplus in (0.0, 0.03))
+    assert (careful.gain, careful.std_error) == (plain.gain, plain.std_error)
+    assert careful.one_sided == pytest.approx(t.sf((0.15 - 0.03) / plain.std_error, 25 - 1))
+    assert plain.ci_low - careful.ci_low == pytest.approx(0.03)
+    assert careful.ci_high - plain.ci_high == pytest.approx(0.03)
 
 
 def test_a_standard_error_of_few_rows_says_less():

@@ -71,6 +71,7 @@ def paired_test(
     clusters: Sequence[np.ndarray] = (),
     *,
     worst: float = 0.0,
+    surplus: float = 0.0,
     confidence: float = CONFIDENCE,
 ) -> Paired:
     r"""Test a gain that is a sum over rows.
@@ -84,7 +85,9 @@ def paired_test(
     contribute: where ten rows carry a sum, they are nine, however many others there are.
 
     `worst` is what one more row could add or cost: many cheap gains do not outweigh a rare loss
-    that the sample happens to lack. Test and interval allow for it, in either direction.
+    that the sample happens to lack. Such a row counts against the gain, and in the variance, as if
+    it had been seen. `surplus` is how much too large the gain is known to be. Test and interval
+    allow for both, in either direction.
 
     References
     ----------
@@ -101,27 +104,29 @@ def paired_test(
     0.032 to 0.228, p = 0.012
     >>> careful = paired_test(fixed_and_broken, np.ones(100), worst=1 / 100)
     >>> print(f"{careful.ci_low:.3f} to {careful.ci_high:.3f}, p = {careful.p_value:.3f}")
-    0.022 to 0.238, p = 0.019
+    0.020 to 0.240, p = 0.021
     """
     used = weight > 0
     gain, n = float(rows.sum()), int(used.sum())
     if not np.count_nonzero(rows) or n < 2:
         return Paired(gain, 1.0, min(gain, 0.0), max(gain, 0.0), 0.0)
-    errors = [_row_error(rows, n)]
-    errors += [_cluster_error(rows[used], weight[used], numbers[used]) for numbers in clusters]
+    errors = [_row_error(rows, n, worst)]
+    for numbers in clusters:
+        error = _cluster_error(rows[used], weight[used], numbers[used])
+        errors.append(_Error(math.hypot(error.size, worst), error.df))
     error = max(errors, key=lambda each: each.half_width(confidence))
-    half = error.half_width(confidence) + worst
-    beyond = max(abs(gain) - worst, 0.0)
+    half = error.half_width(confidence) + worst + surplus
+    beyond = max(abs(gain) - worst - surplus, 0.0)
     # No error at all: rows that all add the same, as pieces that do.
     p_value = float(2 * t.sf(beyond / error.size, error.df)) if error.size else 1.0
     return Paired(gain, min(p_value, 1.0), gain - half, gain + half, error.size)
 
 
-def _row_error(rows: np.ndarray, n_rows: int) -> _Error:
-    """Error of a sum of independent rows."""
+def _row_error(rows: np.ndarray, n_rows: int, worst: float) -> _Error:
+    """Error of a sum of independent rows, and of one at its worst."""
     squares, changed = float(rows @ rows), np.count_nonzero(rows)
-    variance = squares * (1 + 1 / changed) - float(rows.sum()) ** 2 / (n_rows + 2)
-    contributing = float(np.abs(rows).sum()) ** 2 / squares
+    variance = squares * (1 + 1 / changed) - float(rows.sum()) ** 2 / (n_rows + 2) + worst**2
+    contributing = (float(np.abs(rows).sum()) + worst) ** 2 / (squares + worst**2)
     return _Error(math.sqrt(max(variance, 0.0)), min(max(contributing, 2.0), n_rows) - 1)
 
 
