@@ -50,8 +50,8 @@ def mix(name: str, m: int, is_multilabel: bool) -> Mixture:
         weights,
         np.array([0.6, limit, 0.01]),
         np.array([0.7, 0.2, 0.1]),
-        following=np.array([1.7, 2 * limit, 0.002]) if name in ("followed", "corrected") else None,
-        keeps={"kept": "untouched", "corrected": "correction"}.get(name, ""),
+        following=np.array([1.7, 2 * limit, 0.002]) if name == "followed" else None,
+        keeps=name == "kept",
         log_ratio=np.linspace(-1, 1, m) if name == "adapted" else None,
         is_multilabel=is_multilabel,
     )
@@ -99,7 +99,7 @@ MODELS = {
     "alternating": (AlternatingNormalizer(2.0, 1, 0.5, prior="shrunk"), "alone"),
     "cooled": (AlternatingNormalizer(0.5, 1, 0.25, reference="all", smoothing=0.1), "followed"),
     "deep": (AlternatingNormalizer(0.7, 3, 0.4), "mixed"),
-    "deep, cooled": (AlternatingNormalizer(2.0, 5, 0.25, reference="all"), "corrected"),
+    "deep, cooled": (AlternatingNormalizer(2.0, 5, 0.25, reference="all"), "followed"),
 }
 LABEL_MODELS = {
     "identity": (Identity(multilabel="labelwise"), "untouched"),

@@ -69,9 +69,16 @@ def test_a_test_result_is_not_a_decision(changes, start):
 
 
 def test_what_a_decision_rests_on_is_said():
-    remark = "the evidence is the log loss, so the size of the gain is uncertain"
-    assert remark in str(replace(DECISION, evidence="log_loss", ci_low=-0.001, p_value=0.06))
-    assert remark not in str(replace(DECISION, evidence="score"))
+    """And one p-value is told: that of the evidence."""
+    gates = [Gate("log_loss", True, 0.0001, 0.01, "log_loss")]
+    gates.append(Gate("changed_rows", True, 0.02, 0.025, "log_loss"))
+    by_loss = replace(DECISION, evidence="log_loss", ci_low=-0.001, p_value=0.6, gates=gates)
+    remark = "the evidence is the log loss (p = 0.02), so the size of the gain is uncertain"
+    assert remark in str(by_loss)
+    assert "p = 0.6" not in str(by_loss)
+    by_score = str(replace(by_loss, evidence="score"))
+    assert "p = 0.6" in by_score
+    assert "log loss" not in by_score
 
 
 def test_serious_cautions_belong_to_the_first_line():

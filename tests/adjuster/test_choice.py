@@ -8,9 +8,10 @@ from scipy.stats import t
 from sklearn.metrics import log_loss
 
 from altnorm import Adjuster
-from altnorm.adjuster import choice as rules
+from altnorm.adjuster.alternating_paths import Setting
+from altnorm.adjuster.baseline import as_if_right
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
-from altnorm.adjuster.choice import Evidence, choose, simplest_of_best
+from altnorm.adjuster.choice import Evidence, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.adjuster.validation import read_validation
 from altnorm.estimator.reading import read_training
@@ -36,7 +37,7 @@ def fit_one(data, family):
     """One candidate at a fixed setting: a setting is one for all folds, and all choose it."""
     fitter = CrossFitter(data, FOLDS, calibrate=family != "alternating")
     if family == "alternating":
-        return fitter, fitter.at_setting(rules.Setting(2.0, 2, 0.25, "all", 0.1))
+        return fitter, fitter.at_setting(Setting(2.0, 2, 0.25, "all", 0.1))
     facets = {"facets": False} if family == "curves" else {}
     return fitter, fitter._of_family(family, strength=4.0, **facets)
 
@@ -62,26 +63,13 @@ def test_no_weight_or_rule_sees_a_label_of_the_fold_that_it_is_tried_on(purpose)
     for labels in (y, np.where(inside, (y + 1) % 4, y)):
         data = read(proba, labels, **purpose)
         told = [replace(part, log_p=score_rows(data, part.proba())) for part in parts]
-        mixture = CrossMixture(data, FOLDS, told[2], Competitors(*told[:2], told[2:], {}, {}))
+        mixture = CrossMixture(data, FOLDS, told[2], Competitors(*told[:2], told[2:], {}))
         fixed = judged[0][0] if judged else mixture.proba
-        judged.append((mixture.proba, Evidence(data, FOLDS, 0.01).decide(fixed)))
-    for before, after in zip(*judged, strict=True):
-        np.testing.assert_array_equal(before[inside], after[inside])
+        rule = Evidence(data, FOLDS, 0.01).rules(fixed)[2]
+        judged.append((mixture.proba, rule.values))
+    np.testing.assert_array_equal(judged[0][0][inside], judged[1][0][inside])
+    np.testing.assert_array_equal(judged[0][1], judged[1][1])
     assert not np.array_equal(judged[0][0], judged[1][0])
-
-
-def test_alternating_settings_are_chosen_outside_the_fold_they_judge():
-    """One setting is right inside a fold only: nobody may take it there."""
-    proba, y = planted(300)
-    data, inside = read(proba, y), FOLDS == 2
-    fitter = CrossFitter(data, FOLDS)
-    competitors = fitter.compete(("alternating",))
-    oracle = np.where(inside, y, (y + 1) % 4)
-    first = next(iter(competitors.alternating_decisions))
-    competitors.alternating_decisions[first._replace(alpha=9.0)] = oracle
-    evidence = Evidence(data, FOLDS, 0.01)
-    trial = rules._alternating_trial(evidence, competitors)
-    assert (trial.codes[inside] == y[inside]).mean() < 0.9
 
 
 # Gates, each from data where it alone decides.
@@ -110,7 +98,8 @@ def trial_of(evidence, codes, log_p=0.0, on_changed=0.0):
     class Mixture:
         log_p, baseline_log_p = rise, np.zeros(n)
 
-    return evidence.compare(Mixture, codes, (evidence.before, codes))
+    trial = evidence.compare(codes, (evidence.before, codes))
+    return replace(trial, mixture=Mixture, rules=evidence.rules(evidence.data.proba))
 
 
 def one_sided(errors, rows):
@@ -134,28 +123,26 @@ def test_the_score_alone_is_enough_or_not(fixed, broken, accepted):
     assert trial.gates.route == ("score" if accepted else "")
 
 
-@pytest.mark.parametrize(("fixed", "accepted"), [(24, True), (15, False)])
-def test_with_the_log_loss_one_standard_error_is_enough(fixed, accepted):
+@pytest.mark.parametrize(("fixed", "accepted"), [(16, True), (14, False), (12, False)])
+def test_with_the_log_loss_any_rise_is_enough(fixed, accepted):
     trial = trial_of(*decided(fixed, 14), log_p=0.2, on_changed=0.3)
     assert held(trial)["log_loss"]
     assert held(trial)["changed_rows"]
     assert not held(trial)["score"]
-    assert held(trial)["one_error"] == accepted == trial.accepted
+    assert held(trial)["rise"] == accepted == trial.accepted
 
 
 @pytest.mark.parametrize(("rise", "accepted"), [(0.2, True), (0.005, False)])
 def test_the_log_loss_must_be_lower_on_all_rows(rise, accepted):
     trial = trial_of(*decided(24, 14), log_p=rise, on_changed=0.3)
-    assert held(trial)["one_error"]
     assert held(trial)["changed_rows"]
     assert held(trial)["log_loss"] == accepted == trial.accepted
 
 
-@pytest.mark.parametrize(("rise", "accepted"), [(0.15, True), (0.0, False), (-0.2, False)])
+@pytest.mark.parametrize(("rise", "accepted"), [(0.13, True), (0.08, False), (-0.2, False)])
 def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
     """Elsewhere other confidence alone may lower it."""
     trial = trial_of(*decided(24, 14), log_p=0.2, on_changed=rise)
-    assert held(trial)["one_error"]
     assert held(trial)["log_loss"]
     assert held(trial)["changed_rows"] == accepted == trial.accepted
 
@@ -181,7 +168,7 @@ def test_a_loss_that_the_sample_lacks_is_allowed_for():
     before[:60] = 1  # 60 false alarms, each worth 1
     after = before.copy()
     after[:60] = 0
-    trial = evidence.compare(None, after, (before, after), evidence.untouched)
+    trial = evidence.compare(after, (before, after))
     assert trial.test.gain == pytest.approx(60 / 400)
     assert not trial.accepted
 
@@ -190,9 +177,59 @@ def test_a_loss_that_the_sample_lacks_is_allowed_for():
 def test_only_a_loss_that_the_sample_lacks_is_taken_off(broken, taken):
     """A broken decision among the rows is in the standard error already."""
     trial = trial_of(*decided(20, broken))
-    lead = (20 - broken - taken) / 1000
-    test = trial.test
-    assert test.one_sided == pytest.approx(one_sided(lead / test.std_error, trial.rows))
+    test, lead = trial.test, (20 - broken - taken) / 1000
+    seen = np.append(trial.rows, -taken / 1000)
+    assert test.one_sided == pytest.approx(one_sided(lead / test.std_error, seen))
+
+
+@pytest.mark.parametrize(("cost", "adopted"), [(1.0, True), (50.0, False)])
+def test_many_cheap_gains_are_no_evidence_beside_a_rare_loss(cost, adopted):
+    """A hundred rows gain 1 each. Where one in fifty costs 50, 13 % of such samples lack it."""
+    costs = np.array([[0.0, 1.0], [cost, 0.0]])
+    proba, y = np.tile([0.55, 0.45], (600, 1)), np.zeros(600, int)
+    y[500:] = 1
+    evidence = Evidence(read(proba, y, costs=costs), np.arange(600) % 5, 0.01, clusters=[])
+    before = (np.arange(600) < 100) * 1
+    after = np.zeros(600, int)
+    assert evidence.compare(after, (before, after)).accepted == adopted
+
+
+# What the log loss is compared with, for goals that weigh classes.
+
+
+def trained_for(weights, n=4000):
+    """Rows of a classifier that was trained so that its most probable class is right."""
+    proba, y = calibrated(n, len(weights))
+    skewed = (proba * weights) ** 1.5
+    return proba, skewed / skewed.sum(axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_baseline_is_the_best_of_which_decisions_as_they_came_are_the_best(is_known):
+    """Known weights give the true probabilities back; of others as much as labels ask for."""
+    weights = np.array([1.0, 3.0, 9.0])
+    proba, skewed, y = trained_for(weights)
+    folds = np.arange(4000) % 5
+    told = weights if is_known else weights**2  # twice as much in logarithms
+    baseline = as_if_right(np.log(skewed), y, np.ones(4000), folds, 5 * [told], is_known=is_known)
+    true = np.log(proba[np.arange(4000), y])
+    np.testing.assert_allclose(baseline.mean(), true.mean(), atol=2e-3)
+    assert np.abs(baseline - true).max() < 0.5
+
+
+def test_other_confidence_is_no_evidence_against_decisions_that_were_trained_for():
+    """Log loss falls far, and nothing says that other decisions have a better recall."""
+    shares = np.array([0.7, 0.2, 0.1])
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 1500, p=shares)
+    scores = rng.normal(size=(1500, 3)) + 1.5 * np.eye(3)[y]
+    proba = np.exp(1.5 * scores) / np.exp(1.5 * scores).sum(axis=1, keepdims=True)
+    verdict = Adjuster(scoring="balanced_accuracy").fit(proba, y).verdict_
+    assert not verdict.adopted
+    gates = {gate.name: gate for gate in verdict.gates}
+    assert not gates["log_loss"].held
+    plain = Adjuster().fit(proba, y).verdict_
+    assert {gate.name: gate.held for gate in plain.gates}["log_loss"]
 
 
 def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
@@ -217,7 +254,7 @@ def test_a_simpler_candidate_within_half_an_error_is_taken(ahead, chosen):
     matrix = candidate("matrix", np.full(400, -1.0))
     curves = candidate("curves", -1 + 0.1 * noise + 0.1 * ahead / 20)
     others = [matrix, curves]
-    parts = Competitors(candidate("none", noise), candidate("temperature", noise), others, {}, {})
+    parts = Competitors(candidate("none", noise), candidate("temperature", noise), others, {})
     assert simplest_of_best(parts, np.ones(400)).family == chosen
 
 
@@ -286,27 +323,11 @@ def test_without_evidence_probabilities_are_better_and_decisions_the_same():
     sharp = 0.97 * sharp + 0.03 * np.roll(sharp, 1, axis=1)
     fitted = Adjuster().fit(sharp[:400], y[:400])
     assert not fitted.verdict_.adopted
-    assert fitted.mixture_.keeps == "untouched"
+    assert fitted.mixture_.keeps
     after, rows = fitted.transform(sharp[400:]), np.arange(2600)
     np.testing.assert_array_equal(after.argmax(axis=1), sharp[400:].argmax(axis=1))
     loss = -np.log([sharp[400:][rows, y[400:]], after[rows, y[400:]]]).mean(axis=1)
     assert loss[1] < loss[0] - 0.05
-
-
-def test_alternating_decisions_win_where_they_are_better():
-    """Then rows keep these, whatever the mixture says."""
-    proba, y = planted(600)
-    data = read(proba, y)
-    folds = np.arange(600) * 5 // 600
-    fitter = CrossFitter(data, folds)
-    competitors = fitter.compete(("alternating", "bias"))
-    for setting in competitors.alternating_decisions:
-        competitors.alternating_decisions[setting] = y.copy()  # all right
-    best = choose(Evidence(data, folds, 0.01), fitter, competitors, calibrate=True)
-    assert best.trial.rule is not None
-    assert best.mixture.candidate.family == "alternating"
-    _, mixture = best.mixture.fit(keeps="correction")
-    assert mixture.keeps == "correction"
 
 
 def test_with_several_labels_only_the_score_counts():

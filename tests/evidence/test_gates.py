@@ -32,7 +32,7 @@ def test_a_route_is_named_once():
         [
             Gate("rise", True, 1.0, 0.0),
             Gate("score", False, 0.2, 0.01, "score"),
-            Gate("one_error", True, 2.0, 1.0, "log_loss"),
+            Gate("changed_rows", True, 0.01, 0.025, "log_loss"),
             Gate("log_loss", True, 0.002, 0.01, "log_loss"),
         ]
     )

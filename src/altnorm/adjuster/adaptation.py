@@ -60,7 +60,7 @@ class KnownBalance:
 def reweighted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
     """Return a copy whose classes are more or less probable by the ratio of two balances."""
     changed = copy(adjuster)
-    changed.mixture_ = replace(adjuster.mixture_, keeps="", log_ratio=np.log(after / before))
+    changed.mixture_ = replace(adjuster.mixture_, keeps=False, log_ratio=np.log(after / before))
     decision = replace(adjuster.decision_, on_input=False)
     # There decisions divide by the class shares, which the new balance replaces.
     if adjuster.scoring == "balanced_accuracy":

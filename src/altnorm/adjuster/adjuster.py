@@ -299,7 +299,7 @@ class Adjuster(ProbabilityTransformer):
             evidence = Evidence(data, folds, self.significance)
             fitter = CrossFitter(data, folds, calibrate=self.calibrate, k_max=self.k_max)
             competitors = fitter.compete(self.families, n_jobs=self.n_jobs)
-            choice = choose(evidence, fitter, competitors, calibrate=self.calibrate)
+            choice = choose(evidence, competitors, calibrate=self.calibrate)
             cautions, refused = self._examine(evidence, fitter, choice)
             fitter.release()
             self._conclude(evidence, competitors, choice, cautions, refused)

@@ -422,9 +422,7 @@ class Search:
             proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
         codes, score, best = data.kind.decide(proba), data.purpose.score, self.best(tried).setting
         scored = (data.proba, proba) if score.needs == "proba" else (evidence.before, codes)
-        # Its own decisions: justified only by a test on the score.
-        rule = data.purpose.most_probable(data.proba, data.labels, data.weight)
-        return evidence.compare(None, codes, scored, rule), best
+        return evidence.compare(codes, scored), best
 
 
 def _as_table(tried: Sequence[Tried]) -> dict[str, np.ndarray]:

@@ -106,7 +106,6 @@ class Competitors(NamedTuple):
     temperature: Candidate
     others: list[Candidate]
     skipped: dict[str, str]
-    alternating_decisions: dict[Setting, np.ndarray]  # without a temperature
 
     def all(self) -> list[Candidate]:
         """Every candidate, the simplest first."""
@@ -121,7 +120,6 @@ class CrossFitter:
     ) -> None:
         self.data, self.folds, self.calibrate, self.k_max = data, folds, calibrate, k_max
         self.lowest = float(np.log(np.finfo(data.proba.dtype).eps))
-        self.alternating_decisions: dict[Setting, np.ndarray] = {}
 
     @cached_property
     def rows(self) -> Array:
@@ -131,7 +129,6 @@ class CrossFitter:
     def release(self) -> None:
         """Forget what is as large as the data, and can be worked out again."""
         self.__dict__.pop("rows", None)
-        self.alternating_decisions.clear()
 
     def compete(self, families: Sequence[str], *, n_jobs: int | None = None) -> Competitors:
         """Cross-fit the best setting of each family."""
@@ -149,12 +146,12 @@ class CrossFitter:
         others.sort(key=lambda each: order.index(each.family))
         skipped = {name: reason for name, reason in reasons.items() if reason}
         untouched, temperature = self.untouched(), self.temperature()
-        return Competitors(untouched, temperature, others, skipped, self.alternating_decisions)
+        return Competitors(untouched, temperature, others, skipped)
 
     def on(self, folds: np.ndarray) -> CrossFitter:
         """Return the same for another assignment of the same rows."""
         other = copy(self)
-        other.folds, other.alternating_decisions = folds, {}
+        other.folds = folds
         other.__dict__.pop("_paths", None)
         return other
 
@@ -216,10 +213,6 @@ class CrossFitter:
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
             for setting, proba in self._paths.path(start._replace(depth=depth)):
-                codes = self.data.kind.decide(proba)
-                # Thirty such arrays are kept, of numbers that are small.
-                small = np.min_scalar_type(self.data.proba.shape[1])
-                self.alternating_decisions[setting] = codes.astype(small, copy=False)
                 loss = self._loss_after_temperature(take_rows(proba, some), some)
                 if loss < least:
                     best, least = setting, loss

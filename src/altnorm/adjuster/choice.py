@@ -7,24 +7,29 @@ Decisions change on evidence alone. One trial, for every purpose: the rule that 
 for, on the mixture. It is adopted if the score rises and
 
 - the score's own paired test says so, or
-- it rises by one standard error, and the log loss is lower than without the correction, on all rows
-  and on those that add to the gain. Most of what can be gained in log loss may be gained by other
-  confidence alone; on these rows it cannot. With several labels per row it can, so that there
-  only the score's own test counts.
-
-Alternating normalization was made for decisions, so its own compete as well.
+- the log loss is lower than it could be if the decisions as they came were right
+  (:mod:`altnorm.adjuster.baseline`), on all rows and on those that gain or lose. With several
+  labels per row most of it is that of labels whose decision stays, so that there only the score's
+  own test counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from altnorm.adjuster.alternating_paths import Setting
-from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
+from altnorm.adjuster.baseline import as_if_right
+from altnorm.adjuster.candidates import (
+    Candidate,
+    Competitors,
+    CrossFitter,
+    score_rows,
+    to_scores,
+)
 from altnorm.adjuster.mixture import CrossMixture, Mixture, no_mixture
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.decision import Decision
@@ -37,20 +42,19 @@ from altnorm.evidence.folds import (
     repeats_in_blocks,
 )
 from altnorm.evidence.gates import Gate, Gates
-from altnorm.evidence.paired import Paired, attribute_gain, paired_test
+from altnorm.evidence.paired import CONFIDENCE, Paired, attribute_gain, paired_test
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
 AS_GOOD = 0.5
 """Standard errors of log loss within which a simpler candidate is as good as the best."""
 
-ONE_ERROR = 1.0
-"""Standard errors by which the score must rise where the log loss is the evidence: the usual
-one-standard-error rule."""
+CHANGED_LEVEL = (1 - CONFIDENCE) / 2
+"""One-sided level of the log loss on the rows that gain or lose: its interval lies above 0. They
+are few, and it comes on top of the test on all rows."""
 
-CHANGED_LEVEL = 0.05
-"""One-sided level of the log loss on the rows that add to the gain. They are few, and it comes on
-top of the test on all rows."""
+ONE_ERROR = 1.0
+"""Standard errors by which a gain must still be there when like rows are kept together."""
 
 CLASS_PARTS, MOST_CLUSTER_ROWS = 5, 120
 """Clusters of like rows per class, and their largest size: more than most cases have copies."""
@@ -85,7 +89,7 @@ class Evidence:
         rows = weight / weight.sum() * (log_p - baseline)
         if only is not None:
             return paired_test(rows * only, weight, self.clusters)
-        return paired_test(rows, weight, self.clusters, worst=self._shared_counts())
+        return paired_test(rows, weight, self.clusters, surplus=self._shared_counts())
 
     def _shared_counts(self) -> float:
         """Log loss, per row, that folds of equal class counts tell each other.
@@ -105,25 +109,23 @@ class Evidence:
 
     def trial(self, mixture: CrossMixture) -> Trial:
         """Put the decisions that the purpose makes of a mixture to the test."""
-        codes = self.decide(mixture.proba)
-        if self.data.purpose.score.needs == "proba":
-            return self.compare(mixture, codes, (self.data.proba, mixture.proba))
-        return self.compare(mixture, codes, (self.before, codes))
+        proba, rules = mixture.proba, self.rules(mixture.proba)
+        codes = np.empty_like(self.before)
+        for k, rule in enumerate(rules):
+            codes[self.folds == k] = rule.codes(proba[self.folds == k])
+        by_proba = self.data.purpose.score.needs == "proba"
+        scored = (self.data.proba, proba) if by_proba else (self.before, codes)
+        trial = self.compare(codes, scored)
+        return replace(trial, mixture=mixture, rules=rules)
 
-    def compare(
-        self,
-        mixture: CrossMixture | None,
-        codes: np.ndarray,
-        scored: tuple[np.ndarray, np.ndarray],
-        rule: Decision | None = None,
-    ) -> Trial:
+    def compare(self, codes: np.ndarray, scored: tuple[np.ndarray, np.ndarray]) -> Trial:
         """Test decisions, given what the score looks at before and after."""
         score, data = self.data.purpose.score, self.data
         rows = np.zeros(len(codes))
         if not np.array_equal(*scored):
             rows = attribute_gain(score, data.labels, *scored, data.weight, data.blocks())
         test = paired_test(rows, data.weight, self.clusters, worst=self._worst_row(rows))
-        return Trial(self, mixture, codes, rows, test, scored, rule)
+        return Trial(self, codes, rows, test, scored)
 
     def _worst_row(self, rows: np.ndarray) -> float:
         """What one more row could cost beyond the largest loss among the rows.
@@ -138,27 +140,30 @@ class Evidence:
             worst = float(np.abs(rows).max(initial=0.0))
         return max(worst + float(rows.min(initial=0.0)), 0.0)
 
-    def decide(self, proba: np.ndarray) -> np.ndarray:
-        """Decide each row by the rule that the rows of the other folds give."""
+    def rules(self, proba: np.ndarray) -> list[Decision]:
+        """The rule for each fold, as the rows of the others give it."""
         data, purpose = self.data, self.data.purpose
-        if purpose.is_argmax or purpose.costs is not None:
-            return purpose.fit(proba, data.labels, data.weight).codes(proba)
-        codes = np.empty_like(self.before)
-        for k in range(int(self.folds.max()) + 1):
-            inside = self.folds == k
-            rule = purpose.fit(proba[~inside], data.labels[~inside], data.weight[~inside])
-            codes[inside] = rule.codes(proba[inside])
-        return codes
+        n_folds = int(self.folds.max()) + 1
+        if purpose.is_argmax or purpose.costs is not None:  # whatever the rows
+            return n_folds * [purpose.fit(proba, data.labels, data.weight)]
+        outside = (self.folds != k for k in range(n_folds))
+        return [purpose.fit(proba[o], data.labels[o], data.weight[o]) for o in outside]
 
-    def best_setting(self, tried: dict[Setting, np.ndarray], rows: Any = slice(None)) -> Setting:
-        """Return the setting whose decisions score best on some rows; of equals the mildest."""
-        score = self.data.purpose.score
-        labels, weight = self.data.labels[rows], self.data.weight[rows]
-
-        def order(setting: Setting) -> tuple[float, ...]:
-            return (-score(labels, tried[setting][rows], weight), *setting.severity())
-
-        return min(tried, key=order)
+    def baseline_log_p(self, mixture: CrossMixture, rules: Sequence[Decision]) -> np.ndarray:
+        """Log-probabilities of labels as if the decisions as they came were right."""
+        data, purpose = self.data, self.data.purpose
+        weighs_classes = not purpose.is_argmax and self.untouched.is_argmax
+        class_weights = [rule.class_weights for rule in rules]
+        if not weighs_classes or any((weights <= 0).any() for weights in class_weights):
+            return mixture.baseline_log_p
+        return as_if_right(
+            to_scores(data, data.proba),
+            data.labels,
+            data.weight,
+            self.folds,
+            class_weights,
+            is_known=purpose.weights_are_known,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,12 +171,12 @@ class Trial:
     """Decisions, cross-fitted, and what they gain."""
 
     evidence: Evidence
-    mixture: CrossMixture | None  # whose decisions they are; None where a rule stands alone
     codes: np.ndarray
     rows: np.ndarray  # (n,) what each row adds to the gain
     test: Paired
     scored: tuple[np.ndarray, np.ndarray]  # before and after, as the score needs them
-    rule: Decision | None = None  # where it is not the purpose's: only the score can speak for it
+    mixture: CrossMixture | None = None  # whose decisions they are; without, only the score counts
+    rules: Sequence[Decision] = ()  # that made them of it, for each fold
 
     @cached_property
     def gates(self) -> Gates:
@@ -181,31 +186,18 @@ class Trial:
             Gate("rise", test.gain > 0, test.gain, 0.0),
             Gate("score", test.one_sided < level, test.one_sided, level, "score"),
         ]
-        mixture = self.mixture
         # With several labels most of the log loss is that of labels whose decision stays.
-        several = self.evidence.data.kind.is_multilabel
-        if self.rule is not None or mixture is None or several:
+        if self.evidence.data.kind.is_multilabel or self.mixture is None:
             return Gates(gates)
+        baseline = self.evidence.baseline_log_p(self.mixture, self.rules)
         # Rows that stay wrong may gain log loss in classes that the decision is not about.
-        changed = self.rows != 0
-        whole, some = (
-            self.evidence.log_loss_test(mixture.log_p, mixture.baseline_log_p, only)
-            for only in (None, changed)
-        )
-        return Gates(
-            [
-                *gates,
-                Gate("one_error", test.errors >= ONE_ERROR, test.errors, ONE_ERROR, "log_loss"),
-                Gate("log_loss", whole.one_sided < level, whole.one_sided, level, "log_loss"),
-                Gate(
-                    "changed_rows",
-                    some.one_sided < CHANGED_LEVEL,
-                    some.one_sided,
-                    CHANGED_LEVEL,
-                    "log_loss",
-                ),
-            ]
-        )
+        for name, only, limit in (
+            ("log_loss", None, level),
+            ("changed_rows", self.rows != 0, CHANGED_LEVEL),
+        ):
+            test = self.evidence.log_loss_test(self.mixture.log_p, baseline, only)
+            gates.append(Gate(name, test.one_sided < limit, test.one_sided, limit, "log_loss"))
+        return Gates(gates)
 
     @property
     def accepted(self) -> bool:
@@ -271,8 +263,6 @@ class Trial:
 
     def decision(self) -> Decision:
         """Fit the rule to all cross-fitted rows."""
-        if self.rule is not None:
-            return self.rule
         assert self.mixture is not None
         data = self.evidence.data
         return data.purpose.fit(self.mixture.proba, data.labels, data.weight)
@@ -285,25 +275,12 @@ class Choice(NamedTuple):
     trial: Trial
 
 
-def choose(
-    evidence: Evidence, fitter: CrossFitter, competitors: Competitors, *, calibrate: bool
-) -> Choice:
+def choose(evidence: Evidence, competitors: Competitors, *, calibrate: bool) -> Choice:
     """Choose probabilities, then put decisions to the test."""
     data, folds = evidence.data, evidence.folds
     best = simplest_of_best(competitors, data.weight)
     mixture = CrossMixture(data, folds, best, competitors, calibrate=calibrate)
-    trial = evidence.trial(mixture)
-    alternating = _alternating_trial(evidence, competitors)
-    if alternating is None or not alternating.accepted:
-        return Choice(mixture, trial)
-    if trial.accepted and alternating.against(trial).errors < ONE_ERROR:
-        return Choice(mixture, trial)
-    # Its probabilities take longest to work out, and so they come last.
-    setting = evidence.best_setting(competitors.alternating_decisions)
-    same = (each for each in competitors.others if each.params == setting._asdict())
-    candidate = next(same, None) or fitter.at_setting(setting)
-    own = CrossMixture(data, folds, candidate, competitors, calibrate=calibrate)
-    return Choice(own, replace(alternating, mixture=own))
+    return Choice(mixture, evidence.trial(mixture))
 
 
 def simplest_of_best(competitors: Competitors, weight: np.ndarray) -> Candidate:
@@ -316,24 +293,6 @@ def simplest_of_best(competitors: Competitors, weight: np.ndarray) -> Candidate:
         if behind.sum() <= AS_GOOD * np.sqrt(float(spread @ spread)):
             return candidate
     return best
-
-
-def _alternating_trial(evidence: Evidence, competitors: Competitors) -> Trial | None:
-    """Put alternating normalization's own decisions to the test.
-
-    Each fold is judged under the setting that is best on the others.
-    """
-    tried, data = competitors.alternating_decisions, evidence.data
-    if not tried or data.purpose.score.needs == "proba":
-        return None
-    codes = np.empty_like(evidence.before)
-    for k in range(int(evidence.folds.max()) + 1):
-        inside = evidence.folds == k
-        codes[inside] = tried[evidence.best_setting(tried, ~inside)][inside]
-    # Whatever the purpose's rule is.
-    rule = data.purpose.most_probable(data.proba, data.labels, data.weight)
-    decision = replace(rule, on_input=False)
-    return evidence.compare(None, codes, (evidence.before, codes), decision)
 
 
 class Outcome(NamedTuple):
@@ -357,22 +316,18 @@ def conclude(
 ) -> Outcome:
     """Fit what is applied: decisions and probabilities, probabilities alone, or nothing."""
     mixture, trial, untouched = choice.mixture, choice.trial, competitors.untouched
-    multilabel, family = evidence.data.kind.is_multilabel, mixture.candidate.family
+    family = mixture.candidate.family
     if nothing:
-        fitted = untouched.fit().model, no_mixture(multilabel)
+        fitted = untouched.fit().model, no_mixture(evidence.data.kind.is_multilabel)
         return Outcome(*fitted, evidence.untouched, None, untouched.proba(), untouched.log_p)
     if not applied and evidence.data.purpose.is_argmax:
         proba = mixture.keeping(evidence.before)
-        fitted = mixture.fit(keeps="untouched")
+        fitted = mixture.fit(keeps=True)
         log_p = score_rows(evidence.data, proba)
         return Outcome(*fitted, evidence.untouched, family, proba, log_p)
     if not applied:
         return Outcome(*mixture.fit(), evidence.untouched, family, mixture.proba, mixture.log_p)
-    own = trial.rule is not None  # alternating normalization's own decisions
-    kept = own and not multilabel
-    fitted = mixture.fit(keeps="correction" if kept else "", alone=own and multilabel)
-    proba = mixture.keeping_correction() if kept else mixture.proba
-    return Outcome(*fitted, trial.decision(), family, proba, mixture.log_p)
+    return Outcome(*mixture.fit(), trial.decision(), family, mixture.proba, mixture.log_p)
 
 
 class Likeness(NamedTuple):
@@ -427,7 +382,7 @@ def _trial_by_clusters(
     """Put the choice to the test again, on folds that hold whole clusters."""
     folds = deal_clusters(clusters, int(evidence.folds.max()) + 1)
     again = fitter.on(folds)
-    competitors = Competitors(again.untouched(), again.temperature(), [], {}, {})
+    competitors = Competitors(again.untouched(), again.temperature(), [], {})
     candidate, calibrate = again.again(choice.mixture.candidate), choice.mixture.calibrate
     mixture = CrossMixture(evidence.data, folds, candidate, competitors, calibrate=calibrate)
     return Evidence(evidence.data, folds, evidence.significance, [clusters]).trial(mixture)

@@ -125,8 +125,8 @@ class Mixture:
         Slope, floor (of log-odds, the limit) and share of the uniform distribution.
     following : ndarray of shape (3,) or None
         The same for the temperature that follows the correction, if one does.
-    keeps : {"", "untouched", "correction"}
-        Whose decisions rows keep: nobody's, or those of the row as it came or of the correction.
+    keeps : bool
+        Whether rows keep the decisions that they came with.
     baseline : ndarray of shape (3,)
         Weights of the same mixture without the correction.
     log_ratio : ndarray of shape (m,) or None
@@ -139,14 +139,16 @@ class Mixture:
     tempering: np.ndarray
     baseline: np.ndarray
     following: np.ndarray | None = None
-    keeps: str = ""
+    keeps: bool = False
     log_ratio: np.ndarray | None = None
     is_multilabel: bool = False
 
     def _check_fitted(self, fields: Fields) -> None:
         fields.array("weights", "f", (4,), 0, 1, total=1)
         fields.array("baseline", "f", (3,), 0, 1, total=1)
-        fields.choice("keeps", ("",) if self.is_multilabel else ("", "untouched", "correction"))
+        fields.require(
+            "keeps", not (self.keeps and self.is_multilabel), "False with several labels"
+        )
         self._check_tempering(fields, "tempering")
         if self.following is not None:
             self._check_tempering(fields, "following")
@@ -167,7 +169,7 @@ class Mixture:
     @property
     def needs_correction(self) -> bool:
         """Whether the correction has any part in the result."""
-        return bool(self.weights[0] > 0) or self.keeps == "correction"
+        return bool(self.weights[0] > 0)
 
     def stage(self, model: ProbabilityTransformer) -> Mixed | Untouched:
         """What it makes of a row, with the model that corrects."""
@@ -209,7 +211,7 @@ class Mixed(NamedTuple):
     baseline: tuple[float, ...]
     tempering: Tempering | OddsTempering
     following: Tempering | OddsTempering | None
-    keeps: str
+    keeps: bool
     columns: np.ndarray  # (m,) their numbers
     ratio: np.ndarray | None
 
@@ -233,10 +235,8 @@ class Mixed(NamedTuple):
         if correct is not None and self.following is not None:
             correct = self.following.proba(logs(correct))
         mixed = self.mix(p, tempered, correct)
-        if self.keeps == "untouched":
+        if self.keeps:
             mixed = draw_back(mixed, self.mix_baseline(p, tempered), p, self.columns)
-        elif self.keeps == "correction":
-            mixed = draw_back(mixed, correct, correct, self.columns)
         if self.ratio is None:
             return mixed
         tilted = mixed * self.ratio
@@ -390,26 +390,13 @@ class CrossMixture:
             drawn[rows] = draw_back(drawn[rows], self.baseline(rows), untouched, columns)
         return drawn
 
-    def keeping_correction(self) -> np.ndarray:
-        """Whole probabilities, drawn back where they would decide otherwise than the correction."""
-        correct, drawn = self.candidate.proba(), self.proba.copy()
-        rows = np.flatnonzero(drawn.argmax(axis=1) != correct.argmax(axis=1))
-        if rows.size:
-            columns, target = np.arange(drawn.shape[1]), correct[rows]
-            drawn[rows] = draw_back(drawn[rows], target, target, columns)
-        return drawn
-
-    def fit(self, *, keeps: str = "", alone: bool = False) -> tuple[Any, Mixture]:
-        """Fit on all rows: the correction's estimator, and the mixture.
-
-        Rows keep some decisions, or the correction stands `alone`.
-        """
+    def fit(self, *, keeps: bool = False) -> tuple[Any, Mixture]:
+        """Fit on all rows: the correction's estimator, and the mixture."""
         model, following = self.candidate.fit()
         tempering = self.temperature.fit().tempering
         assert tempering is not None
-        weights = np.array([1.0, 0.0, 0.0, 0.0]) if alone else self.weights()
         return model, Mixture(
-            weights,
+            self.weights(),
             np.array(tempering[:3]),
             self.baseline_weights(),
             following=None if following is None else np.array(following[:3]),

@@ -88,6 +88,18 @@ class Decision:
         return self.kind == "weights" and bool((self.values == self.values[0]).all())
 
     @property
+    def class_weights(self) -> np.ndarray:
+        """How much more than its probability each class counts, (m,).
+
+        With costs, what missing the class costs on average, whichever class is taken for it.
+        """
+        if self.kind != "costs":
+            return self.values
+        m = len(self.values)
+        table = self.values[:, :m]
+        return np.asarray((table.sum(axis=1) - m * table.diagonal()) / (m - 1))
+
+    @property
     def leaves_rows(self) -> bool:
         """Whether rows may be left to a person."""
         if self.kind == "costs":

@@ -37,6 +37,11 @@ class Purpose:
         tuned = self.score.name in _TUNED or self.score.f_beta is not None
         return not self.kind.is_multilabel and self.costs is None and not tuned
 
+    @property
+    def weights_are_known(self) -> bool:
+        """Whether the goal itself says how classes are weighed, and not the labels."""
+        return self.costs is not None or self.score.name == "balanced_accuracy"
+
     def untouched(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
         """Return the rule of decisions as they come, on probabilities as they came.
 
@@ -71,8 +76,7 @@ class Purpose:
         self, rows: Labelled, before: np.ndarray, after: np.ndarray, proba: np.ndarray
     ) -> Caution | None:
         """Say whether decisions from `proba` serve this purpose at the expense of another."""
-        weighs_classes = self.costs is not None or self.score.name == "balanced_accuracy"
-        if self.kind.is_multilabel or weighs_classes:
+        if self.kind.is_multilabel or self.weights_are_known:
             return None
         balanced = proba * balancing_weights(rows.labels, rows.weight, rows.classes.size)
         return hurt_classes(rows, before, after, balanced.argmax(axis=1))

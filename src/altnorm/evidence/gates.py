@@ -13,7 +13,6 @@ GATES = {
     "input": "the input looks right",
     "rise": "the score rises",
     "score": "the score's own test (p)",
-    "one_error": "the score rises by one standard error",
     "log_loss": "log loss is lower on all rows (p)",
     "changed_rows": "log loss is lower on rows that gain or lose (p)",
     "likeness": "the gain stays when like rows are kept together",
@@ -90,6 +89,10 @@ class Gates(tuple[Gate, ...]):
             if gates and all(gate.held for gate in gates):
                 return route
         return ""
+
+    def largest_p(self, route: str) -> float:
+        """The largest p-value of the tests on a route: that of all of them together."""
+        return max((gate.value for gate in self if gate.route == route), default=1.0)
 
     def rows(self) -> list[tuple[str, ...]]:
         """A row of text for each gate, under a header."""

@@ -17,7 +17,7 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.words import Figures, figures, html_card, percent, plural
+from altnorm._base.words import Figures, figures, html_card, p_words, percent, plural
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
@@ -215,7 +215,9 @@ class Verdict:
             lower = ", lower is better" if numbers.lower else ""
             change = f"{numbers.before} -> {numbers.after} ({numbers.change_and_unit}{lower}"
             interval = f"{self.confidence:.0%} interval {numbers.low} to {numbers.high}"
-            parts = [f"{start} {change}, {interval}, {numbers.p_value})"]
+            # One number of evidence: where that is the log loss, its own comes with it.
+            p_value = "" if self.evidence == "log_loss" else f", {numbers.p_value}"
+            parts = [f"{start} {change}, {interval}{p_value})"]
             if self.n_changed or not numbers.lower:  # probabilities may change without a decision
                 parts.append(change_words(self))
         parts += remarks(self)
@@ -346,7 +348,8 @@ def remarks(verdict: Verdict) -> Iterator[str]:
     if verdict.is_decision and verdict.reason and verdict.reason != "identical":
         yield verdict.reason_text
     if verdict.evidence == "log_loss":
-        yield "the evidence is the log loss, so the size of the gain is uncertain"
+        p_value = p_words(verdict.gates.largest_p("log_loss"))
+        yield f"the evidence is the log loss ({p_value}), so the size of the gain is uncertain"
     for caution in verdict.cautions:
         if caution.serious:
             text = caution.text[0].lower() + caution.text[1:].rstrip(".")

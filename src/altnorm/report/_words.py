@@ -242,7 +242,7 @@ def _why_proba(case: Case) -> Iterator[str]:
     if mixture is not None and mixture.changes_nothing:
         yield "The model returns every probability as it is."
         return
-    corrects = mixture is None or mixture.weights[0] >= VISIBLE or mixture.keeps == "correction"
+    corrects = mixture is None or mixture.weights[0] >= VISIBLE
     if corrects and (mixture is None or not isinstance(chosen, Identity)):
         yield from _why_correction(case, chosen)
     if mixture is not None:
@@ -253,7 +253,7 @@ def _why_mixture(mixture: Mixture) -> Iterator[str]:
     if mixture.weights.max() < 1:
         parts = mixture_words(mixture.weights.tolist())
         yield f"Probabilities are a mixture that suits the labels best: {parts}."
-    if mixture.keeps == "untouched":
+    if mixture.keeps:
         yield "Where the mixture would decide otherwise, it is drawn back to keep the decision."
 
 

@@ -1,0 +1,84 @@
+r"""Predictions as they would be if the decisions that came with them were right.
+
+The log loss of a correction is evidence for other decisions if it is lower than with any
+probabilities of which the decisions as they came are the best. For accuracy these are the rows at a
+temperature. A goal that counts class j with weight :math:`w_j` asks for the class of largest
+:math:`w_j p_j`; that is the most probable class of a row b as it came if
+
+.. math:: p_j \propto b_j^a / w_j .
+
+So rows of a classifier that was trained for the goal gain much log loss by other probabilities, and
+that says nothing for other decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from altnorm._base.arrays import Array
+from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, label_log_p
+from altnorm.families.scores import Tempering, fit_tempering
+
+
+def as_if_right(
+    log_p: np.ndarray,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    folds: np.ndarray,
+    class_weights: Sequence[np.ndarray],
+    *,
+    is_known: bool,
+) -> np.ndarray:
+    """Log-probability of each row's label, cross-fitted, if decisions as they came were right.
+
+    `class_weights` are those of the goal's rule, fitted outside each fold. If the goal does not
+    make them known, they are uncertain themselves, and labels say how much of them there is.
+    """
+    out = np.empty(len(log_p))
+    for k, weights in enumerate(class_weights):
+        inside = folds == k
+        fit = _fit(log_p[~inside], labels[~inside], weight[~inside], weights, is_known)
+        out[inside] = label_log_p(fit.scores, log_p[inside], labels[inside])
+    return out
+
+
+class _Tilted(NamedTuple):
+    """Rows at a temperature, less what the goal gives each class."""
+
+    tempering: Tempering
+    slope: float
+    tilt: np.ndarray  # (m,)
+
+    def scores(self, log_p: Array) -> Array:
+        """Scores of rows of log-probabilities; their softmax is the prediction."""
+        return self.slope * self.tempering.logs(log_p) + self.tilt
+
+
+def _fit(
+    log_p: np.ndarray,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    class_weights: np.ndarray,
+    is_known: bool,
+) -> _Tilted:
+    """Fit the slope and, unless it is known, how much of the class weights there is."""
+    tempering = fit_tempering(log_p, labels, weight)
+    loss = Likelihood.build(tempering.logs(log_p), labels, weight)
+    tilt = np.log(class_weights.max() / class_weights)
+    most = BIASES[1] / max(float(tilt.max()), 1.0)
+    shares = (1.0, 1.0) if is_known else (0.0, most)
+    bounds = (tuple(np.log(SLOPES)), shares)
+    found = minimize(partial(_loss, loss, tilt), (0.0, 1.0), jac=True, bounds=bounds)
+    return _Tilted(tempering, float(np.exp(found.x[0])), found.x[1] * tilt)
+
+
+def _loss(loss: Likelihood, tilt: np.ndarray, at: np.ndarray) -> tuple[float, np.ndarray]:
+    """The loss and its derivatives by the logarithm of the slope and by the share."""
+    slope = float(np.exp(at[0]))
+    value, by_slope, by_bias = loss.value_and_grad(slope, at[1] * tilt)
+    return value, np.array([slope * by_slope, by_bias @ tilt])
