@@ -342,6 +342,20 @@ def test_a_gain_that_fades_along_the_file_is_told():
     assert "fading" not in codes(bias().fit(*planted(1200)))
 
 
+def test_a_gain_whose_log_loss_fades_along_the_file_is_told():
+    """Where decisions are too few to show it."""
+    rng, told = np.random.default_rng(0), 0
+    for _ in range(12):
+        logits = 2 * rng.normal(size=(1000, 10))
+        y = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+        logits[:500, :4] -= 2
+        proba = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        fitted = bias().fit(proba, y)
+        told += fitted.verdict_.adopted
+        assert not fitted.verdict_.adopted or one(fitted, "fading").serious
+    assert told
+
+
 def test_labels_of_unsure_rows_only_are_told():
     proba, y = planted(900)
     unsure = proba.max(axis=1) < np.quantile(proba.max(axis=1), 0.3)

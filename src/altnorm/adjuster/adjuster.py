@@ -490,9 +490,10 @@ class Adjuster(ProbabilityTransformer):
                 return [suspicion], "suspect_input"
             cautions += find_cautions(rows, grouped=data.groups is not None)
             if choice.trial.accepted:
-                before, after = evidence.before, choice.trial.codes
+                trial = choice.trial
+                before, after = evidence.before, trial.codes
                 cautions.append(data.purpose.price(rows, before, after, choice.mixture.proba))
-                cautions.append(fading_gain(choice.trial.rows))
+                cautions.append(fading_gain(trial.rows) or fading_gain(trial.log_loss_rows))
             cautions.append(unlike_labelled(data.proba, data.unlabelled))
         likeness = try_likeness(evidence, fitter, choice)
         return [*cautions, likeness.caution], "near_copies" if likeness.is_copied else ""

@@ -59,8 +59,8 @@ ONE_ERROR = 1.0
 CLASS_PARTS, MOST_CLUSTER_ROWS = 5, 120
 """Clusters of like rows per class, and their largest size: more than most cases have copies."""
 
-LOST, CLEAR = 0.2, 2.5
-"""Share of a gain below which it has all but vanished, and standard errors that make it clear."""
+LOST, CLEAR = 0.5, 2.5
+"""Share of a gain below which most of it is gone, and standard errors that make that clear."""
 
 
 class Evidence:
@@ -179,6 +179,18 @@ class Trial:
     rules: Sequence[Decision] = ()  # that made them of it, for each fold
 
     @cached_property
+    def baseline_log_p(self) -> np.ndarray:
+        """Log-probabilities of labels as if the decisions as they came were right."""
+        assert self.mixture is not None
+        return self.evidence.baseline_log_p(self.mixture, self.rules)
+
+    @property
+    def log_loss_rows(self) -> np.ndarray:
+        """What each row adds to the gain in log loss."""
+        assert self.mixture is not None
+        return self.evidence.data.weight * (self.mixture.log_p - self.baseline_log_p)
+
+    @cached_property
     def gates(self) -> Gates:
         """What must hold, in the order of deciding."""
         level, test = self.evidence.significance, self.test
@@ -189,13 +201,12 @@ class Trial:
         # With several labels most of the log loss is that of labels whose decision stays.
         if self.evidence.data.kind.is_multilabel or self.mixture is None:
             return Gates(gates)
-        baseline = self.evidence.baseline_log_p(self.mixture, self.rules)
         # Rows that stay wrong may gain log loss in classes that the decision is not about.
         for name, only, limit in (
             ("log_loss", None, level),
             ("changed_rows", self.rows != 0, CHANGED_LEVEL),
         ):
-            test = self.evidence.log_loss_test(self.mixture.log_p, baseline, only)
+            test = self.evidence.log_loss_test(self.mixture.log_p, self.baseline_log_p, only)
             gates.append(Gate(name, test.one_sided < limit, test.one_sided, limit, "log_loss"))
         return Gates(gates)
 
@@ -368,8 +379,8 @@ def try_likeness(evidence: Evidence, fitter: CrossFitter, choice: Choice) -> Lik
     if again.test.errors >= ONE_ERROR and not (is_lost and copies.may_be):
         return Likeness()
     text = (
-        f"The gain {'all but vanishes' if is_lost else 'is not there'} when like rows are kept "
-        "together in the cross-validation: it may rest on rows that resemble each other. Pass "
+        f"{'Most of the gain is gone' if is_lost else 'The gain is not there'} when like rows are "
+        "kept together in the cross-validation: it may rest on rows that resemble each other. Pass "
         "groups that say which rows belong together, or look at a test set."
     )
     is_copied = is_lost and copies.may_be

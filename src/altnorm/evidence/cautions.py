@@ -198,7 +198,10 @@ def unlike_labelled(proba: np.ndarray, unlabelled: np.ndarray) -> Caution | None
 
 
 def fading_gain(rows: np.ndarray) -> Caution | None:
-    """Say that a gain is gone at the end of the file, given what each row adds to it."""
+    """Say that a gain is gone at the end of the file, given what each row adds to it.
+
+    That of the log loss shows it from fewer rows than that of the score.
+    """
     later = np.arange(rows.size) >= rows.size // 2
     early, late = float(rows[~later].sum()), float(rows[later].sum())
     if late > 0 or early - late < FADED * math.sqrt(float(rows @ rows)):
