@@ -11,10 +11,10 @@ import numpy as np
 from altnorm import Adjuster
 from altnorm._base.errors import InputError
 from altnorm._base.words import figures
-from altnorm.cli import _options as options
+from altnorm.cli._options import Tuning
 from altnorm.cli._records import print_json, verdict_record
 from altnorm.cli._screen import head, in_options, new_table, out
-from altnorm.cli.tune import fit_named
+from altnorm.cli.tune import fit_named, settings_of
 from altnorm.evidence.verdict import Verdict, score_figures
 from altnorm.io.formats import Layout
 from altnorm.io.predictions import read_predictions
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
         return float(np.mean(before)), float(np.mean(after))
 
 
-def check_folder(folder: Path, layout: Layout, tuning: options.Tuning, *, json: bool) -> bool:
+def check_folder(folder: Path, layout: Layout, tuning: Tuning, *, json: bool) -> bool:
     """Judge every task by itself, and tell; return whether a change is adopted for some."""
     logs = find_logs(folder)
     judged = _judge(logs, layout, tuning)
@@ -61,13 +61,13 @@ def _record(logs: Mapping[str, Path], judged: Judged) -> dict[str, Any]:
     return {"tasks": tasks, "mean": {"before": before, "after": after}}
 
 
-def _judge(logs: Mapping[str, Path], layout: Layout, tuning: options.Tuning) -> Judged:
+def _judge(logs: Mapping[str, Path], layout: Layout, tuning: Tuning) -> Judged:
     """Fit each task; a log that cannot be read does not stop the others."""
     verdicts, refused = {}, {}
     for name, path in logs.items():
         try:
             predictions = read_predictions(path, layout)
-            tuned = fit_named(Adjuster(**tuning.settings(predictions)), predictions)
+            tuned = fit_named(Adjuster(**settings_of(tuning, predictions)), predictions)
         except InputError as error:
             refused[name] = str(in_options(error))
         else:

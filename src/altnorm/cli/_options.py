@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 import typer
 
 from altnorm._base.errors import InputError
-from altnorm.io.class_tables import read_cost_file
 from altnorm.io.formats import FORMATS, Layout
-from altnorm.io.predictions import Predictions
 
 _MOST_JOBS = 4096
 
@@ -117,20 +114,6 @@ class Tuning:
     ] = False
     jobs: Jobs = -1
 
-    def settings(self, predictions: Predictions) -> dict[str, Any]:
-        """Return these options as :class:`~altnorm.Adjuster` takes them."""
-        costs = None if self.costs is None else read_cost_file(self.costs, predictions.classes)
-        return {
-            "scoring": self.scoring,
-            "costs": costs,
-            "target_accuracy": self.target_accuracy,
-            "multilabel": self.multilabel,
-            "significance": self.significance,
-            "insist": self.insist,
-            "n_jobs": self.jobs,
-            "input": predictions.input,
-        }
-
     def for_fits_only(self) -> dict[str, bool]:
         """Which options are given that only a fit could use."""
         return {
@@ -225,36 +208,39 @@ class EvidenceColumns(LabelColumns):
     )
 
 
-def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command take options that belong together as one record, such as `LabelColumns`.
+Record = TypeVar("Record")
 
-    The command line sees one option for each annotated field, in the place of the record.
+
+def command_of(kind: type[Record], run: Callable[[Record], Any]) -> Callable[..., Any]:
+    """Return a function with an option for each annotated field of a dataclass, as Typer reads it.
+
+    Fields that are dataclasses, such as `LabelColumns`, stand for their own fields.
     """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    records: dict[str, tuple[Any, list[str]]] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        kind = hints[parameter.name]
-        if not is_dataclass(kind):
-            parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
-            continue
-        types = get_type_hints(kind, include_extras=True)
-        names = [name for name, hint in types.items() if get_origin(hint) is Annotated]
-        records[parameter.name] = kind, names
-        for name in names:
-            how: dict[str, Any] = {"default": getattr(kind, name), "annotation": types[name]}
-            parameters.append(inspect.Parameter(name, parameter.KEYWORD_ONLY, **how))
 
-    @wraps(command)
-    def run(**values: Any) -> Any:
-        grouped_options = {
-            record: kind(**{name: values.pop(name) for name in names})
-            for record, (kind, names) in records.items()
-        }
-        return command(**values, **grouped_options)
+    def command(**values: Any) -> Any:
+        return run(_record(kind, values))
 
-    # What Typer reads.
-    signature = inspect.Signature(parameters, return_annotation=hints.get("return"))
-    vars(run)["__signature__"] = signature
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    parameters = list(_parameters(kind))
+    vars(command)["__signature__"] = inspect.Signature(parameters)
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def _parameters(kind: type) -> Iterator[inspect.Parameter]:
+    empty, keyword = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        if is_dataclass(hint):
+            yield from _parameters(hint)  # type: ignore[arg-type]
+        elif get_origin(hint) is Annotated:
+            default = getattr(kind, name, empty)
+            yield inspect.Parameter(name, keyword, default=default, annotation=hint)
+
+
+def _record(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    """A record of the values of its options, and of those of the records within it."""
+    hints = get_type_hints(kind)
+    fields: dict[str, Any] = {name: values[name] for name in hints if name in values}
+    for name, hint in hints.items():
+        if is_dataclass(hint):
+            fields[name] = _record(hint, values)  # type: ignore[arg-type]
+    return kind(**fields)

@@ -10,86 +10,25 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import recording
-
-# What commands print comes with NumPy and much else, which --help and --version do without.
+from altnorm.cli._commands import COMMANDS, Command
+from altnorm.cli._options import command_of
 
 DONE, BAD_INPUT, INTERNAL = 0, 2, 3  # 1 is a verdict that says no
 INTERRUPTED, READER_LEFT = 130, 141  # as a shell tells of SIGINT and of SIGPIPE
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-class Entry(NamedTuple):
-    """A command, as the list of all shows it: its module is imported when it is run."""
-
-    module: str
-    summary: str
-    example: str
-
-    def load(self, name: str) -> Callable[..., Any]:
-        """The function behind it."""
-        function: Callable[..., Any] = getattr(import_module(f"altnorm.cli.{self.module}"), name)
-        return function
-
-
-COMMANDS = {
-    "demo": Entry(
-        "check",
-        "Run `check` on 7,500 real queries to an assistant that come with the package.",
-        "altnorm demo",
-    ),
-    "check": Entry(
-        "check",
-        "Should I use it? Fit, judge, compare, and write a model and a report.",
-        "altnorm check val.parquet test.parquet --label intent",
-    ),
-    "tune": Entry(
-        "tune",
-        "Fit and judge a model and write it, nothing else: for scripts.",
-        "altnorm tune val.parquet --label intent -o model.safetensors",
-    ),
-    "apply": Entry(
-        "apply",
-        "Apply a model to a file of predictions; all other columns stay as they are.",
-        "altnorm apply model.safetensors new.parquet -o adjusted.parquet",
-    ),
-    "adapt": Entry(
-        "apply",
-        "Estimate the class balance of new predictions and, with --assume, adapt a model to it.",
-        "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors",
-    ),
-    "ask": Entry(
-        "ask",
-        "Choose the rows to label that tell whether a model helps.",
-        "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv",
-    ),
-    "judge": Entry(
-        "ask",
-        "Say what the labels so far mean: adopt the model, do not adopt it, or label more.",
-        "altnorm judge model.safetensors ask.csv",
-    ),
-    "export": Entry(
-        "model",
-        "Write a model as an ONNX graph of standard operators, or append it to a classifier's.",
-        "altnorm export model.safetensors -o model.onnx",
-    ),
-    "info": Entry(
-        "model",
-        "Show what a model file holds, or print a model card.",
-        "altnorm info model.safetensors",
-    ),
-}
 
 
 class _PlainHelp:
@@ -114,8 +53,8 @@ class _Group(_PlainHelp, TyperGroup):
     """The program itself."""
 
 
-def make_app(only: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
-    """Put the program together; commands that are not needed have a name and a summary `only`."""
+def make_app() -> typer.Typer:
+    """Put the program together."""
     app = typer.Typer(
         cls=_Group,
         pretty_exceptions_enable=False,
@@ -124,19 +63,18 @@ def make_app(only: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
         epilog="Start with: altnorm demo",
     )
     app.callback(invoke_without_command=True)(altnorm)
-    for name, entry in COMMANDS.items():
-        command, help = _nothing, entry.summary
-        if name in only:
-            command = entry.load(name)
-            # Lines are broken by the terminal, not by the source.
-            parts = str(command.__doc__).split("\n\n")
-            help = "\n\n".join(" ".join(part.split()) for part in parts)
-        app.command(name, cls=_Command, help=help, epilog=f"Example: {entry.example}")(command)
+    for name, kind in COMMANDS.items():
+        # Lines are broken by the terminal, not by the source.
+        parts = str(kind.__doc__).split("\n\n")
+        help = "\n\n".join(" ".join(part.split()) for part in parts)
+        function = command_of(kind, partial(_call, kind.module, name))
+        app.command(name, cls=_Command, help=help, epilog=f"Example: {kind.example}")(function)
     return app
 
 
-def _nothing() -> None:
-    """A command that is only listed."""
+def _call(module: str, name: str, options: Command) -> Any:
+    """Run a command by the function of its name, whose module comes with NumPy and much else."""
+    return getattr(import_module(f"altnorm.cli.{module}"), name)(options)
 
 
 def altnorm(
@@ -166,8 +104,7 @@ def run(arguments: Sequence[str]) -> int:
         warnings.showwarning = _warning_printer()
         try:
             _check_streams()
-            app = make_app(_named(arguments))
-            status = app(list(arguments), standalone_mode=False, prog_name="altnorm")
+            status = make_app()(list(arguments), standalone_mode=False, prog_name="altnorm")
             sys.stdout.flush()
         except BrokenPipeError:
             return _reader_left()
@@ -183,13 +120,6 @@ def run(arguments: Sequence[str]) -> int:
     if status == INTERRUPTED:  # later versions of Typer make a status of an interrupt
         return _interrupted(written)
     return status if isinstance(status, int) else DONE
-
-
-def _named(arguments: Sequence[str]) -> list[str]:
-    """Commands that are run, or whose options a shell wants to complete."""
-    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
-    completed = typed.split()[1:] if "_ALTNORM_COMPLETE" in os.environ else []
-    return [word for word in (*arguments, *completed) if word in COMMANDS][:1]
 
 
 @contextmanager

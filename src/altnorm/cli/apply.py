@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.balance import Shift
-from altnorm.cli import _options as options
+from altnorm.cli._commands import Adapt, Apply, Assumption
 from altnorm.cli._records import print_json
 from altnorm.cli._screen import advised, by_class, errors, out, progress
 from altnorm.decisions.decision import decision_of
@@ -43,59 +42,24 @@ _N_SHOWN = 5  # classes whose share changes most
 _MOST_ROWS = 4096  # looked at for drift: enough, and a small share of the work
 
 
-@options.grouped
-def apply(
-    model: options.Model,
-    source: Annotated[Path, options.argument("IN", "Predictions to adjust.")],
-    output: options.Output,
-    *,
-    columns: options.ClassColumns,
-    prediction: Annotated[
-        str | None,
-        options.option(
-            "NAME",
-            "Column for the decision, `prediction` by default: the class, empty where the row is "
-            "left to a person.",
-        ),
-    ] = None,
-    no_prediction: Annotated[
-        bool, options.flag("--no-prediction", "Add no column for the decision.")
-    ] = False,
-    spreadsheet_safe: Annotated[
-        bool,
-        options.flag(
-            "--spreadsheet-safe",
-            "In CSV, write a single quote before text that a spreadsheet would run as a formula.",
-        ),
-    ] = False,
-    jobs: options.Jobs = -1,
-    force: options.Force = False,
-    strict: Annotated[
-        bool,
-        options.flag("--strict", "Exit with status 1 if predictions no longer look as at fit."),
-    ] = False,
-    json: options.Json = False,
-) -> int:
-    """Apply a model to a file of predictions; all other columns stay as they are.
-
-    Tables are streamed, also to `-o -`: memory does not grow with the file. Logits come out as
-    probabilities.
-    """
+def apply(options: Apply) -> int:
+    """Adjust a file, tell what changed, and warn of drift."""
     start = time.perf_counter()
-    check_output(output, force=force, others=[model])  # in place of its input it may be
-    fitted = load(model)
-    layout = replace(columns, logits=fitted.input == "logits")
+    source, output = options.source, options.output
+    check_output(output, force=options.force, others=[options.model])  # in place of its input, too
+    fitted = load(options.model)
+    layout = replace(options.columns, logits=fitted.input == "logits")
     changes = ChangeCount(fitted)
-    how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
+    how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
     if find_source(source, layout).is_table:
-        name = None if no_prediction else prediction or PREDICTION
-        _stream(changes, source, layout, output, name, jobs, how)
-    elif prediction is None:
+        name = None if options.no_prediction else options.prediction or PREDICTION
+        _stream(changes, source, layout, output, name, options.jobs, how)
+    elif options.prediction is None:
         _whole(changes, source, layout, output, how)
     else:
         raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
-    drifted = _tell(changes, output, time.perf_counter() - start, json=json)
-    return int(strict and drifted)
+    drifted = _tell(changes, output, time.perf_counter() - start, json=options.json)
+    return int(options.strict and drifted)
 
 
 class RowSample:
@@ -288,42 +252,12 @@ def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> 
     return drifted
 
 
-class Assumption(StrEnum):
-    """What a user may know about new data."""
-
-    LABEL_SHIFT = "label-shift"
-
-
-@options.grouped
-def adapt(
-    model: options.Model,
-    new: Annotated[
-        Path, options.argument("NEW", "Predictions without labels, at least a few hundred rows.")
-    ],
-    output: Annotated[
-        Path | None, options.option("FILE", "Model to write; needs --assume.", "--output", "-o")
-    ] = None,
-    *,
-    columns: options.ClassColumns,
-    assume: Annotated[
-        Assumption | None,
-        options.option("WHAT", "`label-shift`: you know that only the class balance has changed."),
-    ] = None,
-    insist: Annotated[
-        bool, options.flag("--insist", "Adapt even if the predictions contradict --assume.")
-    ] = False,
-    force: options.Force = False,
-    strict: options.Strict = False,
-    json: options.Json = False,
-) -> int:
-    """Estimate the class balance of new predictions and, with --assume, adapt a model to it.
-
-    Predictions alone cannot tell whether only the balance has changed. Without --assume nothing is
-    written.
-    """
-    _check_options(output, assume, insist)
+def adapt(options: Adapt) -> int:
+    """Estimate the balance of new predictions, and write a model for it if that is assumed."""
+    model, new, output = options.model, options.new, options.output
+    _check_options(output, options.assume, options.insist)
     if output is not None:
-        check_output(output, force=force, others=[model, new])
+        check_output(output, force=options.force, others=[model, new])
     fitted = load(model)
     if not hasattr(fitted, "adapt"):
         raise InputError(
@@ -331,19 +265,19 @@ def adapt(
             f"'{model}' was not (it is {type(fitted).__name__})",
             "Tune one with `altnorm tune`, without --no-labels.",
         )
-    rows = _read_rows(fitted, new, replace(columns, logits=fitted.input == "logits"))
-    word = None if assume is None else "label_shift"
-    adapted = unnamed(fitted).adapt(rows, assume=word, insist=insist)
+    rows = _read_rows(fitted, new, replace(options.columns, logits=fitted.input == "logits"))
+    word = None if options.assume is None else "label_shift"
+    adapted = unnamed(fitted).adapt(rows, assume=word, insist=options.insist)
     if hasattr(fitted, "feature_names_in_"):
         adapted.feature_names_in_ = fitted.feature_names_in_
     if output is not None:
-        adapted.save(output, force=force)
-    if json:
+        adapted.save(output, force=options.force)
+    if options.json:
         print_json({"model": output and str(output), "shift": _shift_record(adapted.shift_)})
     else:
         _show_shift(adapted.shift_, names_of(adapted.classes_))
         _say_next(adapted.shift_, model, new, output)
-    return int(strict and adapted.shift_.shift_rejected)
+    return int(options.strict and adapted.shift_.shift_rejected)
 
 
 def _shift_record(shift: Shift) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 from rich.text import Text
 
@@ -25,7 +24,8 @@ from altnorm.asking.questions import (
     read_questions,
 )
 from altnorm.asking.sampling import find_changes
-from altnorm.cli import _options as options
+from altnorm.cli._commands import Ask, Judge
+from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json
 from altnorm.cli._screen import out
 from altnorm.io.columns import names_of
@@ -36,49 +36,22 @@ from altnorm.report.evaluation import check_kind
 _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}
 
 
-@options.grouped
-def ask(
-    model: options.Model,
-    pool: Annotated[Path, options.argument("POOL", "Predictions for many rows, without labels.")],
-    output: options.Output,
-    number: Annotated[int, options.option("N", "Rows to label.", "--number", "-n")] = 40,
-    against: Annotated[
-        Path | None,
-        options.option("MODEL0", "Compare with this model, not with the predictions as they came."),
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        options.option(
-            "NAME",
-            "Column of POOL to show, such as `review` or `doc.question`; may be given several "
-            "times. By default all that are not scores, labels, ids or nested.",
-        ),
-    ] = None,
-    *,
-    columns: options.LabelColumns,
-    seed: Annotated[int, options.option("N", "Same seed, same rows.")] = 0,
-    force: options.Force = False,
-    json: options.Json = False,
-) -> None:
-    """Choose the rows to label that tell whether a model helps.
-
-    They are rows whose decision it changes, in a random order. Fill in the column `label` from the
-    top and run `altnorm judge` whenever you like. A file that exists already gets N further rows
-    and keeps its labels.
-    """
-    check_integer(number, "number", low=1)
-    check_integer(seed, "seed", low=0, high=2**32 - 1)
-    options.check_suffix(output, ".csv", "a CSV file to fill in")
+def ask(options: Ask) -> None:
+    """Write questions about a pool, or further ones into a file of them."""
+    check_integer(options.number, "number", low=1)
+    check_integer(options.seed, "seed", low=0, high=2**32 - 1)
+    model, output, force = options.model, options.output, options.force
+    check_suffix(output, ".csv", "a CSV file to fill in")
     asked = _read_asked(output) if output.exists() and not force else None
-    inputs = [model, pool, against]
+    inputs = [model, options.pool, options.against]
     check_output(output, force=force or asked is not None, others=inputs)
     n_before = 0 if asked is None else asked.n_rows
-    questions = _pool_questions(model, against, pool, columns, seed, n_before + number, text or [])
+    questions = _pool_questions(options, n_before + options.number)
     if asked is not None:
         questions = asked.extended(questions)
     if questions.lines:
         questions.write(output, force=force)
-    if json:
+    if options.json:
         source = questions.source
         counts = {"n_rows": source.n_rows, "n_changed": source.n_changed, "seed": source.seed}
         print_json({"output": str(output), "n_asked": questions.n_rows, **counts})
@@ -95,16 +68,9 @@ def _read_asked(output: Path) -> Questions:
         raise error.replace(remedy=remedy) from error
 
 
-def _pool_questions(
-    model: Path,
-    against: Path | None,
-    pool: Path,
-    layout: Layout,
-    seed: int,
-    n: int,
-    text: list[str],
-) -> Questions:
+def _pool_questions(options: Ask, n: int) -> Questions:
     """The first `n` questions about a pool."""
+    model, against, pool, layout = options.model, options.against, options.pool, options.columns
     fitted = load(model)
     opponent = None if against is None else load(against)
     # The pool is read without its labels; they may have gaps, or be of another kind.
@@ -113,9 +79,9 @@ def _pool_questions(
     check_kind(predictions, fitted)
     changes = find_changes(fitted, predictions.proba, opponent)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
-    names = names_of(fitted.classes_)
-    texts = read_texts(pool, layout, text, classes=names, hidden=_hidden(layout, names))
-    source = Origin.of(changes, seed, *digests)
+    names, hidden = names_of(fitted.classes_), _hidden(layout, names_of(fitted.classes_))
+    texts = read_texts(pool, layout, options.text or [], classes=names, hidden=hidden)
+    source = Origin.of(changes, options.seed, *digests)
     return make_questions(changes, fitted.classes_, source, n=n, texts=texts)
 
 
@@ -151,33 +117,21 @@ def _show(questions: Questions, n_before: int, model: Path, output: Path) -> Non
     )
 
 
-def judge(
-    model: options.Model,
-    asked: Annotated[
-        Path, options.argument("ASKED", "File that `ask` wrote, with some labels filled in.")
-    ],
-    *,
-    significance: options.Significance = 0.05,
-    strict: options.Strict = False,
-    json: options.Json = False,
-) -> int:
-    """Say what the labels so far mean: adopt the model, do not adopt it, or label more.
-
-    The file may be filled in only partly, and you may judge as often as you like: the answer
-    remains valid after every label.
-    """
+def judge(options: Judge) -> int:
+    """Weigh the answers in a file of questions."""
+    model, asked = options.model, options.asked
     questions = read_questions(asked)
     questions.check_model(model_metadata(model)["digest"])
-    judgement = questions.judge(load(model), significance=significance)
+    judgement = questions.judge(load(model), significance=options.significance)
     step = _next_step(judgement, questions, model, asked)
-    if json:
+    if options.json:
         print_json({**judgement.to_dict(), "n_asked": questions.n_rows, "next": step})
     else:
         line = Text(str(judgement))
         line.stylize(_STYLES[judgement.decision], 0, len(judgement.decision))
         out.print(line)
         out.say(step)
-    return int(strict and not judgement.adopted)
+    return int(options.strict and not judgement.adopted)
 
 
 def _next_step(judgement: Judgement, questions: Questions, model: Path, asked: Path) -> str:

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 from rich.padding import Padding
 from rich.table import Table
@@ -20,7 +20,7 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
-from altnorm.cli import _options as options
+from altnorm.cli._commands import MODEL, REPORT, Check, Demo
 from altnorm.cli._folder import check_folder
 from altnorm.cli._records import file_words, print_json, tested_record, tuned_record
 from altnorm.cli._screen import (
@@ -35,7 +35,13 @@ from altnorm.cli._screen import (
     show_cautions,
     show_verdict,
 )
-from altnorm.cli.tune import applied_words, fit_named, save_model, say_how_to_ask
+from altnorm.cli.tune import (
+    applied_words,
+    fit_named,
+    save_model,
+    say_how_to_ask,
+    settings_of,
+)
 from altnorm.decisions.decision import decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer
@@ -53,8 +59,6 @@ from altnorm.io.predictions import Predictions, read_predictions, read_texts
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 
-MODEL = Path("altnorm-model.safetensors")
-REPORT = Path("altnorm-report.html")
 MEANING = (
     "Accuracy is the share of rows whose class is right. Log loss is the mean surprise at the true "
     "class: 0 for one that was certain, 0.7 for a coin toss. The 95% interval says how far chance "
@@ -62,65 +66,30 @@ MEANING = (
 )
 
 
-@options.grouped
-def check(
-    validation: Annotated[
-        Path,
-        options.argument(
-            "VAL", "Predictions on validation data, with labels; with --model, new predictions."
-        ),
-    ],
-    test: Annotated[
-        Path | None,
-        options.argument(
-            "TEST", "Predictions on test data, with labels. Without, VAL is cross-validated."
-        ),
-    ] = None,
-    model: Annotated[
-        Path | None,
-        options.option(
-            "MODEL",
-            "Fit nothing: judge this model on new predictions or, without labels, say whether "
-            "they look like those it was tuned on.",
-        ),
-    ] = None,
-    output: Annotated[Path, options.option("FILE", "Model to write.", "--output", "-o")] = MODEL,
-    report: Annotated[Path, options.option("FILE", "Report to write.")] = REPORT,
-    open_page: options.OpenPage = False,
-    *,
-    tuning: options.Tuning,
-    columns: options.EvidenceColumns,
-    text: Annotated[
-        str | None, options.option("NAME", "Column to show beside the changed rows of the report.")
-    ] = None,
-    force: options.Force = False,
-    strict: options.Strict = False,
-    json: options.Json = False,
-) -> int:
-    """Should I use it? Fit, judge, compare, and write a model and a report.
-
-    Without TEST every validation row is judged by a model that was fitted without it. With --model
-    an existing model is judged on new predictions, and nothing is fitted. VAL may be a folder of
-    sample logs of lm-evaluation-harness: each task gets a line, and nothing is written.
-    """
-    fitting = {"TEST": test is not None, "--output": output != MODEL}
-    if validation.is_dir():
-        more = {"--model": model is not None, "--report": report != REPORT, "--text": bool(text)}
+def check(options: Check) -> int:
+    """Fit and judge, or judge an existing model, or judge each log of a folder."""
+    fitting = {"TEST": options.test is not None, "--output": options.output != MODEL}
+    source, columns, tuning = options.validation, options.columns, options.tuning
+    if source.is_dir():
+        more = {
+            "--model": options.model is not None,
+            "--report": options.report != REPORT,
+            "--text": bool(options.text),
+        }
         rule = "A folder is checked task by task, and nothing is written"
         _refuse(rule, fitting | more, "name a file")
-        return int(not check_folder(validation, columns, tuning, json=json) and strict)
-    check_page(report)
-    page = _Page(report, text, force)
-    if model is None:
-        helps = _check_fit(validation, test, output, columns, tuning, page, json=json)
+        return int(not check_folder(source, columns, tuning, json=options.json) and options.strict)
+    check_page(options.report)
+    if options.model is None:
+        helps = _check_fit(options)
     else:
         more = {**tuning.for_fits_only(), "--logits": columns.logits}
         rule = "With --model nothing is fitted: it takes one file of new predictions"
         _refuse(rule, fitting | more, "--model")
-        helps = _check_model(validation, model, columns, tuning.scoring, page, json=json)
-    if open_page and report.exists():
-        webbrowser.open(report.absolute().as_uri())
-    return int(strict and not helps)
+        helps = _check_model(options, options.model)
+    if options.open_page and options.report.exists():
+        webbrowser.open(options.report.absolute().as_uri())
+    return int(options.strict and not helps)
 
 
 def _refuse(rule: str, options_given: dict[str, bool], instead: str) -> None:
@@ -130,54 +99,38 @@ def _refuse(rule: str, options_given: dict[str, bool], instead: str) -> None:
         raise InputError(rule, f"{useless} is given, too", f"Leave out {useless}, or {instead}.")
 
 
-class _Page(NamedTuple):
-    """The report that was asked for."""
-
-    path: Path
-    text: str | None  # a column to show
-    force: bool
-
-    def settings(
-        self, files: dict[str, Path], layout: Layout, predictions: Predictions
-    ) -> dict[str, Any]:
-        """What the report shows beside the model: the last file's texts, the files, the date."""
-        texts, source = None, list(files.values())[-1]
-        if self.text is not None:
-            columns = read_texts(source, layout, [self.text], classes=predictions.classes)
-            texts = columns[self.text]
-        about = {name: file_words(path) for name, path in files.items()}
-        today = f"{datetime.now(UTC):%Y-%m-%d}"
-        return {"texts": texts, "about": {**about, "Date": today}, "force": self.force}
+def _page(
+    options: Check, files: dict[str, Path], layout: Layout, predictions: Predictions
+) -> dict[str, Any]:
+    """What the report shows beside the model: the last file's texts, the files, the date."""
+    texts, source = None, list(files.values())[-1]
+    if options.text is not None:
+        columns = read_texts(source, layout, [options.text], classes=predictions.classes)
+        texts = columns[options.text]
+    about = {name: file_words(path) for name, path in files.items()}
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    return {"texts": texts, "about": {**about, "Date": today}, "force": options.force}
 
 
-def _check_fit(
-    validation: Path,
-    test: Path | None,
-    output: Path,
-    columns: Layout,
-    tuning: options.Tuning,
-    page: _Page,
-    *,
-    json: bool,
-) -> bool:
+def _check_fit(options: Check) -> bool:
     """Fit, judge, compare and write; return whether the answer is yes."""
-    val, tested = read_predictions(validation, replace(columns, gaps=True)), None
-    layout = replace(columns, logits=val.input == "logits")
-    files = {"Validation rows": validation}
-    if test is not None:
-        tested = read_predictions(test, layout, classes=val.classes)
-        files["Test rows"] = test
+    val, tested = read_predictions(options.validation, replace(options.columns, gaps=True)), None
+    layout = replace(options.columns, logits=val.input == "logits")
+    files = {"Validation rows": options.validation}
+    if options.test is not None:
+        tested = read_predictions(options.test, layout, classes=val.classes)
+        files["Test rows"] = options.test
     # Tuning takes a while: what would be refused at its end is refused now.
-    inputs = [*files.values(), tuning.costs]
-    check_output(page.path, force=page.force, others=inputs)
-    check_output(output, force=page.force, others=[*inputs, page.path])
-    settings = page.settings(files, layout, tested or val)
-    estimator = Adjuster(**tuning.settings(val))
-    data = settings["about"]["Validation rows"]
-    return _show(
-        travel(estimator, val, tested, model=output, report=page.path, data=data, **settings),
-        json=json,
+    inputs = [*files.values(), options.tuning.costs]
+    check_output(options.report, force=options.force, others=inputs)
+    check_output(options.output, force=options.force, others=[*inputs, options.report])
+    page = _page(options, files, layout, tested or val)
+    estimator = Adjuster(**settings_of(options.tuning, val))
+    data = page["about"]["Validation rows"]
+    journey = travel(
+        estimator, val, tested, model=options.output, report=options.report, data=data, **page
     )
+    return _show(journey, json=options.json)
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,31 +307,23 @@ def show_files(journey: Journey) -> None:
 # With --model: an existing model meets new predictions.
 
 
-def _check_model(
-    source: Path,
-    model: Path,
-    columns: Layout,
-    scoring: str | None,
-    page: _Page,
-    *,
-    json: bool,
-) -> bool:
+def _check_model(options: Check, model: Path) -> bool:
     """Judge a model by the labels of new rows or, without, by their looks; whether it helps."""
-    fitted = load(model)
-    layout = replace(columns, logits=fitted.input == "logits")
+    fitted, source, scoring = load(model), options.validation, options.tuning.scoring
+    layout = replace(options.columns, logits=fitted.input == "logits")
     new = read_predictions(source, layout, classes=fitted.classes_)
     if new.labels is None:
-        return _watch(fitted, new, json=json)
-    check_output(page.path, force=page.force, others=[source, model])
+        return _watch(fitted, new, json=options.json)
+    check_output(options.report, force=options.force, others=[source, model])
     with by_class(new.classes):
         result = evaluate(fitted, new, scoring=scoring)
-    settings = page.settings({"Model": model, "Rows": source}, layout, new)
-    write_report(fitted, new, page.path, scoring=scoring, **settings)
-    if json:
-        print_json({"test": tested_record(result, new), "report": str(page.path)})
+    page = _page(options, {"Model": model, "Rows": source}, layout, new)
+    write_report(fitted, new, options.report, scoring=scoring, **page)
+    if options.json:
+        print_json({"test": tested_record(result, new), "report": str(options.report)})
     else:
         _show_judged(fitted, result)
-        out.say(f"Report, with all rows that changed: {page.path.absolute()}")
+        out.say(f"Report, with all rows that changed: {options.report.absolute()}")
     broken = result.kept is not None and result.kept.outcome == "broken"
     return result.verdict.adopted and not broken
 
@@ -419,29 +364,22 @@ def _show_judged(fitted: ProbabilityTransformer, result: Evaluation) -> None:
     show_cautions(() if tuned is None else tuned.cautions, " from tuning")
 
 
-def demo(
-    output: Annotated[
-        Path, options.option("FILE", "Report to write; the model goes beside it.", "--output", "-o")
-    ] = Path("altnorm-demo.html"),
-    open_page: options.OpenPage = False,
-    jobs: options.Jobs = -1,
-    json: options.Json = False,
-) -> None:
-    """Run `check` on 7,500 real queries to an assistant that come with the package."""
-    check_page(output)
+def demo(options: Demo) -> None:
+    """Go the whole way on the predictions that ship with the package."""
+    check_page(options.output)
     data = load_demo()
     journey = travel(
-        Adjuster(n_jobs=jobs),
+        Adjuster(n_jobs=options.jobs),
         data.validation,
         data.test,
-        model=output.with_suffix(".safetensors"),
-        report=output,
+        model=options.output.with_suffix(".safetensors"),
+        report=options.output,
         data="the demo's 3,000 validation rows",
         force=True,
         texts=data.queries,
         title="Demo: intents of queries to an assistant",
     )
-    if json:
+    if options.json:
         print_json(journey.record())
     else:
         head("The classifier")
@@ -457,8 +395,8 @@ def demo(
             _show_rows(data.queries, journey.result)
         show_files(journey)
         out.print("Next:   altnorm check val.parquet test.parquet --label NAME")
-    if open_page:
-        webbrowser.open(output.absolute().as_uri())
+    if options.open_page:
+        webbrowser.open(options.output.absolute().as_uri())
 
 
 def _show_rows(queries: Sequence[str], result: Evaluation) -> None:

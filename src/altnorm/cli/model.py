@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from rich.table import Column, Table
@@ -14,8 +13,9 @@ from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import mixture_words, model_words, plural, score_name, setting_words
 from altnorm.adjuster import Adjuster, load
-from altnorm.cli import _options as options
 from altnorm.cli._card import write_card
+from altnorm.cli._commands import Export, Info
+from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json, verdict_record
 from altnorm.cli._screen import RULES, name_cell, out, show_verdict
 from altnorm.cli.tune import applied_words
@@ -27,22 +27,17 @@ _SHOWN = 10  # classes that are named
 _N_TIMED = 2000  # rows
 
 
-def info(
-    model: options.Model,
-    card: Annotated[
-        bool, options.flag("--card", "Print a model card in Markdown: evidence, cautions, limits.")
-    ] = False,
-    json: options.Json = False,
-) -> None:
-    """Show what a model file holds, or print a model card."""
+def info(options: Info) -> None:
+    """Show what a model file holds, or print its card."""
+    model = options.model
     metadata, fitted = model_metadata(model), load(model)
     verdict = getattr(fitted, "verdict_", None)
-    if card:
+    if options.card:
         applied = applied_words(fitted) if isinstance(fitted, Adjuster) else ""
         facts = [*_lines(metadata, fitted), ("cost", _cost(fitted))]
         print(write_card(model, facts, verdict, applied))
         return
-    if json:
+    if options.json:
         decided = None if verdict is None else verdict_record(verdict)
         print_json({**metadata, "does": _does(fitted), "verdict": decided})
         return
@@ -133,35 +128,22 @@ def _does(fitted: FittedModel) -> str:
     return summary[0].lower() + summary[1:].rstrip(".")
 
 
-def export(
-    model: options.Model,
-    output: options.Output,
-    dtype: Annotated[
-        str, options.option("TYPE", "Type of input and output, float32 or float64.")
-    ] = "float32",
-    append_to: Annotated[
-        Path | None, options.option("FILE", "ONNX classifier to append the adjustment to.")
-    ] = None,
-    label_output: Annotated[
-        str | None, options.option("NAME", "Add an output of this name: the decided class by name.")
-    ] = None,
-    force: options.Force = False,
-    json: options.Json = False,
-) -> None:
-    """Write a model as an ONNX graph of standard operators, or append it to a classifier's."""
-    options.check_suffix(output, ".onnx", "an ONNX model")
-    check_output(output, force=force, others=[model, append_to])
+def export(options: Export) -> None:
+    """Write a model as ONNX."""
+    output, append_to, force = options.output, options.append_to, options.force
+    check_suffix(output, ".onnx", "an ONNX model")
+    check_output(output, force=force, others=[options.model, append_to])
     from altnorm.deploy.onnx import export as export_onnx
 
     export_onnx(
-        load(model),
+        load(options.model),
         output,
-        dtype=dtype,
+        dtype=options.dtype,
         append_to=append_to,
-        label_output=label_output,
+        label_output=options.label_output,
         force=force,
     )
-    if json:
+    if options.json:
         print_json({"output": str(output)})
     else:
         out.say(f"ONNX model: {output}")

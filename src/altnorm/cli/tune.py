@@ -5,21 +5,22 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from altnorm import Adjuster, AlternatingNormalizer
 from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import model_words, plural
 from altnorm.adjuster.candidates import FAMILIES
-from altnorm.cli import _options as options
+from altnorm.cli._commands import Tune
+from altnorm.cli._options import Tuning
 from altnorm.cli._records import file_words, print_json, tuned_record
 from altnorm.cli._screen import RULES, by_class, out, show_verdict
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.cautions import REALISTIC
 from altnorm.evidence.verdict import score_figures
-from altnorm.io.class_tables import read_balance
+from altnorm.io.class_tables import read_balance, read_cost_file
 from altnorm.io.columns import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.reference import PRIORS
@@ -41,68 +42,33 @@ _OTHER_KIND = {
 }
 
 
-@options.grouped
-def tune(
-    validation: Annotated[
-        Path, options.argument("VAL", "Predictions on validation data, with labels.")
-    ],
-    output: options.Output,
-    *,
-    tuning: options.Tuning,
-    columns: options.EvidenceColumns,
-    prior: Annotated[
-        str,
-        options.option(
-            "PRIOR",
-            "Class prior: `counted` from the labels, counted and `shrunk` towards uniform, "
-            "`uniform`, or a CSV file with a class and a number per line.",
-        ),
-    ] = "shrunk",
-    no_labels: Annotated[
-        bool,
-        options.flag(
-            "--no-labels",
-            "Fit without labels: nothing is chosen or judged. `altnorm ask` says which to get.",
-        ),
-    ] = False,
-    families: Annotated[str, options.option("LIST", "Families that compete.")] = ",".join(FAMILIES),
-    calibrate: Annotated[
-        bool,
-        options.flag(
-            "--calibrate/--no-calibrate",
-            "Adjust probabilities too, also where your decisions stay as they were.",
-        ),
-    ] = True,
-    cv: Annotated[int, options.option("K", "Number of folds.")] = 5,
-    force: options.Force = False,
-    strict: options.Strict = False,
-    json: options.Json = False,
-) -> int:
-    """Fit and judge a model and write it, nothing else: for scripts.
-
-    If the labels don't show a gain, the model changes no decision, and says so.
-    """
-    check_output(output, force=force, others=[validation, tuning.costs, prior])
-    predictions = read_predictions(validation, replace(columns, gaps=True))
-    class_prior = _resolve_prior(prior, predictions, tuning.multilabel)
-    if no_labels:
-        _fit_unlabelled(predictions, class_prior, tuning.multilabel).save(output, force=force)
-        _tell_unlabelled(output, json=json)
+def tune(options: Tune) -> int:
+    """Fit, write and tell; without labels, fit and write."""
+    output, tuning = options.output, options.tuning
+    others = [options.validation, tuning.costs, options.prior]
+    check_output(output, force=options.force, others=others)
+    predictions = read_predictions(options.validation, replace(options.columns, gaps=True))
+    prior = _resolve_prior(options.prior, predictions, tuning.multilabel)
+    if options.no_labels:
+        unlabelled = _fit_unlabelled(predictions, prior, tuning.multilabel)
+        unlabelled.save(output, force=options.force)
+        _tell_unlabelled(output, json=options.json)
         return 0
-    chosen = tuple(name.strip() for name in families.split(","))
+    names = FAMILIES if options.families is None else options.families.split(",")
     settings = {
-        **tuning.settings(predictions),
-        "prior": class_prior,
-        "calibrate": calibrate,
-        "cv": cv,
+        **settings_of(tuning, predictions),
+        "families": tuple(name.strip() for name in names),
+        "prior": prior,
+        "calibrate": options.calibrate,
+        "cv": options.cv,
     }
-    tuned = fit_named(Adjuster(chosen, **settings), predictions)
-    save_model(tuned, output, force=force, data=file_words(validation))
-    if json:
+    tuned = fit_named(Adjuster(**settings), predictions)
+    save_model(tuned, output, force=options.force, data=file_words(options.validation))
+    if options.json:
         print_json({**tuned_record(tuned), "model": str(output)})
     else:
         _show(tuned, predictions, output)
-    return int(strict and not tuned.verdict_.adopted)
+    return int(options.strict and not tuned.verdict_.adopted)
 
 
 def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
@@ -152,6 +118,21 @@ def _tell_unlabelled(output: Path, *, json: bool) -> None:
 
 
 # What `check` does, too: fit, write the model, say what is applied.
+
+
+def settings_of(tuning: Tuning, predictions: Predictions) -> dict[str, Any]:
+    """Return options as :class:`~altnorm.Adjuster` takes them."""
+    costs = None if tuning.costs is None else read_cost_file(tuning.costs, predictions.classes)
+    return {
+        "scoring": tuning.scoring,
+        "costs": costs,
+        "target_accuracy": tuning.target_accuracy,
+        "multilabel": tuning.multilabel,
+        "significance": tuning.significance,
+        "insist": tuning.insist,
+        "n_jobs": tuning.jobs,
+        "input": predictions.input,
+    }
 
 
 def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
