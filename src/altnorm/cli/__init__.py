@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import _exit
 from typing import Any
 
@@ -17,24 +20,33 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line and exit."""
-    # Libraries take a second to import, and an interrupt would surface anywhere in them.
-    before = signal.signal(signal.SIGINT, _leave)
     # A terminal that does not know its width says 0; Rich would print in no columns: nothing.
     if not os.environ.get("COLUMNS", "80").strip("0"):
         del os.environ["COLUMNS"]
-    try:
-        import rich  # noqa: F401
-        import typer  # noqa: F401
-    except ImportError:
-        print(
-            "Error: the command line needs the extra `cli`: pip install 'altnorm[cli]'",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    from altnorm.cli._run import run
-
-    signal.signal(signal.SIGINT, before)
+    with importing():
+        try:
+            import rich  # noqa: F401
+            import typer  # noqa: F401
+        except ImportError:
+            print(
+                "Error: the command line needs the extra `cli`: pip install 'altnorm[cli]'",
+                file=sys.stderr,
+            )
+            sys.exit(2)
+        from altnorm.cli._run import run
     sys.exit(run(sys.argv[1:]))
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Let an interrupt end the process: it would surface anywhere in the libraries' imports."""
+    is_main = threading.current_thread() is threading.main_thread()  # others may set no handler
+    before = signal.signal(signal.SIGINT, _leave) if is_main else None
+    try:
+        yield
+    finally:
+        if is_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _leave(*_: Any) -> None:

@@ -23,6 +23,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from altnorm._base.errors import InputError
 from altnorm._base.files import recording
+from altnorm.cli import importing
 from altnorm.cli._commands import COMMANDS, Command
 from altnorm.cli._options import command_of
 
@@ -74,7 +75,9 @@ def make_app() -> typer.Typer:
 
 def _call(module: str, name: str, options: Command) -> Any:
     """Run a command by the function of its name, whose module comes with NumPy and much else."""
-    return getattr(import_module(f"altnorm.cli.{module}"), name)(options)
+    with importing():
+        function = getattr(import_module(f"altnorm.cli.{module}"), name)
+    return function(options)
 
 
 def altnorm(
