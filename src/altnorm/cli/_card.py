@@ -20,14 +20,10 @@ LIMITS = (
 )
 
 
-def write_card(path: Path, facts: Sequence[tuple[str, str]], verdict: Any, applied: str) -> str:
-    """The card of a model file; `facts` are what `altnorm info` shows, a name and a text each."""
-    return "\n".join(_parts(path, facts, verdict, applied))
-
-
-def _parts(
+def card_lines(
     path: Path, facts: Sequence[tuple[str, str]], verdict: Any, applied: str
 ) -> Iterator[str]:
+    """The card of a model file; `facts` are what `altnorm info` shows, a name and a text each."""
     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     yield f"# Model card: {_plain(path.name)}\n"
     yield "| | |\n|---|---|"

@@ -200,10 +200,9 @@ def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:
         out.print(Text(f"Caution{where}:", style="bold yellow"), Text(text))
 
 
-def new_table(names: Sequence[str], text: Collection[str], title: str | None = None) -> Table:
+def new_table(names: Sequence[str], text: Collection[str]) -> Table:
     """A table without rows; its columns are for numbers, but for those of `text`."""
-    left: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), **left)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
     for name in names:
         # Rich shrinks the columns that may wrap.
         is_text = name in text

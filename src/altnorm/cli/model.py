@@ -13,7 +13,7 @@ from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import mixture_words, model_words, plural, score_name, setting_words
 from altnorm.adjuster import Adjuster, load
-from altnorm.cli._card import write_card
+from altnorm.cli._card import card_lines
 from altnorm.cli._commands import Export, Info
 from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json, verdict_record
@@ -35,7 +35,7 @@ def info(options: Info) -> None:
     if options.card:
         applied = applied_words(fitted) if isinstance(fitted, Adjuster) else ""
         facts = [*_lines(metadata, fitted), ("cost", _cost(fitted))]
-        print(write_card(model, facts, verdict, applied))
+        print("\n".join(card_lines(model, facts, verdict, applied)))
         return
     if options.json:
         decided = None if verdict is None else verdict_record(verdict)
