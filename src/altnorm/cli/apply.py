@@ -17,7 +17,7 @@ from altnorm._base.files import check_output
 from altnorm._base.words import plural
 from altnorm.adjuster import load
 from altnorm.balance import Shift
-from altnorm.cli._commands import Adapt, Apply, Assumption
+from altnorm.cli._commands import Adapt, Apply
 from altnorm.cli._records import print_json
 from altnorm.cli._screen import advised, by_class, errors, out, progress
 from altnorm.decisions.decision import decision_of
@@ -45,20 +45,18 @@ _MOST_ROWS = 4096  # looked at for drift: enough, and a small share of the work
 def apply(options: Apply) -> int:
     """Adjust a file, tell what changed, and warn of drift."""
     start = time.perf_counter()
-    source, output = options.source, options.output
-    check_output(output, force=options.force, others=[options.model])  # in place of its input, too
+    # In place of its input it may be.
+    check_output(options.output, force=options.force, others=[options.model])
     fitted = load(options.model)
     layout = replace(options.columns, logits=fitted.input == "logits")
     changes = ChangeCount(fitted)
-    how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
-    if find_source(source, layout).is_table:
-        name = None if options.no_prediction else options.prediction or PREDICTION
-        _stream(changes, source, layout, output, name, options.jobs, how)
+    if find_source(options.source, layout).is_table:
+        _stream(changes, layout, options)
     elif options.prediction is None:
-        _whole(changes, source, layout, output, how)
+        _whole(changes, layout, options)
     else:
         raise InputError("--prediction adds a column to a table", remedy="Name a table as input.")
-    drifted = _tell(changes, output, time.perf_counter() - start, json=options.json)
+    drifted = _tell(changes, options.output, time.perf_counter() - start, json=options.json)
     return int(options.strict and drifted)
 
 
@@ -131,32 +129,26 @@ def open_classes(
             yield table, columns
 
 
-def _stream(
-    changes: ChangeCount,
-    source: Path,
-    layout: Layout,
-    output: Path,
-    prediction: str | None,
-    n_jobs: int,
-    how: dict[str, Any],
-) -> None:
+def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     """Adjust a table batch by batch."""
     from altnorm.deploy.arrow import apply_batches, output_schema
 
+    output, model = options.output, changes.fitted
     if not is_table(output) and str(output) != STANDARD:
         raise InputError(
             f"A table cannot become '{output.suffix}' without losing columns",
             remedy="Name a .csv, .tsv, .jsonl, .parquet, .arrow or .feather file.",
         )
-    model = changes.fitted
+    prediction = None if options.no_prediction else options.prediction or PREDICTION
     names: dict[str, Any] = {"prefix": layout.prefix, "prediction": prediction}
-    with open_classes(source, layout, model) as (table, columns):
+    how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
+    with open_classes(options.source, layout, model) as (table, columns):
         # Threads work ahead of the writer, so what was read waits here for its result.
         waiting: deque[tuple[Any, Any]] = deque()
         # Answers of a service may have failed, and such rows have no predictions.
         gaps = bool(table.hints.classes)
         filled = _kept(table.batches, columns, waiting, gaps=gaps)
-        batches = apply_batches(model, filled, n_jobs=n_jobs, **names)
+        batches = apply_batches(model, filled, n_jobs=options.jobs, **names)
         schema = output_schema(model, table.schema, **names)
         with (
             write_table(output, schema, numbers=columns, like=table, **how) as write,
@@ -212,17 +204,21 @@ def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any],
     return type(batch).from_arrays(columns, schema=batch.schema)
 
 
-def _whole(
-    changes: ChangeCount, source: Path, layout: Layout, output: Path, how: dict[str, Any]
-) -> None:
+def _whole(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     """Adjust a file of arrays."""
     model = changes.fitted
-    predictions = read_predictions(source, layout, classes=model.classes_)
+    predictions = read_predictions(options.source, layout, classes=model.classes_)
     check_kind(predictions, model)
     with by_class(predictions.classes):
         proba = check_adjusted(model.transform(predictions.proba))
     changes.add(predictions.proba, proba)
-    write_predictions(replace(predictions, proba=proba, input="proba"), output, layout, **how)
+    write_predictions(
+        replace(predictions, proba=proba, input="proba"),
+        options.output,
+        layout,
+        force=options.force,
+        spreadsheet_safe=options.spreadsheet_safe,
+    )
 
 
 def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> bool:
@@ -255,7 +251,7 @@ def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> 
 def adapt(options: Adapt) -> int:
     """Estimate the balance of new predictions, and write a model for it if that is assumed."""
     model, new, output = options.model, options.new, options.output
-    _check_options(output, options.assume, options.insist)
+    _check_options(options)
     if output is not None:
         check_output(output, force=options.force, others=[model, new])
     fitted = load(model)
@@ -292,9 +288,10 @@ def _shift_record(shift: Shift) -> dict[str, Any]:
     return {**record, "shares": by_class}
 
 
-def _check_options(output: Path | None, assume: Assumption | None, insist: bool) -> None:
+def _check_options(options: Adapt) -> None:
     """Raise where an option does nothing without --assume, or --assume without an output."""
-    if assume is None and (output is not None or insist):
+    output, assume = options.output, options.assume
+    if assume is None and (output is not None or options.insist):
         option = "--output" if output is not None else "--insist"
         raise InputError(
             f"{option} needs --assume label-shift",
