@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy
 
-_MEMORY = 10  # steps that are remembered
 _ENOUGH = 1e-4  # of the decrease that the slope promises
 _SHORTER = 0.3
 _SHORTEST = 1e-3
@@ -40,8 +39,8 @@ class _Pair(NamedTuple):
 class History:
     """Steps, and by how much each changed the gradient."""
 
-    def __init__(self) -> None:
-        self._pairs: deque[_Pair] = deque(maxlen=_MEMORY)
+    def __init__(self, n_steps: int) -> None:
+        self._pairs: deque[_Pair] = deque(maxlen=n_steps)
 
     def add(self, step: np.ndarray, change: np.ndarray) -> None:
         """Remember a step, unless the function does not curve upwards along it."""
@@ -110,17 +109,18 @@ class Penalised(NamedTuple):
     penalty: Callable[[np.ndarray, float], tuple[float, np.ndarray]]  # value and derivative
     precondition: Callable[[Point, float], Operator]  # from where it starts, at a strength
     is_quadratic: bool = True  # the penalty, so that its derivative is linear
+    n_steps: int = 10  # that are remembered
 
     def walk(
         self, start: Point, strengths: Sequence[float], *, least_gain: float
     ) -> Iterator[Point]:
         """Yield the best point at each strength, without its penalty, each from the one before."""
-        here, before, history = start, 0.0, History()
+        here, before, history = start, 0.0, History(self.n_steps)
         for strength in strengths:
             if self.is_quadratic:
                 history.stiffen(partial(self._change_gradient, strength - before))
             else:
-                history = History()
+                history = History(self.n_steps)
             here = descend(
                 partial(self._evaluate, strength),
                 self._add(here, strength),
