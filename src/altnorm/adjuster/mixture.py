@@ -29,8 +29,8 @@ from altnorm.estimator.correction import Engine, Untouched
 from altnorm.families.labelwise import OddsTempering
 from altnorm.families.scores import Tempering
 
-PRIOR_ROWS = 5.0
-"""Rows that speak for the temperature before any label does: few labels cannot carry a family."""
+PRIOR_ROWS = 1.0
+"""Rows that speak for the temperature before any label does: one, as if it had been seen."""
 
 PARTS = ("correction", "temperature", "untouched", "uniform")
 """What is mixed."""
