@@ -164,10 +164,16 @@ class TestAnswer:
         wrong = np.flatnonzero(almost != test.codes)[:2]
         almost[wrong] = test.codes[wrong]
         methods = {"altnorm": FrozenEstimator(ours), "oracle": better, "twin": Prophet(almost)}
-        page = Page(render_report(ours, test, comparison=compare(*data, methods=methods)))
+        compared = compare(*data, methods=methods)
+        page = Page(render_report(ours, test, comparison=compared))
         assert headline(page) == "Yes. Use it."
         assert "Better on these rows, beyond chance, is oracle." in page.text
         assert "Twin scores higher, but within chance." in page.text
+        # Their changes are drawn on one scale.
+        gains = np.sort([row.gain for row in compared])[::-1]
+        places = [a["cx"] for a in page.attributes("circle") if a["cx"].endswith("%")]
+        drawn = np.array([float(place[:-1]) - 50 for place in places[-gains.size :]])
+        np.testing.assert_allclose(drawn / drawn[0], gains / gains[0], atol=1e-3)
 
     def test_insisting_is_said(self):
         kept = Adjuster(("bias",), insist=True, significance=1e-30)

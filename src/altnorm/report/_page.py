@@ -115,29 +115,40 @@ class Line(NamedTuple):
     name: str
     figures: Figures
     counts: tuple[int, int] | None = None
-
-    @property
-    def interval(self) -> list[float]:
-        """Change, low and high in per cent of the width; zero is in the middle."""
-        numbers = np.nan_to_num(self.figures.numbers, posinf=0, neginf=0)
-        return list(np.round(50 + 46 * numbers / (np.abs(numbers).max() or 1.0), 2).tolist())
+    interval: tuple[float, ...] = ()
+    """Change, low and high in per cent of the width; zero is in the middle."""
 
 
 def _scores(case: Case) -> list[Line]:
     if case.evaluation is None:
         return []
     verdicts = (case.evaluation.verdict, *case.evaluation.scores)
-    return [Line(line.name, line) for line in map(words.score_line, verdicts)]
+    return _with_intervals([Line(line.name, line) for line in map(words.score_line, verdicts)])
 
 
 def _peers(comparison: Comparison | None) -> list[Line]:
     if comparison is None:
         return []
     rows = sorted(comparison, key=lambda row: -row.score)
-    return [
+    lines = [
         Line(row.method, words.typeset(comparison.figures(row)), (row.n_fixed, row.n_broken))
         for row in rows
     ]
+    return _with_intervals(lines)
+
+
+def _with_intervals(lines: list[Line]) -> list[Line]:
+    """The same lines; changes in one unit, points or those of a score, are drawn on one scale."""
+    units = [line.figures.unit or line.figures.name for line in lines]
+    numbers = [np.nan_to_num(line.figures.numbers, posinf=0, neginf=0) for line in lines]
+    longest = dict.fromkeys(units, 0.0)
+    for unit, ends in zip(units, numbers, strict=True):
+        longest[unit] = max(longest[unit], float(np.abs(ends).max()))
+    drawn = []
+    for line, unit, ends in zip(lines, units, numbers, strict=True):
+        places = np.round(50 + 46 * ends / (longest[unit] or 1.0), 2)
+        drawn.append(line._replace(interval=tuple(places.tolist())))
+    return drawn
 
 
 Parts = list[tuple[str, float]]  # kinds and lengths, one after the other; what has no kind is blank
