@@ -88,7 +88,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         self.tags.append((tag, attrs))
-        if tag not in ("meta", "link", "line", "rect", "circle", "input"):
+        if tag not in ("meta", "link", "line", "rect", "circle", "input", "wbr"):
             self._open.append((tag, attrs.get("class")))
         if tag in ("script", "style"):
             self.scripts.append("")

@@ -93,6 +93,7 @@ class TestSafety:
         assert [attrs for attrs in page.attributes("b") if attrs] == []
         assert "<i>A title</i>" in page.text
         assert HOSTILE[0] in page.text  # as the name of a bar
+        assert "&lt;/<wbr>script&gt;" in html  # where it may break
         assert "<script>alert" not in html
         title = re.search(r'@top-left \{ content: "(.*?)"', html)[1]
         decoded = re.sub(r"\\([0-9a-f]{6})", lambda m: chr(int(m[1], 16)), title)

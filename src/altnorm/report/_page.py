@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -75,6 +76,7 @@ def render(
         alone=_alone(case),
         plural=plural,
         percent=percent,
+        breakable=_breakable,
     )
 
 
@@ -89,6 +91,11 @@ def _template() -> Any:
 
 def _read(name: str) -> str:
     return files("altnorm.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may break after its parts, as those of the script may."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_/.-])", name))
 
 
 def _policy(script: str, style: str) -> str:
