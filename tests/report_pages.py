@@ -3,6 +3,8 @@
 import json
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from scipy.special import softmax
@@ -10,6 +12,7 @@ from scipy.special import softmax
 from altnorm import Adjuster
 from altnorm.io.predictions import Predictions
 from altnorm.peers import Identity
+from altnorm.report import write_report
 
 HOSTILE = ["<script>alert(1)</script>", "</script><b>", "\"' onload=alert(1) x=", "{{ 7 * 7 }}"]
 SHARES = np.array([0.4, 0.3, 0.16, 0.1, 0.04])
@@ -72,6 +75,14 @@ def adjusted(purpose="accuracy"):
     if purpose == "labels":
         fitted.classes_ = rows.classes
     return fitted
+
+
+def render_report(model, predictions, **options):
+    """Return the page that is written."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "report.html"
+        write_report(model, predictions, path, **options)
+        return path.read_text(encoding="utf-8")
 
 
 class Page(HTMLParser):

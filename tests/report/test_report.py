@@ -15,11 +15,21 @@ from altnorm._base.words import FAMILY_NAMES
 from altnorm.adjuster.candidates import FAMILIES
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
-from tests.report_pages import HOSTILE, NAMES, Page, WithoutEel, adjusted, confused, labelled, rare
+from tests.report_pages import (
+    HOSTILE,
+    NAMES,
+    Page,
+    WithoutEel,
+    adjusted,
+    confused,
+    labelled,
+    rare,
+    render_report,
+)
 
 pytest.importorskip("jinja2")
 
-from altnorm.report import render_report, write_report
+from altnorm.report import write_report
 from altnorm.report._page import _read
 
 VALIDATION, TEST = rare(seed=1), rare(seed=2)

@@ -22,7 +22,7 @@ from altnorm.estimator.kinds import FittedModel
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import read_case
 
-__all__ = ["check_page", "render_report", "write_report"]
+__all__ = ["check_page", "write_report"]
 
 
 def write_report(
@@ -84,16 +84,21 @@ def write_report(
     """
     check_page(path)
     check_output(path, force=force)
-    page = render_report(
-        model,
-        predictions,
-        comparison=comparison,
-        texts=texts,
-        title=title,
-        about=about,
-        scoring=scoring,
-        seen=seen,
-    )
+    try:
+        from altnorm.report._page import render
+    except ImportError as error:
+        if error.name != "jinja2":
+            raise
+        raise ImportError(
+            "The report needs the extra `report`: pip install 'altnorm[report]'"
+        ) from error
+    _check_texts(texts, len(predictions.proba))
+    if not seen and predictions.labels is not None and not predictions.has_label.all():
+        if texts is not None:
+            texts = [texts[i] for i in np.flatnonzero(predictions.has_label).tolist()]
+        predictions = predictions.labelled()
+    case = read_case(model, predictions, scoring=scoring, seen=seen)
+    page = render(case, texts, comparison, title, about or {})
     with replacing(path, force=force) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
@@ -111,27 +116,7 @@ def check_page(path: str | os.PathLike[str]) -> None:
         )
 
 
-def render_report(
-    model: FittedModel,
-    predictions: Predictions,
-    *,
-    comparison: Comparison | None = None,
-    texts: Sequence[str] | None = None,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
-    scoring: Any = None,
-    seen: bool = False,
-) -> str:
-    """Return the page that :func:`write_report` writes; the same input gives the same page."""
-    try:
-        from altnorm.report._page import render
-    except ImportError as error:
-        if error.name != "jinja2":
-            raise
-        raise ImportError(
-            "The report needs the extra `report`: pip install 'altnorm[report]'"
-        ) from error
-    n_rows = predictions.proba.shape[0]
+def _check_texts(texts: Sequence[str] | None, n_rows: int) -> None:
     if texts is not None and len(texts) != n_rows:
         raise InputError(
             f"`texts` must have one entry per row, {n_rows}",
@@ -140,9 +125,3 @@ def render_report(
             value=len(texts),
             code="shape",
         )
-    if not seen and predictions.labels is not None and not predictions.has_label.all():
-        if texts is not None:
-            texts = [texts[i] for i in np.flatnonzero(predictions.has_label).tolist()]
-        predictions = predictions.labelled()
-    case = read_case(model, predictions, scoring=scoring, seen=seen)
-    return render(case, texts, comparison, title, about or {})
