@@ -343,6 +343,7 @@ class TestWhy:
         assert f"{n:,} rows are left to a person." in page.text
         assert "ant → left to a person" in page.bars["flows"]
         assert "The decision is the one of least expected cost" in page.text
+        assert "Cross-validation estimated" not in page.text  # it was a gain over other decisions
 
 
 class TestNumbers:

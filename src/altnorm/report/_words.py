@@ -106,7 +106,8 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
 def _tested(tuned: Verdict | None, tested: Verdict) -> Answer:
     line, basis = score_line(tested), f"on {plural(tested.n_rows, 'test row')}"
     expected = ""
-    if tuned is not None:
+    # Of costs it estimates the gain over decisions of least expected cost, not over argmax.
+    if tuned is not None and tuned.scoring == tested.scoring != "neg_mean_cost":
         expected = f" Cross-validation estimated {score_line(tuned).change_and_unit}."
     sentence = f"{_rise(tested)} {basis}.{expected}"
     if tested.adopted:
