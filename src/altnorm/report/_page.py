@@ -48,11 +48,10 @@ def render(
 ) -> str:
     """Fill the template; everything that comes from outside is escaped."""
     script = _read("page.js")
-    title = title or "Adjusted predictions"
-    style = "".join(map(_read, STYLES)).replace("PAGE_TITLE", _css_string(title))
+    style = "".join(map(_read, STYLES))
     factors = measures.favoured(case.model, case.applied.before)
     return _template().render(
-        title=title,
+        title=title or "Adjusted predictions",
         about=about,
         style=Markup(style),
         script=Markup(script),
@@ -108,12 +107,6 @@ def _policy(script: str, style: str) -> str:
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _css_string(text: str) -> str:
-    """A string of CSS that holds any text; characters other than letters and digits are escaped."""
-    coded = (c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text if c != "\0")
-    return f'"{"".join(coded)}"'
 
 
 class Line(NamedTuple):
