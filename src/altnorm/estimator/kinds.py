@@ -14,16 +14,12 @@ from types import EllipsisType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import expit
 
-from altnorm._base.arrays import Array, column_of_max, on_host, softmax, to_numpy
+from altnorm._base.arrays import Array, column_of_max, on_host, to_numpy
 from altnorm._base.errors import InputError, shape_error
 from altnorm._base.labels import check_indicator, check_label_proba, check_targets, class_codes
-from altnorm._base.validation import (
-    check_choice,
-    check_proba,
-    check_unmasked,
-)
+from altnorm._base.validation import check_choice, check_proba, check_unmasked
+from altnorm.estimator.correction import to_proba
 from altnorm.method.ambiguity import binary_ambiguity, in_doubt, row_ambiguity
 from altnorm.method.reference import Prior, Strata, class_prior, label_prior, post_stratify
 
@@ -44,15 +40,12 @@ class KindWords(NamedTuple):
 class _Kind(ABC):
     """What holds for more than one kind."""
 
+    is_multilabel: ClassVar[bool]
     prior_sums_to_one: ClassVar[bool] = True
 
-    @abstractmethod
     def from_logits(self, logits: Array) -> Array:
         """Return the probabilities that logits stand for."""
-
-    @abstractmethod
-    def check(self, proba: Array) -> Array:
-        """Return probabilities that are sound, or raise."""
+        return to_proba(logits, is_multilabel=self.is_multilabel)
 
     @abstractmethod
     def count_prior(
@@ -86,10 +79,6 @@ class SingleLabel(_Kind):
         fixed="fixed",
         still_wrong=", {:,} still wrong",
     )
-
-    def from_logits(self, logits: Array) -> Array:
-        """Softmax."""
-        return softmax(logits)
 
     def check(self, proba: Array) -> Array:
         """Return rows that sum to 1, or raise."""
@@ -165,10 +154,6 @@ class _MultiLabel(_Kind):
         # A yes/no decision that changes was wrong before or is wrong now: none is still wrong.
         still_wrong="",
     )
-
-    def from_logits(self, logits: Array) -> Array:
-        """Logistic function."""
-        return np.asarray(expit(logits))
 
     def check(self, proba: Array) -> Array:
         """Return entries in [0, 1], or raise."""
