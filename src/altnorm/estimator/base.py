@@ -159,10 +159,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         """
         clean = read_input(self, proba)
         labels = clean.encode(y, self.classes_)
-        weight, codes = (
-            read_weight(sample_weight, len(labels)),
-            self._codes(clean, self.correction().rule),
-        )
+        weight = read_weight(sample_weight, len(labels))
+        codes = self._codes(clean, self.correction().rule)
         if clean.kind.is_multilabel:
             options = {"average": "micro", "zero_division": 0.0, "sample_weight": weight}
             return float(f1_score(labels, codes, **options))
@@ -183,10 +181,10 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             `proba` (for each changed label of a row in multi-label problems): its ambiguity, the
             class before and after, and the factor by which each class was multiplied.
         """
-        clean = read_on_host(self, proba)
+        clean, rule = read_on_host(self, proba), self.correction().rule
         before, after = clean.proba, np.asarray(self._transform(clean))
         ambiguity = clean.kind.ambiguity(before, k_max=getattr(self, "k_max", 10))
-        decided = clean.kind.decide(before), self._codes(clean, self.correction().rule)
+        decided = clean.kind.decide(before), rule.codes(before if rule.on_input else after)
         return Explanation.from_decisions((before, after), decided, ambiguity, self.classes_)
 
     def drift(self, proba: Any) -> Drift:
