@@ -1,18 +1,10 @@
 r"""A fitted model as an ONNX graph on standard operators.
 
-All that does not depend on the row is worked out beforehand and stored; the rest is the correction
-that estimators run (:mod:`altnorm.estimator.correction`), unrolled. The graph computes in double
+The graph is the correction that estimators run (:mod:`altnorm.estimator.correction`), unrolled:
+what does not depend on the row is worked out beforehand and stored. It computes in double
 precision whatever its input is, in the log domain, and so agrees with `transform` in double
 precision on the same rows. It may be appended to that of a classifier, and skl2onnx can be taught
 to do so.
-
-- One iteration: the reference's log column sums, one number per class.
-- More iterations, several classes: the log of the reference after each iteration on its own, and
-  two matrix products per iteration. What a linear product loses to underflow is recomputed in the
-  log domain, entry by entry, inside the graph.
-- More iterations, two classes or several labels: the adjustment is a function of one number, the
-  logit. It is tabulated to rounding accuracy, as polynomials on a few pieces that a binary search
-  finds. The graph is as small for 20 million pairs as for 20.
 """
 
 from __future__ import annotations

@@ -12,11 +12,7 @@ the cost does not grow with the number of rows in doubt.
 
 The whole of it, whatever its depth and however large the reference, is then a function from one
 number to another. For rows that come one by one or in batches, and for other engines,
-`odds_function` tabulates it to rounding accuracy.
-
-Several labels per row are such problems, yes or no: "pairs" (the paper) pools all n * m
-probabilities, with one prior and one reference for all labels; "labelwise" gives each label its
-own.
+`odds_function` tabulates it to rounding accuracy. Several labels per row are such problems, too.
 """
 
 from __future__ import annotations
