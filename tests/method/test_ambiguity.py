@@ -17,13 +17,6 @@ from tests.oracle import draw_rows
 ATOL = 1e-13
 
 
-def test_stated_values():
-    proba = np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]])
-    assert_allclose(topk_entropy(proba, 2), [1, 0.918], atol=5e-4)
-    assert_allclose(topk_entropy(proba, 3), [np.log(2) / np.log(3), 0.946], atol=5e-4)
-    assert_allclose(ambiguity(proba), [1, 0.946], atol=5e-4)
-
-
 @pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 50])
 def test_against_the_paper(m):
     proba = draw_rows(np.random.default_rng(m), 15, m)

@@ -122,12 +122,6 @@ class TestAgainstOracle:
         assert worst <= ATOL_FLOAT32
 
 
-def test_the_papers_teaser():
-    """Column sums [0.5, 1.5]: the tie goes to the class the reference did not take."""
-    result = alternating_normalization(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]))
-    assert_array_equal(result, [[0.75, 0.25]])
-
-
 SETTINGS = [(1.0, 1), (5.0, 1), (1.0, 5), (0.6, 3), (4.0, 4), (35.0, 2)]
 
 
@@ -191,14 +185,6 @@ class TestInvariances:
         assert (self.proba == 0).any()
         assert (self.steps[:, self.proba == 0] == 0).all()
 
-    def test_prior_zero_class_is_left_out(self, m):
-        """As if the class had never been there, apart from the share it held."""
-        inside = [0.9 * x + 0.1 / m for x in (self.proba, self.reference)]
-        widen = [np.column_stack([0.8 * x, np.full(len(x), 0.2)]) for x in inside]
-        wide = self.run(*widen, prior=[*self.prior, 0.0])[-1]
-        assert (wide[:, -1] == 0).all()
-        self.check(wide[:, :-1], self.run(*inside, prior=self.prior)[-1])
-
     @pytest.mark.parametrize("megabytes", [1e-6, 1e-3])
     def test_working_memory(self, alpha, depth, megabytes):
         given = {"prior": self.prior, "alpha": alpha, "depth": depth}
@@ -216,16 +202,6 @@ def test_rows_with_only_impossible_classes_are_left_and_counted(depth):
     ):
         result = alternating_normalization(proba, proba, prior=[1, 0, 0], depth=depth)
     assert_array_equal(result, [[0, 0.4, 0.6], [1, 0, 0], [0, 0, 1]])
-
-
-@pytest.mark.parametrize("depth", [1, 3])
-def test_reference_rows_with_only_impossible_classes_do_not_count(depth):
-    proba, reference = np.array([[0.2, 0.3, 0.5]]), np.array([[0.0, 0.0, 1.0], [0.6, 0.3, 0.1]])
-    keywords = {"prior": [0.5, 0.5, 0.0], "depth": depth, "alpha": 2.0}
-    every = alternating_normalization(proba, reference, **keywords)
-    assert_allclose(every, alternating_normalization(proba, reference[1:], **keywords))
-    alone = alternating_normalization(proba, reference[:1], **keywords)
-    assert_allclose(alone, [[0.5, 0.5, 0]], rtol=0, atol=ATOL_SAME)
 
 
 @pytest.mark.parametrize(("alpha", "depth"), [(35.0, 1000), (1e200, 2), (2.0, 2000), (1e-40, 1)])

@@ -86,18 +86,6 @@ def test_the_lines_are_the_equations(problem):
 
 
 @settings(max_examples=200)
-@given(PROBLEMS)
-def test_the_kernels_are_the_paper(problem):
-    proba, reference, prior, alpha, depth = problem
-    expected = np.array([paper.adjust(b0, reference, prior, alpha, depth) for b0 in proba])
-    options = {"prior": prior, "alpha": alpha, "depth": depth}
-    for found in (
-        altnorm.alternating_normalization(proba, reference, **options),
-        altnorm.trajectory(proba, reference, **options)[-1],
-    ):
-        assert_allclose(found, expected, rtol=0, atol=ROUNDING)
-
-
 @given(PROBLEMS, st.sampled_from([0.25, 0.5, 0.75]), st.integers(2, 12))
 def test_the_estimator_is_the_paper(problem, tau, k_max):
     """Doubt, reference, prior, iterations: everything but the choice of the settings."""

@@ -118,15 +118,6 @@ def test_few_rows_without_logarithms_are_exact_or_refused(alpha, log_mass, kind)
         assert answered >= 10
 
 
-def test_few_rows_that_would_underflow_are_refused():
-    reference = np.array([[0.5, 0.5], [0.5, 0.5]])
-    with np.errstate(all="ignore"):
-        met = scaling.LogReference(np.log(reference), None, np.log([0.5, 0.5]), 2.0)
-        steps = scaling.keep_steps(scaling.reference_steps(met), 2)
-        assert scaling.iterate_few(np.array([[1.0, 1e-200]]), steps) is None
-        assert scaling.iterate_few(np.array([[1.0, 0.0]]), steps) is not None
-
-
 @pytest.mark.parametrize("spread", [0.1, 30.0, 3000.0])
 @pytest.mark.parametrize("share", [0.005, 0.9])
 def test_lost_entries_are_recomputed(spread, share):
