@@ -9,45 +9,30 @@ from tests.problems import planted
 from tests.report_pages import NAMES, adjusted, labelled, rare
 
 
-@pytest.fixture
-def fitted():
-    proba, y = planted(80)
-    return AlternatingNormalizer(2.0, threshold=0.5).fit(proba, NAMES[y])
-
-
-def test_one_entry_for_each_changed_row(fitted):
-    proba, _ = planted(80, seed=1)
-    after = fitted.transform(proba)
-    found = fitted.explain(proba)
-    changed = np.flatnonzero(proba.argmax(axis=1) != after.argmax(axis=1))
+@pytest.mark.parametrize("purpose", [None, "accuracy", "balanced_accuracy", "f1_macro", "person"])
+def test_one_entry_for_each_changed_row(purpose):
+    rows, proba = rare(seed=1), rare(seed=2).proba
+    alternating = AlternatingNormalizer(2.0, threshold=0.5).fit(rows.proba, rows.labels)
+    model = alternating if purpose is None else adjusted(purpose)
+    found, plain = model.explain(proba), NAMES[proba.argmax(axis=1)]
+    after, decided = model.transform(proba), model.predict(proba)
+    changed = np.flatnonzero(plain != decided)
     assert len(found) == changed.size > 3
     np.testing.assert_array_equal(found.row, changed)
     np.testing.assert_array_equal(found.ambiguity, ambiguity(proba)[changed])
-    np.testing.assert_array_equal(found.before, fitted.classes_[proba[changed].argmax(axis=1)])
-    np.testing.assert_array_equal(found.after, fitted.predict(proba)[changed])
+    np.testing.assert_array_equal(found.before, plain[changed])
+    np.testing.assert_array_equal(found.after, decided[changed])
     np.testing.assert_array_equal(found.proba_before, proba[changed])
     np.testing.assert_array_equal(found.proba_after, after[changed])
     np.testing.assert_allclose(found.factors * proba[changed], after[changed])
     assert found.label is None
-    assert found[:2] == [found[0], found[1]]
-    for entry in found:
-        assert entry.factor_after > entry.factor_before
-        assert entry.leads
-
-
-@pytest.mark.parametrize("purpose", ["accuracy", "balanced_accuracy", "f1_macro", "person"])
-def test_an_adjuster_explains_the_decisions_that_it_takes(purpose):
-    adjuster, proba = adjusted(purpose), rare(seed=2).proba
-    found, after = adjuster.explain(proba), adjuster.predict(proba)
-    plain = NAMES[proba.argmax(axis=1)]
-    changed = np.flatnonzero(plain != after)
-    assert len(found) == changed.size > 3
-    np.testing.assert_array_equal(found.row, changed)
-    np.testing.assert_array_equal(found.before, plain[changed])
-    np.testing.assert_array_equal(found.after, after[changed])
-    np.testing.assert_array_equal(found.proba_after, adjuster.transform(proba)[changed])
-    leads = [one.after == NAMES[adjuster.transform(proba)[one.row].argmax()] for one in found]
-    assert [one.leads for one in found] == leads
+    assert list(map(str, found[:2])) == [str(found[0]), str(found[1])]
+    for one in found:
+        assert one.leads == (one.after == NAMES[after[one.row].argmax()])
+        np.testing.assert_allclose(
+            [one.factor_before * one.proba_before, one.factor_after * one.given_to_after],
+            [one.left_to_before, one.proba_after],
+        )
 
 
 def test_a_row_that_is_left_to_a_person():
@@ -93,10 +78,11 @@ def test_thresholds_of_labels_decide():
     assert {f"{found.label[0]}: yes", f"{found.label[0]}: no"} == {found[0].before, found[0].after}
 
 
-def test_nothing_changed(fitted):
-    assert len(fitted.explain(np.eye(4))) == 0
-    assert str(fitted.explain(np.eye(4))) == ""
-    proba, _ = planted(200)
+def test_nothing_changed():
+    proba, y = planted(200)
+    found = AlternatingNormalizer(2.0, threshold=0.5).fit(proba, y).explain(np.eye(4))
+    assert len(found) == 0
+    assert str(found) == ""
     y = np.random.default_rng(0).permutation(np.arange(200) % 4)
     tuned = AlternatingNormalizerCV((1.0,), (1,), significance=1e-6).fit(proba, y)
     assert not tuned.verdict_.adopted
