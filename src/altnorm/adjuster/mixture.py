@@ -107,7 +107,8 @@ def _newton_step(
     curvature = (label_p * (share / mixed**2)[:, None]).T @ label_p + np.diag(held / weights**2)
     # In units of the weights, which may differ by many powers of ten.
     scaled = curvature * np.outer(weights, weights)
-    system = np.block([[scaled, weights[:, None]], [weights[None, :], np.zeros((1, 1))]])
+    system = np.zeros((k + 1, k + 1))
+    system[:k, :k], system[k, :k], system[:k, k] = scaled, weights, weights
     step = weights * np.linalg.solve(system, np.append(weights * gradient, 0.0))[:k]
     return step, float(gradient @ step) / 2
 
