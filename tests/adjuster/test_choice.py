@@ -1,9 +1,12 @@
 """The rules that decide: each gate at its border, and no row judged by a label of its own fold."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 from scipy.stats import t
 from sklearn.metrics import log_loss
 
@@ -16,6 +19,7 @@ from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.adjuster.validation import read_validation
 from altnorm.estimator.reading import read_training
 from altnorm.families import LabelwiseScaling
+from altnorm.families.scores import fit_tempering
 from tests.problems import calibrated, planted, planted_labels
 
 PURPOSES = [{}, {"scoring": "balanced_accuracy"}, {"scoring": "f1_macro"}, {"costs": 1 - np.eye(4)}]
@@ -215,6 +219,81 @@ def test_the_baseline_is_the_best_of_which_decisions_as_they_came_are_the_best(i
     true = np.log(proba[np.arange(4000), y])
     np.testing.assert_allclose(baseline.mean(), true.mean(), atol=2e-3)
     assert np.abs(baseline - true).max() < 0.5
+
+
+def as_if_right_by_search(log_p, y, weight, folds, class_weights, is_known):
+    """The same by its definition, from a search without derivatives."""
+    out = np.empty(len(y))
+    for k, told in enumerate(class_weights):
+        inside, tilt = folds == k, np.log(told.max() / told)
+        tempering = fit_tempering(log_p[~inside], y[~inside], weight[~inside])
+        x = tempering.logs(log_p)
+
+        def of_labels(log_slope, share, x=x, tilt=tilt):
+            return log_softmax(np.exp(log_slope) * x + share * tilt, axis=1)[np.arange(len(y)), y]
+
+        def loss(at, inside=inside, of_labels=of_labels):
+            log_slope, share = at[0], 1.0 if is_known else at[1]
+            return 2 * log_slope**2 - (weight * of_labels(log_slope, share))[~inside].sum()
+
+        most = 30 / max(tilt.max(), 1)
+        bounds = [(-6.9, 6.9), (0, most)]
+        starts = itertools.product([-1.5, 0, 1.5], [0, 0.2 * most])
+        tries = [minimize(loss, at, bounds=bounds, method="Nelder-Mead") for at in starts]
+        best = min(tries, key=lambda each: each.fun).x
+        out[inside] = of_labels(best[0], 1.0 if is_known else best[1])[inside]
+    return out
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(("n", "m"), [(40, 2), (150, 4)])
+@pytest.mark.parametrize("kind", ["usual", "useless", "zeros", "other way"])
+def test_the_baseline_is_what_a_search_finds(kind, n, m, is_known):
+    rng = np.random.default_rng(n)
+    y, told = rng.integers(m, size=n), np.exp(rng.normal(size=(5, m)))
+    proba = softmax(rng.normal(size=(n, m)) + (kind != "useless") * np.eye(m)[y], axis=1)
+    if kind == "zeros":
+        proba = np.where(proba < 0.15, 0, proba)
+    if kind == "other way":  # labels ask for less than no such weights
+        proba = proba / told[0]
+    proba /= proba.sum(axis=1, keepdims=True)
+    weight, folds = rng.exponential(size=n), rng.permutation(n) % 5
+    with np.errstate(divide="ignore"):
+        log_p = np.log(proba)
+    found = as_if_right(log_p, y, weight, folds, list(told), is_known=is_known)
+    expected = as_if_right_by_search(log_p, y, weight, folds, list(told), is_known)
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+
+
+def test_the_scale_of_class_weights_says_nothing():
+    weights = np.array([1.0, 3.0, 9.0])
+    _, skewed, y = trained_for(weights, 300)
+    some = np.log(skewed), y, np.ones(300), FOLDS
+    one, other = (as_if_right(*some, 5 * [w], is_known=True) for w in (weights, 1e9 * weights))
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_class_weights_that_are_hardly_a_number_are_taken():
+    """Costs of 1e-320 beside 1e15: their ratio is beyond double precision."""
+    proba, y = planted(100)
+    weights = np.array([1e-320, 1.0, 1e15, 1.0])
+    for is_known in (True, False):
+        folds = np.arange(100) % 5
+        found = as_if_right(np.log(proba), y, np.ones(100), folds, 5 * [weights], is_known=is_known)
+        assert np.isfinite(found).all()
+
+
+def test_one_row_does_not_outweigh_all_others_where_those_are_right():
+    """Outside its fold a slope without bound would suit the labels best."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    proba = softmax(4 * np.eye(3)[y] + 0.1 * rng.normal(size=(60, 3)), axis=1)
+    y[7] = (y[7] + 1) % 3
+    folds = np.arange(60) * 5 // 60
+    told = np.array([1.0, 2.0, 4.0])
+    for is_known in (True, False):
+        found = as_if_right(np.log(proba), y, np.ones(60), folds, 5 * [told], is_known=is_known)
+        assert found.min() == found[7] > -12
 
 
 def test_other_confidence_is_no_evidence_against_decisions_that_were_trained_for():

@@ -21,7 +21,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from altnorm._base.arrays import Array
-from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, label_log_p
+from altnorm.families.likelihood import (
+    BIASES,
+    SLOPE_SHRINKAGE,
+    SLOPES,
+    Likelihood,
+    label_log_p,
+)
 from altnorm.families.scores import Tempering, fit_tempering
 
 
@@ -66,10 +72,15 @@ def _fit(
     class_weights: np.ndarray,
     is_known: bool,
 ) -> _Tilted:
-    """Fit the slope and, unless it is known, how much of the class weights there is."""
+    """Fit the slope and, unless it is known, how much of the class weights there is.
+
+    Before labels speak, the slope is that of the temperature alone: where all predictions are
+    right, it would be infinite otherwise, and one row would outweigh all others.
+    """
     tempering = fit_tempering(log_p, labels, weight)
     loss = Likelihood.build(tempering.logs(log_p), labels, weight)
-    tilt = np.log(class_weights.max() / class_weights)
+    tilt = np.log(class_weights)
+    tilt = np.minimum(tilt.max() - tilt, BIASES[1] - BIASES[0])
     most = BIASES[1] / max(float(tilt.max()), 1.0)
     shares = (1.0, 1.0) if is_known else (0.0, most)
     bounds = (tuple(np.log(SLOPES)), shares)
@@ -79,6 +90,6 @@ def _fit(
 
 def _loss(loss: Likelihood, tilt: np.ndarray, at: np.ndarray) -> tuple[float, np.ndarray]:
     """The loss and its derivatives by the logarithm of the slope and by the share."""
-    slope = float(np.exp(at[0]))
+    slope, held = float(np.exp(at[0])), SLOPE_SHRINKAGE * float(at[0])
     value, by_slope, by_bias = loss.value_and_grad(slope, at[1] * tilt)
-    return value, np.array([slope * by_slope, by_bias @ tilt])
+    return value + held * float(at[0]) / 2, np.array([slope * by_slope + held, by_bias @ tilt])
