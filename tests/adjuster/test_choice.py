@@ -311,6 +311,20 @@ def test_other_confidence_is_no_evidence_against_decisions_that_were_trained_for
     assert {gate.name: gate.held for gate in plain.gates}["log_loss"]
 
 
+@pytest.mark.parametrize("calibrate", [True, False])
+def test_other_confidence_is_no_evidence_against_decisions_for_accuracy(calibrate):
+    """Rows that are far too bold, and right about the most probable class."""
+    rng = np.random.default_rng(0)
+    proba, y = calibrated(1000)
+    proba = softmax(0.3 * np.log(proba + 1e-9), axis=1)
+    y = (proba.cumsum(axis=1) > rng.random((1000, 1))).argmax(axis=1)
+    bold = proba**20 / (proba**20).sum(axis=1, keepdims=True)
+    verdict = Adjuster(calibrate=calibrate, families=("bias", "curves")).fit(bold, y).verdict_
+    gates = {gate.name: gate.held for gate in verdict.gates}
+    assert not gates["log_loss"]
+    assert not gates["changed_rows"]
+
+
 def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
     costs = np.array([[0.0, 1.0], [10.0, 0.0]])
     proba, y = np.tile([0.55, 0.45], (400, 1)), np.zeros(400, int)

@@ -334,9 +334,11 @@ class CrossMixture:
         return self._fit(self._parts, rows) if self.calibrate else fixed
 
     def baseline_weights(self, rows: Any = slice(None)) -> np.ndarray:
-        """Weights of the same without the correction, fitted to some rows."""
-        fixed = np.array([0.0, 1.0, 0.0])
-        return self._fit(self._parts[1:], rows) if self.calibrate else fixed
+        """Weights of the same without the correction, fitted to some rows.
+
+        Also without calibration: rows of any confidence are what decisions are compared with.
+        """
+        return self._fit(self._parts[1:], rows)
 
     def _fit(self, parts: np.ndarray, rows: Any) -> np.ndarray:
         label_p = parts[:, rows]
