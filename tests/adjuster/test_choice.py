@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from scipy.stats import t
-from sklearn.metrics import log_loss
+from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer
 
 from altnorm import Adjuster
 from altnorm.adjuster.alternating_paths import Setting
@@ -149,6 +149,26 @@ def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
     trial = trial_of(*decided(24, 14), log_p=0.2, on_changed=rise)
     assert held(trial)["log_loss"]
     assert held(trial)["changed_rows"] == accepted == trial.accepted
+
+
+def test_of_a_score_that_can_only_be_called_the_changed_rows_count_too():
+    """Its gain is shared by all rows of a block, most of which are decided as before."""
+    kappa = make_scorer(cohen_kappa_score)
+    proba, y = planted(400)
+    evidence = Evidence(read(proba, y, scoring=kappa), np.arange(400) % 5, 0.01, clusters=[])
+    codes = np.where(np.arange(400) % 10 == 0, y, evidence.before)
+    noise = np.random.default_rng(0).normal(size=400)
+    changed = codes != evidence.before
+    trial = evidence.compare(codes, (proba, 0.5 * proba + 0.5 * np.eye(4)[codes]))
+    for on_changed, is_held in ((-0.2, False), (0.4, True)):
+
+        class Mixture:
+            log_p = np.where(changed, on_changed, 0.5) + 0.1 * noise
+            baseline_log_p = np.zeros(400)
+
+        gates = held(replace(trial, mixture=Mixture))
+        assert gates["log_loss"]
+        assert gates["changed_rows"] == is_held
 
 
 @pytest.mark.parametrize(("by_class", "known"), [(True, 3 / 80), (False, 0.0)])

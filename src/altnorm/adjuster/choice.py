@@ -132,12 +132,9 @@ class Evidence:
 
         That one is in the standard error already; what the sample happens to lack is not.
         """
-        score = self.data.purpose.score
-        if score.needs == "proba":
+        if self.data.purpose.score.needs == "proba":
             return 0.0
         worst = self.untouched.worst_row() / rows.size
-        if score.function is not None:  # known by what rows do, not by a formula
-            worst = float(np.abs(rows).max(initial=0.0))
         return max(worst + float(rows.min(initial=0.0)), 0.0)
 
     def rules(self, proba: np.ndarray) -> list[Decision]:
@@ -204,11 +201,17 @@ class Trial:
         # Rows that stay wrong may gain log loss in classes that the decision is not about.
         for name, only, limit in (
             ("log_loss", None, level),
-            ("changed_rows", self.rows != 0, CHANGED_LEVEL),
+            ("changed_rows", self._gains_or_loses(), CHANGED_LEVEL),
         ):
             test = self.evidence.log_loss_test(self.mixture.log_p, self.baseline_log_p, only)
             gates.append(Gate(name, test.one_sided < limit, test.one_sided, limit, "log_loss"))
         return Gates(gates)
+
+    def _gains_or_loses(self) -> np.ndarray:
+        """Which rows gain or lose; those decided otherwise, of a score that tells no rows apart."""
+        gains = self.rows != 0
+        is_told = self.evidence.data.purpose.score.function is None
+        return gains if is_told else gains & (self.codes != self.evidence.before)
 
     @property
     def accepted(self) -> bool:
