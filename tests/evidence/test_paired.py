@@ -153,7 +153,20 @@ def test_the_larger_error_counts():
     for seed in range(5):
         groups = np.random.default_rng(seed).integers(30, size=300)
         assert paired_test(rows, np.ones(300), [groups]).std_error >= alone.std_error
-    assert paired_test(rows, np.ones(300), [np.zeros(300, int)]) == alone  # one group tells nothing
+    for worst in (0.0, 0.01):  # one group tells nothing
+        alone = paired_test(rows, np.ones(300), worst=worst)
+        assert paired_test(rows, np.ones(300), [np.zeros(300, int)], worst=worst) == alone
+
+
+def test_one_more_row_at_its_worst_counts_in_the_error_of_groups():
+    """Rows of a group gain or lose alike, so that its error is the larger one."""
+    units, groups = np.repeat([1, -1], [20, 10]), np.arange(30).repeat(10)
+    rows = units[groups] / 300
+    plain, careful = (paired_test(rows, ones(rows), [groups], worst=w) for w in (0.0, 0.03))
+    assert plain.std_error > 2 * paired_test(rows, ones(rows)).std_error
+    assert careful.std_error**2 == pytest.approx(plain.std_error**2 + 0.03**2)
+    half = t.isf(0.025, 29) * careful.std_error + 0.03
+    assert careful.ci_high - careful.gain == pytest.approx(half)
 
 
 def test_nothing_changed_or_nothing_known():

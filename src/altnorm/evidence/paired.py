@@ -113,7 +113,8 @@ def paired_test(
     errors = [_row_error(rows, n, worst)]
     for numbers in clusters:
         error = _cluster_error(rows[used], weight[used], numbers[used])
-        errors.append(_Error(math.hypot(error.size, worst), error.df))
+        if error is not None:
+            errors.append(_Error(math.hypot(error.size, worst), error.df))
     error = max(errors, key=lambda each: each.half_width(confidence))
     half = error.half_width(confidence) + worst + surplus
     beyond = max(abs(gain) - worst - surplus, 0.0)
@@ -130,16 +131,17 @@ def _row_error(rows: np.ndarray, n_rows: int, worst: float) -> _Error:
     return _Error(math.sqrt(max(variance, 0.0)), min(max(contributing, 2.0), n_rows) - 1)
 
 
-def _cluster_error(rows: np.ndarray, weight: np.ndarray, numbers: np.ndarray) -> _Error:
+def _cluster_error(rows: np.ndarray, weight: np.ndarray, numbers: np.ndarray) -> _Error | None:
     """Error of a sum over clusters, from what it is without each of them (the jackknife).
 
-    A large cluster among small ones has a say of its own: without it the sum may be another one.
+    A single cluster tells nothing. A large one among small ones has a say of its own: without it
+    the sum may be another one.
     """
     sums, sizes = np.bincount(numbers, rows), np.bincount(numbers, weight)
     sums, sizes = sums[sizes > 0], sizes[sizes > 0]
     n, total = sizes.size, sizes.sum()
     if n < 2:
-        return _Error(0.0, 1.0)
+        return None
     without = (rows.sum() - sums) * total / (total - sizes)
     variance = (n - 1) / n * float(((without - without.mean()) ** 2).sum())
     return _Error(math.sqrt(variance), max(total**2 / float(sizes @ sizes) - 1, 1.0))
