@@ -42,6 +42,16 @@ def test_coverage_is_that_of_a_plain_loop() -> None:
         assert curve.n_decided[k] == some.sum()
 
 
+def test_rows_that_count_as_good_as_nothing_are_no_evidence() -> None:
+    """The square of such a weight is 0 in double precision."""
+    confidence, right = np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, True, False, True])
+    weight = np.array([1e-180, 1.0, 1.0, 1.0])
+    curve = coverage(confidence, right, weight)
+    assert curve.confidence.tolist() == [0.8, 0.7, 0.6]
+    assert curve.accuracy.tolist() == [1.0, 0.5, pytest.approx(2 / 3)]
+    assert curve.units == pytest.approx([1, 2, 3])
+
+
 def test_area_is_the_mean_accuracy_among_rows_that_are_at_least_as_confident() -> None:
     rng = np.random.default_rng(4)
     confidence, right = rng.integers(1, 9, 60) / 10, rng.random(60) < 0.7

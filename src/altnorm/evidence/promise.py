@@ -140,7 +140,7 @@ def coverage(
     squares = np.cumsum(w**2 if groups is None else _squares_added(w, groups[order]))
     ends = np.append(np.flatnonzero(np.diff(falling)), order.size - 1)
     hits = np.cumsum(w * right[order])[ends]
-    used = total[ends] > 0  # rows of weight 0 are no evidence
+    used = squares[ends] > 0  # rows of weight 0, or as good as 0, are no evidence
     ends, hits = ends[used], hits[used]
     return Coverage(
         falling[ends],
