@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 
-from altnorm import Adjuster, AlternatingNormalizer, InputError, balance as numerics
+from altnorm import Adjuster, AlternatingNormalizer, InputError, balance as numerics, load
 from altnorm.adjuster.adaptation import _representative
 from altnorm.balance import (
     Sample,
@@ -301,3 +301,12 @@ def test_rows_are_kept_evenly_and_by_weight():
     assert np.mean(_representative(codes, heavy, 300)[:200] < 1000) == pytest.approx(
         9 / 13, abs=0.02
     )
+
+
+def test_a_class_as_good_as_impossible_everywhere_stays_in_the_file(tmp_path):
+    """Its share is no less than a file may say."""
+    proba, y = np.tile([1.0, 5e-324], (100, 1)), np.arange(100) % 2
+    fitted = Adjuster(("bias",), calibrate=False).fit(proba, y)
+    fitted.save(tmp_path / "model.safetensors")
+    again = load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.transform(proba), fitted.transform(proba))

@@ -47,7 +47,8 @@ class KnownBalance:
             total += data.weight[rows] @ to_numpy(calibrate(wide(data.work[rows, :])))
         kept = _representative(data.labels, data.weight, MOST_NUMBERS // m)
         sample = to_numpy(take_rows(data.work, kept)).astype(np.float32)
-        return cls(positive(total), sample, data.labels[kept])
+        shares = np.maximum(positive(total), TINY)  # divided by when the balance is another one
+        return cls(shares, sample, data.labels[kept])
 
     def look(self, rows: np.ndarray, calibrate: Callable[[Array], Array]) -> Shift:
         """Compare clean new probabilities with the validation rows that are kept."""
