@@ -53,11 +53,11 @@ def in_order(columns):
     return proba[:, columns], y
 
 
-def trained(seed=0):
+def trained(seed=0, n=400):
     """A forest, on the rows that it was fitted to."""
     rng = np.random.default_rng(seed)
-    y = rng.integers(4, size=400)
-    x = rng.normal(size=(400, 6)) + np.eye(4, 6)[y]
+    y = rng.integers(4, size=n)
+    x = rng.normal(size=(n, 6)) + np.eye(4, 6)[y]
     return RandomForestClassifier(50, random_state=seed).fit(x, y).predict_proba(x), y
 
 
@@ -104,6 +104,11 @@ def test_input_that_is_probably_wrong_is_not_used(code):
     assert insisted.verdict_.reason == "suspect_input"  # it goes on saying so
     assert not insisted.verdict_
     assert not np.array_equal(insisted.transform(proba), proba)
+
+
+def test_rows_seen_in_training_are_recognised_whatever_their_number():
+    for n in (400, 407, 414, 442):  # all but the first times 1/n add up to just below 1
+        assert "trained_on" in codes(bias().fit(*trained(n=n)))
 
 
 def test_decisions_without_evidence_are_applied_on_request():

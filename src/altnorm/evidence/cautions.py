@@ -146,7 +146,9 @@ def _ranked_backwards(rows: Labelled) -> Caution | None:
 def _trained_on(rows: Labelled) -> Caution | None:
     """Predictions that are all right, and do not know it: of rows seen in training."""
     n, expected = len(rows.labels), float((1 - rows.proba.max(axis=1)).sum())
-    if rows.accuracy < 1 or n < TRAINED_ROWS or expected < TRAINED_ERRORS:
+    # Shares of all rows need not add up to 1 exactly, so mistakes are looked for.
+    mistaken = (rows.weight > 0) & (rows.proba.argmax(axis=1) != rows.labels)
+    if mistaken.any() or n < TRAINED_ROWS or expected < TRAINED_ERRORS:
         return None
     text = (
         f"Did the classifier see these rows in training? All {n:,} predictions are right, and "
