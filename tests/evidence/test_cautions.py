@@ -13,7 +13,7 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from altnorm import Adjuster, load
-from altnorm.evidence.cautions import share_seen, sketch_rows
+from altnorm.evidence.cautions import Labelled, hurt_classes, share_seen, sketch_rows
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import evaluate
 from tests.problems import calibrated, planted
@@ -259,10 +259,24 @@ def test_a_class_that_is_given_up():
     assert "; but class cat is " in str(fitted.verdict_)
 
 
-# Rows that resemble each other.
+def test_another_goal_without_a_gain_is_told_to_keep_decisions():
+    y = np.repeat([0, 1, 2], [80, 10, 10])
+    rows = Labelled(np.eye(3)[y], y, np.ones(100), NAMES[:3])
+    nothing, half = np.zeros(100, dtype=int), np.where(np.arange(100) % 2, y, 0)
+    for before, aimed in ((y, half), (half, y)):
+        text = str(hurt_classes(rows, before, nothing, aimed))
+        assert text.startswith(
+            "Classes bee, cat are never predicted any more and balanced accuracy"
+        )
+        kept = "a balanced accuracy of 100.0% instead of 33.3%"
+        assert kept in text
+        assert text.endswith("at an accuracy of 100.0%.")
+
 
 
 def near_copies(n_cases, n_copies, noise, seed=0):
+# Rows that resemble each other.
+
     """Cases with labels that follow the predictions, each often with a little noise, shuffled."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(n_cases, 6))

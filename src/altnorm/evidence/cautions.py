@@ -354,6 +354,7 @@ def hurt_classes(
         shown = round(100 * old.balanced, 1) - round(100 * new.balanced, 1)
         words += f"{' and ' if words else ''}balanced accuracy falls by {shown:.1f} points"
     if aimed.balanced > new.balanced:
+    aimed = max(old, aimed, key=lambda each: each.balanced)  # without a rise decisions stay
         words += (
             f"; scoring='balanced_accuracy' would give a balanced accuracy of {aimed.balanced:.1%} "
             f"instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an accuracy of "
