@@ -184,7 +184,9 @@ def test_a_classifier_worse_than_the_most_frequent_class():
 def test_copies_of_rows():
     proba, y = planted(100)
     copies, labels = np.tile(proba, (5, 1)), np.tile(y, 5)
-    assert one(bias().fit(copies, labels), "duplicates").value == 400
+    caution = one(bias().fit(copies, labels), "duplicates")
+    assert caution.value == 400
+    assert "Of a tree or a forest" in str(caution)
     assert "duplicates" not in codes(bias().fit(copies, labels, groups=np.tile(np.arange(100), 5)))
 
 
@@ -273,10 +275,10 @@ def test_another_goal_without_a_gain_is_told_to_keep_decisions():
         assert text.endswith("at an accuracy of 100.0%.")
 
 
-
-def near_copies(n_cases, n_copies, noise, seed=0):
 # Rows that resemble each other.
 
+
+def near_copies(n_cases, n_copies, noise, seed=0):
     """Cases with labels that follow the predictions, each often with a little noise, shuffled."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.normal(size=(n_cases, 6))

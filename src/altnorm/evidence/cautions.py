@@ -228,7 +228,8 @@ def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
         return None
     text = (
         f"{repeated:,} of {len(labels):,} rows repeat another row exactly. Copies are no further "
-        "evidence: drop them, or pass groups that say which rows belong together."
+        "evidence: drop them, or pass groups that say which rows belong together. Of a tree or a "
+        "forest, which knows few different probabilities, rows are alike without being copies."
     )
     return Caution("duplicates", text, float(repeated))
 
@@ -353,8 +354,8 @@ def hurt_classes(
         # The difference of the rounded numbers that stand beside it.
         shown = round(100 * old.balanced, 1) - round(100 * new.balanced, 1)
         words += f"{' and ' if words else ''}balanced accuracy falls by {shown:.1f} points"
-    if aimed.balanced > new.balanced:
     aimed = max(old, aimed, key=lambda each: each.balanced)  # without a rise decisions stay
+    if aimed.balanced > new.balanced:
         words += (
             f"; scoring='balanced_accuracy' would give a balanced accuracy of {aimed.balanced:.1%} "
             f"instead of {new.balanced:.1%} ({old.balanced:.1%} before), at an accuracy of "
