@@ -108,6 +108,16 @@ def test_rounded_differences_agree_with_rounded_numbers(seed):
     assert text.change[:4] != "-0.0" or float(text.change) != 0
 
 
+def test_no_share_changes_by_more_than_all_of_it():
+    interval = (-4.628, 4.413)
+    text = figures("balanced_accuracy", 0.93, 0.82, interval, 1, in_points=True)
+    assert (text.low, text.high) == ("-100.0", "+100.0")
+    text = figures("matthews_corrcoef", 0.9, -0.8, interval, 1, in_points=True)
+    assert (text.low, text.high) == ("-200.0", "+200.0")
+    text = figures("neg_log_loss", -1.0, -1.1, interval, 1, in_points=False)
+    assert (text.low, text.high) == ("-4.413", "+4.628")
+
+
 def test_no_negative_zero_and_one_row():
     text = figures("accuracy", 0.5, 0.49999999, (-0.02, 0.02), 1, in_points=True)
     assert text.change == "0.0"

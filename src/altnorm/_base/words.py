@@ -96,7 +96,9 @@ def figures(
     """
     lower = scoring.startswith("neg_")
     scale = (-1.0 if lower else 1.0) * (100.0 if in_points else 1.0)
-    bounds = sorted(scale * bound for bound in interval)
+    # No share can change by more than all of it; a correlation can, by twice that.
+    most = math.inf if not in_points else 200.0 if scoring == "matthews_corrcoef" else 100.0
+    bounds = sorted(min(max(scale * bound, -most), most) for bound in interval)
     gain = scale * (after - before)
     largest = max(abs(v) for v in (gain, *bounds, scale * beside) if not math.isnan(v))
     digits = (2 if 0 < largest < 1 else 1) if in_points else 3
