@@ -118,6 +118,24 @@ def test_no_share_changes_by_more_than_all_of_it():
     assert (text.low, text.high) == ("-4.413", "+4.628")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "end"),
+    [
+        (0.1, 0.3, "p < 0.001)."),
+        (-0.1, 0.3, "; but these labels do not show that it falls."),
+        (-0.3, -0.1, "; but on these labels it rises."),
+    ],
+)
+def test_probabilities_that_are_applied_without_a_test_say_what_it_shows(low, high, end):
+    gain = (low + high) / 2
+    loss = {"scoring": "neg_log_loss", "before": -1.0, "after": gain - 1.0, "gain": gain}
+    verdict = replace(DECISION, **loss, ci_low=low, ci_high=high, n_changed=0, in_points=False)
+    assert str(verdict).startswith("Adopted: log loss 1.000 -> ")
+    assert str(verdict).endswith(end)
+    goal = replace(verdict, gates=Gates([Gate("rise", True, 0.1, 0.0)]), evidence="score")
+    assert "but" not in str(goal)  # adopted by a test
+
+
 def test_no_negative_zero_and_one_row():
     text = figures("accuracy", 0.5, 0.49999999, (-0.02, 0.02), 1, in_points=True)
     assert text.change == "0.0"

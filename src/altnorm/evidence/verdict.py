@@ -42,6 +42,7 @@ REASONS = {
     "several_labels": "only for one class per row",
 }
 """Why an adjustment was not adopted, in words."""
+_UNPROVED = "these labels do not show that it falls"
 NOT_TRIED = (
     "too_few_labels",
     "too_much_work",
@@ -350,10 +351,19 @@ def remarks(verdict: Verdict) -> Iterator[str]:
     if verdict.evidence == "log_loss":
         p_value = p_words(verdict.gates.largest_p("log_loss"))
         yield f"the evidence is the log loss ({p_value}), so the size of the gain is uncertain"
+    if _applies_probabilities(verdict) and not verdict.ci_low > 0:
+        yield f"but {'on these labels it rises' if verdict.ci_high < 0 else _UNPROVED}"
     for caution in verdict.cautions:
         if caution.serious:
             text = caution.text[0].lower() + caution.text[1:].rstrip(".")
             yield f"but {text}" if verdict.adopted else text
+
+
+def _applies_probabilities(verdict: Verdict) -> bool:
+    """Whether it is about probabilities that are applied, which takes no test."""
+    if not verdict.is_decision or not verdict.adopted or verdict.reason == "identical":
+        return False
+    return verdict.scoring == "neg_log_loss" and not verdict.gates
 
 
 def compare_predictions(
