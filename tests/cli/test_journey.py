@@ -136,6 +136,9 @@ def test_a_folder_of_sample_logs(folder, capsys):
     names = ["org__model/fair", "org__model/odd_task", "org__model/text", "results/fair"]
     assert sorted(told(capsys, [*check, "--json"])["tasks"]) == names
     assert "--output is given, too" in refused(capsys, *check, "-o", "m")
+    (folder / "texts").mkdir()
+    (logs / "samples_text_2026-11-01T10-00-00.123.jsonl").rename("texts/samples_text_2026.jsonl")
+    assert re.search(r"can be read\.$", refused(capsys, "check", "texts")), "one full stop"
     (folder / "empty").mkdir()
     assert "no file samples_*.jsonl" in refused(capsys, "check", "empty")
 

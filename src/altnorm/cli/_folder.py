@@ -40,7 +40,8 @@ def check_folder(folder: Path, layout: Layout, tuning: Tuning, *, json: bool) ->
     judged = _judge(logs, layout, tuning)
     if not judged.verdicts:
         name, reason = next(iter(judged.refused.items()))
-        raise InputError(f"Some log in '{folder}' must be readable", f"'{name}' is not: {reason}")
+        offender = f"'{name}' is not: {reason.rstrip('.')}"
+        raise InputError(f"Some log in '{folder}' must be readable", offender)
     if json:
         print_json(_record(logs, judged))
     else:
