@@ -159,7 +159,9 @@ def test_with_few_labels_the_way_to_those_that_decide_is_told_and_works(folder, 
         text,
     )
     assert 10 < int(step[1].replace(",", "")) < 150
-    assert run([*check, *step[2].split()]) == 0
+    text = said(capsys, [*check, *step[2].split()])
+    assert f"altnorm {step[3]}" in text  # of the model that was insisted on, at once
+    assert "run this again" not in text
     table(2000, 2, bias=(0.7, 0, 0)).to_parquet("pool.parquet")
     assert run(step[3].replace("POOL", "pool.parquet").split()) == 0
     assert "40 rows to label" in words(capsys)

@@ -225,7 +225,7 @@ def _show(journey: Journey, *, json: bool) -> bool:
         show_files(journey)
         if model_words(journey.tuned) != "changes nothing":
             out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
-        say_how_to_ask(journey.tuned, "--report candidate.html")
+        say_how_to_ask(journey.tuned, journey.model, "--report candidate.html")
     worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
     return journey.tuned.verdict_.adopted and not worse
 

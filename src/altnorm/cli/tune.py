@@ -82,7 +82,7 @@ def _show(tuned: Adjuster, predictions: Predictions, output: Path) -> None:
     show_verdict(tuned.verdict_)
     out.print(applied_words(tuned))
     out.say(f"Model: {output}")
-    say_how_to_ask(tuned)
+    say_how_to_ask(tuned, output)
 
 
 def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None) -> Any:
@@ -156,10 +156,11 @@ def _check_labels(estimator: Any, predictions: Predictions) -> Any:
     return predictions.labels
 
 
-def say_how_to_ask(tuned: Adjuster, *files: str) -> None:
+def say_how_to_ask(tuned: Adjuster, model: Path, *files: str) -> None:
     """Where labels are too few, say how to get those that decide, and about how many it takes.
 
-    `files` are options that keep what a second run of the command writes apart from the first.
+    One that was insisted on can be asked about as it is, at `model`. `files` are options that keep
+    what a second run of the command writes apart from the first.
     """
     verdict = tuned.verdict_
     needed = [caution.value for caution in verdict.cautions if caution.code == "too_few_rows"]
@@ -170,9 +171,10 @@ def say_how_to_ask(tuned: Adjuster, *files: str) -> None:
     n_labels = float(f"{times * verdict.n_changed:.1g}")
     about = f" (about {n_labels:,.0f} labels)" if needed else ""
     again = " ".join(["--insist -o", CANDIDATE, *files])
+    first = "" if verdict.insisted else f"run this again with {again}, then: "
+    asked = model if verdict.insisted else CANDIDATE
     out.say(
-        f"Next:   ask for the labels that decide{about}: run this again with {again}, then: "
-        f"altnorm ask {CANDIDATE} POOL -o ask.csv"
+        f"Next:   ask for the labels that decide{about}: {first}altnorm ask {asked} POOL -o ask.csv"
     )
 
 
