@@ -464,6 +464,10 @@ def test_where_decisions_stay_probabilities_are_better(tmp_path, capsys):
     assert "your decisions stay as they were." in text
     assert re.search(r"Probabilities are better: log loss 0\.\d+ -> 0\.\d+\.", text)
     assert "the score's own test (p) no" in text
+    table(60, 0, bias=(0.0, 0.0, 0.0)).to_parquet(tmp_path / "few.parquet")
+    few = ["tune", str(tmp_path / "few.parquet"), "--label", "y", "-o", str(tmp_path / "few")]
+    text = said(capsys, [*few, "--significance", "1e-99"])
+    assert re.search(r"Probabilities (are not clearly better|hardly change): log loss", text)
     text = said(capsys, ["info", str(tmp_path / "m")])
     assert "does changes no decision and calibrates probabilities" in text
     assert "decides as the predictions came" in text

@@ -192,8 +192,9 @@ def applied_words(tuned: Adjuster) -> str:
     numbers = score_figures(tuned.calibration_)
     change = f"{numbers.name} {numbers.before} -> {numbers.after}"
     if tuned.decision_.on_input:
-        better = tuned.calibration_.gain > 0 and numbers.changed
-        return f"Probabilities {'are better' if better else 'hardly change'}: {change}."
+        clearly = "" if tuned.calibration_.ci_low > 0 else "not clearly "
+        words = f"are {clearly}better" if numbers.changed else "hardly change"
+        return f"Probabilities {words}: {change}."
     sentences = f"The model {model_words(tuned)}. Probabilities: {change}."
     return f"{sentences} {_rule(tuned.decision_)}".rstrip()
 
