@@ -94,6 +94,11 @@ def test_classes_are_the_labels_of_the_file_itself(tmp_path):
     np.testing.assert_allclose(read.proba, PROBA, rtol=ROUNDING)
     with pytest.raises(InputError, match=r"which tokens are classes.*--classes A,B,C,D"):
         read_predictions(path)
+    plain = write_lines(tmp_path / "b.jsonl", [{**chat(("A", {"A": 0.9})), "truth": "A"}])
+    with pytest.raises(
+        InputError, match=r"no field 'Truth' beside the answers\. The fields are truth"
+    ):
+        read_predictions(plain, Layout("Truth"))
 
 
 def chat(*tokens):
@@ -153,6 +158,15 @@ def without_logprobs(name):
         ({"label": "joy", "score": 0.9}, "has only the best.*top_k=None"),
         ([{"label": "joy", "score": 0.9}, {"label": "joy", "score": 0.8}], "top_k=None"),
         ([{"generated_text": "A"}], "needed; the file has only generated text"),
+        ({"role": "assistant", "content": [{"type": "text", "text": "A"}]}, "only generated text"),
+        (
+            {"custom_id": "row-1", "method": "POST", "url": "/v1/chat/completions", "body": {}},
+            r"file has the requests\..*logprobs: true.*output file of the batch",
+        ),
+        (
+            {"custom_id": "row-1", "response": None, "error": {"code": "rate_limit"}},
+            r"must have been answered; all 1 failed\. .*say why",
+        ),
         (chat(("x", {"x": 1.0})), r"class \(A, B, C\) .* none has.*single token"),
     ],
 )

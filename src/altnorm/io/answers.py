@@ -23,6 +23,9 @@ _ASK_FOR_TOKENS = (
 )
 
 
+_FAILED, _NO_CLASS = -1, -2  # places of answers that are not there, or name no class
+
+
 class _Token(NamedTuple):
     """A token of an answer, and the log-probability of each that might have stood there."""
 
@@ -33,6 +36,17 @@ class _Token(NamedTuple):
 def is_answer(value: Any) -> bool:
     """Whether a value is, or holds, the answer of a server."""
     return isinstance(value, dict) and _find_answer(value) is not None
+
+
+def refuse_requests(value: Any) -> None:
+    """Raise if a value is a line of the file that was sent, in the place of the one that came."""
+    if isinstance(value, dict) and {"custom_id", "url", "body"} <= value.keys():
+        raise file_error(
+            "The answers to a batch are needed",
+            "the file has the requests",
+            "Ask in each `body` for `logprobs: true, top_logprobs: 20`, and pass the output file "
+            "of the batch.",
+        )
 
 
 def answer_columns(value: Any) -> dict[str, Any]:
@@ -47,14 +61,16 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
     """The lines of a file with probabilities of the classes under ``scores``; none if it failed.
 
     They are read at the first token that is a class, or else at the first that might have been one;
-    `places` counts which token that is.
+    `places` counts which token that is, and answers that have none.
     """
     spelled = _spellings(classes)
     for number, value in read_values(path):
         tokens = _read_tokens(number, value)
         place = _find_place(tokens, spelled)
         scores: dict[str, float] = {}
-        if place is not None:
+        if place is None:
+            places[_NO_CLASS if tokens else _FAILED] += 1
+        else:
             places[place] += 1
             scores = _probabilities(tokens[place].alternatives, classes, spelled)
         yield number, {**answer_columns(value), "scores": scores}
@@ -62,15 +78,22 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
 
 def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
     """Warn if not all answers begin with a class, raise if none has one."""
-    if not places:
+    if set(places) == {_FAILED}:
+        raise file_error(
+            "Some request must have been answered",
+            f"all {places[_FAILED]:,} failed",
+            "Send them again; their lines say why, under `response` or `error`.",
+        )
+    found = {place: n for place, n in places.items() if place >= 0}
+    if not found:
         raise file_error(
             f"Some answer must have a class ({shown(', '.join(classes))}) among its tokens",
             "none has",
             "Pass the answers that you asked for with --classes; each must be a single token, such "
             "as a letter.",
         )
-    if set(places) != {0}:
-        often = ", ".join(f"{n:,} at token {place + 1}" for place, n in sorted(places.items()))
+    if set(found) != {0}:
+        often = ", ".join(f"{n:,} at token {place + 1}" for place, n in sorted(found.items()))
         warn(InputWarning(f"Not all answers begin with a class; they are read {often}.", "place"))
 
 

@@ -18,7 +18,13 @@ from typing import IO, Any, NamedTuple
 
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
-from altnorm.io.answers import answer_columns, answer_lines, is_answer, tell_places
+from altnorm.io.answers import (
+    answer_columns,
+    answer_lines,
+    is_answer,
+    refuse_requests,
+    tell_places,
+)
 from altnorm.io.formats import Layout, open_plain
 from altnorm.io.json_lines import Line, read_lines, read_values
 from altnorm.io.sample_logs import SAMPLE_KEYS, learn_log, log_lines
@@ -56,6 +62,7 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
         return _open_objects(lines, numbers, Scores(gaps="had another number of options"), hints)
     if has_scores(first):
         return _open_objects(partial(score_lines, path), numbers, Scores(numbers))
+    refuse_requests(first)
     if is_answer(first):
         return _open_answers(path, layout, numbers, "custom_id" if "custom_id" in first else None)
     schema = _plain_schema(path, numbers)
@@ -68,9 +75,7 @@ def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str 
     """Open a file of answers, once it is known which tokens are classes."""
     classes = list(numbers)
     if not classes and layout.label is not None:
-        names = layout.label.split(".")
-        labels = (field_of(answer_columns(value), names) for _, value in read_values(path))
-        classes = sorted({str(label) for label in labels if label is not None})
+        classes = _labels_of(path, layout.label)
     if len(classes) < 2:
         raise file_error(
             "It must be known which tokens are classes",
@@ -84,6 +89,27 @@ def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str 
     opened = _open_objects(lines, numbers, scores, FileHints(id=id))
     tell_places(places, classes)
     return opened
+
+
+def _labels_of(path: Path, label: str) -> list[str]:
+    """The labels of a file of answers, in a field of each that must be there."""
+    first, *path_within = label.split(".")
+    names: set[str] = set()
+    labels: set[str] = set()
+    for _, value in read_values(path):
+        columns = answer_columns(value)
+        names.update(columns)
+        held = field_of(columns.get(first), path_within)
+        labels.update([] if held is None else [str(held)])
+    if first not in names:
+        raise file_error(
+            f"There is no field '{shown(label)}' beside the answers",
+            remedy=f"The fields are {shown(', '.join(sorted(names)))}."
+            if names
+            else "There is none.",
+            value=label,
+        )
+    return sorted(labels)
 
 
 # Plain values: PyArrow.

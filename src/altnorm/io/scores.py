@@ -25,13 +25,19 @@ def has_scores(value: Any) -> bool:
     """Whether a value is, or holds, a score for each label; raise if it could and does not."""
     if isinstance(value, dict) and {"label", "score"} == value.keys():
         raise _only_the_best()
-    if isinstance(value, dict) and "generated_text" in value:
+    if isinstance(value, dict) and ("generated_text" in value or _is_message(value)):
         raise file_error(
             "The log-probabilities of the answers are needed",
             "the file has only generated text",
             "Use a text-classification pipeline with top_k=None, or a server that gives them.",
         )
     return _are_pairs(value) or (isinstance(value, dict) and _score_key(value) is not None)
+
+
+def _is_message(record: dict[str, Any]) -> bool:
+    """Whether it is what a model said in a chat, and no number beside it."""
+    has_numbers = any(isinstance(value, float) for value in record.values())
+    return record.get("role") == "assistant" and "content" in record and not has_numbers
 
 
 def score_lines(path: Path) -> Iterator[Line]:
