@@ -1,5 +1,6 @@
 """AlternatingNormalizer: its values by the defining equations, labels, data frames, errors."""
 
+import inspect
 from datetime import date
 
 import numpy as np
@@ -13,8 +14,10 @@ from altnorm import (
     AlternatingNormalizer,
     AlternatingNormalizerCV,
     InputError,
+    alternating_normalization,
     ambiguity,
     peers,
+    trajectory,
 )
 from tests.oracle import oracle
 from tests.problems import draw
@@ -274,6 +277,7 @@ def test_another_number_of_columns_is_told_in_classes():
         (AlternatingNormalizer, "tau", "threshold"),
         (AlternatingNormalizer, "q", "prior"),
         (AlternatingNormalizer, "k", "k_max"),
+        (AlternatingNormalizer, "A0", "reference"),
         (AlternatingNormalizerCV, "d", "depths"),
         (AlternatingNormalizerCV, "tau", "thresholds"),
         (AlternatingNormalizerCV, "alpha", "alphas"),
@@ -285,6 +289,22 @@ def test_a_symbol_of_the_paper_is_answered_with_our_name(estimator, symbol, name
     assert name in estimator().get_params()
     with pytest.raises(TypeError, match="unexpected keyword argument 'eta'"):
         estimator(eta=2)
+
+
+@pytest.mark.parametrize("function", [alternating_normalization, trajectory])
+def test_functions_answer_symbols_of_the_paper_too(function):
+    for symbol, name in {"d": "depth", "q": "prior", "A0": "reference", "b0": "proba"}.items():
+        with pytest.raises(TypeError, match=f"the paper's {symbol} is `{name}` here"):
+            function(**{symbol: 2})
+    assert list(inspect.signature(function).parameters)[:3] == ["proba", "reference", "prior"]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'eta'"):
+        function(eta=2)
+
+
+def test_a_reference_of_ones_own_is_told_to_go_to_fit():
+    proba = np.full((4, 2), 0.5)
+    with pytest.raises(InputError, match=r"shape \(4, 2\)\. Give these rows to `fit`, with ref"):
+        AlternatingNormalizer(reference=proba).fit(proba)
 
 
 def test_without_labels_classes_are_column_numbers():

@@ -15,6 +15,7 @@ from altnorm._base.arrays import Array, one_thread, to_numpy
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
+from altnorm._base.symbols import names_symbols
 from altnorm._base.validation import check_choice, check_integer, check_level, check_positive
 from altnorm.adjuster.alternating_paths import (
     K_MAX,
@@ -31,7 +32,6 @@ from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Stage
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.estimator.reading import read_training, require_labels
-from altnorm.estimator.symbols import names_symbols
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gates
 from altnorm.evidence.verdict import Caution, Verdict

@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from altnorm._base.arrays import take_rows, to_numpy
+from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
+from altnorm._base.symbols import names_symbols
 from altnorm._base.validation import (
     check_amplification,
     check_choice,
@@ -29,7 +31,6 @@ from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Doubt
 from altnorm.estimator.kinds import Part, kind_of
 from altnorm.estimator.reading import read_training
-from altnorm.estimator.symbols import names_symbols
 from altnorm.method.functional import problem
 from altnorm.method.reference import REFERENCES, merge_rows, reference_mask
 from altnorm.method.two_classes import BinaryReference
@@ -111,7 +112,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
 
     any_library = True
 
-    @names_symbols(d="depth", tau="threshold", k="k_max", q="prior")
+    @names_symbols(d="depth", tau="threshold", k="k_max", q="prior", A0="reference")
     def __init__(
         self,
         alpha: float = 1.0,
@@ -186,6 +187,15 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)
+        if np.ndim(self.reference):
+            raise InputError(
+                "`reference` must say which of the rows given to `fit` are the reference",
+                f"it is an array of shape {np.shape(self.reference)}",
+                "Give these rows to `fit`, with reference='all' to take every one.",
+                value=np.shape(self.reference),
+                code="parameter",
+                parameter="reference",
+            )
         check_choice(self.reference, "reference", REFERENCES)
 
     def _check_fitted(self, fields: Fields) -> None:

@@ -20,6 +20,7 @@ from altnorm._base.arrays import (
     softmax,
 )
 from altnorm._base.errors import InputWarning, warn
+from altnorm._base.symbols import names_symbols
 from altnorm._base.validation import (
     check_amplification,
     check_integer,
@@ -51,6 +52,10 @@ _SMALL_REFERENCE = 2**13
 _FEW_ROWS = 64  # a request; of more, products take most of the time
 
 
+_paper = names_symbols(d="depth", q="prior", A0="reference", b0="proba")
+
+
+@_paper
 def alternating_normalization(
     proba: GivenArray,
     reference: Any,
@@ -133,6 +138,7 @@ def alternating_normalization(
     return solve(problem(check_proba(proba), reference, **settings))
 
 
+@_paper
 def trajectory(
     proba: GivenArray,
     reference: Any,
