@@ -197,6 +197,7 @@ def test_one_probability_per_row_of_two_classes(call, column):
     p = planted(120)[0][:, 0]
     fitted = peers.Identity().fit(np.column_stack([1 - p, p]))
     message = r"or one probability p per row of two classes, pass np\.column_stack\(\[1 - p, p\]\)"
+    message += r", and for one logit z np\.column_stack\(\[0 \* z, z\]\)"
     with pytest.raises(InputError, match=message):
         getattr(fitted, call)(p[:, None] if column else p)
 
@@ -206,6 +207,9 @@ def test_swapped_arguments(estimator):
     proba, y = data_for(estimator)
     with pytest.raises(InputError, match=r"they are the other way round\. Call fit\(proba, y\)"):
         clone(estimator).fit(y, proba)
+    fitted = clone(estimator).fit(proba, y)
+    with pytest.raises(InputError, match=r"`score` takes .* Call score\(proba, y\)"):
+        fitted.score(y, proba)
 
 
 @pytest.mark.parametrize("centred", [False, True])

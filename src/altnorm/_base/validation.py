@@ -42,7 +42,10 @@ _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, penalty or rounding domina
 _HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
 _FURTHEST = {2: 0.02}  # so few decimals explain anything: not further than this
 _FURTHEST_OTHERWISE = 0.05
-_TWO_CLASSES = "{} one probability p per row of two classes, pass np.column_stack([1 - p, p])."
+_TWO_CLASSES = (
+    "{} one probability p per row of two classes, pass np.column_stack([1 - p, p]), and for one "
+    "logit z np.column_stack([0 * z, z])."
+)
 _SOFTMAX = "turn them into probabilities first (softmax)"
 
 

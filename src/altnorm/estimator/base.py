@@ -31,6 +31,7 @@ from altnorm.estimator.correction import Correction, Rule, Stage, default_rule, 
 from altnorm.estimator.drift import Drift, Usage, count_usage, measure_drift
 from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, kind_of
+from altnorm.estimator.mistakes import check_order
 from altnorm.estimator.reading import Input, Training, read_input, read_on_host, read_weight
 
 _CORRECTIONS, _PLACED = KeptResults(), KeptResults()
@@ -157,6 +158,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         float
             The score, from 0 to 1.
         """
+        check_order(proba, y, "score")
         clean = read_input(self, proba)
         labels = clean.encode(y, self.classes_)
         weight = read_weight(sample_weight, len(labels))
@@ -252,6 +254,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
 
     def _score_by(self, score: Any, proba: Any, y: Any, sample_weight: Any) -> float:
         """Score decisions on all rows, or probabilities, by a score that says what it needs."""
+        check_order(proba, y, "score")
         clean = read_input(self, proba)
         labels = clean.encode(y, self.classes_)
         if score.needs == "proba":

@@ -29,8 +29,8 @@ def check_numbers(frame: Any) -> None:
             ) from error
 
 
-def check_order(proba: Any, y: Any) -> None:
-    """Raise where labels come first and probabilities second."""
+def check_order(proba: Any, y: Any, method: str = "fit") -> None:
+    """Raise where a method is given labels first and probabilities second."""
     first, second = _shape(proba), _shape(y)
     dimensions = len(first), len(second)
     swapped = dimensions == (1, 2) and second[-1] > 1
@@ -40,9 +40,9 @@ def check_order(proba: Any, y: Any) -> None:
         swapped = bool(fractions) and bool(np.isin(np.asarray(on_host(proba)), (0, 1)).all())
     if swapped:
         raise InputError(
-            "`fit` takes probabilities first and labels second",
+            f"`{method}` takes probabilities first and labels second",
             "they are the other way round",
-            "Call fit(proba, y).",
+            f"Call {method}(proba, y).",
             value=first,
             code="order",
         )
