@@ -314,6 +314,9 @@ def test_without_labels_classes_are_column_numbers():
     assert normalizer.score(proba, normalizer.predict(proba)) == 1
     with pytest.raises(InputError, match=r"Each label must be one of the classes.*\[0, 1, 2\]"):
         normalizer.score(proba, ["a"] * 50)
+    many = AlternatingNormalizer(reference="all").fit(np.full((9, 120), 1 / 120))
+    with pytest.raises(InputError, match=r"Map the labels to column numbers, 0 to 119\."):
+        many.score(np.full((1, 120), 1 / 120), ["a"])
 
 
 def test_the_score_is_accuracy_or_micro_f1():

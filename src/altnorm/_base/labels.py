@@ -110,6 +110,13 @@ def _are_classes(present: np.ndarray) -> np.ndarray:
     return np.full(present.shape, present.dtype.kind in "biuU")
 
 
+def _listed(classes: np.ndarray) -> str:
+    """The classes; of column numbers the first and the last."""
+    if classes.size > 3 and np.array_equal(classes, np.arange(classes.size)):
+        return f"column numbers, 0 to {classes.size - 1}"
+    return shown(classes.tolist(), 300)
+
+
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the column index of each label."""
     order = np.argsort(classes)  # columns of a file may come in any order
@@ -121,7 +128,7 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         raise InputError(
             "Each label must be one of the classes",
             f"{unknown.size} of {labels.size} are not",
-            f"Map the labels to {shown(classes.tolist(), 300)}.",
+            f"Map the labels to {_listed(classes)}.",
             value=first,
             code="unknown_class",
             place=f"{shown(repr(first))} in row {unknown[0]}",
