@@ -73,7 +73,7 @@ def test_tuned_as_published_there_is_no_test_but_a_caution():
     verdict = published.verdict_
     (caution,) = verdict.cautions
     assert caution.code == "in_sample"
-    assert "but it is applied as published, without a test" in str(verdict)
+    assert "but it is applied as published, whatever a test says: its" in str(verdict)
     assert not verdict.gates
     # As the paper does it: every row against all rows, the setting that is best on all.
     by_hand = AlternatingNormalizer(**published.best_params_, prior="shrunk").fit(proba, y)

@@ -280,8 +280,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         verdict = replace(trial.verdict, adopted=adopted, reason="" if adopted else trial.reason)
         if published:
             text = (
-                "It is applied as published, without a test: its settings were chosen on the rows "
-                "that judge them, so expect less on others."
+                "It is applied as published, whatever a test says: its settings were chosen on the "
+                "rows that judge them, so expect less on others."
             )
             caution = Caution("in_sample", text, verdict.gain, serious=True)
             verdict = replace(verdict, gates=Gates()).with_cautions((caution,))
