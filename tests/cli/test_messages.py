@@ -54,6 +54,7 @@ from tests.commands import CLASSES, QUICK, draw, out, refused, run, said
         ("tune val.parquet --label y --scoring f1 -o m --families bias", "is about one of two"),
         ("tune val.parquet --label y --scoring roc_auc -o m --families bias", "must suit the"),
         ("tune val.parquet --label= -o m", "no column ''"),
+        ("tune val.parquet -o m", "or a file of labels by id or row number with --labels"),
         ("tune val.parquet --label y --label-prefix y_ -o m", "--label or --label-prefix"),
         ("tune val.parquet --label y -o val.parquet", "exists already"),
         ("check test.parquet --model val.parquet", "not a model file"),

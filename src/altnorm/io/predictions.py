@@ -85,7 +85,8 @@ class Predictions:
             raise file_error(
                 "Labels are needed here and the file has none",
                 remedy="Name the label column with --label (--label-prefix for one 0/1 column per "
-                "label), or add `labels` to the .npz file.",
+                "label), or a file of labels by id or row number with --labels; in an .npz file "
+                "they are the array `labels`.",
             )
         labelled = self.has_label
         if labelled.all():
