@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import (
     GridSearchCV,
@@ -332,6 +332,8 @@ def test_classifiers_without_probabilities(frozen):
     calibrated = CalibratedClassifierCV(RidgeClassifier(), cv=2)
     model = AdjustedClassifier(calibrated, AlternatingNormalizer(), cv=2)
     assert model.fit(X, y).predict(X).shape == (60,)
+    with pytest.raises(InputError, match=r"LinearRegression has none\. Pass a classifier\."):
+        AdjustedClassifier(LinearRegression()).fit(X, y)
 
 
 def test_a_normalizer_of_logits_is_refused():

@@ -7,7 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_regressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
 from sklearn.utils import Tags, get_tags
@@ -362,10 +368,11 @@ def _check_has_parameter(adjuster: Any, name: str) -> None:
 
 def _check_has_proba(estimator: Any) -> None:
     if not hasattr(estimator, "predict_proba"):
+        remedy = "Wrap it in scikit-learn's CalibratedClassifierCV to get probabilities."
         raise InputError(
             "`estimator` must have predict_proba",
             f"{type(estimator).__name__} has none",
-            "Wrap it in scikit-learn's CalibratedClassifierCV to get probabilities.",
+            "Pass a classifier." if is_regressor(estimator) else remedy,
             value=type(estimator).__name__,
             code="parameter",
         )
