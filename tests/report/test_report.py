@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from altnorm import Adjuster, AlternatingNormalizer, InputError, compare, load
 from altnorm._base.words import FAMILY_NAMES
 from altnorm.adjuster.candidates import FAMILIES
+from altnorm.evidence.verdict import Caution
 from altnorm.io.predictions import Predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
 from tests.report_pages import (
@@ -208,6 +209,17 @@ class TestAnswer:
         unsure.verdict_ = replace(unsure.verdict_, ci_low=-0.01)
         told = headline(Page(render_report(unsure, VALIDATION, seen=True)))
         assert told == "Probably, as far as validation tells."
+
+    @pytest.mark.parametrize("price", [(), (Caution("other_purpose", "It costs.", 1.0, True),)])
+    def test_evidence_of_the_log_loss_comes_with_the_only_p_value(self, price):
+        fitted = copy(adjusted("balanced_accuracy"))
+        verdict = replace(fitted.verdict_, evidence="log_loss", cautions=price)
+        fitted.verdict_ = verdict
+        text = Page(render_report(fitted, VALIDATION, seen=True)).text
+        assert ("but it costs." in text) == bool(price)
+        answer = text[: text.index("What had to hold")]
+        assert "The evidence is the log loss (p < 0.001), so the size of" in answer
+        assert len(re.findall(r"\bp\s[=<]", answer)) == 1
 
     def test_without_labels(self):
         bare = Predictions(TEST.proba, TEST.classes)

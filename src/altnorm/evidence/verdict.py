@@ -349,14 +349,21 @@ def remarks(verdict: Verdict) -> Iterator[str]:
     if verdict.is_decision and verdict.reason and verdict.reason != "identical":
         yield verdict.reason_text
     if verdict.evidence == "log_loss":
-        p_value = p_words(verdict.gates.largest_p("log_loss"))
-        yield f"the evidence is the log loss ({p_value}), so the size of the gain is uncertain"
+        yield evidence_words(verdict)
     if _applies_probabilities(verdict) and not verdict.ci_low > 0:
         yield f"but {'on these labels it rises' if verdict.ci_high < 0 else _UNPROVED}"
     for caution in verdict.cautions:
         if caution.serious:
             text = caution.text[0].lower() + caution.text[1:].rstrip(".")
             yield f"but {text}" if verdict.adopted else text
+
+
+def evidence_words(verdict: Verdict) -> str:
+    """Say what a change rests on where that is not the test of the score itself."""
+    if verdict.evidence != "log_loss":
+        return ""
+    p_value = p_words(verdict.gates.largest_p("log_loss"))
+    return f"the evidence is the log loss ({p_value}), so the size of the gain is uncertain"
 
 
 def _applies_probabilities(verdict: Verdict) -> bool:

@@ -21,7 +21,14 @@ from altnorm.adjuster.comparison import Comparison
 from altnorm.adjuster.mixture import Mixture
 from altnorm.decisions.decision import HALF, decision_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.evidence.verdict import Caution, Verdict, remarks, rise_words, score_figures
+from altnorm.evidence.verdict import (
+    Caution,
+    Verdict,
+    evidence_words,
+    remarks,
+    rise_words,
+    score_figures,
+)
 from altnorm.families import CurveScaling, Identity
 from altnorm.report.evaluation import Case
 
@@ -95,7 +102,8 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
     basis = f"cross-validated on {n_rows}"
     price = _price(tuned)
     if price:
-        return Answer("care", price, sentence, basis, tuned)
+        evidence = f" {capital(evidence_words(tuned))}." if evidence_words(tuned) else ""
+        return Answer("care", price, sentence + evidence, basis, tuned)
     # Likelihoods may have decided where the interval of the score itself still holds a loss.
     tone, start = ("yes", "Yes") if tuned.ci_low > 0 else ("care", "Probably")
     headline = f"{start}, as far as validation tells."
