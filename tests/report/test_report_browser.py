@@ -149,6 +149,14 @@ def test_it_renders_without_errors_and_fits(show, name, size):
     assert len(names) == len(set(names)) > 0
 
 
+def test_the_four_numbers_stand_beside_each_other_on_a_tablet(show):
+    browser = show("demo", (860, 1000))
+    tops = "return [...document.querySelectorAll('.numbers > div')].map(n => n.offsetTop)"
+    found = js(browser, tops)
+    assert len(found) == 4
+    assert len(set(found)) == 1
+
+
 def test_it_asks_nothing_of_the_network(show):
     browser = show("demo")
     events = [entry["message"] for entry in browser.get_log("performance")]
