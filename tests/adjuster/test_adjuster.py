@@ -370,6 +370,10 @@ def test_a_notebook_shows_what_was_found(mode):
             "must name at least one of 'alternating', 'bias', 'matrix' and 'curves'",
         ),
         ({"families": "bias"}, "`families` must name at least one .* it is 'bias'"),
+        (
+            {"families": "f1_macro"},
+            "A goal is passed by name: scoring='f1_macro'",
+        ),
         ({"families": ("forest",)}, "`families` must name .* 'forest' is not one"),
         ({"significance": 2}, "`significance` must be a number between 0 and 1; it is 2"),
         ({"multilabel": "many"}, "`multilabel` must be .* it is 'many'"),

@@ -431,6 +431,7 @@ class Adjuster(ProbabilityTransformer):
             raise InputError(
                 "`families` must name at least one of 'alternating', 'bias', 'matrix' and 'curves'",
                 shown(offender),
+                _goal_by_name(self.families) if isinstance(self.families, str) else "",
                 value=self.families,
                 code="parameter",
                 parameter="families",
@@ -574,6 +575,11 @@ class Adjuster(ProbabilityTransformer):
 
     def _rule(self) -> Rule:
         return self.decision_.rule()
+
+
+def _goal_by_name(text: str) -> str:
+    """What to write where a goal may be meant by the first argument; empty if none is."""
+    return "" if text in FAMILIES else f"A goal is passed by name: scoring={shown(repr(text))}."
 
 
 def _fitted_words(adjuster: Any) -> str:
