@@ -82,17 +82,18 @@ def alternating_normalization(
     Parameters
     ----------
     proba : array of shape (t, m)
-        Rows to adjust, each summing to 1. NumPy, PyTorch, CuPy, JAX or another array that follows
-        the array API standard.
+        Rows to adjust, the paper's b0, each summing to 1. NumPy, PyTorch, CuPy, JAX or another
+        array that follows the array API standard.
     reference : array of shape (n, m)
-        Reference predictions, usually those the classifier is sure about; no labels needed.
+        Reference predictions, the paper's A0, usually those the classifier is sure about; no labels
+        needed.
     prior : array of shape (m,), optional
         Class prior :math:`q`, for example class frequencies of the training data; it is divided
         by its sum. None is uniform.
     alpha : float, default=1.0
         Exponent, greater than 0.
     depth : int, default=1
-        Number of iterations.
+        Number of iterations, the paper's d.
     reference_weight : array of shape (n,), optional
         Weight :math:`w_i` of each reference row; an integer weight equals repeating the row.
     smoothing : float, default=0.0
