@@ -68,14 +68,15 @@ BAD_PROBA = {
         GOOD[0],
         TWO_DIMENSIONS
         + "; it has shape (3,). Reshape your data: for one probability p per row of two classes, "
-        "pass np.column_stack([1 - p, p]); a single row is `{name}[None, :]`.",
+        "pass np.column_stack([1 - p, p]), and for one logit z np.column_stack([0 * z, z]); a "
+        "single row is `{name}[None, :]`.",
     ),
     "three dimensions": (GOOD[None], TWO_DIMENSIONS),
     "one column": (
         np.ones((4, 1)),
         "`{name}` must have one column per class and at least 2 classes; it has shape (4, 1), 1 "
         "feature(s). For one probability p per row of two classes, pass "
-        "np.column_stack([1 - p, p]).",
+        "np.column_stack([1 - p, p]), and for one logit z np.column_stack([0 * z, z]).",
     ),
 }
 
