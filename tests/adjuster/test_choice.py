@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import log_softmax, softmax
 from scipy.stats import t
 from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer
@@ -18,6 +18,7 @@ from altnorm.adjuster.choice import Evidence, simplest_of_best
 from altnorm.adjuster.mixture import CrossMixture, draw_back, mixture_weights
 from altnorm.adjuster.validation import read_validation
 from altnorm.estimator.reading import read_training
+from altnorm.evidence.paired import paired_test
 from altnorm.families import LabelwiseScaling
 from altnorm.families.scores import fit_tempering
 from tests.problems import calibrated, planted, planted_labels
@@ -151,6 +152,84 @@ def test_the_log_loss_must_be_lower_on_changed_rows(rise, accepted):
     assert held(trial)["changed_rows"] == accepted == trial.accepted
 
 
+@pytest.mark.parametrize(("p", "is_held"), [(0.02, True), (0.03, False)])
+def test_on_changed_rows_the_interval_must_be_above_zero(p, is_held):
+    """One-sided at 2.5 %: between that and 5 % is not enough."""
+    evidence, codes = decided(24, 14)
+    trial = evidence.compare(codes, (evidence.before, codes))
+    noise = np.random.default_rng(0).normal(size=len(codes))
+
+    def gate(rise):
+        class Mixture:
+            log_p, baseline_log_p = np.where(codes == 1, rise, 1) + noise, np.zeros(len(codes))
+
+        gates = replace(trial, mixture=Mixture).gates
+        return next(gate for gate in gates if gate.name == "changed_rows")
+
+    rise = brentq(lambda rise: gate(rise).value - p, 0, 2)
+    assert gate(rise).held == is_held
+
+
+def test_weights_of_rows_count_in_the_log_loss():
+    """Rows that count nine times as much lose: so does the mean."""
+    proba, y = planted(200)
+    weight = np.where(np.arange(200) % 4 == 0, 9.0, 1.0)
+    adjuster = Adjuster()
+    training = read_training(adjuster, proba, y, weight, None, gaps=True)
+    adjuster.classes_ = training.classes
+    data = read_validation(adjuster, training, None)
+    evidence = Evidence(data, np.arange(200) % 5, 0.01, clusters=[])
+    log_p = np.where(weight > 1, -1.0, 1.0)
+    test = evidence.log_loss_test(log_p, np.zeros(200))
+    assert test.gain == pytest.approx(np.average(log_p, weights=weight))
+
+
+def test_each_fold_is_decided_by_its_own_rule():
+    """The labels of two folds ask for other weights than those of the others."""
+    proba, y = planted(300)
+    data = read(proba, y, scoring="balanced_accuracy")
+    evidence = Evidence(data, FOLDS, 0.01)
+
+    class Mixture:
+        log_p, baseline_log_p = np.zeros(300), np.zeros(300)
+
+    Mixture.proba = proba
+    trial = evidence.trial(Mixture)
+    for k in range(5):
+        inside = k == FOLDS
+        shares = np.bincount(y[~inside], minlength=4) / 240
+        expected = (proba[inside] / shares).argmax(axis=1)
+        np.testing.assert_array_equal(trial.codes[inside], expected)
+
+
+def test_a_score_of_probabilities_looks_at_probabilities():
+    proba, y = planted(300)
+    evidence = Evidence(read(proba, y, scoring="neg_log_loss"), FOLDS, 0.01)
+    sharper = proba**1.2 / (proba**1.2).sum(axis=1, keepdims=True)
+
+    class Mixture:
+        log_p, baseline_log_p = np.zeros(300), np.zeros(300)
+
+    Mixture.proba = sharper
+    trial = evidence.trial(Mixture)
+    losses = [log_loss(y, each) for each in (proba, sharper)]
+    assert trial.test.gain == pytest.approx(losses[0] - losses[1])
+    # There is no worst row: what one more could cost has no bound.
+    rows = score_rows(evidence.data, sharper) - score_rows(evidence.data, proba)
+    plain = paired_test(rows / 300, np.ones(300), evidence.clusters)
+    assert trial.test == pytest.approx(plain)
+
+
+def test_costs_are_a_rule_whatever_the_labels():
+    """The table itself, not one that was fitted."""
+    costs = np.array([[0.0, 1, 2, 3], [1, 0, 1, 1], [5, 1, 0, 1], [1, 1, 1, 0]])
+    proba, y = planted(300)
+    rules = Evidence(read(proba, y, costs=costs), FOLDS, 0.01).rules(proba)
+    assert len(rules) == 5
+    for rule in rules:
+        np.testing.assert_array_equal(rule.values, costs)
+
+
 def test_of_a_score_that_can_only_be_called_the_changed_rows_count_too():
     """Its gain is shared by all rows of a block, most of which are decided as before."""
     kappa = make_scorer(cohen_kappa_score)
@@ -180,6 +259,17 @@ def test_what_folds_know_of_each_others_class_counts_is_taken_off(by_class, know
     rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
     test = evidence.log_loss_test(rise, np.zeros(40))
     assert test.one_sided == pytest.approx(one_sided((rise.mean() - known) / test.std_error, rise))
+
+
+def test_the_less_class_counts_differ_from_fold_to_fold_the_more_is_taken_off():
+    """By a quarter of what chance would have them differ: three quarters of it."""
+    ones = np.array([3, 4, 4, 4, 5])  # of eight rows each
+    y = np.concatenate([np.arange(8) < k for k in ones]).astype(int)
+    proba = softmax(np.random.default_rng(0).normal(size=(40, 2)), axis=1)
+    evidence = Evidence(read(proba, y), np.arange(40) // 8, 0.01, clusters=[])
+    rise = np.random.default_rng(0).normal(0.05, 0.1, 40)
+    test, plain = evidence.log_loss_test(rise, np.zeros(40)), paired_test(rise / 40, np.ones(40))
+    assert plain.ci_low - test.ci_low == pytest.approx(0.75 / 80)
 
 
 def test_a_loss_that_the_sample_lacks_is_allowed_for():
@@ -316,6 +406,62 @@ def test_one_row_does_not_outweigh_all_others_where_those_are_right():
         assert found.min() == found[7] > -12
 
 
+class Sentinel:
+    """A mixture whose baseline can be told from all others."""
+
+    baseline_log_p = np.full(300, -7.0)
+
+
+def baseline_of(proba, y, **purpose):
+    evidence = Evidence(read(proba, y, **purpose), FOLDS, 0.01)
+    rules = evidence.rules(proba)
+    return evidence, rules, evidence.baseline_log_p(Sentinel, rules)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "is_known"),
+    [
+        ({"scoring": "balanced_accuracy"}, True),
+        ({"scoring": "f1_macro"}, False),
+        ({"scoring": "matthews_corrcoef"}, False),
+        ({"costs": np.array([[0, 1, 1, 1], [9, 0, 9, 9], [9, 9, 0, 9], [1, 1, 1, 0]])}, True),
+    ],
+)
+def test_goals_that_weigh_classes_have_a_baseline_of_their_own(purpose, is_known):
+    """Of costs and balanced accuracy the weights are known, of F-scores labels say how much."""
+    proba, y = planted(300)
+    if "costs" in purpose:  # trained for these costs: the most probable class costs least
+        proba = calibrated(300, m=4)[0]
+        y = (proba.cumsum(axis=1) > np.random.default_rng(0).random((300, 1))).argmax(axis=1)
+        proba = proba * [1, 9, 9, 1] / (proba * [1, 9, 9, 1]).sum(axis=1, keepdims=True)
+    evidence, rules, found = baseline_of(proba, y, **purpose)
+    assert evidence.untouched.is_argmax
+    weights = [rule.class_weights for rule in rules]
+    log_p, ones = np.log(proba), np.ones(300)
+    expected = as_if_right(log_p, y, ones, FOLDS, weights, is_known=is_known)
+    other = as_if_right(log_p, y, ones, FOLDS, weights, is_known=not is_known)
+    np.testing.assert_array_equal(found, expected)
+    assert not np.allclose(found, other)
+
+
+def test_the_mixture_without_the_family_is_the_baseline_of_other_goals():
+    """Accuracy; decisions of least cost as they came; costs that no weights stand for."""
+    proba, y = planted(300)
+    assert (baseline_of(proba, y)[2] == -7).all()
+    least = np.array([[0, 1, 1, 1], [9, 0, 9, 9], [9, 9, 0, 9], [1, 1, 1, 0]])
+    right, drawn = calibrated(300, m=4)
+    evidence, _, found = baseline_of(right, drawn, costs=least)
+    assert not evidence.untouched.is_argmax
+    assert (found == -7).all()
+    nobody = 1 - np.eye(4)
+    nobody[0] = 0  # to miss this class costs nothing, so that it is never decided for
+    never = right * [1e-3, 1, 1, 1] / (right * [1e-3, 1, 1, 1]).sum(axis=1, keepdims=True)
+    evidence, rules, found = baseline_of(never, drawn, costs=nobody)
+    assert evidence.untouched.is_argmax
+    assert rules[0].class_weights[0] == 0
+    assert (found == -7).all()
+
+
 def test_other_confidence_is_no_evidence_against_decisions_that_were_trained_for():
     """Log loss falls far, and nothing says that other decisions have a better recall."""
     shares = np.array([0.7, 0.2, 0.1])
@@ -399,6 +545,20 @@ def test_weights_of_a_mixture_are_those_of_highest_likelihood():
     for other in rng.dirichlet(np.ones(3), 300):
         nearby = 0.99 * best + 0.01 * other
         assert likelihood(nearby) < likelihood(best) + 1e-6
+
+
+def test_one_row_speaks_for_the_temperature_beforehand():
+    """Labels are twice as likely by the family as by all else: 300 rows beside one."""
+    proba, y = planted(300)
+    parts = [
+        candidate(name, np.full(300, np.log(p)))
+        for name, p in (("none", 0.4), ("temperature", 0.4), ("bias", 0.8))
+    ]
+    mixture = CrossMixture(read(proba, y), FOLDS, parts[2], Competitors(*parts[:2], parts[2:], {}))
+    # Where the slopes of 300 log(0.8 - 0.4 w) and log w add up to nothing.
+    temperature = 0.8 / (300 * 0.4 + 0.4)
+    assert mixture.weights() == pytest.approx([1 - temperature, temperature, 0, 0], abs=1e-5)
+    assert mixture.baseline_weights() == pytest.approx([1, 0, 0], abs=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
