@@ -11,6 +11,7 @@ from scipy.stats import t
 from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer
 
 from altnorm import Adjuster
+from altnorm.adjuster import choice
 from altnorm.adjuster.alternating_paths import Setting
 from altnorm.adjuster.baseline import as_if_right
 from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows
@@ -205,7 +206,7 @@ def test_each_fold_is_decided_by_its_own_rule():
 def test_a_score_of_probabilities_looks_at_probabilities():
     proba, y = planted(300)
     evidence = Evidence(read(proba, y, scoring="neg_log_loss"), FOLDS, 0.01)
-    sharper = proba**1.2 / (proba**1.2).sum(axis=1, keepdims=True)
+    sharper = proba**1.02 / (proba**1.02).sum(axis=1, keepdims=True)
 
     class Mixture:
         log_p, baseline_log_p = np.zeros(300), np.zeros(300)
@@ -497,6 +498,20 @@ def test_a_dearer_loss_than_any_seen_is_taken_off_as_far_as_it_is_dearer():
     evidence = Evidence(read(proba, y, costs=costs, families=("bias",)), FOLDS, 0.01, clusters=[])
     rows = np.repeat([1.0, -4.0, 0.0], [60, 2, 338]) / 400
     assert evidence._worst_row(rows) == pytest.approx((10 - 4) / 400)
+
+
+def test_a_gain_that_goes_where_like_rows_are_kept_together_is_told(monkeypatch):
+    """Only where rows look like copies, besides, is nothing applied."""
+
+    def no_gain(evidence, *_):
+        return evidence.compare(evidence.before, (evidence.before, evidence.before))
+
+    proba, y = planted(600)
+    monkeypatch.setattr(choice, "_trial_by_clusters", no_gain)
+    verdict = Adjuster(("bias",)).fit(proba, y).verdict_
+    (caution,) = (each for each in verdict.cautions if each.code == "likeness")
+    assert not caution.serious
+    assert verdict.adopted
 
 
 # The candidate, and the mixture.
