@@ -8,9 +8,7 @@ temperature. A goal that counts class j with weight :math:`w_j` asks for the cla
 .. math:: p_j \propto b_j^a / w_j .
 
 So rows of a classifier that was trained for the goal gain much log loss by other probabilities, and
-that says nothing for other decisions. Where the goal's weights are fitted to labels they are
-uncertain, and where few rows carry a class too weak by chance: labels say whether there is more of
-them than that.
+that says nothing for other decisions.
 """
 
 from __future__ import annotations
@@ -39,15 +37,18 @@ def as_if_right(
     weight: np.ndarray,
     folds: np.ndarray,
     class_weights: Sequence[np.ndarray],
+    *,
+    is_known: bool,
 ) -> np.ndarray:
     """Log-probability of each row's label, cross-fitted, if decisions as they came were right.
 
-    `class_weights` are those of the goal's rule, fitted outside each fold.
+    `class_weights` are those of the goal's rule, fitted outside each fold. If the goal does not
+    make them known, they are uncertain themselves, and labels say how much of them there is.
     """
     out = np.empty(len(log_p))
     for k, weights in enumerate(class_weights):
         inside = folds == k
-        fit = _fit(log_p[~inside], labels[~inside], weight[~inside], weights)
+        fit = _fit(log_p[~inside], labels[~inside], weight[~inside], weights, is_known)
         out[inside] = label_log_p(fit.scores, log_p[inside], labels[inside])
     return out
 
@@ -65,9 +66,13 @@ class _Tilted(NamedTuple):
 
 
 def _fit(
-    log_p: np.ndarray, labels: np.ndarray, weight: np.ndarray, class_weights: np.ndarray
+    log_p: np.ndarray,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    class_weights: np.ndarray,
+    is_known: bool,
 ) -> _Tilted:
-    """Fit the slope, and how many times the class weights, at least once, are in the rows.
+    """Fit the slope and, unless it is known, how much of the class weights there is.
 
     Before labels speak, the slope is that of the temperature alone: where all predictions are
     right, it would be infinite otherwise, and one row would outweigh all others.
@@ -77,13 +82,14 @@ def _fit(
     tilt = np.log(class_weights)
     tilt = np.minimum(tilt.max() - tilt, BIASES[1] - BIASES[0])
     most = BIASES[1] / max(float(tilt.max()), 1.0)
-    bounds = (tuple(np.log(SLOPES)), (1.0, max(most, 1.0)))
+    shares = (1.0, 1.0) if is_known else (0.0, most)
+    bounds = (tuple(np.log(SLOPES)), shares)
     found = minimize(partial(_loss, loss, tilt), (0.0, 1.0), jac=True, bounds=bounds)
     return _Tilted(tempering, float(np.exp(found.x[0])), found.x[1] * tilt)
 
 
 def _loss(loss: Likelihood, tilt: np.ndarray, at: np.ndarray) -> tuple[float, np.ndarray]:
-    """The loss and its derivatives by the logarithm of the slope and by the times."""
+    """The loss and its derivatives by the logarithm of the slope and by the share."""
     slope, held = float(np.exp(at[0])), SLOPE_SHRINKAGE * float(at[0])
     value, by_slope, by_bias = loss.value_and_grad(slope, at[1] * tilt)
     return value + held * float(at[0]) / 2, np.array([slope * by_slope + held, by_bias @ tilt])

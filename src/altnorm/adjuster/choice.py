@@ -159,6 +159,7 @@ class Evidence:
             data.weight,
             self.folds,
             class_weights,
+            is_known=purpose.weights_are_known,
         )
 
 
