@@ -154,6 +154,36 @@ def test_ordinary_input_is_not_suspected(make, seed):
     assert bias().fit(*make(300, seed)).verdict_.reason != "suspect_input"
 
 
+@pytest.mark.parametrize("in_order", [np.arange(4), [2, 0, 3, 1]])
+def test_the_beginning_of_a_file_sorted_by_class_is_refused(in_order):
+    """A correction would take the other classes for ones that do not occur."""
+    proba, y = planted(600)
+    place = np.argsort(np.argsort(in_order)[y], kind="stable")
+    cut = place[:250]
+    fitted = bias().fit(proba[cut], y[cut], classes=range(4))
+    assert one(fitted, "cut_by_class").value == 4 - np.unique(y[cut]).size > 0
+    assert fitted.verdict_.reason == "suspect_input"
+    np.testing.assert_array_equal(fitted.transform(proba), proba)
+    assert bias(insist=True).fit(proba[cut], y[cut], classes=range(4)).verdict_.insisted
+
+
+def test_sorted_rows_of_all_classes_and_mixed_ones_of_some_are_not_suspected():
+    proba, y = planted(600)
+    by_class, of_two = np.argsort(y, kind="stable"), np.flatnonzero(y < 2)
+    for rows in (by_class, of_two, np.append(by_class[:250], by_class[0])):
+        fitted = bias().fit(proba[rows], y[rows], classes=range(4))
+        assert "cut_by_class" not in codes(fitted)
+
+
+@pytest.mark.parametrize(("n", "suspected"), [(8, False), (14, True)])
+def test_few_rows_are_sorted_by_chance(n, suspected):
+    proba, y = planted(600)
+    first, second = (np.flatnonzero(y == j)[: n // 2] for j in (0, 1))
+    rows = np.append(first, second)
+    fitted = bias(cv=2).fit(proba[rows], y[rows], classes=range(4))
+    assert ("cut_by_class" in codes(fitted)) == suspected
+
+
 def test_one_class_that_is_taken_for_another_is_a_mistake_and_no_exchange():
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=600)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln
 from scipy.stats import binom, norm, rankdata
 
 from altnorm.evidence.verdict import Caution, Verdict
@@ -66,7 +67,14 @@ class Labelled(NamedTuple):
 
 def find_suspicion(rows: Labelled) -> Caution | None:
     """Say what makes the input look wrong, so that nothing should be learnt from it."""
-    checks = (_one_class, _swapped_columns, _ranked_backwards, _below_chance, _trained_on)
+    checks = (
+        _one_class,
+        _cut_by_class,
+        _swapped_columns,
+        _ranked_backwards,
+        _below_chance,
+        _trained_on,
+    )
     return next((caution for check in checks if (caution := check(rows)) is not None), None)
 
 
@@ -76,6 +84,22 @@ def _one_class(rows: Labelled) -> Caution | None:
         return None
     text = f"All labels are {rows.classes[seen[0]]!s}: nothing can be learnt from a single class."
     return Caution("one_class", text, 1.0, serious=True)
+
+
+def _cut_by_class(rows: Labelled) -> Caution | None:
+    """Labels that come class by class, and stop before all classes were there."""
+    labels, counts = rows.labels, np.unique(rows.labels, return_counts=True)[1]
+    unseen, n_runs = rows.classes.size - counts.size, np.count_nonzero(np.diff(labels)) + 1
+    # In random order: the orders of whole classes, among those of all rows.
+    by_chance = gammaln(counts.size + 1) + gammaln(counts + 1).sum() - gammaln(labels.size + 1)
+    if not unseen or n_runs > counts.size or by_chance > math.log(BY_CHANCE):
+        return None
+    text = (
+        f"The rows come class by class, and {unseen} of {rows.classes.size} classes never: this "
+        "looks like the beginning of a sorted file. Shuffle the file before cutting it; if all "
+        "rows are here, shuffle them."
+    )
+    return Caution("cut_by_class", text, float(unseen), serious=True)
 
 
 def _swapped_columns(rows: Labelled) -> Caution | None:
