@@ -91,6 +91,33 @@ def wrong_word() -> str:
     )
 
 
+def labels_decide() -> str:
+    """How often labels of the rows that differ say wrongly whether to adapt."""
+    rows = read_records(EXPERIMENTS / "label_shift" / "results" / "asked.csv")
+    wrong = sum(not row["is_right"] for row in rows)
+    return (
+        "In simulated worlds where adapting is right, or harms, or hardly matters, "
+        f"{wrong or 'none'} of {len(rows):,} answers were wrong; the more is at stake, the fewer "
+        "labels they took ({doc}`the study <studies/label_shift>`)."
+    )
+
+
+def promise() -> str:
+    """How often a target accuracy is missed among the rows that are decided."""
+    folder = EXPERIMENTS / "evidence" / "promise" / "results"
+    rows = read_records(folder / "promise.csv")
+    worlds: dict[tuple[str, float, int], list[float]] = {}
+    for row in rows:
+        key = (row["world"], row["target"], row["n_rows"])
+        worlds.setdefault(key, []).append(row["adjusted_broken"])
+    broken = sum(sum(sets) for sets in worlds.values())
+    return (
+        f"In {{doc}}`the study <studies/promise>` the promise was broken in {broken:.0f} of "
+        f"{len(rows):,} simulated data sets whose truth is known, and in no world in more than "
+        f"{100 * max(map(fmean, worlds.values())):.1f} % of them."
+    )
+
+
 def asking() -> str:
     """How many labels it takes until the answer, and how often that is wrong."""
     rows = read_records(EXPERIMENTS / "asking" / "results" / "asking.csv")
@@ -269,7 +296,9 @@ NUMBERS: dict[str, Callable[[], str]] = {
     "benchmark-claim": benchmark_claim,
     "confident-reference": confident_reference,
     "costs": costs,
+    "labels-decide": labels_decide,
     "no-labels": no_labels,
+    "promise": promise,
     "scikit-learn": scikit_learn,
     "scikit-learn-claim": scikit_learn_claim,
     "scikit-learn-cut-off": scikit_learn_cut_off,
