@@ -8,6 +8,7 @@ from scipy.special import expit, logit, logsumexp, softmax
 
 from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity, trajectory
 from altnorm.method import paper
+from altnorm.peers import BiasCorrectedTemperature
 
 HEAVY = 1e9  # weight of a reference beside which the row itself does not count
 EXACT = 1e-9  # what a weight of 1e9 leaves
@@ -54,6 +55,27 @@ def test_it_is_the_pragmatic_listener_of_rational_speech_acts(alpha, depth):
     options = {"prior": prior, "alpha": alpha, "depth": depth, "reference_weight": weight}
     found = alternating_normalization(rows[-1:], rows[:-1], **options)[0]
     assert_allclose(found, listen(rows, prior, alpha, depth, cost)[-1], atol=1e-13)
+
+
+# The method: much smoothing, and what a literal reading of equation 2 could reach.
+
+
+def test_much_smoothing_leaves_a_power_of_the_row():
+    rows, prior = draw(9, 20, 4)
+    options = {"prior": prior, "smoothing": HEAVY}
+    for alpha, depth in ((1.0, 3), (1.7, 2), (0.5, 4)):
+        found = alternating_normalization(rows, rows[:6], alpha=alpha, depth=depth, **options)
+        assert_allclose(found, divide(rows ** (alpha**depth)), atol=10 * EXACT)
+
+
+def test_base_m_stays_below_a_third_with_ten_of_a_thousand_classes():
+    """So equation 2 as it stands could put no row of ImageNet above a threshold of 0.75."""
+    rows = -np.sort(-np.random.default_rng(10).dirichlet(np.full(1000, 0.002), 500), axis=1)
+    rows[0] = np.repeat([0.1, 0.0], [10, 990])  # the largest there is: a tie of ten
+    top = np.maximum(rows[:, :10], 1e-300)
+    base_m = np.cumsum(-top * np.log(top), axis=1).max(axis=1) / np.log(1000)
+    assert base_m.max() == base_m[0] == pytest.approx(1 / 3)
+    assert np.mean(ambiguity(rows) > 0.75) > 0.2
 
 
 # Depth 1 and alpha 1: a bias without labels.
@@ -134,6 +156,17 @@ def test_the_limit_is_the_bias_that_labels_of_these_frequencies_would_give():
     assert np.abs(limit - fitted((0, None))).max() > 0.1  # labels that know nothing of the rows
 
 
+@pytest.mark.parametrize("strength", [0.5, 8.0])
+def test_labels_enter_the_biases_of_bcts_through_their_counts_alone(strength):
+    """At the optimum n_j less the sum of the predictions is the strength times b_j."""
+    p, prior = draw(6, 300, 4)
+    y = np.random.default_rng(6).choice(4, size=300, p=prior)
+    fitted = BiasCorrectedTemperature(strength=strength).fit(p, y)
+    missing = np.bincount(y, minlength=4) - fitted.transform(p).sum(axis=0)
+    assert_allclose(missing, strength * fitted.bias_, atol=1e-4)
+    assert np.abs(missing).max() > 0.4
+
+
 # The exponent.
 
 
@@ -196,6 +229,18 @@ def test_a_sure_reference_is_reached_slowly():
     """The teaser's limit is [1, 0], at a distance of 1 / (2 d + 2)."""
     steps = trajectory(np.array([[0.5, 0.5]]), np.array([[0.0, 1.0]]), depth=50)[:, 0]
     assert_allclose(1 - steps[:, 0], 1 / (2 * np.arange(51) + 2), atol=1e-12)
+
+
+def test_rows_that_are_equal_stay_equal():
+    found = alternating_normalization([[0.3, 0.7]], [[0.3, 0.7]], depth=5)
+    assert_allclose(found, [[0.5, 0.5]], atol=1e-12)
+
+
+def test_differences_of_logits_grow_by_alpha_in_each_iteration():
+    L = np.array([[0.4, 0.6], [0.5, 0.5], [0.7, 0.3]])
+    for alpha in (0.5, 1.0, 1.5):
+        after = paper.iterate(L, np.array([0.8, 0.2]), alpha)
+        assert_allclose(np.diff(logit(after[:, 0])), alpha * np.diff(logit(L[:, 0])), atol=1e-12)
 
 
 def test_above_1_two_rows_end_in_a_corner():
