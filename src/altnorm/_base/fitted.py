@@ -54,7 +54,7 @@ class Fields:
             raise _unsound(f"`{name}` of {self.name} must be {must}; it is {_shown(value)}")
 
     def number(self, name: str, low: float = -MAX, high: float = MAX) -> None:
-        """Check a number from `low` to `high`; NaN is none."""
+        """Check a number from `low` to `high`; NaN is rejected."""
         value = self.get(name)
         holds = is_number(value) and low <= value <= high
         self.require(name, holds, f"a number from {low:g} to {high:g}")

@@ -49,7 +49,7 @@ class Setting(NamedTuple):
     smoothing: float
 
     def severity(self) -> tuple[float, ...]:
-        """Order among settings that score the same: the mildest first."""
+        """Order among settings that score the same: the one that changes least first."""
         return (self.depth, abs(math.log(self.alpha)), -self.threshold, -self.smoothing)
 
 

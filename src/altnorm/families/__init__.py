@@ -2,7 +2,7 @@
 
 For classes that exclude one another: `Identity`, `TemperatureScaling`,
 `BiasCorrectedTemperature`, `BatchCalibration`; each returns ``softmax(log p / temperature + bias)``
-and they differ in how they come by the two; `MatrixScaling` puts a matrix in the place of the
+and they differ in how the two are estimated; `MatrixScaling` puts a matrix in the place of the
 temperature. For several labels per row: `LabelThresholds` and, for probabilities,
 `LabelwiseScaling`.
 """

@@ -36,7 +36,7 @@ SLOPE_SHRINKAGE = 4.0
 a factor of 1.65 of 1. Where all predictions are right, the slope would be infinite without it."""
 
 # Newton's method converges quadratically: after a step this small, its square is what is left. The
-# loss is flat at its optimum, so that it takes the larger one for what it is to many digits.
+# loss is flat at its optimum, so its value tolerates the larger step.
 _LAST_STEP, _LAST_ROUGH_STEP = 1e-4, 1e-2
 _MOST_STEPS = 20
 
