@@ -167,6 +167,16 @@ def test_the_beginning_of_a_file_sorted_by_class_is_refused(in_order):
     assert bias(insist=True).fit(proba[cut], y[cut], classes=range(4)).verdict_.insisted
 
 
+@pytest.mark.parametrize(("n", "n_cut"), [(60, None), (150, None), (600, 300)])
+def test_a_sample_in_the_order_of_classes_may_lack_some_of_many(n, n_cut):
+    rng = np.random.default_rng(0)
+    y = np.sort(rng.integers(60, size=n))
+    proba = softmax(3 * np.eye(60)[y] + rng.normal(size=(n, 60)), axis=1)
+    assert 0 < np.unique(y[:n_cut]).size < 60
+    fitted = bias(cv=2).fit(proba[:n_cut], y[:n_cut], classes=range(60))
+    assert ("cut_by_class" in codes(fitted)) == (n_cut is not None)
+
+
 def test_sorted_rows_of_all_classes_and_mixed_ones_of_some_are_not_suspected():
     proba, y = planted(600)
     by_class, of_two = np.argsort(y, kind="stable"), np.flatnonzero(y < 2)
@@ -175,7 +185,7 @@ def test_sorted_rows_of_all_classes_and_mixed_ones_of_some_are_not_suspected():
         assert "cut_by_class" not in codes(fitted)
 
 
-@pytest.mark.parametrize(("n", "suspected"), [(8, False), (14, True)])
+@pytest.mark.parametrize(("n", "suspected"), [(8, False), (60, True)])
 def test_few_rows_are_sorted_by_chance(n, suspected):
     proba, y = planted(600)
     first, second = (np.flatnonzero(y == j)[: n // 2] for j in (0, 1))

@@ -29,6 +29,7 @@ TRAINED_ROWS = 100  # that a classifier has all right, so that it may have been 
 TRAINED_ERRORS = 5  # that its own confidence expects among them
 FEWEST_RANKED = 5  # rows of a class, and of all others, whose ranks say something
 FEWEST_EFFECTIVE = 0.1  # share of the rows that weights leave of the evidence
+CUT_ERRORS = 5.0  # standard errors of the rows of unseen classes: their number is skewed
 FADED = 2.33  # standard errors by which the end of a file gains less than its beginning
 ALIKE = 0.1  # correlation of rows that follow each other
 ALIKE_ERRORS = 5.0  # and how many of its standard errors that must be
@@ -92,7 +93,8 @@ def _cut_by_class(rows: Labelled) -> Caution | None:
     unseen, n_runs = rows.classes.size - counts.size, np.count_nonzero(np.diff(labels)) + 1
     # In random order: the orders of whole classes, among those of all rows.
     by_chance = gammaln(counts.size + 1) + gammaln(counts + 1).sum() - gammaln(labels.size + 1)
-    if not unseen or n_runs > counts.size or by_chance > math.log(BY_CHANCE):
+    is_sorted = n_runs <= counts.size and by_chance <= math.log(BY_CHANCE)
+    if not unseen or not is_sorted or _lacks_rare_classes(rows):
         return None
     text = (
         f"The rows come class by class, and {unseen} of {rows.classes.size} classes never: this "
@@ -100,6 +102,18 @@ def _cut_by_class(rows: Labelled) -> Caution | None:
         "rows are here, shuffle them."
     )
     return Caution("cut_by_class", text, float(unseen), serious=True)
+
+
+def _lacks_rare_classes(rows: Labelled) -> bool:
+    """Whether so few rows of the unseen classes are expected that a sample may lack them.
+
+    Each class lacks all of its rows with the probability of a Poisson variable being 0.
+    """
+    expected = rows.proba.sum(axis=0)
+    lacking = np.exp(-expected)
+    spread = np.sqrt((expected**2 * lacking * (1 - lacking)).sum())
+    is_unseen = np.bincount(rows.labels, minlength=expected.size) == 0
+    return bool(expected[is_unseen].sum() <= expected @ lacking + CUT_ERRORS * spread)
 
 
 def _swapped_columns(rows: Labelled) -> Caution | None:
