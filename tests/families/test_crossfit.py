@@ -68,7 +68,7 @@ def test_no_fit_sees_the_labels_of_its_fold():
             np.testing.assert_array_equal(before[2].proba(log_p), after[2].proba(log_p))
 
 
-def test_a_path_ends_where_the_loss_is_clearly_above_the_least():
+def test_a_path_ends_where_the_loss_is_clearly_above_the_least_twice():
     """Clearly: by one standard error, here 0.1, however many small steps lead there."""
     weight, noise = np.ones(100), np.tile([1.0, -1.0], 50)
     best = np.full(100, -1.0)
@@ -76,5 +76,7 @@ def test_a_path_ends_where_the_loss_is_clearly_above_the_least():
     assert not is_past_best([best], weight)
     assert not is_past_best([best, best + 1], weight)
     assert not is_past_best([best, slightly, more], weight)
-    assert is_past_best([best, slightly, more, clearly], weight)
+    assert not is_past_best([best, slightly, more, clearly], weight)
+    assert not is_past_best([best, clearly, slightly, clearly], weight)
+    assert is_past_best([best, slightly, clearly, clearly], weight)
     assert not is_past_best([slightly, clearly, best], weight)

@@ -16,8 +16,9 @@ STRENGTHS = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 """Penalties to try, strongest first."""
 
 
-# Standard errors behind the best penalty at which weaker ones are not tried any more.
-_PAST_BEST = 1.0
+# Standard errors behind the best penalty, and how often in a row, at which weaker ones are not tried
+# any more. Not at once: where few pairs of classes are set free, the loss may rise before it falls.
+_PAST_BEST, _IN_A_ROW = 1.0, 2
 
 
 class Fit(Protocol):
@@ -91,8 +92,8 @@ def cross_fit(
 ) -> CrossFit:
     """Fit a family outside each fold, penalty by penalty, and try it inside.
 
-    Weaker penalties are left out once the loss is clearly above the least: from there on, fits
-    only get more expensive and worse. No fit sees a label of its fold, not even by way of
+    Weaker penalties are left out once the loss is clearly above the least twice: from there on,
+    fits only get more expensive and worse. No fit sees a label of its fold, not even by way of
     where it starts: one that is not quite finished would remember it.
 
     `rows` are log-probabilities, or log-odds for `labelwise_path`; the strongest of the `strengths`
@@ -136,9 +137,9 @@ def _next_fit(path: Generator[Fit, None, None], *, last: bool) -> Fit:
 
 
 def is_past_best(label_log_p: Sequence[np.ndarray], weight: np.ndarray) -> bool:
-    """Whether the last penalty is clearly worse than the best one before it."""
-    best = max(label_log_p, key=lambda log_p: float(weight @ log_p))
-    return is_behind(label_log_p[-1], best, weight, n_errors=_PAST_BEST)
+    """Whether the last penalties are all clearly worse than the best one."""
+    best, last = max(label_log_p, key=lambda log_p: float(weight @ log_p)), label_log_p[-_IN_A_ROW:]
+    return all(is_behind(log_p, best, weight, n_errors=_PAST_BEST) for log_p in last)
 
 
 def is_behind(
