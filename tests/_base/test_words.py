@@ -73,7 +73,7 @@ def test_what_a_decision_rests_on_is_said():
     gates = [Gate("log_loss", True, 0.0001, 0.01, "log_loss")]
     gates.append(Gate("changed_rows", True, 0.02, 0.025, "log_loss"))
     by_loss = replace(DECISION, evidence="log_loss", ci_low=-0.001, p_value=0.6, gates=gates)
-    remark = "the evidence is the log loss (p = 0.02), so the size of the gain is uncertain"
+    remark = "the evidence is the log loss (one-sided p = 0.02), so the size of the gain is uncertain"
     assert remark in str(by_loss)
     assert "p = 0.6" not in str(by_loss)
     by_score = str(replace(by_loss, evidence="score"))
@@ -130,10 +130,11 @@ def test_probabilities_that_are_applied_without_a_test_say_what_it_shows(low, hi
     gain = (low + high) / 2
     loss = {"scoring": "neg_log_loss", "before": -1.0, "after": gain - 1.0, "gain": gain}
     verdict = replace(DECISION, **loss, ci_low=low, ci_high=high, n_changed=0, in_points=False)
-    assert str(verdict).startswith("Adopted: log loss 1.000 -> ")
+    assert str(verdict).startswith("Applied: log loss 1.000 -> ")
     assert str(verdict).endswith(end)
     goal = replace(verdict, gates=Gates([Gate("rise", True, 0.1, 0.0)]), evidence="score")
-    assert "but" not in str(goal)  # adopted by a test
+    assert str(goal).startswith("Adopted: log loss 1.000 -> ")  # by a test
+    assert "but" not in str(goal)
 
 
 def test_no_negative_zero_and_one_row():

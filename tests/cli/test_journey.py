@@ -18,7 +18,7 @@ def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     for line in (
         "matrix family 0.",
         "not tried: too many classes",
-        "the score's own test (p) yes < 0.001",
+        "the score's own test yes < 0.001 one-sided p < 0.01",
     ):
         assert line in text
     assert "Cross-validated on 3,000 rows" in text

@@ -62,7 +62,8 @@ from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 MEANING = (
     "Accuracy is the share of rows whose class is right. Log loss is the mean surprise at the true "
     "class: 0 for one that was certain, 0.7 for a coin toss. The 95% interval says how far chance "
-    "may have moved a change; p, how often chance alone would bring one as large."
+    "may have moved a change; p, how often chance alone would bring one as large, up or down; a "
+    "one-sided p counts one direction."
 )
 
 

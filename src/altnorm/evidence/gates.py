@@ -12,15 +12,16 @@ from altnorm._base.words import html_table, text_table
 GATES = {
     "input": "the input looks right",
     "rise": "the score rises",
-    "score": "the score's own test (p)",
-    "log_loss": "log loss is lower on all rows (p)",
-    "changed_rows": "log loss is lower on rows that gain or lose (p)",
+    "score": "the score's own test",
+    "log_loss": "log loss falls on all rows",
+    "changed_rows": "log loss falls on rows that gain or lose",
     "likeness": "the gain stays when like rows are kept together",
 }
 """What each gate asks for."""
 
 _ROUTES = {"": "always", "score": "either", "log_loss": "or all of"}
-_TESTS = ("score", "log_loss", "changed_rows")  # whose number is a p-value
+_TESTS = ("score", "log_loss", "changed_rows")  # whose number is a one-sided p-value
+_WITHOUT_NUMBER = ("input", "likeness")
 
 
 @storable
@@ -35,7 +36,8 @@ class Gate:
     held : bool
         Whether it did.
     value, limit : float
-        Its number, and what that had to pass.
+        Its number, and what that had to pass. Of a test that is a one-sided p-value: half of the
+        verdict's, which is two-sided, where the score rises.
     route : {"", "score", "log_loss"}
         Which evidence it belongs to; one of the two is enough. Without a route it must hold.
     """
@@ -71,9 +73,9 @@ class Gates(tuple[Gate, ...]):
     >>> gates.passed
     False
     >>> print(gates)
-               had to hold               held  value  limit
-    always     the score rises           yes   0.012      0
-    either     the score's own test (p)  no      0.2   0.01
+               had to hold           held  value              needed
+    always     the score rises       yes   0.012                 > 0
+    either     the score's own test  no      0.2  one-sided p < 0.01
     """
 
     @property
@@ -96,14 +98,16 @@ class Gates(tuple[Gate, ...]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """A row of text for each gate, under a header."""
-        lines: list[tuple[str, ...]] = [("", "had to hold", "held", "value", "limit")]
+        lines: list[tuple[str, ...]] = [("", "had to hold", "held", "value", "needed")]
         before = None
         for gate in self:
             start = _ROUTES[gate.route] if gate.route != before else ""
             held = "yes" if gate.held else "no"
             tiny = gate.name in _TESTS and gate.value < 0.001 <= gate.limit
             value = "< 0.001" if tiny else f"{gate.value:.3g}"
-            lines.append((start, gate.text, held, value, f"{gate.limit:.3g}"))
+            needed = f"one-sided p < {gate.limit:.3g}" if gate.name in _TESTS else "> 0"
+            numbers = ("", "") if gate.name in _WITHOUT_NUMBER else (value, needed)
+            lines.append((start, gate.text, held, *numbers))
             before = gate.route
         return lines
 

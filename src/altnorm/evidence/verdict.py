@@ -209,7 +209,8 @@ class Verdict:
         if result == "not_tried":
             return f"{OUTCOMES[result]}: {self.reason_text}."
         numbers = score_figures(self)
-        start = f"{OUTCOMES[result]}: {numbers.name}"
+        word = "Applied" if _applies_probabilities(self) else OUTCOMES[result]  # without a test
+        start = f"{word}: {numbers.name}"
         if self.reason == "identical":
             parts = [f"{start} stays at {numbers.before}", "no decision changes"]
         else:
@@ -363,7 +364,9 @@ def evidence_words(verdict: Verdict) -> str:
     if verdict.evidence != "log_loss":
         return ""
     p_value = p_words(verdict.gates.largest_p("log_loss"))
-    return f"the evidence is the log loss ({p_value}), so the size of the gain is uncertain"
+    return (
+        f"the evidence is the log loss (one-sided {p_value}), so the size of the gain is uncertain"
+    )
 
 
 def _applies_probabilities(verdict: Verdict) -> bool:
