@@ -77,7 +77,7 @@ def test_a_batch_file_has_failed_lines_and_another_order(recwarn):
     order = [2, 0, 3, 1]
     np.testing.assert_allclose(read.proba, PROBA[order], rtol=ROUNDING)
     assert read.labels.tolist() == ["A", "A", "B", "B"]
-    message = "1 row of 5 failed or cannot be a class, the first in line 3"
+    message = "1 row of 5 failed or named no class, the first in line 3"
     assert [message in str(w.message) for w in recwarn] == [True]
 
 
@@ -99,6 +99,20 @@ def test_classes_are_the_labels_of_the_file_itself(tmp_path):
         InputError, match=r"no field 'Truth' beside the answers\. The fields are truth"
     ):
         read_predictions(plain, Layout("Truth"))
+
+
+def test_labels_are_found_in_an_object_that_was_added_to_an_answer(tmp_path):
+    """But what servers write into objects of their own is no column."""
+    lines = [
+        json.loads(line) | {"doc": {"answer": truth}, "usage": {"total_tokens": 9}}
+        for truth, line in zip(
+            "ABCB", (DATA / "openai_chat.jsonl").read_text().splitlines(), strict=True
+        )
+    ]
+    path = write_lines(tmp_path / "a.jsonl", lines)
+    assert read_predictions(path, Layout("doc.answer")).labels.tolist() == list("ABCB")
+    with pytest.raises(InputError, match=r"no field 'usage' beside the answers"):
+        read_predictions(path, Layout("usage"))
 
 
 def chat(*tokens):
@@ -138,8 +152,8 @@ def test_an_answer_may_come_after_other_tokens(tmp_path):
         read = read_predictions(path, Layout(classes=["A", "B"]))
     np.testing.assert_allclose(read.proba[:, 0], [2 / 9, 2 / 9, 0.6])
     assert [str(w.message) for w in caught] == [
-        "1 row of 4 failed or cannot be a class, the first in line 4: no decision for these.",
-        "Not all answers begin with a class; they are read 1 at token 1, 2 at token 3.",
+        "1 row of 4 failed or named no class, the first in line 4: no decision for these.",
+        "Not all answers begin with their class. Where it is: 1 at token 1, 2 at token 3.",
     ]
 
 
@@ -157,6 +171,8 @@ def without_logprobs(name):
         (first_line("openai_responses.jsonl") | {"output": []}, "output_text.logprobs"),
         ({"label": "joy", "score": 0.9}, "has only the best.*top_k=None"),
         ([{"label": "joy", "score": 0.9}, {"label": "joy", "score": 0.8}], "top_k=None"),
+        ([{"label": "joy", "score": 0.9}], "has only the best.*top_k=None"),
+        ({"text": "a", "scores": [{"label": "joy", "score": 0.9}]}, "has only the best"),
         ([{"generated_text": "A"}], "needed; the file has only generated text"),
         ({"role": "assistant", "content": [{"type": "text", "text": "A"}]}, "only generated text"),
         (

@@ -218,7 +218,7 @@ class TestAnswer:
         text = Page(render_report(fitted, VALIDATION, seen=True)).text
         assert ("but it costs." in text) == bool(price)
         answer = text[: text.index("What had to hold")]
-        assert "The evidence is the log loss (p < 0.001), so the size of" in answer
+        assert "The evidence is the log loss (one-sided p < 0.001), so the size of" in answer
         assert len(re.findall(r"\bp\s[=<]", answer)) == 1
 
     def test_without_labels(self):

@@ -23,6 +23,11 @@ _ASK_FOR_TOKENS = (
 )
 
 
+_OF_SERVERS = set(  # objects in the answers of openai 3.51, vLLM 0.33 and llama.cpp
+    "access_programs conversation error image incomplete_details kv_transfer_params metadata "
+    "moderation prompt prompt_cache_diagnostics prompt_cache_options reasoning text timings "
+    "tool_choice tool_usage usage".split()
+)
 _FAILED, _NO_CLASS = -1, -2  # places of answers that are not there, or name no class
 
 
@@ -52,9 +57,11 @@ def refuse_requests(value: Any) -> None:
 def answer_columns(value: Any) -> dict[str, Any]:
     """What an object holds beside an answer; of what servers write only plain values."""
     key, _ = (_find_answer(value) if isinstance(value, dict) else None) or (None, None)
-    nested = () if key is not None else (dict, list)
     columns = value.items() if isinstance(value, dict) else ()
-    return {k: v for k, v in columns if k != key and not isinstance(v, nested)}
+    if key is not None:
+        return {k: v for k, v in columns if k != key}
+    plain = {k: v for k, v in columns if not isinstance(v, list)}
+    return {k: v for k, v in plain.items() if not (isinstance(v, dict) and k in _OF_SERVERS)}
 
 
 def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> Iterator[Line]:
@@ -94,7 +101,7 @@ def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
         )
     if set(found) != {0}:
         often = ", ".join(f"{n:,} at token {place + 1}" for place, n in sorted(found.items()))
-        warn(InputWarning(f"Not all answers begin with a class; they are read {often}.", "place"))
+        warn(InputWarning(f"Not all answers begin with their class. Where it is: {often}.", "place"))
 
 
 def _find_answer(value: dict[str, Any]) -> tuple[str | None, Any] | None:

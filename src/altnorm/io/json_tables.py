@@ -85,7 +85,7 @@ def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str 
         )
     places: Counter[int] = Counter()
     lines = partial(answer_lines, path, classes, places)
-    scores = Scores(classes, gaps="failed or cannot be a class")
+    scores = Scores(classes, gaps="failed or named no class")
     opened = _open_objects(lines, numbers, scores, FileHints(id=id))
     tell_places(places, classes)
     return opened

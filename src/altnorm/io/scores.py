@@ -42,18 +42,22 @@ def _is_message(record: dict[str, Any]) -> bool:
 
 def score_lines(path: Path) -> Iterator[Line]:
     """The lines of a file with a mapping from labels to numbers under ``scores``."""
+    is_best_alone = True  # in all lines
     for number, value in read_values(path):
         record = dict(value) if isinstance(value, dict) else {"scores": value}
         key = _score_key(record)
         scores = None if key is None else record.pop(key)
+        is_paired = _are_pairs(scores)
+        is_best_alone &= is_paired and len(scores) == 1
         if isinstance(scores, list):
-            is_paired = _are_pairs(scores)
             labels = [pair["label"] for pair in scores] if is_paired else record.pop("labels")
             values = [pair["score"] for pair in scores] if is_paired else scores
             scores = dict(zip(map(str, labels), values, strict=True))
             if len(scores) < len(values):  # the best of several texts
                 raise _only_the_best()
         yield number, {**record, "scores": scores}
+    if is_best_alone:
+        raise _only_the_best()
 
 
 def _score_key(record: dict[str, Any]) -> str | None:
