@@ -73,7 +73,9 @@ def test_what_a_decision_rests_on_is_said():
     gates = [Gate("log_loss", True, 0.0001, 0.01, "log_loss")]
     gates.append(Gate("changed_rows", True, 0.02, 0.025, "log_loss"))
     by_loss = replace(DECISION, evidence="log_loss", ci_low=-0.001, p_value=0.6, gates=gates)
-    remark = "the evidence is the log loss (one-sided p = 0.02), so the size of the gain is uncertain"
+    remark = (
+        "the evidence is the log loss (one-sided p = 0.02), so the size of the gain is uncertain"
+    )
     assert remark in str(by_loss)
     assert "p = 0.6" not in str(by_loss)
     by_score = str(replace(by_loss, evidence="score"))

@@ -23,11 +23,11 @@ _ASK_FOR_TOKENS = (
 )
 
 
-_OF_SERVERS = set(  # objects in the answers of openai 3.51, vLLM 0.33 and llama.cpp
-    "access_programs conversation error image incomplete_details kv_transfer_params metadata "
-    "moderation prompt prompt_cache_diagnostics prompt_cache_options reasoning text timings "
-    "tool_choice tool_usage usage".split()
-)
+# Objects in the answers of openai 3.51, vLLM 0.33 and llama.cpp.
+_OF_SERVERS = {"access_programs", "conversation", "error", "image", "incomplete_details"}
+_OF_SERVERS |= {"kv_transfer_params", "metadata", "moderation", "prompt", "reasoning", "text"}
+_OF_SERVERS |= {"prompt_cache_diagnostics", "prompt_cache_options", "timings", "tool_choice"}
+_OF_SERVERS |= {"tool_usage", "usage"}
 _FAILED, _NO_CLASS = -1, -2  # places of answers that are not there, or name no class
 
 
@@ -101,7 +101,8 @@ def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
         )
     if set(found) != {0}:
         often = ", ".join(f"{n:,} at token {place + 1}" for place, n in sorted(found.items()))
-        warn(InputWarning(f"Not all answers begin with their class. Where it is: {often}.", "place"))
+        message = f"Not all answers begin with their class. Where it is: {often}."
+        warn(InputWarning(message, "place"))
 
 
 def _find_answer(value: dict[str, Any]) -> tuple[str | None, Any] | None:

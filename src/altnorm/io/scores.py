@@ -48,7 +48,7 @@ def score_lines(path: Path) -> Iterator[Line]:
         key = _score_key(record)
         scores = None if key is None else record.pop(key)
         is_paired = _are_pairs(scores)
-        is_best_alone &= is_paired and len(scores) == 1
+        is_best_alone &= isinstance(scores, list) and is_paired and len(scores) == 1
         if isinstance(scores, list):
             labels = [pair["label"] for pair in scores] if is_paired else record.pop("labels")
             values = [pair["score"] for pair in scores] if is_paired else scores
