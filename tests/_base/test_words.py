@@ -179,6 +179,7 @@ def test_what_a_model_does_in_words(family, adopted, ratio, words):
 def test_what_became_of_a_family_in_words():
     loss = replace(DECISION, scoring="neg_log_loss", adopted=False, reason="not_significant")
     assert family_words(loss, 0.876) == "chosen, 88% of the mixture"
+    assert family_words(loss, 0.004) == "chosen, under 1% of the mixture"
     assert family_words(loss) == "better than a temperature"
     unclear = replace(loss, ci_low=-0.1)
     assert family_words(unclear) == "not clearly better than a temperature"

@@ -17,7 +17,15 @@ import numpy as np
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.words import Figures, figures, html_card, p_words, percent, plural
+from altnorm._base.words import (
+    VISIBLE,
+    Figures,
+    figures,
+    html_card,
+    p_words,
+    percent,
+    plural,
+)
 from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
@@ -316,7 +324,7 @@ def family_words(verdict: Verdict, share: float | None = None) -> str:
     if outcome(verdict) == "not_tried":
         return f"not tried: {verdict.reason_text}"
     if share is not None:
-        return f"chosen, {percent(share, 0)} of the mixture"
+        return f"chosen, {percent(share, 0) if share >= VISIBLE else 'under 1%'} of the mixture"
     if verdict.gain <= 0:
         return "no better than a temperature"
     clearly = "" if verdict.ci_low > 0 else "not clearly "
