@@ -1,0 +1,99 @@
+"""Verdicts do not contradict their own numbers, and pages stay short."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+from altnorm import Adjuster
+
+ROOT = Path(__file__).parents[2]
+NOISE = 1.05  # of a log loss on 600 rows
+LEVEL = 0.01
+MUCH_MORE = 1.2  # times as many rows, at least, that a caution may call for
+
+
+def digits_of(model):
+    """Validation and test predictions of a model that has seen a third of the digits."""
+    X, y = load_digits(return_X_y=True)
+    X, rest, y, labels = train_test_split(X, y, train_size=0.34, random_state=0, stratify=y)
+    val, test, val_y, test_y = train_test_split(rest, labels, test_size=0.5, random_state=0)
+    return model.fit(X, y), (val, val_y), (test, test_y)
+
+
+def biased(seed, favour):
+    """Predictions of 539 rows; of three classes the first is favoured a little."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=539)
+    scores = rng.normal(size=(539, 3)) + 1.4 * np.eye(3)[y] + [favour, 0, 0]
+    return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), y
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Fits around the border between enough evidence and too little."""
+    forest, (val, val_y), _ = digits_of(RandomForestClassifier(30, random_state=0))
+    known = [(forest.predict_proba(val), val_y)]
+    known += [biased(seed, favour) for seed in range(6) for favour in (0.2, 0.45, 0.6, 0.8)]
+    return [Adjuster(("bias",), significance=LEVEL).fit(*data) for data in known]
+
+
+def test_the_evidence_is_too_weak_only_beside_a_p_value_that_is_too_large(fits):
+    weak = [fit.verdict_ for fit in fits if "the evidence is too weak" in str(fit.verdict_)]
+    adopted = [fit.verdict_ for fit in fits if fit.verdict_.evidence == "score"]
+    assert min(len(weak), len(adopted)) >= 3
+    for verdict in weak:
+        shown = float(re.search(r"p = ([\d.]+)", str(verdict))[1])
+        assert shown >= 2 * LEVEL
+        assert not verdict.gates.passed
+    assert all(verdict.p_value < 2 * LEVEL and verdict.ci_low > 0 for verdict in adopted)
+
+
+def test_an_adopted_change_of_unclear_size_names_the_p_value_of_its_evidence():
+    costs = np.array([[0, 1, 1], [1, 0, 1], [20, 20, 0]])
+    fits = [Adjuster(("bias",), costs=costs).fit(*biased(seed, 0.6)) for seed in range(6)]
+    unclear = [fit.verdict_ for fit in fits if fit.verdict_.evidence == "log_loss"]
+    assert len(unclear) >= 3
+    for verdict in unclear:
+        (p_value,) = re.findall(r"\bone-sided p [=<] ([\d.]+)", str(verdict))
+        assert len(re.findall(r"\bp [=<]", str(verdict))) == 1
+        assert float(p_value) <= 0.025
+        assert "so the size of the gain is uncertain" in str(verdict)
+
+
+def test_more_rows_are_asked_for_only_if_they_are_clearly_more(fits):
+    texts = [str(caution) for fit in fits for caution in fit.verdict_.cautions]
+    asked = [re.search(r"about ([\d,]+) labelled rows; there are ([\d,]+)", text) for text in texts]
+    numbers = [[int(n.replace(",", "")) for n in found.groups()] for found in asked if found]
+    assert len(numbers) >= 3
+    assert all(needed >= MUCH_MORE * n_rows for needed, n_rows in numbers)
+
+
+def test_probabilities_are_applied_and_not_adopted(fits):
+    """They take no test, so no p-value stands beside the word that says there was one."""
+    lines = [str(fit.calibration_) for fit in fits]
+    assert all(line.startswith("Applied: log loss") for line in lines)
+    assert any("these labels do not show that it falls" in line for line in lines)
+
+
+def test_a_hard_tree_is_repaired_as_well_as_by_scikit_learn():
+    tree, val, (test, test_y) = digits_of(DecisionTreeClassifier(random_state=0))
+    adjusted = Adjuster().fit(tree.predict_proba(val[0]), val[1])
+    after = log_loss(test_y, adjusted.transform(tree.predict_proba(test)))
+    for method in ("sigmoid", "isotonic"):
+        calibrated = CalibratedClassifierCV(FrozenEstimator(tree), method=method).fit(*val)
+        assert after <= NOISE * log_loss(test_y, calibrated.predict_proba(test))
+
+
+def test_readme_and_pages_stay_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    pages = [p for kind in ("md", "rst") for p in (ROOT / "docs").glob(f"*.{kind}")]
+    assert len([page for page in pages if page.stem != "sg_execution_times"]) <= 22
