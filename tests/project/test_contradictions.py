@@ -1,6 +1,7 @@
 """Verdicts do not contradict their own numbers, and pages stay short."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from altnorm import Adjuster
+from altnorm.evidence.cautions import too_few_rows
 
 ROOT = Path(__file__).parents[2]
 NOISE = 1.05  # of a log loss on 600 rows
@@ -75,6 +77,11 @@ def test_more_rows_are_asked_for_only_if_they_are_clearly_more(fits):
     numbers = [[int(n.replace(",", "")) for n in found.groups()] for found in asked if found]
     assert len(numbers) >= 3
     assert all(needed >= MUCH_MORE * n_rows for needed, n_rows in numbers)
+    near = replace(
+        fits[0].verdict_, reason="not_significant", n_rows=539, gain=0.031, std_error=0.01
+    )
+    assert too_few_rows(near) is None  # about 560 rows would do
+    assert "there are 539" in str(too_few_rows(replace(near, gain=0.02)))
 
 
 def test_probabilities_are_applied_and_not_adopted(fits):
