@@ -13,8 +13,8 @@ GATES = {
     "input": "the input looks right",
     "rise": "the score rises",
     "score": "the score's own test",
-    "log_loss": "log loss falls on all rows",
-    "changed_rows": "log loss falls on rows that gain or lose",
+    "log_loss": "lower log loss on all rows",
+    "changed_rows": "lower log loss on rows that gain or lose",
     "likeness": "the gain stays when like rows are kept together",
 }
 """What each gate asks for."""

@@ -29,15 +29,17 @@ def has_scores(value: Any) -> bool:
         raise file_error(
             "The log-probabilities of the answers are needed",
             "the file has only generated text",
-            "Use a text-classification pipeline with top_k=None, or a server that gives them.",
+            "Keep the whole answer of a server that is asked for them (`logprobs`), or use a "
+            "text-classification pipeline with top_k=None.",
         )
     return _are_pairs(value) or (isinstance(value, dict) and _score_key(value) is not None)
 
 
 def _is_message(record: dict[str, Any]) -> bool:
-    """Whether it is what a model said in a chat, and no number beside it."""
+    """Whether it is what a model said, in a chat or to a prompt, and no number beside it."""
     has_numbers = any(isinstance(value, float) for value in record.values())
-    return record.get("role") == "assistant" and "content" in record and not has_numbers
+    in_chat = record.get("role") == "assistant" and "content" in record
+    return (in_chat or {"prompt", "completion"} <= record.keys()) and not has_numbers
 
 
 def score_lines(path: Path) -> Iterator[Line]:
