@@ -115,6 +115,13 @@ def test_labels_are_found_in_an_object_that_was_added_to_an_answer(tmp_path):
         read_predictions(path, Layout("usage"))
 
 
+def test_scores_beside_a_prompt_and_a_completion_are_read(tmp_path):
+    text = {"prompt": "A or B?", "completion": "A"}
+    for name, scores in (("a", {"scores": {"A": 0.7, "B": 0.3}}), ("b", {"A": 0.7, "B": 0.3})):
+        path = write_lines(tmp_path / f"{name}.jsonl", [text | scores])
+        assert read_predictions(path, Layout()).proba.tolist() == [[0.7, 0.3]]
+
+
 def chat(*tokens):
     """An answer; each token comes with its alternatives and their probabilities."""
     content = [
