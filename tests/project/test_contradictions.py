@@ -44,7 +44,7 @@ def fits():
     """Fits around the border between enough evidence and too little."""
     forest, (val, val_y), _ = digits_of(RandomForestClassifier(30, random_state=0))
     known = [(forest.predict_proba(val), val_y)]
-    known += [biased(seed, favour) for seed in range(4) for favour in (0.2, 0.45, 0.6, 0.8)]
+    known += [biased(seed, favour) for seed in range(4) for favour in (0.2, 0.45, 0.8, 1.2)]
     return [Adjuster(("bias",), significance=LEVEL).fit(*data) for data in known]
 
 
