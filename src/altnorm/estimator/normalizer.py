@@ -220,17 +220,9 @@ class AlternatingNormalizer(ProbabilityTransformer):
             references = list(self._label_references())
             return alternating_labels(Doubt.of(self.threshold, 2), references, self.reference_.size)
         reference = self.reference_.astype(np.float64, copy=False)
-        posed = problem(
-            reference[:0],
-            reference,
-            prior=self.prior_,
-            alpha=self.alpha,
-            depth=self.depth,
-            reference_weight=self.reference_weight_,
-            smoothing=self.smoothing,
-        )
-        k_max = min(self.k_max, len(self.classes_))
-        return alternating_rows(Doubt.of(self.threshold, k_max), posed)
+        settings = self.prior_, self.alpha, self.depth, self.reference_weight_, self.smoothing
+        doubt = Doubt.of(self.threshold, min(self.k_max, len(self.classes_)))
+        return alternating_rows(doubt, problem(reference[:0], reference, *settings))
 
     def _label_references(self) -> Iterator[BinaryReference | None]:
         """Yield the reference of each label, or of all; None where it says nothing."""

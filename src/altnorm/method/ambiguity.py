@@ -28,14 +28,13 @@ from altnorm._base.validation import check_integer, check_proba
 def topk_entropy(proba: GivenArray, k: int) -> GivenArray:
     r"""Entropy of the `k` largest probabilities of each row, between 0 and 1.
 
-    The `k` largest probabilities are renormalised to sum to 1 and their entropy is taken with
-    logarithm base `k`:
+    They are renormalised to sum to 1, and the logarithm has base `k`:
 
     .. math:: H_k(p) = -\sum_{j=1}^{k} \hat p_j \log_k \hat p_j,
               \qquad \hat p_j = p_{(j)} / \textstyle\sum_{i \le k} p_{(i)} .
 
     The equation in the paper does not renormalise and takes base `m`, the number of classes; the
-    page on the mathematics says why that cannot be what was run, with numbers for every reading.
+    page on the mathematics says why that cannot be what was run.
 
     Parameters
     ----------
@@ -94,11 +93,7 @@ def row_ambiguity(proba: Array, *, k_max: int) -> Array:
 
 
 def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
-    """Say which rows have an ambiguity above `threshold`.
-
-    A row whose largest probability exceeds a bound cannot, so that most rows of a good classifier
-    cost no more than finding their maximum.
-    """
+    """Say which rows have an ambiguity above `threshold`: none that is surer than a bound."""
     xp = array_namespace(proba)
     k_max = min(k_max, proba.shape[1])
     bound = _largest_doubtful(threshold, k_max)
@@ -113,19 +108,16 @@ def in_doubt(proba: Array, threshold: float, *, k_max: int) -> np.ndarray:
 
 @cache
 def _largest_doubtful(threshold: float, k_max: int) -> float:
-    """Largest top probability that a row with an ambiguity of `threshold` can have.
+    """Largest top probability that a row with an ambiguity of `threshold` can have."""
 
-    For a given top share the entropy of k classes is largest when the others are equal, and falls
-    as the share grows from 1/k to 1; the margin is far above rounding.
-    """
-
+    # The entropy of k classes is largest when the others share alike, and falls as p grows.
     def excess(p: float, k: int) -> float:
         row = np.array([[p] + [(1 - p) / (k - 1)] * (k - 1)])
         return float(top_entropy(row, k, log_sizes(k, k))[0, 0]) - threshold
 
     if not 0 < threshold < 1:
         return 1.0 if threshold <= 0 else 0.0
-    # Rounding may put the entropy of equal shares below a threshold of almost 1.
+    # The margin is far above rounding, which may put equal shares below a threshold of almost 1.
     return 1e-5 + max(
         brentq(excess, 1 / k, 1, args=(k,)) if excess(1 / k, k) > 0 else 1 / k
         for k in range(2, k_max + 1)
@@ -150,10 +142,7 @@ def _largest_entropy(proba: Array, k_min: int, k_max: int) -> Array:
 
 
 def top_entropy(top: Array, k_min: int, log_k: Array) -> Array:
-    """Largest of the top-k entropies, as a column; `log_k` holds log k from `k_min` on.
-
-    `top` (n, k_max) are the largest probabilities, largest first.
-    """
+    """Largest top-k entropy, (n, 1), of the largest probabilities, (n, k_max), largest first."""
     xp = array_namespace(top)
     mass = running_sums(top)[:, k_min - 1 :]
     # -sum(p/Z log(p/Z)) = log Z - sum(p log p) / Z
@@ -177,5 +166,5 @@ def _p_log_p(p: Array) -> Array:
 
 @cache
 def log_sizes(k_min: int, k_max: int) -> np.ndarray:
-    """Logarithms of the numbers of classes that top-k entropies are taken over."""
+    """Log k, from `k_min` to `k_max`."""
     return np.array([math.log(k) for k in range(k_min, k_max + 1)])

@@ -68,28 +68,24 @@ def alternating_normalization(
 ) -> GivenArray:
     r"""Adjust each row of `proba` against reference predictions and a class prior.
 
-    Each row :math:`b` is stacked under the reference rows :math:`A` on its own, and `depth` times
-    the stack is raised to the power `alpha`, its columns are divided by their sums, multiplied by
-    the prior, and its rows are divided by their sums:
+    Each row :math:`b` is stacked under the reference rows :math:`A` on its own, and in each of
+    `depth` iterations becomes
 
-    .. math:: S_j = \sum_i w_i A_{ij}^\alpha + b_j^\alpha + \kappa q_j \sum_i w_i,
-              \qquad b_j \leftarrow \frac{q_j b_j^\alpha / S_j}{\sum_l q_l b_l^\alpha / S_l},
+    .. math:: b_j \leftarrow \frac{q_j b_j^\alpha / S_j}{\sum_l q_l b_l^\alpha / S_l}, \qquad
+              S_j = \sum_i w_i A_{ij}^\alpha + b_j^\alpha + \kappa q_j \sum_i w_i,
 
     and the rows of :math:`A` likewise. Rows never see each other: the result for a row does not
-    depend on which other rows are in the batch, but for the last bits. A zero probability stays
-    zero.
+    depend on which others are in the batch, but for the last bits. A zero stays zero.
 
     Parameters
     ----------
     proba : array of shape (t, m)
-        Rows to adjust, the paper's b0, each summing to 1. NumPy, PyTorch, CuPy, JAX or another
-        array that follows the array API standard.
+        Class probabilities to adjust, the paper's b0: an array of NumPy, PyTorch, CuPy, JAX or
+        another library that follows the array API standard.
     reference : array of shape (n, m)
-        Reference predictions, the paper's A0, usually those the classifier is sure about; no labels
-        needed.
+        Reference predictions, the paper's A0, usually those the classifier is sure about.
     prior : array of shape (m,), optional
-        Class prior :math:`q`, for example class frequencies of the training data; it is divided
-        by its sum. None is uniform.
+        Class prior :math:`q`, for example class frequencies; divided by its sum. None is uniform.
     alpha : float, default=1.0
         Exponent, greater than 0.
     depth : int, default=1
@@ -97,9 +93,8 @@ def alternating_normalization(
     reference_weight : array of shape (n,), optional
         Weight :math:`w_i` of each reference row; an integer weight equals repeating the row.
     smoothing : float, default=0.0
-        :math:`\kappa`, pulls the column sums towards the prior, and so a row towards its own
-        power, which for `alpha` 1 is doing nothing. It equals adding one-hot reference rows
-        weighted by the prior, with a total weight of `smoothing` times that of the reference.
+        :math:`\kappa`, pulls a row towards its own power, for `alpha` 1 towards doing nothing. It
+        equals one-hot reference rows weighted by the prior, `smoothing` times the reference in all.
 
     Returns
     -------
@@ -126,17 +121,12 @@ def alternating_normalization(
     array([[0.75, 0.25]])
     """
     reference = check_proba(reference, "reference")
-    settings: dict[str, Any] = {
-        "prior": prior,
-        "alpha": alpha,
-        "depth": depth,
-        "reference_weight": reference_weight,
-        "smoothing": smoothing,
-    }
-    at_once = _first_unchecked(proba, reference, settings) if depth == 1 else None
-    if at_once is not None:
-        return at_once
-    return solve(problem(check_proba(proba), reference, **settings))
+    settings = prior, alpha, depth, reference_weight, smoothing
+    if depth == 1 and fused(proba) is not None and proba.shape[1:] == reference.shape[1:]:
+        at_once = _first_unchecked(problem(proba, reference, *settings))
+        if at_once is not None:
+            return at_once
+    return solve(problem(check_proba(proba), reference, *settings))
 
 
 @_paper
@@ -173,15 +163,8 @@ def trajectory(
            [0.666, 0.334]])
     """
     reference = check_proba(reference, "reference")
-    posed = problem(
-        check_proba(proba),
-        reference,
-        prior=prior,
-        alpha=alpha,
-        depth=depth,
-        reference_weight=reference_weight,
-        smoothing=smoothing,
-    )
+    rows = check_proba(proba)
+    posed = problem(rows, reference, prior, alpha, depth, reference_weight, smoothing)
     xp = array_namespace(posed.p)
     reduced, alive = reduce_problem(posed)
     with quiet(xp):
@@ -213,7 +196,6 @@ class Problem(NamedTuple):
 def problem(
     p: Array,
     reference: Array,
-    *,
     prior: ArrayLike | None,
     alpha: float,
     depth: int,
@@ -229,15 +211,8 @@ def problem(
     total = reference.shape[0]
     if weight is not None:
         total = float(array_namespace(weight).sum(weight))
-    return Problem(
-        p,
-        reference,
-        weight,
-        check_prior(prior, p),
-        math.log(smoothing) + math.log(total) if smoothing else None,
-        alpha,
-        depth,
-    )
+    log_mass = math.log(smoothing) + math.log(total) if smoothing else None
+    return Problem(p, reference, weight, check_prior(prior, p), log_mass, alpha, depth)
 
 
 def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
@@ -361,17 +336,15 @@ def _first(problem: Problem) -> Array:
     return step_once(problem.p, sums, alpha=problem.alpha)
 
 
-def _first_unchecked(proba: Any, reference: Array, settings: dict[str, Any]) -> Array | None:
+def _first_unchecked(problem: Problem) -> Array | None:
     """First iteration by a kernel that checks the rows while it has them; None if it cannot.
 
     Where memory is what takes time, reading rows to check them first takes half as long again.
     """
-    if fused(proba) is None or proba.shape[1:] != reference.shape[1:]:
-        return None
-    posed = problem(proba, reference, **settings)
-    reduced, _ = reduce_problem(posed._replace(p=proba[:0, :]))
-    log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))
-    return step_in_kernel(proba, log_s, posed.q, alpha=posed.alpha, tolerance=tolerance)
+    p = problem.p
+    reduced, _ = reduce_problem(problem._replace(p=p[:0, :]))
+    log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(p.dtype))
+    return step_in_kernel(p, log_s, problem.q, alpha=problem.alpha, tolerance=tolerance)
 
 
 def reference_log_sums(problem: Problem) -> Array:

@@ -39,10 +39,9 @@ def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> n
 def merge_rows(
     rows: np.ndarray, weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Merge identical rows, (n,) or (n, m), into one that carries their total weight.
+    """Merge identical rows, (n,) or (n, m), into one of their total weight, which is as good.
 
-    The adjustment does not change: weights multiply a row's share in every column sum. No weights
-    are returned where every row still counts once.
+    No weights are returned where every row still counts once.
     """
     distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
     if distinct.shape[0] == rows.shape[0]:
@@ -58,12 +57,10 @@ def class_prior(
     *,
     sample_weight: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the class prior that a setting stands for: the one place that says what it means.
+    """Return the class prior that a setting stands for, given class codes.
 
-    "counted": the class frequencies of the labels, an error where there are none. "uniform": every
-    class alike. "shrunk": the class frequencies, shrunk towards uniform as far as counting noise
-    explains them; uniform without labels. None: counted if there are labels, else uniform. An array
-    is divided by its sum.
+    "counted": the class frequencies; None the same, or uniform without labels. "shrunk": these
+    shrunk towards uniform; uniform without labels. An array is divided by its sum.
     """
     kind = _prior_kind(codes, prior)
     if kind == "given":
@@ -130,15 +127,10 @@ def _check_label_prior(prior: np.ndarray, n_labels: int) -> np.ndarray:
 
 
 def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
-    r"""Shrink counted class frequencies towards uniform, as far as counting noise explains them.
+    """Shrink counted class frequencies towards uniform, as far as counting noise explains them.
 
     The James-Stein estimator of Hausser and Strimmer (Entropy inference and the James-Stein
-    estimator, JMLR 2009): with frequencies :math:`f` counted from `n` rows and :math:`u = 1/m`,
-
-    .. math:: \hat f = \lambda u + (1 - \lambda) f, \qquad
-              \lambda = \min\!\left(1, \frac{1 - \sum_j f_j^2}{(n - 1) \sum_j (u - f_j)^2}\right).
-
-    Frequencies that noise alone could have produced become uniform; well-founded ones stay.
+    estimator, JMLR 2009): what noise alone could have produced becomes uniform.
     """
     uniform = 1.0 / frequencies.size
     spread = (n_rows - 1) * float(np.sum((frequencies - uniform) ** 2))
@@ -148,7 +140,7 @@ def shrink_frequencies(frequencies: np.ndarray, n_rows: float) -> np.ndarray:
 
 
 class Strata(NamedTuple):
-    """Weights that give every class its share, whatever the sample's own counts; and the prior."""
+    """Weights that give every class its share, and the prior."""
 
     weight: np.ndarray  # (n,) of each row
     absent: np.ndarray  # (m,) of a sure row for each class without labels
@@ -162,16 +154,12 @@ def post_stratify(
     *,
     sample_weight: np.ndarray | None = None,
 ) -> Strata:
-    r"""Weight labelled rows so that each class has the share that the prior gives it.
+    """Weight labelled rows so that each class has the share that the prior gives it.
 
-    A row of class c weighs :math:`n \pi_c / n_c`. What is compared with the prior then no longer
-    depends on how many rows of a class happen to be in the sample. Without it, a sample of fixed
-    class counts leaks: a class that is over-represented in some folds is rare in the others. A
-    class without rows is represented by a sure row of its own, so that its absence is not taken
-    for under-use.
-
-    The shares :math:`\pi` are the prior's, unless it is one for other data than these (a
-    chi-squared test of the counts rejects it): then they are the shrunk class frequencies.
+    Otherwise a sample of fixed class counts leaks: a class that is over-represented in some folds
+    is rare in the others. A class without rows is represented by a sure row of its own, so that
+    its absence is not taken for under-use. Where a chi-squared test of the counts rejects the
+    prior, it is one for other data, and the shares are the shrunk class frequencies.
     """
     weight = np.ones(codes.size) if sample_weight is None else sample_weight
     counts = np.bincount(codes, weight, minlength=n_classes)

@@ -17,11 +17,9 @@ alpha. Zeros travel as ``-inf`` in the log domain. What the linear products stil
 is recomputed in the log domain, entry by entry.
 
 The formula for a row is written in `weigh`, and for the reference in `column_factors`. It stands
-here once more: in `step_once`, without logarithms, since one iteration is all that most fits need.
-Small references that amplify rounding go with each row through `iterate_stacked`.
-
-Names: `log_b` (t, m) are rows in doubt, a `LogReference` is what they meet; `t` rows in doubt, `n`
-reference rows, `m` classes.
+here without logarithms, too, in `step_once` and `iterate_few`; ARCHITECTURE.md says why. Small
+references that amplify rounding go with each row through `iterate_stacked`. There are `t` rows in
+doubt, `n` reference rows and `m` classes.
 """
 
 from __future__ import annotations
@@ -163,9 +161,8 @@ class ColumnSums(NamedTuple):
 def step_once(p: Array, sums: ColumnSums, *, alpha: float, each: np.ndarray | None = None) -> Array:
     """One iteration for many rows, given the reference's column sums, and the prior.
 
-    ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. No
-    product is needed: rows only meet the reference through its column sums. Where rows meet
-    different ones, `each` says which of `sums` are its own.
+    ``b_j`` becomes ``q_j b_j^alpha / (s_j + b_j^alpha)``, divided by the sum over classes. Where
+    rows meet different ones, `each` says which of `sums` are its own.
     """
     at_once = step_in_kernel(p, sums.log_s, sums.q, alpha=alpha) if each is None else None
     if at_once is not None:
@@ -199,8 +196,8 @@ def step_in_kernel(
 ) -> Array | None:
     """As `step_once`, by one kernel that reads the rows once and looks for faults on the way.
 
-    None without such a kernel, and where it finds one: a negative entry, a row whose sum is further
-    from 1 than `tolerance`, NaN, or numbers so small that they may have lost terms to underflow.
+    None without such a kernel, and where it finds rows that are no distributions, or numbers so
+    small that they may have lost terms to underflow.
     """
     kernels = fused(p, log_s, q)
     if kernels is None:
@@ -241,11 +238,7 @@ def iterate(log_b: Array, steps: Iterable[ReferenceStep], *, depth: int) -> Iter
 
 
 def iterate_few(b: Array, steps: Iterable[ReferenceStep]) -> Array | None:
-    """Rows (t, m) after the last step, without logarithms: these take most of a few rows' time.
-
-    It is the exponential of what `iterate` does. None where a number is so small or large that
-    something may be lost.
-    """
+    """As `iterate`, without logarithms; None where a number is too small or large for that."""
     xp, limit = array_namespace(b), smallest_safe(b)
     c, zero = xp.ones_like(b), xp.zeros_like(b)
     for reference, linear, anchor in steps:
@@ -299,10 +292,8 @@ def reference_steps(reference: LogReference) -> Iterator[ReferenceStep]:
 
 
 def next_anchor(reference: LogReference) -> Anchor:
-    """One iteration of the reference on its own.
-
-    These are the largest arrays beside the products; what is ours is changed in place.
-    """
+    """One iteration of the reference on its own."""
+    # These are the largest arrays beside the products; what is ours is changed in place.
     log_a, log_w = reference.log_a, reference.log_w
     xp = array_namespace(log_a)
     log_sums = column_log_sums(reference)
@@ -331,10 +322,8 @@ def next_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference)
 
 
 def step_rows(rows: Rows, log_p: Array, anchor: Anchor, reference: LogReference) -> Rows:
-    """One iteration of the rows in doubt, given the reference's share of their columns.
-
-    Everything is measured in units in which the anchor's column sum is q_j.
-    """
+    """One iteration of the rows in doubt, given the reference's share of their columns."""
+    # Everything is measured in units in which the anchor's column sum is q_j.
     xp = array_namespace(rows.log_b)
     log_q, alpha, log_mass = reference.log_q, reference.alpha, reference.log_mass
     if log_mass is not None:
@@ -348,7 +337,7 @@ def reference_share(log_c: Array, linear: Array, anchor: Anchor, reference: LogR
     """Log of the reference's share of each column, as each row in doubt sees it; (t, m).
 
     Two products: the row sums ``linear @ exp(C)``, and the shares weighted by their -alpha-th
-    power. They are taken linearly where that is safe and repaired in the log domain where not.
+    power; linear where that is safe.
     """
     xp = array_namespace(log_c)
     tiny, alpha = smallest_safe(log_c), reference.alpha
@@ -374,8 +363,8 @@ def reference_share(log_c: Array, linear: Array, anchor: Anchor, reference: LogR
 def log_product(left: Array, log_right: Array, right: Array, supported: Array) -> Array:
     """``log(exp(left) @ right.T)``, (t, r), whatever underflows on the way.
 
-    `left` (t, k) are logs, each row with a finite entry, and `right` (r, k) the exponentials of
-    `log_right`. Rows of the latter without such an entry are not `supported`: -inf comes out.
+    Rows of `left` have a finite entry; `right` (r, k) are the exponentials of `log_right`, whose
+    rows without such an entry are not `supported`: -inf comes out.
     """
     xp = array_namespace(left)
     shift = xp.max(left, axis=1, keepdims=True)
@@ -433,9 +422,8 @@ def _sum_few_terms(i: Array, j: Array, left: Array, right: Array) -> tuple[Array
 def iterate_stacked(log_b: Array, reference: LogReference, *, depth: int) -> Iterator[list[Array]]:
     """As :func:`iterate`, literally: each row is stacked under the reference, in the log domain.
 
-    Costs an exponential for every row, reference row, class and iteration, but a row in doubt goes
-    through the very operations of the reference rows, so equal rows stay equal to the last bit
-    even where alpha^depth would blow up a difference of one rounding error.
+    A row in doubt goes through the very operations of the reference rows, so equal rows stay equal
+    to the last bit even where alpha^depth would blow up a difference of one rounding error.
     """
     xp = array_namespace(log_b)
     n, m = reference.log_a.shape

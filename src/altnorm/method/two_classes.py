@@ -7,12 +7,10 @@ sums are smooth functions of `d`:
 
 .. math:: F_\pm(d) = \log \sum_i w_i \, \sigma(\pm(z_i + d))^\alpha .
 
-They are evaluated at a few Chebyshev nodes and interpolated at the shifts of all rows in doubt, so
-the cost does not grow with the number of rows in doubt.
+They are evaluated at a few Chebyshev nodes and interpolated at the shifts of all rows in doubt.
 
-The whole of it, whatever its depth and however large the reference, is then a function from one
-number to another. For rows that come one by one or in batches, and for other engines,
-`odds_function` tabulates it to rounding accuracy. Several labels per row are such problems, too.
+The whole of it is then a function from one number to another, which `odds_function` tabulates for
+rows that come one by one or in batches. Several labels per row are such problems, too.
 """
 
 from __future__ import annotations
@@ -154,8 +152,7 @@ def prior_over_sums(log_q: Sequence[float | Array], log_s: Sequence[Array]) -> A
 def interpolate(function: Sums, x: Array) -> tuple[Array, Array]:
     """Values of two smooth functions at many points, from a few evaluations.
 
-    Chebyshev interpolation with as many nodes as needed for rounding accuracy; an interval on
-    which 65 nodes do not suffice is halved, and one with few points is evaluated directly.
+    An interval on which 65 nodes do not suffice is halved; few points are evaluated directly.
     """
     xp = array_namespace(x)
     if x.shape[0] <= _DEGREES[0] + 1:
@@ -199,13 +196,10 @@ def _column_sums(z: Array, weight: Array | None, alpha: float) -> Sums:
 
 
 def _chebyshev(function: Sums, x: Array, low: float, high: float) -> np.ndarray | None:
-    """Chebyshev coefficients of both functions from `low` to `high`; None if not resolved.
-
-    More nodes than there are points `x` would not pay.
-    """
+    """Chebyshev coefficients of both functions from `low` to `high`; None if not resolved."""
     values = np.empty((0, 2))
     for degree in _DEGREES:
-        if degree >= x.shape[0]:
+        if degree >= x.shape[0]:  # more nodes than points would not pay
             break
         nodes = chebyshev_nodes(degree)
         new = nodes[1::2] if values.size else nodes
@@ -265,10 +259,7 @@ class OneStep(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Functions of one number as polynomials on pieces, those of function j after those of j - 1.
-
-    On a piece, the polynomial's argument is ``(z - center) * slope``, between -1 and 1.
-    """
+    """Functions of one number, as polynomials of ``(z - center) * slope`` on pieces."""
 
     reach: float  # z lies between -reach and reach
     n_halvings: int  # that find a piece
@@ -298,10 +289,7 @@ class Curve(NamedTuple):
 def odds_function(
     references: Sequence[BinaryReference | None], threshold: float
 ) -> OneStep | Curve:
-    """Return the functions of log-odds: closed for one iteration, else tabulated.
-
-    They hold for doubts: log-odds whose ambiguity is above `threshold`.
-    """
+    """Return functions of log-odds in doubt: closed for one iteration, else tabulated."""
     example = next((reference for reference in references if reference is not None), None)
     if example is None or example.depth == 1:
         log_s, log_q = np.zeros((2, 2, len(references)))  # any number where nothing is adjusted
@@ -349,11 +337,8 @@ def _tabulate(functions: Sequence[Function], reach: float, tolerance: float) -> 
 def _pieces(
     function: Function, reach: float, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Polynomials on pieces, each cut in four until it is as exact as the function itself.
-
-    The function costs about the same at ten points and at ten thousand, so all pieces of one
-    size are tried at once.
-    """
+    """Polynomials on pieces, each cut in four until it is as exact as the function itself."""
+    # A call costs about the same for ten points and for ten thousand: one for all of one size.
     half = np.full(_PIECES, reach / _PIECES)
     center = reach * (2 * np.arange(_PIECES) + 1 - _PIECES) / _PIECES
     done: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
