@@ -1,8 +1,7 @@
 """Alternating normalization as a stage of a correction: what a fit left, ready for rows.
 
 What does not depend on a row is worked out once: column sums for one iteration, the reference's
-own iterations, or the whole of it as a function of log-odds. Eagerly, rows in doubt go through the
-kernels of :mod:`altnorm.method`; for engines that trace, the iterations are unrolled.
+own iterations, or the whole of it as a function of log-odds.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class AlternatingRows(NamedTuple):
     sums: ColumnSums | None  # where they are all that is needed of the reference
 
     def __call__(self, p: Array, engine: Engine) -> Array:
-        """Rows, with those in doubt adjusted; the others are the same bit for bit."""
+        """As a `Stage`."""
         return engine.adjust_doubtful(p, self.doubt, self._adjusted)
 
     def _adjusted(self, p: Array) -> Array:
@@ -103,7 +102,7 @@ class UnrolledRows(NamedTuple):
     possible: Array | None  # (m,) classes with a positive prior; None where all have one
 
     def __call__(self, p: Array, engine: Engine) -> Array:
-        """Rows, with those in doubt adjusted; the others are the same bit for bit."""
+        """As a `Stage`."""
         if len(self.steps) == 1:  # it costs less than to find the rows
             return array_namespace(p).where(self.doubt.rows(p), self._adjusted(p, engine), p)
         return engine.adjust_doubtful(p, self.doubt, lambda rows: self._adjusted(rows, engine))
@@ -150,13 +149,9 @@ class IteratedOdds(NamedTuple):
         """Adjusted log-odds, (n, m)."""
         within = np.clip(z, -self.reach, self.reach)
         if len(self.references) == 1:
-            return _iterated(self.references[0], within.reshape(-1)).reshape(z.shape)
+            return adjust_logits(self.references[0], within.reshape(-1)).reshape(z.shape)
         columns = zip(self.references, within.T, strict=True)
-        return np.stack([_iterated(*column) for column in columns], axis=1)
-
-
-def _iterated(reference: BinaryReference | None, z: np.ndarray) -> np.ndarray:
-    return z if reference is None else adjust_logits(reference, z)
+        return np.stack([adjust_logits(*column) for column in columns], axis=1)
 
 
 class AlternatingOdds(NamedTuple):
@@ -167,7 +162,7 @@ class AlternatingOdds(NamedTuple):
     function: OneStep | Curve | IteratedOdds  # of log-odds
 
     def __call__(self, p: Array, engine: Engine) -> Array:
-        """Probabilities, with those in doubt adjusted; the others are the same bit for bit."""
+        """As a `Stage`."""
         if self.active is None:
             return engine.adjust_doubtful(
                 p, self.doubt, lambda rows: self._both_classes(engine.log(rows))

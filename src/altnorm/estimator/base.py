@@ -41,10 +41,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: Fit) -> Fit:
-    """Let a refused or failed `fit` leave the estimator as it was.
-
-    A copy is fitted, and the estimator takes over what the copy has learnt in one step.
-    """
+    """Let a refused or failed `fit` leave the estimator as it was: a copy is fitted."""
 
     @wraps(fit)
     def fit_copy(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -59,9 +56,7 @@ def all_or_nothing(fit: Fit) -> Fit:
 class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Base of the transformers that turn class probabilities into class probabilities.
 
-    A subclass writes `fit`, with `read_training` and `_keep`, and `stage`, which gives the
-    constants that turn probabilities into better ones; :mod:`altnorm.estimator.correction` runs
-    them.
+    A subclass writes `fit`, with `read_training` and `_keep`, and `stage`.
     """
 
     input: str = "proba"
@@ -80,20 +75,19 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`. Columns of a data frame (pandas, Polars,
-            PyArrow, also a Polars LazyFrame or a DuckDB relation) are found by their names: they
-            may come in any order and among others.
+            Columns as in `fit`. Those of a data frame (pandas, Polars, also lazy, PyArrow, DuckDB)
+            are found by their names, in any order and among others.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
-            Adjusted class probabilities, in new memory: a NumPy array or, for an array of PyTorch,
-            CuPy or JAX, one of the same kind on the same device.
+            In new memory: a NumPy array or, for an array of PyTorch, CuPy or JAX, one of the same
+            kind on the same device.
         """
         return move(self._transform(read_input(self, proba)), proba)
 
     def stage(self) -> Stage:
-        """Return what it does to a row of probabilities."""
+        """Return what it does to a row, for :mod:`altnorm.estimator.correction` to run."""
         raise NotImplementedError
 
     def correction(self) -> Correction:
@@ -119,23 +113,19 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
     def predict(self, proba: Any) -> np.ndarray: ...
 
     def predict(self, proba: Any) -> Any:
-        """Return the decision on each row.
-
-        That is the most probable class after the adjustment or, of an :class:`~altnorm.Adjuster`,
-        the decision for its purpose.
+        """Return the decision on each row: the most probable class, or what the purpose asks for.
 
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`.
+            As for `transform`.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            Class labels, out of `classes_` (column numbers where `fit` knew no names), None where
-            costs, or a target accuracy, say to leave a row to a person; for multi-label problems
-            the 0/1 matrix of decisions. Of the kind that `transform` returns; labels that are not
-            numbers as a NumPy array.
+            Class labels, out of `classes_`, None where costs, or a target accuracy, say to leave a
+            row to a person; for multi-label problems the 0/1 matrix of decisions. Of the kind that
+            `transform` returns; labels that are not numbers as a NumPy array.
         """
         clean, rule = read_input(self, proba), self.correction().rule
         labels = rule.names(self._codes(clean, rule), self.classes_)
@@ -147,7 +137,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
+            As for `transform`.
         y : array-like of shape (n_samples,) or (n_samples, n_classes)
             Labels, out of `classes_`; a 0/1 matrix for multi-label problems.
         sample_weight : array-like of shape (n_samples,), optional
@@ -174,14 +164,13 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
+            As for `transform`.
 
         Returns
         -------
         Explanation
             One entry for each row for which `predict` differs from the most probable class of
-            `proba` (for each changed label of a row in multi-label problems): its ambiguity, the
-            class before and after, and the factor by which each class was multiplied.
+            `proba`; in multi-label problems for each changed label.
         """
         clean, rule = read_on_host(self, proba), self.correction().rule
         before, after = clean.proba, np.asarray(self._transform(clean))
@@ -190,15 +179,12 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         return Explanation.from_decisions((before, after), decided, ambiguity, self.classes_)
 
     def drift(self, proba: Any) -> Drift:
-        """Say whether incoming predictions still look like those at `fit`.
-
-        Compares how confident predictions use the classes, and the share of doubtful ones, with
-        what was seen at `fit`. No labels needed.
+        """Say whether incoming predictions still look like those at `fit`; no labels needed.
 
         Parameters
         ----------
         proba : array-like of shape (n_samples, n_classes)
-            Incoming predictions, columns as in `fit`; a few hundred rows at least.
+            As for `transform`; a few hundred rows at least.
 
         Returns
         -------
@@ -210,10 +196,7 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         >>> import numpy as np
         >>> from altnorm import AlternatingNormalizer
         >>> rng = np.random.default_rng(0)
-        >>> validation = rng.dirichlet([0.3, 0.3, 0.3], size=2000)
-        >>> normalizer = AlternatingNormalizer().fit(validation)
-        >>> normalizer.drift(rng.dirichlet([0.3, 0.3, 0.3], size=1000)).drifted
-        False
+        >>> normalizer = AlternatingNormalizer().fit(rng.dirichlet([0.3, 0.3, 0.3], size=2000))
         >>> normalizer.drift(rng.dirichlet([0.9, 0.1, 0.1], size=1000)).drifted
         True
         """
@@ -248,7 +231,6 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
         fields.record("usage_", Usage)
 
     def _codes(self, clean: Input, rule: Rule) -> np.ndarray:
-        """Decisions by a rule: columns (n,), or the 0/1 matrix of labels."""
         # From what `transform` returns, so that rounding cannot set the two apart.
         return rule.codes(clean.proba if rule.on_input else self._transform(clean))
 

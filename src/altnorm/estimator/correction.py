@@ -2,10 +2,8 @@ r"""What a fitted model does to a row, written once for every array library and 
 
 A `Correction` holds constants, made from the attributes of a fitted model: a stage, which turns
 probabilities into better ones, and the rule that decides. Each kind of model gives its own stage.
-Estimators run it eagerly on the arrays that they are given, PyTorch records its gradients, and ONNX
-writes its nodes; what the array API lacks comes as an `Engine`.
-
-All is computed in double precision, whatever comes in: alpha^depth multiplies rounding errors.
+Estimators run it eagerly, PyTorch records its gradients, and ONNX writes its nodes; what the array
+API lacks comes as an `Engine`. All is in double precision: alpha^depth multiplies rounding errors.
 """
 
 from __future__ import annotations
@@ -65,22 +63,12 @@ class Doubt(NamedTuple):
 class Engine(NamedTuple):
     """What runs a correction, where the array API does not say how."""
 
-    wide: Callable[[Array], Array]
-    """Rows in double precision."""
-
-    log: Callable[[Array], Array]
-    """Log-probabilities of rows that may not sum to 1 exactly; that of zero is minus infinity."""
-
+    wide: Callable[[Array], Array]  # rows in double precision
+    log: Callable[[Array], Array]  # of rows that may not sum to 1 exactly
     log_odds: Callable[[Array], Array]
-
-    map_blocks: Callable[..., Array]
-    """Apply a function to rows of some arrays, in blocks if it likes."""
-
-    adjust_doubtful: Callable[[Array, Doubt, Callable[[Array], Array]], Array]
-    """Return the rows, with a function applied to those in doubt, and only there."""
-
-    log_product: Callable[[Array, Array, Array, Array], Array]
-    """As :func:`altnorm.method.scaling.log_product`."""
+    map_blocks: Callable[..., Array]  # a function of rows of some arrays, in blocks if it likes
+    adjust_doubtful: Callable[[Array, Doubt, Callable[[Array], Array]], Array]  # only rows in doubt
+    log_product: Callable[[Array, Array, Array, Array], Array]  # as in altnorm.method.scaling
 
 
 class Stage(Protocol):
@@ -97,7 +85,7 @@ class Untouched(NamedTuple):
     """Rows as they came."""
 
     def __call__(self, p: Array, engine: Engine) -> Array:
-        """Return the rows."""
+        """As a `Stage`."""
         return p
 
     def unrolled(self) -> Untouched:
@@ -112,7 +100,7 @@ class Scored(NamedTuple):
     is_multilabel: bool
 
     def __call__(self, p: Array, engine: Engine) -> Array:
-        """Return new probabilities."""
+        """As a `Stage`."""
         logs = engine.log_odds if self.is_multilabel else engine.log
         return engine.map_blocks(lambda rows: self._proba(logs(engine.wide(rows))), p)
 
@@ -199,14 +187,11 @@ class Correction(NamedTuple):
         return self.stage(self.untouched(values), engine)
 
     def decide(self, values: Array, p: Array) -> Array:
-        """Decisions on rows, whose adjusted probabilities are `p`.
-
-        These are as precise as what is returned, so that the two never contradict each other.
-        """
+        """Decisions on rows, whose adjusted probabilities are `p`, as precise as returned."""
         return self.rule(self.untouched(values) if self.rule.on_input else p)
 
     def unrolled(self) -> Correction:
-        """Return the same for engines that look at no value to choose what to do next."""
+        """As of a stage."""
         return self._replace(stage=self.stage.unrolled())
 
 
@@ -226,10 +211,6 @@ def run(correction: Correction, values: Array) -> Array:
     return xp.astype(new, values.dtype, copy=new is values)
 
 
-def _log(p: Array) -> Array:
-    return array_namespace(p).log(p)
-
-
 def _adjust_doubtful(p: Array, doubt: Doubt, change: Callable[[Array], Array]) -> Array:
     rows, xp = doubt.mask(p), array_namespace(p)
     if rows.all():
@@ -238,7 +219,9 @@ def _adjust_doubtful(p: Array, doubt: Doubt, change: Callable[[Array], Array]) -
     return put_rows(out, rows, change(wide(take_rows(p, rows)))) if rows.any() else out
 
 
-EAGER = Engine(wide, _log, log_odds, map_blocks, _adjust_doubtful, log_product)
+EAGER = Engine(
+    wide, lambda p: array_namespace(p).log(p), log_odds, map_blocks, _adjust_doubtful, log_product
+)
 
 
 # For engines that trace: they take rows as they come, and compute every branch.

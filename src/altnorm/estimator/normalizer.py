@@ -40,14 +40,12 @@ _DEEPEST = 10_000  # iterations: a model file that asks for more would keep its 
 
 @storable
 class AlternatingNormalizer(ProbabilityTransformer):
-    r"""Re-adjust doubtful predictions against confident ones and the class prior (CAN).
+    """Re-adjust doubtful predictions against confident ones and the class prior (CAN).
 
-    `fit` keeps the predictions on validation data that serve as reference; `transform` adjusts
-    each row whose :func:`~altnorm.ambiguity` exceeds `threshold` by
-    :func:`~altnorm.alternating_normalization` and returns all other rows bit for bit.
-
-    To choose the settings and to learn whether they help, use
-    :class:`~altnorm.AlternatingNormalizerCV`.
+    `fit` keeps the validation rows that serve as reference; `transform` adjusts each row whose
+    :func:`~altnorm.ambiguity` exceeds `threshold` by :func:`~altnorm.alternating_normalization`
+    and returns all others bit for bit. :class:`~altnorm.AlternatingNormalizerCV` chooses the
+    settings, and tells whether they help.
 
     Parameters
     ----------
@@ -60,32 +58,28 @@ class AlternatingNormalizer(ProbabilityTransformer):
     k_max : int, default=10
         Largest number of classes that the ambiguity looks at.
     prior : None, "counted", "uniform", "shrunk" or array of shape (n_classes,), default=None
-        Class prior. "counted" takes the class frequencies of `y`, None too if there is a `y` and
-        uniform otherwise; "shrunk" shrinks the frequencies towards uniform as far as counting
-        noise explains them. For multi-label problems an array holds the probability of "yes" for
-        each label ("labelwise") or the probabilities of yes and no ("pairs").
+        Class prior. "counted": the class frequencies of `y`; None the same, uniform without `y`.
+        "shrunk": these shrunk towards uniform as far as counting noise explains them. For several
+        labels an array holds the probability of yes for each ("labelwise"), or those of yes and
+        no ("pairs").
     reference : {"confident", "all"}, default="confident"
         Which validation rows serve as reference.
     smoothing : float, default=0.0
-        Pulls the reference's column sums towards the prior, which for `alpha` 1 means towards
-        doing nothing; see :func:`~altnorm.alternating_normalization`.
+        As for :func:`~altnorm.alternating_normalization`.
     multilabel : None, "pairs" or "labelwise", default=None
-        None: rows sum to 1. "pairs": independent probabilities, all n * m of them one two-class
-        problem with one prior (the paper). "labelwise": each label a two-class problem with its
-        own prior and reference.
+        None: rows sum to 1. "pairs": all n * m probabilities are one two-class problem (the
+        paper). "labelwise": each label is one, with its own prior and reference.
     input : {"proba", "logits"}, default="proba"
         What `fit` and `transform` are given. Never guessed.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The class each column stands for; column numbers where neither labels nor column names
-        were given.
+        The class each column stands for.
     prior_ : ndarray
-        Class prior; for "labelwise" the probability of "yes" for each label, for "pairs" the
-        probabilities of yes and no.
+        Class prior, as an array for `prior` holds it.
     reference_ : ndarray
-        Reference rows, (n_reference, n_classes); probabilities of "yes", (n_reference,), for
+        Reference rows, (n_reference, n_classes); probabilities of yes, (n_reference,), for
         multi-label problems, those of label j at ``offsets_[j]:offsets_[j + 1]``.
     reference_weight_ : ndarray of shape (n_reference,) or None
         Weight of each reference row; None counts each once.
@@ -148,11 +142,8 @@ class AlternatingNormalizer(ProbabilityTransformer):
             Predictions on validation data.
         y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
             Labels; only class frequencies are counted. A 0/1 matrix for multi-label problems.
-            Without them classes are called what the columns of a data frame are called, or by
-            their column numbers, 0 to m - 1.
         sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row, in the reference and in the frequencies: as many rows as it says.
-            Rows of weight 0 are left out.
+            As how many rows each counts, in the reference and in the frequencies.
         classes : array-like of shape (n_classes,), optional
             The class that each column stands for, such as the `classes_` of a classifier. By
             default the column names of a data frame, the labels in `y`, or column numbers.
@@ -239,22 +230,17 @@ class AlternatingNormalizer(ProbabilityTransformer):
             )
 
     def _keep_entries(
-        self,
-        parts: Sequence[Part],
-        proba: np.ndarray,
-        serves: np.ndarray,
-        weight: np.ndarray | None,
+        self, parts: Sequence[Part], p: np.ndarray, serves: np.ndarray, weight: np.ndarray | None
     ) -> None:
         """Reference of a multi-label problem: label after label, equal entries merged."""
-        rows = None if weight is None else np.broadcast_to(weight[:, None], proba.shape)
+        each = None if weight is None else np.broadcast_to(weight[:, None], p.shape)
         merged = [
-            merge_rows(proba[at][serves[at]], None if rows is None else rows[at][serves[at]])
+            merge_rows(p[at][serves[at]], None if each is None else each[at][serves[at]])
             for at in parts
         ]
         self.offsets_ = np.cumsum([0] + [values.size for values, _ in merged])
         self.reference_ = np.concatenate([values for values, _ in merged])
         self.reference_weight_ = None
         if any(w is not None for _, w in merged):
-            self.reference_weight_ = np.concatenate(
-                [np.ones(values.size) if w is None else w for values, w in merged]
-            )
+            weights = [np.ones(values.size) if w is None else w for values, w in merged]
+            self.reference_weight_ = np.concatenate(weights)

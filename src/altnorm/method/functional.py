@@ -122,10 +122,9 @@ def alternating_normalization(
     """
     reference = check_proba(reference, "reference")
     settings = prior, alpha, depth, reference_weight, smoothing
-    if depth == 1 and fused(proba) is not None and proba.shape[1:] == reference.shape[1:]:
-        at_once = _first_unchecked(problem(proba, reference, *settings))
-        if at_once is not None:
-            return at_once
+    at_once = _first_unchecked(proba, reference, *settings) if depth == 1 else None
+    if at_once is not None:
+        return at_once
     return solve(problem(check_proba(proba), reference, *settings))
 
 
@@ -336,15 +335,17 @@ def _first(problem: Problem) -> Array:
     return step_once(problem.p, sums, alpha=problem.alpha)
 
 
-def _first_unchecked(problem: Problem) -> Array | None:
+def _first_unchecked(proba: Any, reference: Array, *settings: Any) -> Array | None:
     """First iteration by a kernel that checks the rows while it has them; None if it cannot.
 
     Where memory is what takes time, reading rows to check them first takes half as long again.
     """
-    p = problem.p
-    reduced, _ = reduce_problem(problem._replace(p=p[:0, :]))
-    log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(p.dtype))
-    return step_in_kernel(p, log_s, problem.q, alpha=problem.alpha, tolerance=tolerance)
+    if fused(proba) is None or proba.shape[1:] != reference.shape[1:]:
+        return None
+    posed = problem(proba, reference, *settings)
+    reduced, _ = reduce_problem(posed._replace(p=proba[:0, :]))
+    log_s, tolerance = reference_log_sums(reduced), sum_tolerance(str(proba.dtype))
+    return step_in_kernel(proba, log_s, posed.q, alpha=posed.alpha, tolerance=tolerance)
 
 
 def reference_log_sums(problem: Problem) -> Array:

@@ -240,8 +240,10 @@ def _clenshaw(coefficients: np.ndarray, t: Array) -> tuple[Array, Array]:
     return values[0], values[1]
 
 
-def adjust_logits(reference: BinaryReference, z: np.ndarray) -> np.ndarray:
-    """Log-odds after the last iteration against a reference."""
+def adjust_logits(reference: BinaryReference | None, z: np.ndarray) -> np.ndarray:
+    """Log-odds after the last iteration against a reference; without one as they are."""
+    if reference is None:
+        return z
     *_, last = iterate_logits(z, reference)
     return last
 
@@ -300,10 +302,7 @@ def odds_function(
         return OneStep(tuple(log_s), tuple(log_q), 1.0 if example is None else float(example.alpha))
     # Rounding leaves no more of the function than this.
     tolerance = _TOLERANCE * max(1.0, example.alpha ** (example.depth - 1))
-    functions = [
-        np.copy if reference is None else partial(adjust_logits, reference)
-        for reference in references
-    ]
+    functions = [partial(adjust_logits, reference) for reference in references]
     return _tabulate(functions, largest_logit(threshold), tolerance)
 
 
