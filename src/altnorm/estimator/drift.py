@@ -47,9 +47,8 @@ class Drift:
     n_rows : int
         Predictions looked at.
     advice : {"nothing", "adapt", "stop"}
-        What follows: nothing, since nothing has changed; adapt, if you know that only the class
-        balance has changed, which nothing contradicts; or stop using it and fit again, since
-        something else has changed.
+        What follows: nothing has changed; adapt, if you know that only the class balance has
+        changed, which nothing contradicts; or stop, since something else has changed.
     """
 
     doubt_before: float
@@ -88,21 +87,15 @@ class Drift:
 
 
 def count_usage(normalizer: FittedModel, proba: np.ndarray) -> Usage:
-    """Count how clean probabilities use the classes, with a normalizer's notion of doubt.
-
-    One that has none is given that of :class:`~altnorm.AlternatingNormalizer`.
-    """
-    kind = kind_of(normalizer)
+    """Count how clean probabilities use the classes, with a normalizer's notion of doubt."""
+    kind = kind_of(normalizer)  # a model without doubt of its own: AlternatingNormalizer's
     threshold, k_max = getattr(normalizer, "threshold", 0.75), getattr(normalizer, "k_max", 10)
     doubt = kind.in_doubt(proba, threshold, k_max=k_max)
     return Usage(kind.count_use(proba, doubt), int(doubt.sum()), doubt.size)
 
 
 def measure_drift(before: Usage, now: Usage) -> Drift:
-    """Compare the use of classes and the share of doubt of two batches.
-
-    What chance would give is simulated: two samples of the same sizes from the pooled class use.
-    """
+    """Compare the use of classes and the share of doubt of two batches."""
     then, current = (usage.n_doubtful / max(usage.n_total, 1) for usage in (before, now))
     pooled = (before.n_doubtful + now.n_doubtful) / max(before.n_total + now.n_total, 1)
     # Variance of the difference of two shares, if both batches came from one source.
@@ -115,7 +108,7 @@ def measure_drift(before: Usage, now: Usage) -> Drift:
 
 
 def _class_distance(before: np.ndarray, now: np.ndarray) -> tuple[float, bool]:
-    """Distance beyond chance, and whether it is beyond doubt."""
+    """Distance beyond that of two samples from the pooled use, and whether it is beyond doubt."""
     sizes = int(before.sum()), int(now.sum())
     if not all(sizes):
         return 0.0, False  # no confident row on one side: there is nothing to compare

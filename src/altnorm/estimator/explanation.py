@@ -49,9 +49,8 @@ class Explanation:
     ambiguity : ndarray of shape (n_changed,)
         Ambiguity of the row.
     before, after : ndarray of shape (n_changed,)
-        The most probable class before, and the decision after the adjustment; None where a row is
-        left to a person. In multi-label problems one entry stands for one label: `label` names it,
-        and `before` and `after` are 0 or 1.
+        The most probable class before, and the decision after; None where a row is left to a
+        person. In multi-label problems 0 or 1, of the label that `label` names.
     proba_before, proba_after : ndarray of shape (n_changed, n_classes)
         Probabilities before and after; of no and yes in multi-label problems.
     factors : ndarray of shape (n_changed, n_classes)
@@ -80,11 +79,7 @@ class Explanation:
         ambiguity: np.ndarray,
         classes: np.ndarray,
     ) -> Explanation:
-        """Compare decisions before and after an adjustment.
-
-        Both pairs are before and after: probabilities (n, m); and columns (n,), the number of
-        classes for a row that is left to a person, or 0/1 matrices (n, m).
-        """
+        """Compare before and after: probabilities (n, m), and columns (n,) or 0/1 matrices."""
         # Old and new decision of each row, (n, 2), or of each label of each row, (n, m, 2).
         codes = np.stack(decided, axis=-1).astype(int)
         names = np.array([*classes.tolist(), None], dtype=object)

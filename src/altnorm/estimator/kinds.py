@@ -1,8 +1,7 @@
 """What kind of labels a problem has: one class per row, or several labels per row.
 
-The question is asked once, at the door, as that for the array namespace is: `resolve_kind` answers
-it, and whoever holds the kind need not ask again. Probabilities may be arrays of any library where
-each row has one class; what is found out about them comes as NumPy arrays.
+Probabilities may be arrays of any library where each row has one class; what is found out about
+them comes as NumPy arrays.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ class KindWords(NamedTuple):
 
 
 class _Kind(ABC):
-    """What holds for more than one kind."""
-
     is_multilabel: ClassVar[bool]
     prior_sums_to_one: ClassVar[bool] = True
 
@@ -93,8 +90,8 @@ class SingleLabel(_Kind):
             labels = labels[:, 0]
         if labels.ndim != 1:
             rule = "`y` must hold one class label per row"
-            remedy = "For a 0/1 matrix of several labels per row, pass multilabel='labelwise' or "
-            raise shape_error(rule, labels, remedy + "'pairs'.", "one_label_per_row")
+            remedy = "For a 0/1 matrix of several labels, pass multilabel='labelwise' or 'pairs'."
+            raise shape_error(rule, labels, remedy, "one_label_per_row")
         if labels.shape[0] != shape[0]:
             raise InputError(
                 "`proba` and `y` must have the same number of rows",
@@ -124,7 +121,7 @@ class SingleLabel(_Kind):
     def count_prior(
         self, labels: np.ndarray | None, n_columns: int, prior: Prior, weight: np.ndarray | None
     ) -> np.ndarray:
-        """Class prior (m,) that a setting stands for, given class codes (n,)."""
+        """Class prior, (m,)."""
         return class_prior(labels, n_columns, prior, sample_weight=weight)
 
     def stratify(
@@ -151,8 +148,7 @@ class _MultiLabel(_Kind):
         changed="label decision",
         decision="label decision",
         fixed="decisions fixed",
-        # A yes/no decision that changes was wrong before or is wrong now: none is still wrong.
-        still_wrong="",
+        still_wrong="",  # a yes/no decision that changes was wrong before or is wrong now
     )
 
     def check(self, proba: Array) -> Array:
@@ -245,18 +241,12 @@ def resolve_kind(multilabel: str | None) -> LabelKind:
 
 
 def kind_of_labels(multilabel: bool) -> LabelKind:
-    """Return the kind where no more is known than whether rows have several labels.
-
-    How several labels share a reference and a prior then does not matter.
-    """
+    """Return the kind where how several labels share a reference and a prior does not matter."""
     return resolve_kind("labelwise" if multilabel else None)
 
 
 class FittedModel(Protocol):
-    """An Adjuster, an AlternatingNormalizer, a peer, or any fitted object that has what they have.
-
-    What only some of them have, such as `decision_` or `temperature_`, is asked for by name.
-    """
+    """An Adjuster, an AlternatingNormalizer, a peer, or another with what they have."""
 
     input: str  # "proba" or "logits": what the methods take
     multilabel: str | None  # the kind of labels, as `resolve_kind` takes it

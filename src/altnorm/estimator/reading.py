@@ -1,7 +1,6 @@
 """The one door: from what a user passes to clean arrays, or to one error.
 
-Library, device, kind of labels and classes are resolved here, once. Nothing is set on an estimator:
-`fit` does that when all is done.
+Library, device, kind of labels and classes are resolved here, once. Nothing is set on an estimator.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def read_training(
 
 
 def _check_values(model: object, values: Array) -> Input:
-    """Return sound probabilities, or logits of at least as many columns as the kind needs."""
+    """Return sound probabilities, or logits."""
     kind, input = kind_of(model), getattr(model, "input", "proba")
     check_choice(input, "input", ("proba", "logits"))
     if input == "proba":
@@ -152,11 +151,7 @@ def _without_zeros(read: Training, weight: np.ndarray) -> Training:
 
 
 def mean_one(weight: np.ndarray | None, n_rows: int) -> np.ndarray:
-    """Divide positive weights by their mean, so that their scale, anybody's choice, is nothing.
-
-    A penalty counts against the sum of the weights, and a test against the number of rows. Without
-    weights all are 1.
-    """
+    """Divide positive weights by their mean, as their scale is anybody's choice; None is all 1."""
     if weight is None:
         return np.ones(n_rows)
     relative = weight / weight.max()  # equal weights become exactly 1
@@ -279,8 +274,8 @@ def resolve_classes(
 ) -> np.ndarray:
     """Say which class each column stands for.
 
-    Column names of a data frame win if they cover all labels; else the sorted labels, if there
-    are as many as columns (scikit-learn's ``predict_proba``); else the integers 0 .. m-1.
+    The column names of a data frame if they cover all labels, else the sorted labels if there are
+    as many, else the integers 0 .. m-1.
     """
     if labels is None:
         return np.arange(n_classes) if names is None else np.asarray(names)

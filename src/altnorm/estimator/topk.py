@@ -23,8 +23,7 @@ def from_topk(
 
     .. math:: p = \min\!\left(\frac{1 - \sum_i p_i}{c}, \min_i p_i\right),
 
-    and the row is divided by its sum. Without missing classes this restricts the probabilities to
-    the classes, as for the answer letters of a language model.
+    and the row is divided by its sum.
 
     Parameters
     ----------
@@ -35,18 +34,17 @@ def from_topk(
     n_classes : int
         Number of classes.
     input : {"log_proba", "proba"}, default="log_proba"
-        What `values` holds. Never guessed.
+        What `values` holds.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        Probabilities; each row sums to 1.
+        Probabilities.
 
     Warns
     -----
     UserWarning
-        Where the known probabilities of a row add up to less than 0.1: the missing classes then
-        decide what it looks like.
+        Where the known probabilities of a row add up to less than 0.1.
 
     Examples
     --------
@@ -64,8 +62,6 @@ def from_topk(
     _check_mass(mass, absent)
     n_missing = (n_classes - (~absent).sum(axis=1)).astype(listed.dtype)
     smallest = np.where(absent, np.inf, listed).min(axis=1)
-    # What is missing goes to the other classes in equal parts, of which none may overtake a known
-    # one.
     share = np.minimum(np.maximum(1 - mass, 0) / np.maximum(n_missing, 1), smallest)
     proba = np.repeat(share[:, None], n_classes, axis=1)
     rows = np.broadcast_to(np.arange(len(columns))[:, None], columns.shape)
@@ -82,9 +78,8 @@ def _read(
     columns, listed = (np.asarray(on_host(v)) for v in (indices, values))
     _check_form(columns, listed)
     columns = columns.astype(np.int64)
-    _refuse(
-        (columns < -1) | (columns >= n_classes), columns, f"from -1 to {n_classes - 1}", "indices"
-    )
+    outside = (columns < -1) | (columns >= n_classes)
+    _refuse(outside, columns, f"from -1 to {n_classes - 1}", "indices")
     # -1 stands for no class and may be there more than once.
     ordered = np.sort(columns, axis=1)
     twice = np.zeros(columns.shape, bool)
@@ -104,22 +99,19 @@ def _read(
 
 def _check_form(columns: np.ndarray, listed: np.ndarray) -> None:
     """Raise unless these are a matrix of integers and one of numbers, of one shape."""
+    shapes, dtypes = (columns.shape, listed.shape), (columns.dtype, listed.dtype)
     if columns.ndim != 2 or columns.shape != listed.shape:
         raise InputError(
             "`indices` and `values` must be two matrices of one shape",
-            f"their shapes are {columns.shape} and {listed.shape}",
+            f"their shapes are {shapes[0]} and {shapes[1]}",
             "Pass one row per example and one column per known class.",
-            value=(columns.shape, listed.shape),
+            value=shapes,
             code="shape",
         )
     if columns.dtype.kind not in "iu" or listed.dtype.kind != "f":
-        raise InputTypeError(
-            "`indices` must hold integers and `values` floating-point numbers",
-            f"their dtypes are {columns.dtype} and {listed.dtype}",
-            "Convert them.",
-            value=(columns.dtype, listed.dtype),
-            code="dtype",
-        )
+        rule = "`indices` must hold integers and `values` floating-point numbers"
+        offender = f"their dtypes are {dtypes[0]} and {dtypes[1]}"
+        raise InputTypeError(rule, offender, "Convert them.", value=dtypes, code="dtype")
 
 
 def _refuse(wrong: np.ndarray, values: np.ndarray, rule: str, name: str) -> None:
