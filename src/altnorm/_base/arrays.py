@@ -1,8 +1,4 @@
-"""Namespace, device and dtype: everything altnorm knows about array libraries.
-
-The numerical modules are written against the array API standard. The few things the standard
-lacks (top-k, scattering into an array that may be immutable) are resolved here, once.
-"""
+"""All knowledge of array libraries: what the array API standard lacks is resolved here, once."""
 
 from __future__ import annotations
 
@@ -38,8 +34,7 @@ Array = Any
 class DeviceArray(Protocol):
     """An array of NumPy, PyTorch, CuPy or JAX, as type checkers know it."""
 
-    def __dlpack_device__(self) -> tuple[Any, Any]:
-        """Say which device it is on."""
+    def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
 
 GivenArray = TypeVar("GivenArray", bound=DeviceArray)
@@ -116,7 +111,6 @@ def as_array(values: Any, like: Array) -> Array:
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """Copy `array` to host memory as a NumPy array."""
     xp = array_namespace(array)
     if is_torch_namespace(xp):
         return np.asarray(array.detach().cpu())
@@ -128,13 +122,11 @@ def to_numpy(array: Array) -> np.ndarray:
 
 
 def dtype_name(dtype: object) -> str:
-    """Return the name of a dtype of any library."""
     # NumPy builds the text at every call, which takes a while.
     return _cached_name(dtype) if isinstance(dtype, np.dtype) else str(dtype)
 
 
 def widest_float(like: Array) -> Any:
-    """Return the most precise real dtype that the library has on the device of `like`."""
     xp = array_namespace(like)
     if is_numpy_namespace(xp):
         return np.float64
@@ -143,7 +135,7 @@ def widest_float(like: Array) -> Any:
 
 
 def wide(rows: Array) -> Array:
-    """Return rows in the most precise dtype that there is where they are."""
+    """Return rows in the most precise dtype where they are."""
     if type(rows) is np.ndarray and rows.dtype == np.float64:
         return rows
     return array_namespace(rows).astype(rows, widest_float(rows), copy=False)
@@ -181,7 +173,6 @@ def entries_at(array: Array, columns: np.ndarray) -> np.ndarray:
 
 
 def softmax(scores: Array) -> Array:
-    """Return ``exp(scores)`` with each row divided by its sum."""
     xp = array_namespace(scores)
     top = xp.max(scores, axis=1, keepdims=True)
     p = xp.exp(scores - top)
@@ -189,7 +180,6 @@ def softmax(scores: Array) -> Array:
 
 
 def log_softmax(scores: Array) -> Array:
-    """Return the logarithm of the softmax of each row."""
     xp = array_namespace(scores)
     shifted = scores - xp.max(scores, axis=1, keepdims=True)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=1, keepdims=True))
@@ -225,7 +215,6 @@ def sigmoid(z: Array) -> Array:
 
 
 def log_odds(p: Array) -> Array:
-    """Log-odds of probabilities of yes; infinite at 0 and 1."""
     if type(p) is np.ndarray:
         return np.asarray(logit(p))
     xp = array_namespace(p)
@@ -294,7 +283,7 @@ def take_entries(array: Array, rows: Array, columns: Array) -> Array:
 
 
 def exp_in_place(array: Array) -> Array:
-    """Return ``exp(array)``, in the memory of `array` where the library allows it."""
+    """Return ``exp(array)``, in its memory where the library allows it."""
     xp = array_namespace(array)
     if is_numpy_namespace(xp):
         return np.exp(array, out=array)
@@ -304,7 +293,7 @@ def exp_in_place(array: Array) -> Array:
 
 
 def power_in_place(array: Array, exponent: float) -> Array:
-    """Return ``array ** exponent`` of positive numbers, in the memory of `array` where possible."""
+    """Return ``array ** exponent`` of positive numbers, in its memory."""
     kernels = fused(array, by_row=False)
     if kernels is not None and exponent != -1:  # which is a mere division
         return kernels.power(array, exponent)
@@ -325,11 +314,7 @@ def are_distributions(array: Array, tolerance: float) -> bool:
 
 
 def fused(*arrays: Array, by_row: bool = True) -> ModuleType | None:
-    """Return the module of kernels written for such arrays, or None.
-
-    Each operation of a library on a GPU reads and writes the whole array; a kernel does so once.
-    With `by_row`, it holds whole rows of the first of the arrays.
-    """
+    """Return the module of kernels for such arrays, `by_row` for whole rows, or None."""
     first = arrays[0]
     if type(first) is np.ndarray:
         return None
@@ -364,8 +349,7 @@ def scatter(array: Array, where: Array, values: Array) -> Array:
 def block_slices(n_rows: int, bytes_per_row: int, like: Array, *, cached: bool) -> Iterator[slice]:
     """Cut `n_rows` into slices whose temporaries fit scikit-learn's ``working_memory``.
 
-    Blocks of `cached` work, which is elementwise, also fit the cache of a CPU. On a GPU the budget
-    is a quarter of its free memory, where that is more.
+    Blocks of `cached` work, which is elementwise, also fit the cache of a CPU.
     """
     budget = get_config()["working_memory"] * 2**20
     if cached and is_numpy_namespace(array_namespace(like)):
@@ -410,10 +394,7 @@ def concat_blocks(blocks: Iterable[Array], like: Array) -> Array:
 
 
 def map_blocks(function: Callable[..., Array], *arrays: Array | None) -> Array:
-    """Apply a function of rows in blocks: what it allocates on the way stays in the cache.
-
-    The rows are those of the first array; others have as many, or are None.
-    """
+    """Apply a function to rows in blocks, whose temporaries stay in the cache."""
     first: Array = arrays[0]
     blocks = list(block_slices(first.shape[0], 64 * first.shape[1], first, cached=True))
     if len(blocks) == 1:
@@ -426,10 +407,7 @@ def map_blocks(function: Callable[..., Array], *arrays: Array | None) -> Array:
 
 
 class KeptResults:
-    """Results that owners need again, each as long as what it was made from is the same.
-
-    They live as long as their owners, and neither pickles nor files hold them.
-    """
+    """A result for each owner, as long as it lives and what it was made from is the same."""
 
     def __init__(self) -> None:
         self._held: WeakKeyDictionary[object, tuple[Any, ...]] = WeakKeyDictionary()
@@ -451,5 +429,5 @@ def may_keep(size: int) -> bool:
 
 
 def place_of(array: Array) -> tuple[object, ...]:
-    """Library, dtype and device: arrays that agree in them can be used together."""
+    """What arrays must agree in to be used together."""
     return array_namespace(array), array.dtype, device(array)

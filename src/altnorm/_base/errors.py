@@ -32,8 +32,7 @@ def shown(value: object, limit: int = _SHOWN) -> str:
 class InputError(ValueError):
     """The input breaks a rule; the message says which, where, and what to do about it.
 
-    It is a :class:`ValueError`. The fields hold what the message is made of, so that a program
-    need not read the sentence.
+    The fields hold what the message is made of, so that a program need not read the sentence.
 
     Parameters
     ----------
@@ -96,18 +95,7 @@ class InputError(ValueError):
         self.parameter, self.example = parameter, example
 
     def replace(self, **fields: Any) -> Self:
-        """Return the same error with some fields changed.
-
-        Parameters
-        ----------
-        **fields
-            New values of parameters.
-
-        Returns
-        -------
-        InputError
-            An error of the same class.
-        """
+        """Return the same error with some fields changed."""
         return type(self)(**{**{name: getattr(self, name) for name in _FIELDS}, **fields})
 
 
@@ -133,11 +121,7 @@ class InputWarning(UserWarning):
 
 
 def warn(warning: Warning) -> None:
-    """Issue a warning that points at the line outside altnorm which led to it.
-
-    How many calls lie between differs from path to path, and scikit-learn wraps some of them, so
-    the stack is counted rather than assumed.
-    """
+    """Issue a warning that points at the line outside altnorm which led to it."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and _is_ours(str(frame.f_globals.get("__name__", ""))):
         level, frame = level + 1, frame.f_back

@@ -1,8 +1,4 @@
-"""Checks of what `fit` left: each class that a model file may hold calls them in `_check_fitted`.
-
-A model file may come from anywhere: nothing in it is believed before settings are checked as `fit`
-does it, in `_check_params`, and all else in `_check_fitted`.
-"""
+"""Checks of what `fit` left, for `_check_fitted` of each class that a model file may hold."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ from altnorm._base.validation import is_number
 TINY: Final = float(np.finfo(np.float64).tiny)
 MAX: Final = float(np.finfo(np.float64).max)
 
-
 CHECKS: dict[type, Callable[[Any, Fields], None]] = {}
 """`_check_fitted` of each class that a model file may hold."""
 
@@ -28,8 +23,7 @@ CHECKS: dict[type, Callable[[Any, Fields], None]] = {}
 class Fields:
     """The fields of a fitted estimator, or of a record inside one, to be checked one by one.
 
-    Every method raises unless a field is as it must be. `n_classes` is for arrays to agree on;
-    `checked` are the names of all fields that may be there.
+    `n_classes` is for arrays to agree on; `checked` are the names of all fields that may be there.
     """
 
     def __init__(self, owner: Any, name: str, n_classes: int = 0) -> None:
@@ -42,13 +36,11 @@ class Fields:
         return name in vars(self.owner)
 
     def get(self, name: str) -> Any:
-        """Return a field that must be there."""
         if not self.has(name):
             raise _unsound(f"{self.name} must have `{name}`; it is missing")
         return vars(self.owner)[name]
 
     def require(self, name: str, holds: object, must: str) -> None:
-        """Raise unless what a field must be holds."""
         value = self.get(name)
         if not holds:
             raise _unsound(f"`{name}` of {self.name} must be {must}; it is {_shown(value)}")
@@ -76,10 +68,9 @@ class Fields:
         tolerance: float = 1e-4,
         empty: bool = False,
     ) -> np.ndarray:
-        """Check an array of numbers from `low` to `high`, and return it.
+        """Return an array of numbers, that add up to `total` along the last axis.
 
-        Types are "f", "u8" and so on. A size of None may be any; 0 only if it may be empty. Along
-        the last axis numbers add up to `total`.
+        Types are "f", "u8" and so on. A size of None may be any; 0 only if it may be `empty`.
         """
         value = self.get(name)
         sizes = ", ".join("any" if size is None else str(size) for size in shape)
@@ -109,7 +100,7 @@ class Fields:
         self._check_record(name, kind, self.get(name))
 
     def records(self, name: str, kind: type) -> None:
-        """Check a dictionary of such dataclasses."""
+        """As `record`, of a dictionary."""
         value = self.get(name)
         holds = isinstance(value, dict) and all(isinstance(key, str) for key in value)
         self.require(name, holds, f"a dictionary, each value a {kind.__name__}")
@@ -117,7 +108,7 @@ class Fields:
             self._check_record(name, kind, item)
 
     def sequence(self, name: str, kind: type) -> None:
-        """Check a tuple of such dataclasses."""
+        """As `record`, of a tuple."""
         self.require(name, isinstance(self.get(name), tuple), f"a tuple, each a {kind.__name__}")
         for item in self.get(name):
             self._check_record(name, kind, item)
@@ -149,7 +140,6 @@ def check_model(estimator: Any, names: Collection[str]) -> None:
 
 
 def unknown_field(kind: type, name: str) -> InputError:
-    """Return the error about an attribute that no fit leaves."""
     return _unsound(f"{kind.__name__} has no fitted attribute `{name}`")
 
 

@@ -33,10 +33,9 @@ def collected(values: Any) -> Any:
 
 
 def named_columns(values: Any, wanted: Sequence[Any], *, by_position: bool) -> Any:
-    """Return the wanted columns of a frame in their order; None if columns count by position.
+    """Return the wanted columns of a frame, by their text; None if columns count by position.
 
-    Names are compared as text, and other columns are left out. With `by_position`, a frame without
-    any wanted name counts by position, if scikit-learn reads it itself, which warns of it.
+    With `by_position`, those of a frame without any wanted name do, if scikit-learn warns of it.
     """
     names = column_names(values)
     if names is None:
@@ -67,13 +66,8 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
         remedy = "Add or rename columns."
         if near:
             remedy = f"Unknown column '{shown(near[0])}': did you mean '{first}'? Rename it."
-        raise InputError(
-            "There must be one column for each class",
-            message,
-            remedy,
-            value=missing[0],
-            code="columns",
-        )
+        rule = "There must be one column for each class"
+        raise InputError(rule, message, remedy, value=missing[0], code="columns")
     if others and extra:
         raise InputError(
             "There must be one column for each class and no other",
@@ -84,7 +78,6 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
 
 
 def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:
-    """Raise unless each wanted name is among `found` exactly once."""
     count = Counter(found)
     for name in wanted:
         if count[name] != 1:
@@ -100,8 +93,7 @@ def _is_lazy(values: object) -> bool:
     return hasattr(values, "collect_schema") and hasattr(values, "collect")
 
 
-def _is_relation(values: object) -> bool:
-    """Whether `values` is a relation of DuckDB."""
+def _is_relation(values: object) -> bool:  # of DuckDB
     return hasattr(values, "fetchnumpy") and hasattr(values, "project")
 
 

@@ -15,7 +15,7 @@ from altnorm._base.validation import check_matrix, check_unmasked, refuse
 
 
 def check_label_proba(proba: Any) -> np.ndarray:
-    """Return multi-label probabilities as a floating (n, m) NumPy array with entries in [0, 1]."""
+    """Return multi-label probabilities, (n, m) in [0, 1], as NumPy."""
     array: np.ndarray = to_numpy(check_matrix(proba, "proba"))
     if array.size and not (array.min() >= 0 and array.max() <= 1):
         slack = 4 * np.finfo(array.dtype).eps  # what rounding may add to 1 or take from 0
@@ -32,7 +32,7 @@ def check_label_proba(proba: Any) -> np.ndarray:
 
 
 def check_indicator(y: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a 0/1 matrix, dense or sparse, as booleans of that shape."""
+    """Return a 0/1 matrix, dense or sparse, as booleans."""
     check_unmasked(y, "y")
     array: Any = csr_array(y) if issparse(y) else np.asarray(on_host(y))
     if array.ndim != 2 or array.dtype.kind not in "biuf":
@@ -118,7 +118,6 @@ def _listed(classes: np.ndarray) -> str:
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the column index of each label."""
     order = np.argsort(classes)  # columns of a file may come in any order
     position = np.searchsorted(classes, labels, sorter=order)
     codes = order[np.minimum(position, classes.size - 1)]
@@ -141,9 +140,8 @@ def has_label(
 ) -> tuple[np.ndarray, Any]:
     """Say which rows have a label, (n,) booleans, and return the labels of these.
 
-    A label is missing where it is None or NaN, and where it is -1 among integers, as in
-    scikit-learn's semi-supervised estimators; unless -1 is the name of a column, or, where columns
-    have no names, is needed for there to be as many classes as columns.
+    A label is missing where it is None, NaN, or -1 among integers, as in scikit-learn's
+    semi-supervised estimators; unless -1 names a column or, without names, has to be a class.
     """
     check_unmasked(y, "y")
     if issparse(y):

@@ -45,8 +45,7 @@ Tensors = dict[str, np.ndarray]
 class Checked(Protocol):
     """An estimator, or a dataclass inside one, that says what its fields must be."""
 
-    def _check_fitted(self, fields: Fields) -> None:
-        """Raise unless they are such as `fit` leaves them."""
+    def _check_fitted(self, fields: Fields) -> None: ...
 
 
 Class = TypeVar("Class", bound=type[Checked])
@@ -74,9 +73,8 @@ class Saved:
     ) -> None:
         """Write the fitted estimator to a safetensors file, which :func:`altnorm.load` reads.
 
-        The file holds settings, class names, what `fit` found, versions, and a SHA-256 digest of
-        all of it. Settings that cannot be serialised, such as a scoring function, are left out;
-        their defaults come back.
+        Settings that cannot be serialised, such as a scoring function, are left out; their
+        defaults come back.
 
         Parameters
         ----------
@@ -85,8 +83,7 @@ class Saved:
         force : bool, default=False
             Whether an existing file may be replaced.
         about : mapping of str to str, optional
-            What else a model card should tell, such as the file of the validation rows;
-            ``altnorm info`` shows it.
+            What else a model card, and ``altnorm info``, should tell.
         """
         check_is_fitted(self)
         tensors: Tensors = {}
@@ -133,7 +130,6 @@ def model_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, altnorm and what it computes with."""
     by_package = {"python": platform.python_version()}
     for name in ("altnorm", "numpy", "scipy", "scikit-learn"):
         try:
@@ -150,7 +146,6 @@ def write_content(path: Path, content: dict[str, Any], tensors: Tensors) -> None
 
 
 def read_content(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Tensors]:
-    """Check a file from the outside in; return what it holds."""
     source = check_input(path)
     try:
         with safe_open(source, "numpy") as opened:
@@ -183,7 +178,6 @@ def _file_error(source: str | os.PathLike[str], what: str, remedy: str = _REMEDY
 
 @contextmanager
 def _understood(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what a file of another making can cause into one sentence."""
     try:
         yield
     except InputError as error:
@@ -208,7 +202,7 @@ def _to_json(value: object) -> str:
 
 
 def _fitted_state(estimator: Any) -> dict[str, Any]:
-    """Return all that an estimator remembers beside its settings and private notes."""
+    """All that an estimator remembers beside its settings and private notes."""
     settings = estimator.get_params(deep=False)
     state = vars(estimator).items()
     return {name: each for name, each in state if name not in settings and name[0] != "_"}
@@ -311,9 +305,8 @@ def _decode_estimator(content: dict[str, Any], tensors: Tensors) -> Any:
 
 def _known(name: str) -> type:
     if name not in KINDS:
-        raise InputError(
-            f"A model of kind '{name}' is unknown", remedy="Upgrade altnorm.", code="model_file"
-        )
+        rule = f"A model of kind '{name}' is unknown"
+        raise InputError(rule, remedy="Upgrade altnorm.", code="model_file")
     return KINDS[name]
 
 

@@ -1,7 +1,4 @@
-"""Raise on bad input, return clean arrays.
-
-Every message gives the rule, the offender, its value and the remedy, in one sentence or two.
-"""
+"""Raise on bad input, return clean arrays."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ _AMPLIFICATION = 1e32  # what the kernels stand, single precision too; far beyon
 _LARGEST_WEIGHT = 1e150  # the square of a sum of billions of them is still a number
 _WEIGHT_SCALE = 1e-9, 1e15  # of the largest: beyond, penalty or rounding dominates a fit
 _HALF_PRECISION = 1e-2  # how far a softmax in 16 bits may be from 1
-_FURTHEST = {2: 0.02}  # so few decimals explain anything: not further than this
-_FURTHEST_OTHERWISE = 0.05
 _TWO_CLASSES = (
     "{} one probability p per row of two classes, pass np.column_stack([1 - p, p]), and for one "
     "logit z np.column_stack([0 * z, z])."
@@ -55,10 +50,7 @@ def sum_tolerance(dtype_name: str) -> float:
 
 
 def check_proba(proba: Any, name: str = "proba", *, logits: str = _SOFTMAX) -> Array:
-    """Return `proba` as a floating (n, m) array whose rows are probability distributions.
-
-    `logits` says what to do about them.
-    """
+    """Return `proba` as (n, m) distributions; `logits` says what to do about them."""
     if _are_sound(proba):  # which is nearly always so, and all else takes longer than a row
         return proba
     array = check_two_columns(check_matrix(proba, name), name)
@@ -83,7 +75,6 @@ def _are_sound(proba: object) -> TypeGuard[np.ndarray]:
 
 
 def check_two_columns(array: Array, name: str = "proba") -> Array:
-    """Return an array that has a column for each of two classes or more."""
     if array.shape[1] < 2:
         raise InputError(
             f"`{name}` must have one column per class and at least 2 classes",
@@ -158,15 +149,13 @@ def find_rounding(values: np.ndarray) -> Rounding | None:
     for decimals in range(2, 6 if values.dtype == np.float32 else 9):
         scaled = values.astype(np.float64) * 10.0**decimals
         if (np.abs(scaled - np.rint(scaled)) <= 4 * np.finfo(values.dtype).eps * scaled).all():
+            furthest = 0.02 if decimals == 2 else 0.05  # so few decimals explain anything
             bound = values.shape[1] / 2 * 10.0**-decimals
-            return Rounding(
-                f"{decimals} decimals", min(bound, _FURTHEST.get(decimals, _FURTHEST_OTHERWISE))
-            )
+            return Rounding(f"{decimals} decimals", min(bound, furthest))
     return None
 
 
 def check_matrix(values: Any, name: str) -> Array:
-    """Return `values` as a two-dimensional array of real floating dtype."""
     check_unmasked(values, name)
     array = values if is_array_api_obj(values) else np.asarray(values)
     if array.ndim != 2:
@@ -208,29 +197,21 @@ def check_unmasked(values: object, name: str) -> None:
 
 
 def check_device_array(values: Array) -> Array:
-    """Return an array of another library as scikit-learn would one of NumPy: (n, m) and finite.
-
-    Numbers that are not floating become so, and half precision becomes single.
-    """
+    """Return an array of another library as scikit-learn would one of NumPy."""
     xp = array_namespace(values)
     if not xp.isdtype(values.dtype, ("bool", "complex floating", "real floating")):
         values = xp.astype(values, widest_float(values))
     array = check_matrix(values.detach() if hasattr(values, "detach") else values, "proba")
     if not array.shape[0]:
-        raise InputError(
-            "`proba` must have at least one row",
-            "Found array with 0 sample(s)",
-            "Pass predictions.",
-            value=tuple(array.shape),
-            code="shape",
-        )
+        rule, offender = "`proba` must have at least one row", "Found array with 0 sample(s)"
+        shape = tuple(array.shape)
+        raise InputError(rule, offender, "Pass predictions.", value=shape, code="shape")
     if not bool(xp.all(xp.isfinite(array))):
         check_finite(array, "proba")
     return array
 
 
 def check_finite(array: Array, name: str) -> None:
-    """Raise if an entry is NaN or infinite."""
     xp = array_namespace(array)
     refuse(
         ~xp.isfinite(array),
@@ -274,7 +255,7 @@ def check_same_classes(proba: Array, reference: Array) -> None:
 
 
 def check_prior(prior: ArrayLike | None, like: Array) -> Array:
-    """Return class weights summing to 1, in the library and dtype of `like`; None is uniform."""
+    """Return class weights summing to 1, as `like`; None is uniform."""
     n_classes = like.shape[1]
     if prior is None:
         return as_array(np.full(n_classes, 1.0 / n_classes), like)
@@ -349,7 +330,6 @@ def check_integer(value: object, name: str, *, low: int, high: int | None = None
 
 
 def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
-    """Raise unless `value` is one of `choices`."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         rule = " or ".join(repr(choice) for choice in choices)
         example = next(choice for choice in choices if choice is not None)
@@ -368,7 +348,6 @@ def _parameter_error(name: str, rule: str, value: object, example: object) -> In
 
 
 def check_scale(weight: np.ndarray, name: str) -> None:
-    """Raise if rows count so much, or so little, that no fit could make sense of them."""
     low, high = _WEIGHT_SCALE
     largest = float(weight.max(initial=0))
     if largest and not low <= largest <= high:
@@ -392,13 +371,9 @@ def _check_vector(values: ArrayLike, length: int, name: str, unit: str, remedy: 
         with suppress(TypeError, ValueError):
             host = host.astype(np.float64)
     if host.dtype.kind not in "bfiu":
-        raise InputTypeError(
-            f"`{name}` must hold numbers",
-            f"its dtype is {host.dtype}",
-            f"Pass {length} numbers.",
-            value=host.dtype,
-            code="dtype",
-        )
+        rule, offender = f"`{name}` must hold numbers", f"its dtype is {host.dtype}"
+        remedy = f"Pass {length} numbers."
+        raise InputTypeError(rule, offender, remedy, value=host.dtype, code="dtype")
     host = host.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(host) & (host >= 0)))
     if bad.size:
