@@ -103,23 +103,15 @@ def test_torch_half_precision_is_computed_in_single():
     assert_array_equal(result.numpy(), [[0.75, 0.25]])
 
 
-class TestPrimitives:
-    @pytest.mark.parametrize("cached", [False, True])
-    @pytest.mark.parametrize("megabytes", [1e-6, 1e-3, 1, 1000])
-    def test_block_slices(self, monkeypatch, library, cached, megabytes):
-        monkeypatch.setattr(_array, "_free_bytes", lambda like: 0)
-        like = library.make([[1.0]], "float64")
-        with config_context(working_memory=megabytes):
-            slices = list(_array.block_slices(1000, 800, like, cached=cached))
-        assert [i for part in slices for i in range(part.start, part.stop)] == list(range(1000))
-        longest = max(part.stop - part.start for part in slices)
-        assert longest == 1 or longest * 800 <= megabytes * 2**20
-        assert list(_array.block_slices(0, 800, like, cached=cached)) == []
-
-    def test_block_slices_on_a_gpu(self, monkeypatch, library):
-        """A quarter of what is free there, where that is more than the working memory."""
-        monkeypatch.setattr(_array, "_free_bytes", lambda like: 4 * 100 * 800)
-        like = library.make([[1.0]], "float64")
-        with config_context(working_memory=1e-3):
-            slices = list(_array.block_slices(250, 800, like, cached=False))
-        assert [part.stop for part in slices] == [100, 200, 250]
+@pytest.mark.parametrize(
+    ("megabytes", "free", "stops"),
+    [(1, 0, [250]), (1e-1, 0, [131, 250]), (1e-3, 4 * 100 * 800, [100, 200, 250])],
+)
+def test_blocks_fit_the_memory(monkeypatch, library, megabytes, free, stops):
+    """The working memory or, on a GPU, a quarter of what is free there, if that is more."""
+    monkeypatch.setattr(_array, "_free_bytes", lambda like: free)
+    like = library.make([[1.0]], "float64")
+    with config_context(working_memory=megabytes):
+        slices = list(_array.block_slices(250, 800, like, cached=False))
+    assert [part.stop for part in slices] == stops
+    assert [part.start for part in slices] == [0, *stops[:-1]]

@@ -16,7 +16,6 @@ from altnorm import (
     AdjustedClassifier,
     Adjuster,
     AlternatingNormalizer,
-    AlternatingNormalizerCV,
     InputError,
     alternating_normalization,
     ambiguity,
@@ -26,7 +25,7 @@ from altnorm import (
     topk_entropy,
     trajectory,
 )
-from altnorm.peers import BiasCorrectedTemperature, LabelThresholds
+from altnorm.peers import BiasCorrectedTemperature
 
 GOOD = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
 
@@ -37,9 +36,10 @@ def spoiled(value, row=1, column=2):
     return proba
 
 
-FINITE = "`{{name}}` must be finite; 1 of 6 entries are not, the first is row {}, column 2 ({})."
-FLOATS = "`{{name}}` must hold floating-point numbers; its dtype is {}."
-TWO_DIMENSIONS = "`{name}` must be two-dimensional, one row per example and one column per class"
+TWO_CLASSES = (
+    "or one probability p per row of two classes, pass np.column_stack([1 - p, p]), and for one "
+    "logit z np.column_stack([0 * z, z])"
+)
 BAD_PROBA = {
     "sum": (
         spoiled(0.9),
@@ -54,50 +54,37 @@ BAD_PROBA = {
     ),
     "NaN": (
         spoiled(np.nan),
-        FINITE.format(1, "nan") + " Drop or repair rows with NaN or infinity.",
+        "`{name}` must be finite; 1 of 6 entries are not, the first is row 1, column 2 (nan). Drop",
     ),
-    "minus inf": (spoiled(-np.inf, row=0), FINITE.format(0, "-inf")),
+    "minus inf": (spoiled(-np.inf, row=0), "`{name}` must be finite; 1 of 6 entries are not"),
     "integers": (
         np.eye(3, dtype=np.int64),
-        FLOATS.format("int64") + " Convert it, for example with `{name}.astype(float)`, if its "
-        "values really are probabilities.",
+        "`{name}` must hold floating-point numbers; its dtype is int64. Convert it, for example "
+        "with `{name}.astype(float)`, if its values really are probabilities.",
     ),
-    "booleans": (np.eye(3, dtype=bool), FLOATS.format("bool")),
-    "complex": (np.eye(3, dtype=complex), FLOATS.format("complex128")),
+    "complex": (np.eye(3, dtype=complex), "`{name}` must hold floating-point numbers; its dtype"),
     "one dimension": (
         GOOD[0],
-        TWO_DIMENSIONS
-        + "; it has shape (3,). Reshape your data: for one probability p per row of two classes, "
-        "pass np.column_stack([1 - p, p]), and for one logit z np.column_stack([0 * z, z]); a "
-        "single row is `{name}[None, :]`.",
+        "`{name}` must be two-dimensional, one row per example and one column per class; it has "
+        f"shape (3,). Reshape your data: f{TWO_CLASSES}; a single row is `{{name}}[None, :]`.",
     ),
-    "three dimensions": (GOOD[None], TWO_DIMENSIONS),
     "one column": (
         np.ones((4, 1)),
         "`{name}` must have one column per class and at least 2 classes; it has shape (4, 1), 1 "
-        "feature(s). For one probability p per row of two classes, pass "
-        "np.column_stack([1 - p, p]), and for one logit z np.column_stack([0 * z, z]).",
+        f"feature(s). F{TWO_CLASSES}.",
     ),
 }
 
 ALPHA = "`alpha` must be a finite number greater than 0; it is {}."
-DEPTH = "`depth` must be an integer, 1 or greater; it is {}."
-PRIOR = "`prior` must have one entry per class, shape (3,); it has shape {}."
 WEIGHT = (
     "`{}` must be finite and not negative; 1 of {} entries are not, the first is entry {} ({})."
 )
 BAD_KEYWORDS = [
     ({"alpha": 0}, ALPHA.format(0) + " Pass for example alpha=1.0."),
-    *(({"alpha": value}, ALPHA.format(repr(value))) for value in (-2.0, np.nan, np.inf, "1", True)),
-    ({"depth": 0}, DEPTH.format(0) + " Pass for example depth=1."),
-    *(({"depth": value}, DEPTH.format(value)) for value in (2.0, True)),
-    (
-        {"smoothing": -0.1},
-        "`smoothing` must be a finite number, 0 or greater; it is -0.1. Pass for example "
-        "smoothing=1.0.",
-    ),
-    ({"prior": [0.5, 0.5]}, PRIOR.format("(2,)") + " Pass 3 numbers."),
-    ({"prior": [[1, 1, 1]]}, PRIOR.format("(1, 3)")),
+    *(({"alpha": value}, ALPHA.format(repr(value))) for value in (np.nan, np.inf, "1", True)),
+    *(({"depth": value}, "`depth` must be an integer, 1 or greater") for value in (0, 2.0, True)),
+    ({"smoothing": -0.1}, "`smoothing` must be a finite number, 0 or greater; it is -0.1."),
+    ({"prior": [0.5, 0.5]}, "`prior` must have one entry per class, shape (3,); it has shape (2,)"),
     ({"prior": [1, -2, 1]}, WEIGHT.format("prior", 3, 1, -2) + " Pass frequencies or counts."),
     ({"prior": [1, 1, np.nan]}, WEIGHT.format("prior", 3, 2, "nan")),
     (
@@ -106,17 +93,11 @@ BAD_KEYWORDS = [
         "frequencies, or None for a uniform prior.",
     ),
     ({"prior": ["a", "b", "c"]}, "`prior` must hold numbers; its dtype is <U1. Pass 3 numbers."),
-    (
-        {"reference_weight": [1.0]},
-        "`reference_weight` must have one entry per reference row, shape (2,); it has shape (1,). "
-        "Pass 2 numbers.",
-    ),
-    ({"reference_weight": [1.0, -1.0]}, WEIGHT.format("reference_weight", 2, 1, -1)),
+    ({"reference_weight": [1.0]}, "`reference_weight` must have one entry per reference row,"),
     ({"reference_weight": [np.nan, 1.0]}, WEIGHT.format("reference_weight", 2, 0, "nan")),
     (
         {"reference_weight": [0, 0]},
-        "`reference_weight` must give some row a positive weight; all 2 entries are zero. Pass "
-        "None to count every row once.",
+        "`reference_weight` must give some row a positive weight; all 2 entries are zero. Pass N",
     ),
 ]
 
@@ -127,49 +108,33 @@ def says(sentence):
 
 
 @pytest.mark.parametrize(("proba", "sentence"), BAD_PROBA.values(), ids=BAD_PROBA)
-class TestBadProbabilities:
-    def test_proba(self, proba, sentence):
-        expected = says(sentence.format(name="proba"))
-        with pytest.raises(InputError, match=expected):
-            ambiguity(proba)
-        with pytest.raises(InputError, match=expected):
-            topk_entropy(proba, 2)
-        for function in (alternating_normalization, trajectory):
-            with pytest.raises(InputError, match=expected):
-                function(proba, GOOD)
-
-    def test_reference(self, proba, sentence):
-        expected = says(sentence.format(name="reference"))
-        for function in (alternating_normalization, trajectory):
-            with pytest.raises(InputError, match=expected):
-                function(GOOD, proba)
+def test_bad_probabilities(proba, sentence):
+    calls = [
+        ("proba", lambda: ambiguity(proba)),
+        ("proba", lambda: topk_entropy(proba, 2)),
+        ("proba", lambda: alternating_normalization(proba, GOOD)),
+        ("proba", lambda: trajectory(proba, GOOD)),
+        ("reference", lambda: alternating_normalization(GOOD, proba)),
+        ("reference", lambda: trajectory(GOOD, proba)),
+    ]
+    for name, call in calls:
+        with pytest.raises(InputError, match=says(sentence.format(name=name))):
+            call()
 
 
-@pytest.mark.parametrize("function", [alternating_normalization, trajectory])
 @pytest.mark.parametrize(("keywords", "sentence"), BAD_KEYWORDS, ids=lambda case: str(case)[:30])
-def test_bad_keywords(function, keywords, sentence):
-    with pytest.raises(InputError, match=says(sentence)):
-        function(GOOD, GOOD, **keywords)
+def test_bad_keywords(keywords, sentence):
+    for function in (alternating_normalization, trajectory):
+        with pytest.raises(InputError, match=says(sentence)):
+            function(GOOD, GOOD, **keywords)
 
 
 @pytest.mark.parametrize(
     ("reference", "sentence"),
     [
-        (
-            np.array([[0.5, 0.5]]),
-            "`proba` and `reference` must have the same classes; `proba` has 3 columns and "
-            "`reference` has 2. Pass the same classes in the same order.",
-        ),
-        (
-            np.empty((0, 3)),
-            "`reference` must have at least one row; it has none. Pass confident predictions, or "
-            "raise the ambiguity threshold so that some rows count as confident.",
-        ),
-        (
-            array_api_strict.asarray(GOOD),
-            "`proba` and `reference` must come from one array library; they are ndarray and Array. "
-            "Convert one of them.",
-        ),
+        (np.array([[0.5, 0.5]]), "`proba` and `reference` must have the same classes; `proba` has"),
+        (np.empty((0, 3)), "`reference` must have at least one row; it has none."),
+        (array_api_strict.asarray(GOOD), "`proba` and `reference` must come from one array libra"),
     ],
     ids=["classes", "empty", "library"],
 )
@@ -183,39 +148,27 @@ def test_sizes_of_the_top(k):
     sentence = f"`k` must be an integer from 2 to 3; it is {k!r}. Pass for example k=2."
     with pytest.raises(InputError, match=says(sentence)):
         topk_entropy(GOOD, k)
-    sentence = f"`k_max` must be an integer, 2 or greater; it is {k!r}."
     if k != 4:
-        with pytest.raises(InputError, match=says(sentence)):
+        with pytest.raises(InputError, match=says("`k_max` must be an integer, 2 or greater")):
             ambiguity(GOOD, k_max=k)
 
 
-def test_kinds_of_error():
-    for kind in (TypeError, ValueError, InputError):
+def test_errors_about_types_are_of_both_kinds():
+    for kind in (TypeError, ValueError):
         with pytest.raises(kind, match="floating-point"):
             ambiguity(np.eye(2, dtype=int))
 
 
-class TestAccepted:
-    def test_numpy_scalars_and_integers(self):
-        scalars = {"alpha": np.float32(2.0), "depth": np.int64(2), "smoothing": np.float64(0.5)}
-        whole = {"alpha": 2, "prior": [1, 2, 3], "reference_weight": np.array([1, 2])}
-        for given in (scalars, whole):
-            plain = {
-                name: np.float64(value) if name != "depth" else 2 for name, value in given.items()
-            }
-            found, expected = (
-                alternating_normalization(GOOD, GOOD, **one) for one in (given, plain)
-            )
-            assert_array_equal(found, expected)
-
-    def test_rows_summing_to_one_within_single_precision(self):
-        rng = np.random.default_rng(0)
-        proba = rng.dirichlet(np.ones(1000), 20).astype(np.float32)
-        assert ambiguity(proba).dtype == np.float32
-        assert ambiguity(proba.astype(np.float64)).dtype == np.float64
-
-    def test_half_precision_becomes_single(self):
-        assert ambiguity(GOOD.astype(np.float16)).dtype == np.float32
+def test_numbers_of_any_type_and_precision_are_accepted():
+    scalars = {"alpha": np.float32(2.0), "depth": np.int64(2), "smoothing": np.float64(0.5)}
+    whole = {"alpha": 2, "prior": [1, 2, 3], "reference_weight": np.array([1, 2])}
+    for given in (scalars, whole):
+        plain = {key: np.float64(x) if key != "depth" else 2 for key, x in given.items()}
+        found, expected = (alternating_normalization(GOOD, GOOD, **one) for one in (given, plain))
+        assert_array_equal(found, expected)
+    single = np.random.default_rng(0).dirichlet(np.ones(1000), 20).astype(np.float32)
+    assert ambiguity(single).dtype == ambiguity(GOOD.astype(np.float16)).dtype == np.float32
+    assert ambiguity(single.astype(np.float64)).dtype == np.float64  # its sums are not exact
 
 
 # What scikit-learn would refuse in its own words, what it would let pass.
@@ -253,7 +206,6 @@ def test_estimators_refuse_in_our_own_words(values, message):
         (lambda v: ambiguity(v), "proba"),
         (lambda v: alternating_normalization(PROBLEM, v), "reference"),
         (lambda v: Adjuster(multilabel="labelwise").fit(PROBLEM, v.round()), "y"),
-        (lambda v: LabelThresholds().fit(PROBLEM, v.round()), "y"),
         (lambda v: from_topk(np.tile([0, 1, 2], (60, 1)), v, 3, input="proba"), "values"),
         (lambda v: Adjuster(("bias",), costs=v[:3]).fit(PROBLEM, LABELS), "costs"),
     ],
@@ -270,15 +222,11 @@ def test_masked_entries_are_refused(call, name):
     ("call", "name"),
     [
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, v), "y"),
-        (lambda v: AlternatingNormalizerCV().fit(PROBLEM, v), "y"),
-        (lambda v: AlternatingNormalizer().fit(PROBLEM, v), "y"),
-        (lambda v: BiasCorrectedTemperature().fit(PROBLEM, v), "y"),
         (lambda v: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v), "y"),
-        (lambda v: fitted_adjuster().score(PROBLEM, v), "y"),
+        (lambda v: fitted().score(PROBLEM, v), "y"),
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, groups=v), "groups"),
         (lambda v: Adjuster(("bias",)).fit(PROBLEM, LABELS, sample_weight=v), "sample_weight"),
         (lambda v: compare(PROBLEM, v, PROBLEM, LABELS), "y"),
-        (lambda v: compare(PROBLEM, LABELS, PROBLEM, v), "y"),
         (lambda v: judge(fitted(), PROBLEM, np.empty(0, int), v), "y"),
         (lambda v: judge(fitted(), PROBLEM, v, []), "asked"),
         (lambda v: from_topk(v[:, None], np.ones((60, 1)), 3, input="proba"), "indices"),
@@ -289,41 +237,27 @@ def test_masked_labels_groups_and_rows_are_refused(call, name):
         call(np.ma.masked_array(LABELS, mask=np.arange(60) == 2))
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [LABELS.astype(object), pd.Series(LABELS).astype("string"), pd.Series(LABELS).astype("Int64")],
-    ids=["objects", "string", "Int64"],
-)
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda v: AlternatingNormalizer().fit(PROBLEM, v),
-        lambda v: BiasCorrectedTemperature().fit(PROBLEM, v),
-        lambda v: AdjustedClassifier(LogisticRegression()).fit(PROBLEM, v),
-        lambda v: fitted_adjuster().score(PROBLEM, v),
-    ],
-)
-def test_missing_labels_are_told_where_all_are_needed(labels, call):
-    labels = labels.copy()
+@pytest.mark.parametrize("kind", [object, "string", "Int64"])
+def test_missing_labels_are_told_where_all_are_needed(kind):
+    labels = LABELS.astype(object) if kind is object else pd.Series(LABELS).astype(kind)
     labels[2] = None
     message = r"a label for every row; 1 of 60 rows have none, the first is row 2|contains NaN"
-    with pytest.raises(ValueError, match=message):
-        call(labels)
+    for call in (
+        AlternatingNormalizer().fit,
+        fitted().score,
+        AdjustedClassifier(LogisticRegression()).fit,
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(PROBLEM, labels)
 
 
-@pytest.mark.parametrize("odd", [slice(2, 3), slice(0, 1)])
-@pytest.mark.parametrize(
-    "estimator", [Adjuster(("bias",)), AlternatingNormalizer(), BiasCorrectedTemperature()]
-)
-def test_labels_of_several_kinds_are_refused(estimator, odd):
+@pytest.mark.parametrize("odd", [0, 2])
+def test_labels_of_several_kinds_are_refused(odd):
     labels = LABELS.astype(object)
     labels[odd] = "x"
-    with pytest.raises(InputError, match="labels of one kind; it holds int, str"):
-        estimator.fit(PROBLEM, labels)
-
-
-def fitted_adjuster():
-    return Adjuster(("bias",)).fit(PROBLEM, LABELS)
+    for estimator in (Adjuster(("bias",)), AlternatingNormalizer()):
+        with pytest.raises(InputError, match="labels of one kind; it holds int, str"):
+            estimator.fit(PROBLEM, labels)
 
 
 @pytest.mark.parametrize(("weight", "told"), [(1e-50, "1e-50"), (1e50, r"1e\+50")])

@@ -100,7 +100,7 @@ def test_losses_are_losses():
     assert "neg_" not in text
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(9))
 def test_rounded_differences_agree_with_rounded_numbers(seed):
     rng = np.random.default_rng(seed)
     before, gain = rng.uniform(0.1, 0.8), rng.normal(scale=0.1)
