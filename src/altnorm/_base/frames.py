@@ -81,12 +81,10 @@ def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:
     count = Counter(found)
     for name in wanted:
         if count[name] != 1:
-            raise InputError(
-                f"Column '{shown(name)}' must appear once",
-                f"it appears {count[name]} times among the {len(found)} columns",
-                "Rename the columns, or pass another name.",
-                code="columns",
-            )
+            rule = f"Column '{shown(name)}' must appear once"
+            offender = f"it appears {count[name]} times among the {len(found)} columns"
+            remedy = "Rename the columns, or pass another name."
+            raise InputError(rule, offender, remedy, code="columns")
 
 
 def _is_lazy(values: object) -> bool:

@@ -19,14 +19,10 @@ def check_label_proba(proba: Any) -> np.ndarray:
     array: np.ndarray = to_numpy(check_matrix(proba, "proba"))
     if array.size and not (array.min() >= 0 and array.max() <= 1):
         slack = 4 * np.finfo(array.dtype).eps  # what rounding may add to 1 or take from 0
-        refuse(
-            ~((array >= -slack) & (array <= 1 + slack)),
-            array,
-            "`proba` must lie in [0, 1]",
-            "entries do not",
-            "If these are logits, pass input='logits' or apply the logistic function.",
-            code="outside_unit",
-        )
+        wrong = ~((array >= -slack) & (array <= 1 + slack))
+        rule = "`proba` must lie in [0, 1]"
+        remedy = "If these are logits, pass input='logits' or apply the logistic function."
+        refuse(wrong, array, rule, "entries do not", remedy, code="outside_unit")
         return np.clip(array, 0, 1)
     return array
 
@@ -35,27 +31,20 @@ def check_indicator(y: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return a 0/1 matrix, dense or sparse, as booleans."""
     check_unmasked(y, "y")
     array: Any = csr_array(y) if issparse(y) else np.asarray(on_host(y))
+    remedy = "Use scikit-learn's MultiLabelBinarizer to make one."
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InputError(
-            "`y` must be a 0/1 matrix, one column per label",
-            f"it has shape {array.shape} and dtype {array.dtype}",
-            "Encode label sets with scikit-learn's MultiLabelBinarizer.",
-            value=array.shape,
-            code="label_matrix",
-        )
+        rule = "`y` must be a 0/1 matrix, one column per label"
+        offender = f"it has shape {array.shape} and dtype {array.dtype}"
+        raise InputError(rule, offender, remedy, value=array.shape, code="label_matrix")
     entries = array.data if issparse(y) else array
     wrong = entries[(entries != 0) & (entries != 1)]
     if wrong.size:
-        raise InputError(
-            "`y` must hold only 0 and 1",
-            f"{wrong.size} of {entries.size} entries do not, the first is {wrong[0]}",
-            "If these are probabilities, compare them with a threshold first.",
-            value=wrong[0],
-            code="label_matrix",
-        )
+        rule = "`y` must hold only 0 and 1"
+        offender = f"{wrong.size} of {entries.size} entries do not, the first is {wrong[0]}"
+        remedy = "If these are probabilities, compare them with a threshold first."
+        raise InputError(rule, offender, remedy, value=wrong[0], code="label_matrix")
     if array.shape != shape:
         rule = f"`y` must be a 0/1 matrix of the shape of `proba`, {shape}"
-        remedy = "Use scikit-learn's MultiLabelBinarizer to make one."
         raise shape_error(rule, array, remedy, "label_matrix")
     labels = array.astype(bool)
     return np.asarray(labels.toarray() if issparse(y) else labels)
@@ -65,15 +54,9 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
     """Return class labels; raise where one is missing or cannot be a class."""
     if labels.dtype.kind == "O":  # with None, NaN or pandas' NA, which scikit-learn cannot handle
         missing = np.array([is_missing(label) for label in labels], dtype=bool)
-        refuse(
-            missing,
-            missing,
-            "`y` must hold a label for every row",
-            "rows have none",
-            "Drop those rows, or fit an Adjuster, which can do without some.",
-            code="no_labels",
-            note="",
-        )
+        rule = "`y` must hold a label for every row"
+        remedy = "Drop those rows, or fit an Adjuster, which can do without some."
+        refuse(missing, missing, rule, "rows have none", remedy, code="no_labels", note="")
     assert_all_finite(labels, input_name="y")
     # Integers in an object array, as a data frame keeps them where there were gaps.
     if labels.dtype.kind == "O" and all(isinstance(label, Integral) for label in labels):
@@ -82,23 +65,16 @@ def check_targets(labels: np.ndarray) -> np.ndarray:
         present = np.unique(labels)
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labels})
-        raise InputError(
-            "`y` must hold labels of one kind",
-            f"it holds {', '.join(kinds)}",
-            "Pass all of them as text, for example.",
-            value=kinds,
-            code="one_kind",
-        ) from error
+        rule, offender = "`y` must hold labels of one kind", f"it holds {', '.join(kinds)}"
+        remedy = "Pass all of them as text, for example."
+        raise InputError(rule, offender, remedy, value=kinds, code="one_kind") from error
     wrong = present[~_are_classes(present)]
     if wrong.size:
-        raise InputTypeError(
-            # As scikit-learn begins, whose checks ask for it.
-            "Unknown label type: classes must be text, whole numbers or booleans",
-            f"`y` holds {shown(wrong[0])} ({type(wrong[0]).__name__})",
-            "Convert the labels to text.",
-            value=wrong[0],
-            code="class_type",
-        )
+        # As scikit-learn begins, whose checks ask for it.
+        rule = "Unknown label type: classes must be text, whole numbers or booleans"
+        offender = f"`y` holds {shown(wrong[0])} ({type(wrong[0]).__name__})"
+        remedy = "Convert the labels to text."
+        raise InputTypeError(rule, offender, remedy, value=wrong[0], code="class_type")
     return labels
 
 
@@ -108,13 +84,6 @@ def _are_classes(present: np.ndarray) -> np.ndarray:
     if present.dtype.kind == "O":
         return np.array([isinstance(label, str) for label in present], dtype=bool)
     return np.full(present.shape, present.dtype.kind in "biuU")
-
-
-def _listed(classes: np.ndarray) -> str:
-    """The classes; of column numbers the first and the last."""
-    if classes.size > 3 and np.array_equal(classes, np.arange(classes.size)):
-        return f"column numbers, 0 to {classes.size - 1}"
-    return shown(classes.tolist(), 300)
 
 
 def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -127,7 +96,7 @@ def class_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
         raise InputError(
             "Each label must be one of the classes",
             f"{unknown.size} of {labels.size} are not",
-            f"Map the labels to {_listed(classes)}.",
+            f"Map the labels to {shown(classes.tolist(), 300)}.",
             value=first,
             code="unknown_class",
             place=f"{shown(repr(first))} in row {unknown[0]}",
@@ -153,13 +122,9 @@ def has_label(
     if not missing.any():
         return ~missing, y
     if missing.all():
-        raise InputError(
-            "Some rows must have a label",
-            f"none of {missing.size} has one",
-            "Pass labels for some rows, or use AlternatingNormalizer, which needs none.",
-            value=0,
-            code="no_labels",
-        )
+        rule, offender = "Some rows must have a label", f"none of {missing.size} has one"
+        remedy = "Pass labels for some rows, or use AlternatingNormalizer, which needs none."
+        raise InputError(rule, offender, remedy, value=0, code="no_labels")
     present = labels[~missing]
     return ~missing, np.array(present.tolist()) if present.dtype.kind == "O" else present
 

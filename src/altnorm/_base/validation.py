@@ -76,13 +76,10 @@ def _are_sound(proba: object) -> TypeGuard[np.ndarray]:
 
 def check_two_columns(array: Array, name: str = "proba") -> Array:
     if array.shape[1] < 2:
-        raise InputError(
-            f"`{name}` must have one column per class and at least 2 classes",
-            f"it has shape {tuple(array.shape)}, {array.shape[1]} feature(s)",
-            _TWO_CLASSES.format("For"),
-            value=tuple(array.shape),
-            code="shape",
-        )
+        rule = f"`{name}` must have one column per class and at least 2 classes"
+        shape = tuple(array.shape)
+        offender = f"it has shape {shape}, {array.shape[1]} feature(s)"
+        raise InputError(rule, offender, _TWO_CLASSES.format("For"), value=shape, code="shape")
     return array
 
 
@@ -90,30 +87,19 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
     """Divide rows by their sums where rounding explains these; raise where it does not."""
     xp = array_namespace(array)
     check_finite(array, name)
-    refuse(
-        array < -4 * float(xp.finfo(array.dtype).eps),  # what a difference may come out as
-        array,
-        f"`{name}` must not be negative",
-        "entries are",
-        f"If these are logits, {logits}.",
-        code="negative",
-    )
+    rule, remedy = f"`{name}` must not be negative", f"If these are logits, {logits}."
+    negative = array < -4 * float(xp.finfo(array.dtype).eps)  # what a difference may come out as
+    refuse(negative, array, rule, "entries are", remedy, code="negative")
     array = xp.where(array < 0, xp.zeros_like(array), array)
     sums = xp.sum(array, axis=1)
     off = xp.abs(sums - 1)
     wrong = off > tolerance
     rounding = find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
     unexplained = wrong if rounding is None else wrong & (off > rounding.tolerance * (1 + 1e-6))
-    refuse(
-        unexplained,
-        sums,
-        f"Each row of `{name}` must sum to 1",
-        "rows do not",
-        f"If these are logits, {logits}; if they are rounded or percentages, divide each row by "
-        "its sum.",
-        code="row_sum",
-        note="sum {:.6g}",
-    )
+    rule = f"Each row of `{name}` must sum to 1"
+    remedy = f"If these are logits, {logits}; "
+    remedy += "if they are rounded or percentages, divide each row by its sum."
+    refuse(unexplained, sums, rule, "rows do not", remedy, code="row_sum", note="sum {:.6g}")
     if rounding is None:
         return array
     odd = to_numpy(sums)[to_numpy(wrong)]
@@ -169,14 +155,10 @@ def check_matrix(values: Any, name: str) -> Array:
     # Half precision is a storage format, not one to compute in; array-api-strict knows none.
     is_half = "float16" in dtype_name(array.dtype)
     if not is_half and not xp.isdtype(array.dtype, "real floating"):
-        raise InputTypeError(
-            f"`{name}` must hold floating-point numbers",
-            f"its dtype is {array.dtype}",
-            f"Convert it, for example with `{name}.astype(float)`, if its values really are "
-            "probabilities.",
-            value=array.dtype,
-            code="dtype",
-        )
+        rule, dtype = f"`{name}` must hold floating-point numbers", array.dtype
+        remedy = f"Convert it, for example with `{name}.astype(float)`, if its values really are "
+        remedy += "probabilities."
+        raise InputTypeError(rule, f"its dtype is {dtype}", remedy, value=dtype, code="dtype")
     return xp.astype(array, xp.float32) if is_half else array
 
 
@@ -185,15 +167,9 @@ def check_unmasked(values: object, name: str) -> None:
     # Only NumPy's own masks: data frames have others, which say where a value is missing.
     if isinstance(values, np.ma.MaskedArray):
         masked = np.atleast_1d(np.ma.getmaskarray(values))
-        refuse(
-            masked,
-            masked,
-            f"`{name}` must have no masked entries",
-            "are masked",
-            "Drop those rows, or fill them with `numpy.ma.filled`.",
-            code="masked",
-            note="",
-        )
+        rule = f"`{name}` must have no masked entries"
+        remedy = "Drop those rows, or fill them with `numpy.ma.filled`."
+        refuse(masked, masked, rule, "are masked", remedy, code="masked", note="")
 
 
 def check_device_array(values: Array) -> Array:
@@ -212,16 +188,9 @@ def check_device_array(values: Array) -> Array:
 
 
 def check_finite(array: Array, name: str) -> None:
-    xp = array_namespace(array)
-    refuse(
-        ~xp.isfinite(array),
-        array,
-        f"`{name}` must be finite",
-        "entries are not",
-        "Drop or repair rows with NaN or infinity.",
-        code="not_finite",
-        note="{}",
-    )
+    wrong = ~array_namespace(array).isfinite(array)
+    rule, remedy = f"`{name}` must be finite", "Drop or repair rows with NaN or infinity."
+    refuse(wrong, array, rule, "entries are not", remedy, code="not_finite", note="{}")
 
 
 def check_same_classes(proba: Array, reference: Array) -> None:
@@ -229,29 +198,19 @@ def check_same_classes(proba: Array, reference: Array) -> None:
     try:
         array_namespace(proba, reference)
     except TypeError:
-        raise InputTypeError(
-            "`proba` and `reference` must come from one array library",
-            f"they are {type(proba).__name__} and {type(reference).__name__}",
-            "Convert one of them.",
-            code="array_library",
-        ) from None
-    if proba.shape[1] != reference.shape[1]:
-        raise InputError(
-            "`proba` and `reference` must have the same classes",
-            f"`proba` has {proba.shape[1]} columns and `reference` has {reference.shape[1]}",
-            "Pass the same classes in the same order.",
-            value=reference.shape[1],
-            code="classes",
-        )
-    if reference.shape[0] == 0:
-        raise InputError(
-            "`reference` must have at least one row",
-            "it has none",
-            "Pass confident predictions, or raise the ambiguity threshold so that some rows "
-            "count as confident.",
-            value=0,
-            code="no_reference",
-        )
+        rule = "`proba` and `reference` must come from one array library"
+        kinds = f"they are {type(proba).__name__} and {type(reference).__name__}"
+        raise InputTypeError(rule, kinds, "Convert one of them.", code="array_library") from None
+    n, m = reference.shape
+    if proba.shape[1] != m:
+        rule = "`proba` and `reference` must have the same classes"
+        offender = f"`proba` has {proba.shape[1]} columns and `reference` has {m}"
+        remedy = "Pass the same classes in the same order."
+        raise InputError(rule, offender, remedy, value=m, code="classes")
+    if n == 0:
+        rule = "`reference` must have at least one row"
+        remedy = "Pass confident predictions, or raise the ambiguity threshold."
+        raise InputError(rule, "it has none", remedy, value=0, code="no_reference")
 
 
 def check_prior(prior: ArrayLike | None, like: Array) -> Array:
@@ -277,14 +236,10 @@ def check_weight(
     # What would become 0 or infinite in the precision that it is used in.
     limits = array_namespace(rows).finfo(rows.dtype)
     low, high = float(limits.smallest_normal), math.sqrt(float(limits.max))
-    refuse(
-        (host > high) | ((host > 0) & (host < low)),
-        host,
-        f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision",
-        "entries are not",
-        "Leave out rows that hardly count, or pass float64.",
-        code="weight_range",
-    )
+    wrong = (host > high) | ((host > 0) & (host < low))
+    rule = f"`{name}` must be 0 or from {low:.1e} to {high:.1e} in this precision"
+    remedy = "Leave out rows that hardly count, or pass float64."
+    refuse(wrong, host, rule, "entries are not", remedy, code="weight_range")
     return as_array(host, rows)
 
 
@@ -351,17 +306,15 @@ def check_scale(weight: np.ndarray, name: str) -> None:
     low, high = _WEIGHT_SCALE
     largest = float(weight.max(initial=0))
     if largest and not low <= largest <= high:
-        raise InputError(
-            f"The largest `{name}` must be from {low:.0e} to {high:.0e}",
-            f"it is {largest:.6g}",
-            "Divide all of them by their mean.",
-            value=largest,
-            code="weight_range",
-        )
+        rule = f"The largest `{name}` must be from {low:.0e} to {high:.0e}"
+        offender, remedy = f"it is {largest:.6g}", "Divide all of them by their mean."
+        raise InputError(rule, offender, remedy, value=largest, code="weight_range")
 
 
-def _check_vector(values: ArrayLike, length: int, name: str, unit: str, remedy: str) -> np.ndarray:
-    """Return non-negative numbers of which some are positive; `remedy` is for those that are 0."""
+def _check_vector(
+    values: ArrayLike, length: int, name: str, unit: str, zero_remedy: str
+) -> np.ndarray:
+    """Return non-negative numbers of which some are positive."""
     check_unmasked(values, name)
     host = np.asarray(on_host(values))
     if host.shape != (length,):
@@ -377,26 +330,17 @@ def _check_vector(values: ArrayLike, length: int, name: str, unit: str, remedy: 
     host = host.astype(np.float64)
     bad = np.flatnonzero(~(np.isfinite(host) & (host >= 0)))
     if bad.size:
-        raise InputError(
-            f"`{name}` must be finite and not negative",
-            f"{bad.size} of {length} entries are not, the first is entry {bad[0]} "
-            f"({host[bad[0]]:.6g})",
-            "Pass frequencies or counts.",
-            value=float(host[bad[0]]),
-            code="weight",
-        )
-    refuse(
-        host > _LARGEST_WEIGHT,
-        host,
-        f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}",
-        "entries are larger",
-        "Divide all of them by the largest.",
-        code="weight_range",
-    )
+        rule, value = f"`{name}` must be finite and not negative", float(host[bad[0]])
+        offender = f"{bad.size} of {length} entries are not, the first is entry "
+        offender += f"{bad[0]} ({value:.6g})"
+        raise InputError(rule, offender, "Pass frequencies or counts.", value=value, code="weight")
+    rule = f"`{name}` must be at most {_LARGEST_WEIGHT:.1e}"
+    remedy = "Divide all of them by the largest."
+    refuse(host > _LARGEST_WEIGHT, host, rule, "entries are larger", remedy, code="weight_range")
     if not host.any():
         rule = f"`{name}` must give some {unit.split()[-1]} a positive weight"
         offender = f"all {host.size} entries are zero"
-        raise InputError(rule, offender, remedy, value=0.0, code="no_weight")
+        raise InputError(rule, offender, zero_remedy, value=0.0, code="no_weight")
     return host
 
 

@@ -93,13 +93,10 @@ class SingleLabel(_Kind):
             remedy = "For a 0/1 matrix of several labels, pass multilabel='labelwise' or 'pairs'."
             raise shape_error(rule, labels, remedy, "one_label_per_row")
         if labels.shape[0] != shape[0]:
-            raise InputError(
-                "`proba` and `y` must have the same number of rows",
-                f"they have {shape[0]} and {labels.shape[0]}",
-                "Pass one label for each row.",
-                value=labels.shape[0],
-                code="shape",
-            )
+            rule = "`proba` and `y` must have the same number of rows"
+            offender = f"they have {shape[0]} and {labels.shape[0]}"
+            remedy = "Pass one label for each row."
+            raise InputError(rule, offender, remedy, value=labels.shape[0], code="shape")
         return check_targets(labels)
 
     def encode(self, labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -20,13 +20,11 @@ def check_numbers(frame: Any) -> None:
         try:
             np.asarray(frame[name]).astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                "The columns of `proba` must hold numbers",
-                f"column '{shown(name)}' does not",
-                "Drop it, or name the columns of the classes with `classes`.",
-                value=name,
-                code="extra_column",
-            ) from error
+            rule = "The columns of `proba` must hold numbers"
+            offender = f"column '{shown(name)}' does not"
+            remedy = "Drop it, or name the columns of the classes with `classes`."
+            code = "extra_column"
+            raise InputError(rule, offender, remedy, value=name, code=code) from error
 
 
 def check_order(proba: Any, y: Any, method: str = "fit") -> None:
@@ -39,13 +37,9 @@ def check_order(proba: Any, y: Any, method: str = "fit") -> None:
         fractions = labels.dtype.kind == "f" and ((labels > 0) & (labels < 1)).any()
         swapped = bool(fractions) and bool(np.isin(np.asarray(on_host(proba)), (0, 1)).all())
     if swapped:
-        raise InputError(
-            f"`{method}` takes probabilities first and labels second",
-            "they are the other way round",
-            f"Call {method}(proba, y).",
-            value=first,
-            code="order",
-        )
+        rule = f"`{method}` takes probabilities first and labels second"
+        remedy = f"Call {method}(proba, y)."
+        raise InputError(rule, "they are the other way round", remedy, value=first, code="order")
 
 
 def _shape(values: Any) -> tuple[int, ...]:

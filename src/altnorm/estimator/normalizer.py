@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 
 from altnorm._base.arrays import take_rows, to_numpy
-from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.symbols import names_symbols
@@ -63,7 +62,7 @@ class AlternatingNormalizer(ProbabilityTransformer):
         labels an array holds the probability of yes for each ("labelwise"), or those of yes and
         no ("pairs").
     reference : {"confident", "all"}, default="confident"
-        Which validation rows serve as reference.
+        Which of the rows given to `fit` serve as reference.
     smoothing : float, default=0.0
         As for :func:`~altnorm.alternating_normalization`.
     multilabel : None, "pairs" or "labelwise", default=None
@@ -178,15 +177,6 @@ class AlternatingNormalizer(ProbabilityTransformer):
         check_positive(self.threshold, "threshold", zero=True)
         check_integer(self.k_max, "k_max", low=2)
         check_positive(self.smoothing, "smoothing", zero=True)
-        if np.ndim(self.reference):
-            raise InputError(
-                "`reference` must say which of the rows given to `fit` are the reference",
-                f"it is an array of shape {np.shape(self.reference)}",
-                "Give these rows to `fit`, with reference='all' to take every one.",
-                value=np.shape(self.reference),
-                code="parameter",
-                parameter="reference",
-            )
         check_choice(self.reference, "reference", REFERENCES)
 
     def _check_fitted(self, fields: Fields) -> None:

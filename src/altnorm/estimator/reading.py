@@ -219,14 +219,11 @@ def _own_words(values: Any, n_classes: int | None = None) -> Iterator[None]:
             raise
         if n_classes == 2:
             check_two_columns(array)
-        raise InputError(
-            f"`proba` must have one column per class, {n_classes}",
-            # The words that scikit-learn's own checks look for.
-            f"it has {array.shape[1]} ({str(error).rstrip('.')})",
-            "Pass the probabilities of all classes, in the order of `classes_`.",
-            value=array.shape[1],
-            code="n_columns",
-        ) from error
+        n, rule = array.shape[1], f"`proba` must have one column per class, {n_classes}"
+        # The words that scikit-learn's own checks look for.
+        offender = f"it has {n} ({str(error).rstrip('.')})"
+        remedy = "Pass the probabilities of all classes, in the order of `classes_`."
+        raise InputError(rule, offender, remedy, value=n, code="n_columns") from error
 
 
 def _is_plain(values: object, n_columns: int) -> bool:
@@ -249,23 +246,17 @@ def require_labels(
 ) -> None:
     """Raise if there are no labels, in words that scikit-learn's checks look for."""
     if y is None:
-        raise InputError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None",
-            remedy=remedy,
-            code="no_labels",
-        )
+        rule = f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        raise InputError(rule, remedy=remedy, code="no_labels")
 
 
 def _check_classes(names: np.ndarray, n_columns: int) -> np.ndarray:
     """Return the names of the columns: as many, and each once."""
     if names.ndim != 1 or not names.size == len(set(names.tolist())) == n_columns:
-        raise InputError(
-            f"`classes` must name each of the {n_columns} columns of `proba`, no name twice",
-            f"it is {shown(names.tolist())}",
-            "Pass for example the `classes_` of your classifier.",
-            value=names.shape,
-            code="classes",
-        )
+        rule = f"`classes` must name each of the {n_columns} columns of `proba`, no name twice"
+        remedy = "Pass for example the `classes_` of your classifier."
+        offender = f"it is {shown(names.tolist())}"
+        raise InputError(rule, offender, remedy, value=names.shape, code="classes")
     return names
 
 
@@ -288,11 +279,7 @@ def resolve_classes(
         # Labels False and True can name two columns; of more, they are the numbers 0 and 1.
         keep = present.dtype.kind != "b" or n_classes == 2
         return np.arange(n_classes).astype(present.dtype if keep else int)
-    raise InputError(
-        f"The labels in `y` must match the {n_classes} columns of `proba`",
-        f"there are {present.size} different labels, the first is {str(present[0])!r}",
-        "Pass the names of the columns as `classes`, for example the `classes_` of your "
-        "classifier.",
-        value=present[0],
-        code="unknown_class",
-    )
+    rule = f"The labels in `y` must match the {n_classes} columns of `proba`"
+    offender = f"there are {present.size} different labels, the first is {str(present[0])!r}"
+    remedy = "Pass the names of the columns as `classes`, such as those of your classifier."
+    raise InputError(rule, offender, remedy, value=present[0], code="unknown_class")

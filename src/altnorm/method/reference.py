@@ -25,14 +25,11 @@ def reference_mask(ambiguity: np.ndarray, threshold: float, reference: str) -> n
         return np.ones(ambiguity.shape, dtype=bool)
     confident = ambiguity <= threshold
     if not confident.any():
-        raise InputError(
-            "The reference must have at least one row",
-            f"none of {ambiguity.size} has an ambiguity of at most `threshold` {threshold:g}, "
-            f"the lowest is {ambiguity.min():.3g}",
-            "Raise `threshold`, or pass reference='all'.",
-            value=float(ambiguity.min()),
-            code="no_reference",
-        )
+        rule, lowest = "The reference must have at least one row", float(ambiguity.min())
+        offender = f"none of {ambiguity.size} has an ambiguity of at most `threshold` "
+        offender += f"{threshold:g}, the lowest is {lowest:.3g}"
+        remedy = "Raise `threshold`, or pass reference='all'."
+        raise InputError(rule, offender, remedy, value=lowest, code="no_reference")
     return confident
 
 
@@ -104,11 +101,9 @@ def _prior_kind(labels: np.ndarray | None, prior: Prior) -> str:
         return "given"
     check_choice(prior, "prior", (None, *PRIORS))
     if prior == "counted" and labels is None:
-        raise InputError(
-            "prior='counted' requires y to be passed, but the target y is None",
-            remedy="Call fit(proba, y), or pass prior='uniform' or one number per class.",
-            code="no_labels",
-        )
+        rule = "prior='counted' requires y to be passed, but the target y is None"
+        remedy = "Call fit(proba, y), or pass prior='uniform' or one number per class."
+        raise InputError(rule, remedy=remedy, code="no_labels")
     return prior
 
 
