@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from altnorm import (
-    AlternatingNormalizer,
-    InputError,
-    alternating_normalization,
-    ambiguity,
-    topk_entropy,
-)
+from altnorm import AlternatingNormalizer, InputError, alternating_normalization, ambiguity
 from altnorm._base import arrays as _array
 from altnorm.method import ambiguity as _entropy, functional as _functional, scaling as _scaling
 from altnorm.method.scaling import ColumnSums, step_once
@@ -75,11 +69,6 @@ class TestOnTheDevice:
         p[0, 1] = 1.0
         exact = ambiguity(p.cpu().numpy().astype(float), k_max=k_max)
         error = np.abs(ambiguity(p, k_max=k_max).cpu().numpy() - exact).max()
-        assert error < (1e-14 if p.element_size() == 8 else 2e-6)
-
-    def test_top_k_entropy(self, rows):
-        p = rows(301, 30)
-        error = np.abs(topk_entropy(p, 5).cpu().numpy() - topk_entropy(p.cpu().numpy(), 5)).max()
         assert error < (1e-14 if p.element_size() == 8 else 2e-6)
 
     @pytest.mark.parametrize(("value", "message"), BAD)

@@ -54,10 +54,8 @@ def repaired(monkeypatch):
 
 REGIMES = [  # alpha, depth, scale of the logits, whether linear products underflow
     (1.0, 5, 1.0, False),
-    (0.1, 3, 1.0, False),
     (0.7, 5, 5.0, False),
     (5.0, 5, 1.0, True),
-    (5.0, 3, 50.0, False),
     (16.0, 4, 1.0, True),
     (35.0, 5, 1.0, True),
     (35.0, 3, 30.0, False),
@@ -98,15 +96,8 @@ def test_few_rows_without_logarithms_are_exact_or_refused(alpha, log_mass, kind)
     answered = 0
     for row in draw_rows(rng, 20, m):
         depth = int(rng.integers(2, 6))
-        expected = run(
-            scaling.iterate_stacked,
-            row[None],
-            reference,
-            q,
-            alpha=alpha,
-            depth=depth,
-            log_mass=log_mass,
-        )[-1]
+        options = {"alpha": alpha, "depth": depth, "log_mass": log_mass}
+        expected = run(scaling.iterate_stacked, row[None], reference, q, **options)[-1]
         with np.errstate(all="ignore"):
             met = scaling.LogReference(logs(reference), None, np.log(q), alpha, log_mass)
             steps = scaling.keep_steps(scaling.reference_steps(met), depth)

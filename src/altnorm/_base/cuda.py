@@ -1,9 +1,8 @@
 """Kernels for PyTorch tensors on a CUDA device, in Triton, which comes with PyTorch there.
 
-What runs here is bound by memory: each operation of PyTorch would read and write whole arrays,
-while these kernels do so once. `altnorm._base.arrays.fused` says when they can be used; everything
-works without them. They compute in the precision of the rows. Exponents are passed in tensors,
-since Triton takes Python's floats as single precision, which is enough for tolerances.
+Each operation of PyTorch would read and write whole arrays, while these kernels do so once.
+`altnorm._base.arrays.fused` says when they can be used; everything works without them. Exponents
+are passed in tensors, since Triton takes Python's floats as single precision.
 """
 
 from __future__ import annotations
@@ -48,11 +47,9 @@ def step_rows(
     tolerance: float,
     least_total: float,
 ) -> tuple[torch.Tensor, bool]:
-    """One iteration for rows of probabilities, and whether they are as they should be.
+    """One iteration, as the linear part of :func:`altnorm.method.scaling.step_once`.
 
-    As the linear part of :func:`altnorm.method.scaling.step_once`. Rows should be distributions,
-    as for `are_distributions`, and those that come out should be divided by more than
-    `least_total`.
+    And whether rows are distributions, and are divided by more than `least_total` in the end.
     """
     out, fault = torch.empty_like(p), _no_fault(p)
     programs, tile = _tiles(p)
@@ -174,15 +171,7 @@ def _check_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _entropy_kernel(  # type: ignore[no-untyped-def]
-    p,
-    out,
-    k_min,
-    k_max,
-    n,
-    groups,
-    GROUP: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    p, out, k_min, k_max, n, groups, GROUP: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
     m = groups * GROUP
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)

@@ -19,8 +19,6 @@ class ChangedRow:
     after: Any  # class; None if the row is left to a person
     proba_before: float  # of the class before, before
     proba_after: float  # of the class after, after
-    factor_before: float  # what the class before was multiplied by
-    factor_after: float  # and the class after
     left_to_before: float  # probability of the class before, after
     given_to_after: float  # probability of the class after, before
     leads: bool = True  # whether the class after is the most probable; if not, the purpose decided
@@ -117,10 +115,7 @@ class Explanation:
         if self.label is not None:
             named = [f"{self.label[i]}: {'yes' if value else 'no'}" for value in named]
         # One column more: a person has no probability.
-        was, now, factor = (
-            np.append(values[i], np.nan)
-            for values in (self.proba_before, self.proba_after, self.factors)
-        )
+        was, now = (np.append(p[i], np.nan) for p in (self.proba_before, self.proba_after))
         return ChangedRow(
             row=int(self.row[i]),
             ambiguity=float(self.ambiguity[i]),
@@ -128,8 +123,6 @@ class Explanation:
             after=named[1],
             proba_before=float(was[old]),
             proba_after=float(now[new]),
-            factor_before=float(factor[old]),
-            factor_after=float(factor[new]),
             left_to_before=float(now[old]),
             given_to_after=float(was[new]),
             leads=bool(now[new] >= now[:-1].max()),

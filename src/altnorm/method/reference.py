@@ -143,11 +143,7 @@ class Strata(NamedTuple):
 
 
 def post_stratify(
-    codes: np.ndarray,
-    n_classes: int,
-    prior: Prior,
-    *,
-    sample_weight: np.ndarray | None = None,
+    codes: np.ndarray, n_classes: int, prior: Prior, *, sample_weight: np.ndarray | None = None
 ) -> Strata:
     """Weight labelled rows so that each class has the share that the prior gives it.
 
