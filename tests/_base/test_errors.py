@@ -52,10 +52,6 @@ def test_checks_fill_the_fields():
     error = caught.value
     assert (error.code, error.value, error.place[:2]) == ("row_sum", 1.125, (1, None))
     with pytest.raises(altnorm.InputError) as caught:
-        altnorm.ambiguity(np.array([[0.5, 0.5], [1.25, -0.25]]))
-    assert (caught.value.code, caught.value.value) == ("negative", -0.25)
-    assert caught.value.place[:2] == (1, 1)
-    with pytest.raises(altnorm.InputError) as caught:
         altnorm.AlternatingNormalizer(alpha=-2).fit(np.eye(2))
     assert (caught.value.code, caught.value.value) == ("parameter", -2)
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError, ask
-from altnorm.peers import LabelThresholds, TemperatureScaling
 from tests.problems import planted
 
 NAMES = np.array(["dog", "ant", 'a "cat"', "bee"])
@@ -124,16 +123,6 @@ def test_what_an_adjuster_does_with_frames(kind, data):
     np.testing.assert_array_equal(
         ask(fitted, mixed, n=3, random_state=0), ask(fitted, frame, n=3, random_state=0)
     )
-
-
-def test_predictions_that_need_no_adjustment_are_found_by_name_too(data):
-    proba, labels, frame = data
-    fitted = TemperatureScaling().fit(frame, labels)
-    np.testing.assert_array_equal(fitted.predict(shuffled(frame)), NAMES[proba.argmax(axis=1)])
-    label_matrix = (proba > 0.3).astype(int)
-    thresholds = LabelThresholds().fit(frame, label_matrix)
-    expected = thresholds.predict(frame)
-    np.testing.assert_array_equal(thresholds.predict(shuffled(frame)), expected)
 
 
 def test_only_the_classes_are_read_of_a_lazy_frame(data):

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from altnorm import AlternatingNormalizer, InputError, ambiguity
-from altnorm.io.formats import Layout
-from altnorm.io.predictions import read_predictions
 from altnorm.peers import BiasCorrectedTemperature, Identity
-from tests.commands import CLASSES, QUICK, run, table
 from tests.libraries import LIBRARIES
 
 
@@ -93,19 +90,3 @@ def test_one_warning_is_enough(library, method):
         with pytest.warns(UserWarning, match="rounding to 3 decimals explains") as issued:
             call()
         assert len(issued) == 1
-
-
-def test_files_with_few_decimals(folder, model, capsys):
-    data = table(300, 5)
-    data[CLASSES] = data[CLASSES].round(3)
-    data.loc[0, CLASSES] = 0.333
-    data.to_csv("rounded.csv", index=False)
-    capsys.readouterr()
-    assert run(["tune", "rounded.csv", "--label", "y", "-o", "m", *QUICK]) == 0
-    captured = capsys.readouterr()
-    assert "of 300 rows of probabilities sum to 0.9990 .. 1.0010" in captured.err
-    assert captured.err.count("3 decimals explains") == 1
-    assert run(["apply", model, "rounded.csv", "-o", "out.csv"]) == 0
-    assert "3 decimals explains" in capsys.readouterr().err
-    read = read_predictions("out.csv", Layout("y"), classes=CLASSES)
-    np.testing.assert_allclose(read.proba.sum(axis=1), 1, atol=1e-4)
