@@ -244,11 +244,9 @@ def _encode(value: Any, name: str, tensors: Tensors) -> Any:
         items = [_encode(item, f"{name}.{key}", tensors) for key, item in value.items()]
         return {"dict": list(zip(keys, items, strict=True))}
     if KINDS.get(type(value).__name__) is not type(value):
-        raise InputTypeError(
-            "A model file holds numbers, text, arrays, and estimators of altnorm",
-            f"`{name or 'self'}` is {type(value).__name__}",
-            code="model_file",
-        )
+        rule = "A model file holds numbers, text, arrays, and estimators of altnorm"
+        offender = f"`{name or 'self'}` is {type(value).__name__}"
+        raise InputTypeError(rule, offender, code="model_file")
     if not is_dataclass(value):
         return {"estimator": _encode_estimator(value, f"{name}." if name else "", tensors)}
     parts = {f.name: getattr(value, f.name) for f in fields(value)}
@@ -266,12 +264,9 @@ def _encode_array(value: np.ndarray, name: str, tensors: Tensors) -> Any:
         tensors[name] = stored.astype(stored.dtype.newbyteorder("<").str, copy=False)
         return {"tensor": name, "fortran": fortran}
     if value.dtype.kind not in "UO" or value.ndim != 1:
-        raise InputTypeError(
-            "A model file holds classes that are text, numbers or booleans",
-            f"`{name}` has dtype {value.dtype}",
-            "Convert the labels to text.",
-            code="model_file",
-        )
+        rule = "A model file holds classes that are text, numbers or booleans"
+        offender, remedy = f"`{name}` has dtype {value.dtype}", "Convert the labels to text."
+        raise InputTypeError(rule, offender, remedy, code="model_file")
     texts = [_encode(text, name, {}) for text in value.tolist()]
     return {"texts": texts, "dtype": f"<U{_width(texts)}" if value.dtype.kind == "U" else "O"}
 
@@ -280,12 +275,9 @@ def _width(texts: list[Any]) -> int:
     """Width of an array of text; raise where one long text would make it huge."""
     width = max(map(len, texts), default=0)
     if len(texts) * width > _MOST_CHARACTERS:
-        raise InputError(
-            f"An array of text may have {_MOST_CHARACTERS:,} characters",
-            f"{len(texts):,} of up to {width:,} have more",
-            "Choose shorter names.",
-            code="model_file",
-        )
+        rule = f"An array of text may have {_MOST_CHARACTERS:,} characters"
+        offender = f"{len(texts):,} of up to {width:,} have more"
+        raise InputError(rule, offender, "Choose shorter names.", code="model_file")
     return width
 
 

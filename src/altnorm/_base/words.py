@@ -1,7 +1,6 @@
-"""Numbers, names and settings as people read them, made in one place.
+"""Numbers, names and settings as people read them: shares in per cent, their differences in points.
 
-Shares are shown in per cent and their differences in points; losses as losses, lower is
-better; a difference is that of the rounded numbers beside it; and there is no negative zero.
+Losses are losses, lower is better; a difference is that of the rounded numbers beside it.
 """
 
 from __future__ import annotations
@@ -29,9 +28,6 @@ NAMES = {
     "neg_brier_score": "Brier score",
     "roc_auc": "ROC AUC",
 }
-
-# Of several labels per row, accuracy counts those rows that have every label right.
-_NAMES = {False: NAMES, True: NAMES | {"accuracy": "exact-match accuracy"}}
 
 FAMILY_NAMES = {
     "alternating": "alternating normalization",
@@ -89,10 +85,9 @@ def figures(
     multilabel: bool = False,
     beside: float = 0.0,
 ) -> Figures:
-    """Turn scores, of which larger is better, into text.
+    """Turn scores, of which larger is better, into text; "neg_" names begin those of losses.
 
-    A name that starts with "neg_" is that of a negative loss. `interval` is that of the difference,
-    and `beside` the largest difference in the same table, whose lines are rounded alike.
+    `beside` is the largest difference in the same table, whose lines are rounded alike.
     """
     lower = scoring.startswith("neg_")
     scale = (-1.0 if lower else 1.0) * (100.0 if in_points else 1.0)
@@ -143,7 +138,9 @@ def p_words(p_value: float) -> str:
 
 def score_name(scoring: str, multilabel: bool = False) -> str:
     """Name of a score for people; that of a loss without its sign."""
-    return _NAMES[multilabel].get(scoring, scoring.removeprefix("neg_").replace("_", " "))
+    if multilabel and scoring == "accuracy":  # which counts rows that have every label right
+        scoring = "subset_accuracy"
+    return NAMES.get(scoring, scoring.removeprefix("neg_").replace("_", " "))
 
 
 def setting_words(params: Mapping[str, Any]) -> str:

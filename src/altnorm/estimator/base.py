@@ -280,14 +280,10 @@ def correction_of(model: FittedModel) -> Correction:
     """Return what a fitted model does to a row; raise unless altnorm knows."""
     if isinstance(model, ProbabilityTransformer) and hasattr(model, "classes_"):
         return model.correction()
-    raise InputError(
-        "The model must be a fitted Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, or "
-        "one of altnorm.peers",
-        f"it is {model!r}",
-        "Fit one first.",
-        value=model,
-        code="not_supported",
-    )
+    rule = "The model must be a fitted Adjuster, AlternatingNormalizer, "
+    rule += "AlternatingNormalizerCV, or one of altnorm.peers"
+    offender, remedy = f"it is {model!r}", "Fit one first."
+    raise InputError(rule, offender, remedy, value=model, code="not_supported")
 
 
 def unnamed(estimator: Normalizer) -> Normalizer:

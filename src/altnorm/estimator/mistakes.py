@@ -57,13 +57,10 @@ def likelier_mistake(
     column = _find_extra_column(values, error.code)
     if column is not None:
         name = f"'{shown(names[column])}'" if names is not None else str(column)
-        return error.replace(
-            offender=f"without column {name} they do",
-            remedy="Drop this column, or name those of the classes with `classes`.",
-            value=name,
-            code="extra_column",
-            place=None,
-        )
+        offender = f"without column {name} they do"
+        remedy = "Drop this column, or name those of the classes with `classes`."
+        told = {"offender": offender, "remedy": remedy, "value": name, "place": None}
+        return error.replace(code="extra_column", **told)
     shape = _shape(y)
     n_classes = shape[1] if len(shape) == 2 else len(set(map(str, np.ravel(on_host(y)))))
     if y is None or n_classes == values.shape[1]:

@@ -217,8 +217,7 @@ def problem(
 def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
     """Leave out what has no weight, or only classes with prior zero, which vanish at once.
 
-    Such reference rows are dropped. Rows in doubt are replaced by others, and a column says which
-    are as they were; None where all are.
+    Such rows in doubt are replaced, and a column says which are not; None where none are.
     """
     p, reference, weight, has = problem.p, problem.reference, problem.weight, problem.q > 0
     xp = array_namespace(p)
@@ -248,10 +247,9 @@ def _warn_left(n_left: int, n_rows: int) -> None:
 
 
 def follow_reference(problem: Problem) -> Problem | None:
-    """Return the problem with all that does not depend on its rows, for `solve` with other rows.
+    """Return the problem with all that does not depend on its rows, for `solve` with others.
 
-    None where that is not worth it: what is kept would be large, and products of that size take
-    long themselves; or where another kernel is used, or some class has prior zero.
+    None where it would be large, another kernel is used, or some class has prior zero.
     """
     reduced, alive = reduce_problem(problem._replace(p=problem.p[:0, :]))
     n, m = reduced.reference.shape
