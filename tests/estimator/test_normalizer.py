@@ -85,19 +85,6 @@ def test_confident_rows_come_back_bit_for_bit(dtype, depth, input):
     assert (adjusted[~sure] != expected[~sure]).any(axis=1).all()
 
 
-def test_thresholds_zero_and_one():
-    validation, y = draw()
-    proba = draw(seed=1)[0]
-    nothing = AlternatingNormalizer(threshold=1.0).fit(validation, y)
-    np.testing.assert_array_equal(nothing.transform(proba), proba)
-    assert nothing.reference_.shape == validation.shape
-    validation[:3] = np.eye(4)[:3]
-    proba[0] = np.eye(4)[1]
-    everything = AlternatingNormalizer(threshold=0.0).fit(validation, y)
-    np.testing.assert_array_equal(everything.reference_, validation[:3])
-    assert (everything.transform(proba) != proba).any(axis=1).tolist() == [False] + 59 * [True]
-
-
 # The prior.
 
 
@@ -163,11 +150,6 @@ def test_fitted_attributes():
     assert fitted.n_features_in_ == 4
     weighted = AlternatingNormalizer().fit(proba, y, sample_weight=np.arange(60) + 1)
     np.testing.assert_array_equal(weighted.reference_weight_, (np.arange(60) + 1)[sure])
-    proba[0] = [0.7, 0.1, 0.1, 0.1]  # the tail adds up to a doubt
-    surer = ambiguity(proba, k_max=2) <= 0.6
-    assert surer.sum() > (ambiguity(proba) <= 0.6).sum()
-    fitted = AlternatingNormalizer(k_max=2, threshold=0.6).fit(proba, y)
-    np.testing.assert_array_equal(fitted.reference_, proba[surer])
 
 
 # Errors, by their text.

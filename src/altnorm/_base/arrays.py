@@ -426,8 +426,3 @@ class KeptResults:
 def may_keep(size: int) -> bool:
     """Whether so many numbers in double precision may be kept for the next call."""
     return 8 * size <= _KEPT_SHARE * get_config()["working_memory"] * 2**20
-
-
-def place_of(array: Array) -> tuple[object, ...]:
-    """What arrays must agree in to be used together."""
-    return array_namespace(array), array.dtype, device(array)

@@ -15,10 +15,11 @@ from altnorm._base.arrays import (
     Array,
     GivenArray,
     KeptResults,
+    array_namespace,
     beside,
+    device,
     is_foreign,
     move,
-    place_of,
     quiet,
     to_numpy,
     wide,
@@ -260,7 +261,8 @@ class ProbabilityTransformer(Saved, OneToOneFeatureMixin, TransformerMixin, Base
             return correction
         # As precise as can be there, whatever the rows are.
         like = wide(rows[:0, :])
-        return _PLACED.get(self, (correction,), place_of(like), lambda: beside(correction, like))
+        place = array_namespace(like), like.dtype, device(like)
+        return _PLACED.get(self, (correction,), place, lambda: beside(correction, like))
 
     def _keep(self, read: Training) -> None:
         """Remember the classes, and what `drift` compares with."""
