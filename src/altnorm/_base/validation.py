@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -94,8 +94,9 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
     sums = xp.sum(array, axis=1)
     off = xp.abs(sums - 1)
     wrong = off > tolerance
-    rounding = find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
-    unexplained = wrong if rounding is None else wrong & (off > rounding.tolerance * (1 + 1e-6))
+    rounding = _find_rounding(to_numpy(array)) if bool(xp.any(wrong)) else None
+    how, explained = rounding or ("", 0.0)
+    unexplained = wrong & (off > explained * (1 + 1e-6))
     rule = f"Each row of `{name}` must sum to 1"
     remedy = f"If these are logits, {logits}; "
     remedy += "if they are rounded or percentages, divide each row by its sum."
@@ -105,22 +106,14 @@ def _repair_rows(array: Array, tolerance: float, name: str, logits: str) -> Arra
     odd = to_numpy(sums)[to_numpy(wrong)]
     message = (
         f"{odd.size} of {array.shape[0]} rows of `{name}` sum to {odd.min():.4f} .. "
-        f"{odd.max():.4f}, which rounding to {rounding.how} explains; they were divided by their "
-        "sums."
+        f"{odd.max():.4f}, which rounding to {how} explains; they were divided by their sums."
     )
     warn(InputWarning(message, "rounded_rows"))
     return array / xp.where(wrong, sums, xp.ones_like(sums))[:, None]
 
 
-class Rounding(NamedTuple):
-    """How numbers were rounded, and how far from 1 that lets the sum of a row be."""
-
-    how: str
-    tolerance: float
-
-
-def find_rounding(values: np.ndarray) -> Rounding | None:
-    """Say how finite probabilities were rounded, from the values alone; None if they were not.
+def _find_rounding(values: np.ndarray) -> tuple[str, float] | None:
+    """How finite probabilities were rounded, and how far from 1 that lets a sum be; None if not.
 
     With `d` decimals each of `m` numbers is off by at most half a unit of the last, and their sum
     by ``m / 2 * 10**-d``.
@@ -129,15 +122,15 @@ def find_rounding(values: np.ndarray) -> Rounding | None:
         return None
     single, half = values.astype(np.float32), values.astype(np.float16)
     if np.array_equal(half, values):
-        return Rounding("half precision", _HALF_PRECISION)
+        return "half precision", _HALF_PRECISION
     if np.array_equal(single, values) and not (single.view(np.uint32) & 0xFFFF).any():
-        return Rounding("bfloat16", _HALF_PRECISION)
+        return "bfloat16", _HALF_PRECISION
     for decimals in range(2, 6 if values.dtype == np.float32 else 9):
         scaled = values.astype(np.float64) * 10.0**decimals
         if (np.abs(scaled - np.rint(scaled)) <= 4 * np.finfo(values.dtype).eps * scaled).all():
             furthest = 0.02 if decimals == 2 else 0.05  # so few decimals explain anything
             bound = values.shape[1] / 2 * 10.0**-decimals
-            return Rounding(f"{decimals} decimals", min(bound, furthest))
+            return f"{decimals} decimals", min(bound, furthest)
     return None
 
 

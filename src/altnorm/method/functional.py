@@ -233,17 +233,14 @@ def reduce_problem(problem: Problem) -> tuple[Problem, Array | None]:
     if is_whole:
         return problem, None
     alive = xp.any((p > 0) & has, axis=1, keepdims=True)
-    _warn_left(xp.nonzero(~alive[:, 0])[0].shape[0], p.shape[0])
-    return problem._replace(p=xp.where(alive, p, xp.ones_like(p))), alive
-
-
-def _warn_left(n_left: int, n_rows: int) -> None:
+    n_left = xp.nonzero(~alive[:, 0])[0].shape[0]
     if n_left:
         message = (
-            f"{n_left} of {n_rows} rows have only classes with prior zero; they were left as they "
-            "were. Give these classes a positive prior if they can occur."
+            f"{n_left} of {p.shape[0]} rows have only classes with prior zero; they were left as "
+            "they were. Give these classes a positive prior if they can occur."
         )
         warn(InputWarning(message, "prior_zero"))
+    return problem._replace(p=xp.where(alive, p, xp.ones_like(p))), alive
 
 
 def follow_reference(problem: Problem) -> Problem | None:
