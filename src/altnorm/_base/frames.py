@@ -69,12 +69,10 @@ def check_same_names(wanted: Sequence[str], found: Sequence[str], *, extra: bool
         rule = "There must be one column for each class"
         raise InputError(rule, message, remedy, value=missing[0], code="columns")
     if others and extra:
-        raise InputError(
-            "There must be one column for each class and no other",
-            f"{len(others)} of {len(found)} are unknown classes, the first is '{shown(others[0])}'",
-            "Drop or rename them.",
-            code="columns",
-        )
+        rule = "There must be one column for each class and no other"
+        first = f"the first is '{shown(others[0])}'"
+        offender = f"{len(others)} of {len(found)} are unknown classes, {first}"
+        raise InputError(rule, offender, "Drop or rename them.", code="columns")
 
 
 def check_once(wanted: Sequence[str], found: Sequence[str]) -> None:

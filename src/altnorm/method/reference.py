@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from altnorm._base.errors import InputError
+from altnorm._base.errors import InputError, shown
 from altnorm._base.validation import check_choice, check_prior
 
 Prior = ArrayLike | None  # one of `PRIORS`, or numbers
@@ -109,15 +109,10 @@ def _prior_kind(labels: np.ndarray | None, prior: Prior) -> str:
 
 def _check_label_prior(prior: np.ndarray, n_labels: int) -> np.ndarray:
     if prior.shape != (n_labels,) or not ((prior >= 0) & (prior <= 1)).all():
-        raise InputError(
-            "For multilabel='labelwise' `prior` must hold one probability of yes per label, "
-            f"{n_labels} numbers from 0 to 1",
-            f"it has shape {prior.shape} and spans {np.min(prior, initial=np.inf):g} to "
-            f"{np.max(prior, initial=-np.inf):g}",
-            "Pass the frequency of each label.",
-            value=prior,
-            code="parameter",
-        )
+        rule = "For multilabel='labelwise' `prior` must hold one probability of yes per label, "
+        rule += f"{n_labels} numbers from 0 to 1"
+        offender, remedy = f"it is {shown(prior.tolist())}", "Pass the frequency of each label."
+        raise InputError(rule, offender, remedy, value=prior, code="parameter")
     return prior
 
 
