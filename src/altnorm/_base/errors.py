@@ -32,7 +32,7 @@ def shown(value: object, limit: int = _SHOWN) -> str:
 class InputError(ValueError):
     """The input breaks a rule; the message says which, where, and what to do about it.
 
-    The fields hold what the message is made of, so that a program need not read the sentence.
+    Attributes of the same names hold the parameters: a program need not read the sentence.
 
     Parameters
     ----------
@@ -52,11 +52,6 @@ class InputError(ValueError):
         Name of the parameter that the rule is about, if it is about one.
     example : object, default=None
         A value that would do. Unless there is a `remedy`, it is to pass this one.
-
-    Attributes
-    ----------
-    rule, offender, remedy, value, code, place, parameter, example
-        The parameters.
 
     Examples
     --------
