@@ -1,11 +1,4 @@
-"""The methods a careful user compares alternating normalization with, behind the same interface.
-
-For classes that exclude one another: `Identity`, `TemperatureScaling`,
-`BiasCorrectedTemperature`, `BatchCalibration`; each returns ``softmax(log p / temperature + bias)``
-and they differ in how the two are estimated; `MatrixScaling` puts a matrix in the place of the
-temperature. For several labels per row: `LabelThresholds` and, for probabilities,
-`LabelwiseScaling`.
-"""
+"""Corrections that are fitted by penalised likelihood, and other methods to compare with."""
 
 from altnorm.families.curves import CurveScaling
 from altnorm.families.labelwise import LabelwiseScaling

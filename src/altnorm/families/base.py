@@ -22,7 +22,7 @@ from altnorm.estimator.reading import Input, mean_one, read_training, require_la
 
 
 class Peer(ProbabilityTransformer):
-    """Base of the peers: a subclass writes `_fit` and `fitted_scores`."""
+    """Base of the peers: a subclass writes `_fit`, and `_fitted_scores` or `stage`."""
 
     needs_labels = True
 
@@ -37,14 +37,13 @@ class Peer(ProbabilityTransformer):
         proba : array-like of shape (n_samples, n_classes)
             Validation predictions.
         y : array-like of shape (n_samples,) or (n_samples, n_classes), optional
-            Validation labels, required by methods that learn from them; classes may be missing.
-            For the others they only name the classes. Methods for several labels per row take a
-            0/1 matrix, dense or sparse.
+            Validation labels; for several labels per row a 0/1 matrix, dense or sparse. Methods
+            that learn from them require them; for the others they only name the classes.
         sample_weight : array-like of shape (n_samples,), optional
             Weight of each row. Only their ratios count, and rows of weight 0 are left out.
         classes : array-like of shape (n_classes,), optional
-            The class that each column stands for, such as the `classes_` of a classifier. By
-            default the column names of a data frame, the labels in `y`, or column numbers.
+            The class of each column. By default the column names of a data frame, the labels in
+            `y`, or column numbers.
 
         Returns
         -------
@@ -71,13 +70,13 @@ class Peer(ProbabilityTransformer):
         """What `_fit` works on: probabilities, unless a subclass wants another form."""
         return clean.proba
 
-    def fitted_scores(self) -> Any:
-        """Return the scores of log-probabilities, or of log-odds, that were fitted."""
+    def _fitted_scores(self) -> Any:
+        """The scores of log-probabilities, or of log-odds, that were fitted."""
         raise NotImplementedError
 
     def stage(self) -> Stage:
         """Return what it does to a row of probabilities."""
-        return Scored(self.fitted_scores(), kind_of(self).is_multilabel)
+        return Scored(self._fitted_scores(), kind_of(self).is_multilabel)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -87,17 +86,13 @@ class Peer(ProbabilityTransformer):
 
 
 class SingleLabelPeer(Peer):
-    """Base of the single-label peers: `_fit` receives log-probabilities.
-
-    Logits are turned into log-probabilities directly, which keeps what a softmax would round to
-    zero. A probability of zero is ``-inf`` and stays zero.
-    """
+    """Base of the single-label peers: `_fit` receives log-probabilities; that of zero is -inf."""
 
     def __init__(self, *, input: str = "proba") -> None:
         self.input = input
 
     def _rows(self, clean: Input) -> Array:
-        if clean.is_logits:
+        if clean.is_logits:  # directly: a softmax would round small probabilities to zero
             return map_blocks(log_softmax, clean.values)
         log = array_namespace(clean.values).log
         with quiet(np):
@@ -106,15 +101,11 @@ class SingleLabelPeer(Peer):
 
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Return the (weighted) mean probability of each class, without zeros."""
-    mean = np.average(np.exp(log_p.astype(np.float64)), axis=0, weights=weight)
-    return positive(mean)
+    return positive(np.average(np.exp(log_p.astype(np.float64)), axis=0, weights=weight))
 
 
 def positive(prior: np.ndarray) -> np.ndarray:
-    """Normalise `prior`; where it is 0, count half of its smallest positive entry instead.
-
-    A class that was not seen is rarer than the rarest that was, but not impossible.
-    """
+    """Normalise `prior`; where it is 0, count half of its smallest positive entry instead."""
     # Zero would rule the class out for good, whatever a row says.
     filled = np.where(prior > 0, prior, prior[prior > 0].min() / 2)
     return filled / filled.sum()

@@ -10,11 +10,10 @@ import numpy as np
 
 from altnorm._base.arrays import Array, array_namespace, map_blocks, put_rows, take_rows
 from altnorm._base.errors import InputError
-from altnorm._base.validation import check_choice, check_positive
+from altnorm._base.validation import check_choice, check_integer, check_positive
 
 STRENGTHS = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 """Penalties to try, strongest first."""
-
 
 # Standard errors behind the best penalty, and how often in a row, at which weaker ones are not tried
 # any more. Not at once: where few pairs of classes are set free, the loss may rise before it falls.
@@ -90,29 +89,11 @@ def cross_fit(
     folds: np.ndarray,
     strengths: Sequence[float] = STRENGTHS,
 ) -> CrossFit:
-    """Fit a family outside each fold, penalty by penalty, and try it inside.
+    """Fit a family outside each fold, penalty by penalty, strongest first, and try it inside.
 
     Weaker penalties are left out once the loss is clearly above the least twice: from there on,
     fits only get more expensive and worse. No fit sees a label of its fold, not even by way of
     where it starts: one that is not quite finished would remember it.
-
-    `rows` are log-probabilities, or log-odds for `labelwise_path`; the strongest of the `strengths`
-    comes first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.families.temperature import bias_path
-    >>> from altnorm.families.crossfit import cross_fit
-    >>> proba = np.array([[0.8, 0.2], [0.6, 0.4], [0.6, 0.4], [0.2, 0.8]] * 25)
-    >>> y, weight = np.array([0, 1, 1, 1] * 25), np.ones(100)
-    >>> fits = cross_fit(bias_path, np.log(proba), y, weight, np.arange(100) % 5)
-    >>> k = fits.best(weight)
-    >>> fits.strengths[k]
-    0.25
-    >>> fits.proba(k, np.log(proba))[:2].round(2)
-    array([[0.98, 0.02],
-           [0.03, 0.97]])
     """
     outside = [folds != fold for fold in range(int(folds.max()) + 1)]
     # By their weights, not as copies: each family makes one in the precision that it needs.
@@ -150,17 +131,18 @@ def is_behind(
     return bool(behind.sum() > n_errors * np.sqrt(behind @ behind))
 
 
-def check_strength(strength: float | str, *, zero: bool = False) -> None:
-    """Raise unless `strength` is "cv" or a positive number (or zero, if allowed)."""
+def check_strength(strength: float | str, cv: int, *, zero: bool = False) -> None:
+    """Raise unless `strength` is "cv" or positive (or zero, if allowed), and `cv` at least 2."""
     if isinstance(strength, str):
         check_choice(strength, "strength", ("cv",))
     else:
         check_positive(strength, "strength", zero=zero)
+    check_integer(cv, "cv", low=2)
 
 
-def path_down_to(strength: float) -> list[float]:
+def path_down_to(strength: float, strengths: Sequence[float] = STRENGTHS) -> list[float]:
     """Penalties on the way to `strength`, strongest first: each fit starts from the one before."""
-    return [stronger for stronger in STRENGTHS if stronger > strength] + [strength]
+    return [stronger for stronger in strengths if stronger > strength] + [strength]
 
 
 def choose_strength(

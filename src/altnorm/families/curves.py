@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from altnorm._base.arrays import Array, block_slices
-from altnorm._base.errors import InputError
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice
@@ -35,11 +34,8 @@ _FLAT = 1e-9  # standard deviation of a feature that is as good as constant
 
 def curve_shape(x: np.ndarray, weight: np.ndarray, *, n_facets: int) -> Shape:
     """Log-probabilities and their bends, all standardised and held alike."""
-    bends = _own_bends(x)
-    if n_facets:
-        facets = _facets(x, n_facets)
-        axes = np.concatenate([bends.axes, facets.axes])
-        bends = Bends(axes, np.concatenate([bends.edges, facets.edges]))
+    own, facets = _own_bends(x), _facets(x, n_facets)
+    bends = Bends(*map(np.concatenate, zip(own, facets, strict=True)))
     center, scale = _standard(x, weight, bends)
     return Shape(bends, center, scale, Held(np.ones(center.size + 1)))
 
@@ -120,8 +116,8 @@ class CurveScaling(ScoreScaling):
     Parameters
     ----------
     strength : float or "cv", default="cv"
-        Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
-        log loss among 256, 64, .., 1/16; of equally good ones the strongest.
+        Strength :math:`\lambda` of the penalty; "cv" as for :class:`BiasCorrectedTemperature`,
+        among 256, 64, .., 1/16.
     facets : bool or "auto", default="auto"
         Whether sums of three log-probabilities may bend; "auto": from 600 rows on.
     cv, input
@@ -166,7 +162,8 @@ class CurveScaling(ScoreScaling):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_facets(self.facets)
+        if not isinstance(self.facets, (bool, np.bool_)):
+            check_choice(self.facets, "facets", (True, False, "auto"))
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -187,21 +184,6 @@ class CurveScaling(ScoreScaling):
         assert fitted.bends is not None
         (self.axes_, self.edges_), self.weights_ = fitted.bends, fitted.weights
 
-    def fitted_scores(self) -> Scores:
-        """Return the scores of log-probabilities that were fitted."""
+    def _fitted_scores(self) -> Scores:
         bends = Bends(self.axes_, self.edges_)
-        return super().fitted_scores()._replace(bends=bends, weights=self.weights_)
-
-
-def check_facets(facets: bool | str) -> None:
-    """Raise unless the setting is True, False or "auto"."""
-    if isinstance(facets, str):
-        check_choice(facets, "facets", ("auto",))
-    elif not isinstance(facets, (bool, np.bool_)):
-        raise InputError(
-            "`facets` must be True, False or 'auto'",
-            f"it is {facets!r}",
-            "Leave it out for 'auto'.",
-            value=facets,
-            code="parameter",
-        )
+        return super()._fitted_scores()._replace(bends=bends, weights=self.weights_)

@@ -17,7 +17,6 @@ from scipy.special import expit, log_expit, logit
 from altnorm._base.arrays import Array, array_namespace, block_slices, sigmoid
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_integer
 from altnorm.estimator.reading import Input
 from altnorm.families.base import Peer
 from altnorm.families.crossfit import check_strength, choose_strength
@@ -99,50 +98,13 @@ class LabelwiseScaling(Peer):
     `bends`, the line of a label may bend at the quartiles of its log-odds, held by the same
     penalty.
 
-    Parameters
-    ----------
-    strength : float or "cv", default="cv"
-        Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
-        log loss among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones
-        are left out once the loss has clearly risen.
-    bends : bool, default=False
-        Whether lines may bend.
-    cv : int, default=5
-        Number of folds for ``strength="cv"``: contiguous parts of the rows, in their order.
-    input : {"proba", "logits"}, default="proba"
-        What the columns hold: independent probabilities, or their log-odds.
-
-    Attributes
-    ----------
-    slope_ : ndarray of shape (n_labels,)
-        Slope of each label on its log-odds.
-    bias_ : ndarray of shape (n_labels,)
-        Intercept of each label.
-    edges_, weights_ : ndarray of shape (n_bends, n_labels)
-        Where the line of each label bends, and by how much its slope changes there.
-    limit_ : float
-        Log-odds beyond it, of either sign, count as this far from 0: as a probability half as far
-        from 0 or 1 as any seen, or as far as the dtype can tell.
-    strength_ : float
-        The strength used.
-    classes_ : ndarray of shape (n_labels,)
-        The label each column stands for.
+    The `strength` is as for :class:`BiasCorrectedTemperature`, but folds are contiguous parts of
+    the rows. What is fitted: `slope_`, `bias_`, where lines bend, `edges_`, and by how much,
+    `weights_`; log-odds beyond `limit_`, of either sign, count as this far from 0.
 
     References
     ----------
     .. [1] Platt, "Probabilistic outputs for support vector machines", 1999.
-
-    Examples
-    --------
-    The second label is more frequent than its probabilities say:
-
-    >>> import numpy as np
-    >>> from altnorm.families import LabelwiseScaling
-    >>> proba = np.array([[0.8, 0.4], [0.2, 0.3], [0.7, 0.1], [0.1, 0.4]] * 10)
-    >>> y = np.array([[1, 1], [0, 1], [1, 0], [0, 1]] * 10)
-    >>> scaling = LabelwiseScaling(strength=1.0).fit(proba, y)
-    >>> scaling.predict([[0.3, 0.3]])
-    array([[0, 1]], dtype=int8)
     """
 
     multilabel = "labelwise"
@@ -162,8 +124,7 @@ class LabelwiseScaling(Peer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_strength(self.strength)
-        check_integer(self.cv, "cv", low=2)
+        check_strength(self.strength, self.cv)
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -188,23 +149,17 @@ class LabelwiseScaling(Peer):
         self.strength_ = choose_strength(self.strength, path, *data, folds)
         (fitted,) = path(*data, [self.strength_])
         self.slope_, self.bias_, self.limit_, edges, weights = fitted
-        empty = np.empty((0, logits.shape[1]))
-        self.edges_, self.weights_ = (
-            np.stack(each) if each else empty for each in (edges, weights)
-        )
+        shape = len(edges), logits.shape[1]
+        self.edges_, self.weights_ = np.reshape(edges, shape), np.reshape(weights, shape)
 
-    def fitted_scores(self) -> Labelwise:
-        """Return the scores of log-odds that were fitted."""
+    def _fitted_scores(self) -> Labelwise:
         slope, bias = (np.asarray(each, dtype=np.float64) for each in (self.slope_, self.bias_))
         return Labelwise(slope, bias, float(self.limit_), tuple(self.edges_), tuple(self.weights_))
 
 
 def odds_limit(logits: np.ndarray) -> float:
-    """Where log-odds are cut off: 0 counts as half of the smallest probability seen, 1 likewise.
-
-    A forest's smallest positive share is 1 / trees, and a zero means "less than that"; a network's
-    reaches beyond what its dtype resolves next to 1, where there is only noise.
-    """
+    """Where log-odds are cut off: 0 counts as half of the smallest probability seen, 1 likewise."""
+    # Beyond what the dtype resolves next to 1 there is only noise; and see `scores.log_floor`.
     largest = -float(np.log(np.finfo(logits.dtype).eps))
     seen = np.abs(logits[np.isfinite(logits)])
     return min(largest, float(seen.max()) + float(np.log(2))) if seen.size else largest
@@ -234,10 +189,7 @@ def labelwise_path(
     bends: bool = False,
     rough: bool = False,
 ) -> Generator[Labelwise, None, None]:
-    """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
-
-    The formula is that of `LabelwiseScaling`. With `rough`, as exactly as cross-fitting needs it.
-    """
+    """Yield the fit of `LabelwiseScaling` at each of the `strengths`, each from the one before."""
     limit, used = odds_limit(logits), weight > 0
     rows = np.clip(logits[used], -limit, limit, dtype=np.float64)
     center = float(np.average(rows.mean(axis=1), weights=weight[used]))
@@ -333,10 +285,7 @@ def _block_sums(
 def _newton(
     loss: _Loss, theta: np.ndarray, target: np.ndarray, strength: float, last_gain: float
 ) -> np.ndarray:
-    """Minimise ``loss + strength / 2 * (theta - target)**2``, all labels at once.
-
-    The loss is convex and a step that makes a label's loss worse is shortened, so this cannot fail.
-    """
+    """Minimise ``loss + strength / 2 * (theta - target)**2``, which is convex, for each label."""
     enough = last_gain * float(loss.weight.sum())
     rounding = 16 * np.finfo(loss.rows.dtype).eps
     value, gradient, bend = _penalised(loss, theta, target, strength)

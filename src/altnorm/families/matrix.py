@@ -9,9 +9,8 @@ import numpy as np
 from altnorm._base.arrays import Array
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_integer
 from altnorm.families.base import SingleLabelPeer
-from altnorm.families.crossfit import check_strength, choose_strength
+from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
 from altnorm.families.likelihood import stratified_folds
 from altnorm.families.scores import Held, Scores, Shape, Tempering, fit_scores, score_path
 
@@ -20,11 +19,9 @@ MATRIX_STRENGTHS = tuple(512.0 * 4.0**-k for k in range(11))
 
 
 def matrix_shape(x: np.ndarray, weight: np.ndarray) -> Shape:
-    """Log-probabilities as they are; pairs of classes are held m - 1 times as firmly as the rest.
-
-    There are m - 1 times as many of them. Times m, as the size of all scores grows with it.
-    """
+    """Log-probabilities as they are, pairs of classes held more firmly than the rest."""
     m = x.shape[1]
+    # There are m - 1 times as many pairs. Times m, as the size of all scores grows with it.
     held = m * np.append(np.full(m, m - 1.0), 1.0)
     return Shape(None, np.zeros(m), np.ones(m), Held(held, pairs=float(m)))
 
@@ -46,8 +43,7 @@ class ScoreScaling(SingleLabelPeer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_strength(self.strength)
-        check_integer(self.cv, "cv", low=2)
+        check_strength(self.strength, self.cv)
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -70,16 +66,14 @@ class ScoreScaling(SingleLabelPeer):
         self.strength_ = choose_strength(
             self.strength, path, log_p, codes, weight, folds, self.strengths
         )
-        stronger = [each for each in self.strengths if each > self.strength_]
-        fitted = fit_scores(log_p, codes, weight, [*stronger, self.strength_], shape=shape)
-        self._store(fitted)
+        strengths = path_down_to(self.strength_, self.strengths)
+        self._store(fit_scores(log_p, codes, weight, strengths, shape=shape))
 
     def _store(self, fitted: Scores) -> None:
         self.slope_, self.floor_, self.uniform_ = fitted.tempering[:3]
         self.matrix_, self.bias_ = fitted.matrix, fitted.bias
 
-    def fitted_scores(self) -> Scores:
-        """Return the scores of log-probabilities that were fitted."""
+    def _fitted_scores(self) -> Scores:
         slope, floor, uniform = map(float, (self.slope_, self.floor_, self.uniform_))
         tempering = Tempering(slope, floor, uniform, self.bias_.size)
         return Scores(tempering, self.matrix_, self.bias_)
@@ -92,26 +86,24 @@ class MatrixScaling(ScoreScaling):
     .. math:: p'_{i\cdot} = \operatorname{softmax}(x_i + D x_i + b),
 
     as in [1]_, with :math:`x_i` the log-probabilities at the temperature of least log loss, mixed
-    with :math:`1 / (n + 1)` of the uniform distribution. Matrix and biases minimise the log loss on
-    the validation labels plus
+    with :math:`1 / (n + 1)` of the uniform distribution. It repairs confusions of pairs of classes,
+    which no factor for each class can. Matrix and biases minimise the log loss on the validation
+    labels plus
 
     .. math:: \frac{\lambda m}{2} \sum_j \Bigl(b_j^2 + \bigl(\sum_l D_{jl}\bigr)^2\Bigr)
               + \sum_{j \ne l} \log\Bigl(1 + \frac{\lambda m (m - 1)}{2} D_{jl}^2\Bigr),
 
     a weak penalty on what concerns one class, and a strong one on the many pairs of classes
-    [2]_. With the sums of its rows held, :math:`D_{jl}` is what the log-odds of classes l and j say
-    about class j. The logarithm is that of a Cauchy density: confusions are expected to be few, and
-    those that labels support are set free, while the others stay small. It repairs confusions of
-    pairs of classes, which no factor for each class can.
+    [2]_. The logarithm is that of a Cauchy density: confusions are expected to be few, and those
+    that labels support are set free, while the others stay small.
 
     Parameters
     ----------
     strength : float or "cv", default="cv"
-        Strength :math:`\lambda` of the penalty. With "cv" it is the one of least cross-validated
-        log loss among 512, 128, .., 1/2048; of equally good ones the strongest. Weaker ones are
-        left out once the loss has clearly risen.
+        Strength :math:`\lambda` of the penalty; "cv" as for :class:`BiasCorrectedTemperature`,
+        among 512, 128, .., 1/2048.
     cv : int, default=5
-        Number of folds for ``strength="cv"``, assigned as by `BiasCorrectedTemperature`.
+        Number of folds for ``strength="cv"``.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 

@@ -78,8 +78,7 @@ class Tempering(NamedTuple):
 def log_floor(log_p: Array) -> float:
     """What stands in for the log of smaller probabilities: half the smallest one seen.
 
-    A forest's smallest positive share is 1 / trees, and a zero means "less than that"; a network's
-    reaches far below any difference that matters.
+    A forest's smallest positive share is 1 / trees, and a zero means "less than that".
     """
     xp, lowest = array_namespace(log_p), 0.0
     for rows in block_slices(log_p.shape[0], 24 * log_p.shape[1], log_p, cached=True):
@@ -300,14 +299,10 @@ def penalised(loss: ScoreLoss, held: Held) -> Penalised:
 def _class_curvature(
     p: np.ndarray, weight: np.ndarray, *, together: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Curvature of the loss by the scores: its roots and basis, or its diagonal if not together.
-
-    Scores that rise by the same in all classes change nothing: one root is 0, and only the penalty
-    holds the coefficients along it.
-    """
-    m = p.shape[1]
+    """Curvature of the loss by the scores: its roots and basis, or its diagonal if not together."""
     if not together:
-        return np.maximum(weight @ (p * (1 - p)), 1e-6 * weight.sum()), np.eye(m)
+        return np.maximum(weight @ (p * (1 - p)), 1e-6 * weight.sum()), np.eye(p.shape[1])
+    # Scores that rise by the same in all classes change nothing: one root is 0.
     roots, basis = np.linalg.eigh(np.diag(weight @ p) - (p * weight[:, None]).T @ p)
     return np.maximum(roots, 0), basis
 
@@ -338,16 +333,25 @@ def _solve_apart(
     return solved.ravel()
 
 
+class Shape(NamedTuple):
+    """What features there are, how they are standardised, and how firmly they are held."""
+
+    bends: Bends | None
+    center: np.ndarray  # (w - 1,) all log-probabilities, then the bends
+    scale: np.ndarray  # (w - 1,)
+    held: Held
+
+
+MakeShape = Callable[[np.ndarray, np.ndarray], Shape]  # from rows where scores begin, and weights
+
+
 @dataclass(frozen=True)
 class ScoreProblem:
-    """Scores to be fitted: a loss of standardised features, and how firmly they are held."""
+    """Scores to be fitted: where they begin, their features, and a loss of these."""
 
     tempering: Tempering
-    bends: Bends | None
-    center: np.ndarray  # (w - 1,) of the features: all log-probabilities, then the bends
-    scale: np.ndarray  # (w - 1,)
+    shape: Shape
     loss: ScoreLoss
-    held: Held
 
     @classmethod
     def build(
@@ -356,7 +360,7 @@ class ScoreProblem:
         codes: np.ndarray,
         weight: np.ndarray,
         *,
-        shape: Callable[[np.ndarray, np.ndarray], Shape],
+        shape: MakeShape,
         rough: bool,
     ) -> ScoreProblem:
         """Prepare rows of positive weight, in single precision if the fit need only be `rough`."""
@@ -365,7 +369,7 @@ class ScoreProblem:
         codes, weight = codes[used], weight[used]
         tempering = fit_tempering(rows, codes, weight, rough=rough)
         x = to_numpy(map_blocks(tempering.logs, rows))
-        bends, center, scale, held = shape(x, weight)
+        own = bends, center, scale, _ = shape(x, weight)
         dtype = np.float32 if rough else np.float64
         z = np.ones((used.size, center.size + 1), dtype)
         # In blocks: there may be hundreds of features.
@@ -374,23 +378,22 @@ class ScoreProblem:
         # Without bends features are `x` itself, which need not be held twice.
         x = z[:, :-1] if bends is None else x.astype(dtype, copy=False)
         loss = ScoreLoss(x, z, codes, weight, rows if is_foreign(rows) else None)
-        return cls(tempering, bends, center, scale, loss, held)
+        return cls(tempering, own, loss)
 
     def scores(self, theta: np.ndarray) -> Scores:
         """The same scores from log-probabilities as they are."""
+        bends, center, scale, _ = self.shape
         m = self.loss.x.shape[1]
         coefficients = theta.reshape(m, -1)
-        slopes = coefficients[:, :-1] / self.scale
-        bias = coefficients[:, -1] - slopes @ self.center
-        matrix = np.eye(m) + slopes[:, :m]
-        if self.bends is None:
-            return Scores(self.tempering, matrix, bias)
-        return Scores(self.tempering, matrix, bias, self.bends, slopes[:, m:])
+        slopes = coefficients[:, :-1] / scale
+        bias = coefficients[:, -1] - slopes @ center
+        weights = None if bends is None else slopes[:, m:]
+        return Scores(self.tempering, np.eye(m) + slopes[:, :m], bias, bends, weights)
 
     def rough_loss(self) -> ScoreLoss:
         """The loss in single precision."""
         z = self.loss.z.astype(np.float32)
-        x = z[:, :-1] if self.bends is None else self.loss.x.astype(np.float32)
+        x = z[:, :-1] if self.shape.bends is None else self.loss.x.astype(np.float32)
         return replace(self.loss, x=x, z=z)
 
     def walk(
@@ -410,30 +413,18 @@ class ScoreProblem:
         return np.zeros(self.loss.x.shape[1] * self.loss.z.shape[1])
 
 
-class Shape(NamedTuple):
-    """What features there are, how they are standardised, and how firmly they are held."""
-
-    bends: Bends | None
-    center: np.ndarray
-    scale: np.ndarray
-    held: Held
-
-
 def score_path(
     log_p: Array,
     codes: np.ndarray,
     weight: np.ndarray,
     strengths: Sequence[float],
     *,
-    shape: Callable[[np.ndarray, np.ndarray], Shape],
+    shape: MakeShape,
     rough: bool = False,
 ) -> Generator[Scores, None, None]:
-    """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
-
-    With `rough`, in single precision and as exactly as cross-fitting needs it.
-    """
+    """Yield the fit at each of the `strengths`, each started from the one before."""
     problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=rough)
-    loss, gain = penalised(problem.loss, problem.held), _ROUGH_GAIN if rough else _LAST_GAIN
+    loss, gain = penalised(problem.loss, problem.shape.held), _ROUGH_GAIN if rough else _LAST_GAIN
     yield from map(problem.scores, problem.walk(loss, problem.nothing, strengths, gain))
 
 
@@ -443,14 +434,11 @@ def fit_scores(
     weight: np.ndarray,
     strengths: Sequence[float],
     *,
-    shape: Callable[[np.ndarray, np.ndarray], Shape],
+    shape: MakeShape,
 ) -> Scores:
-    """Return the fit at the last of the `strengths`.
-
-    Only there is it exact, and only its last few steps are in double precision.
-    """
+    """Return the fit at the last of the `strengths`, its last few steps in double precision."""
     problem = ScoreProblem.build(log_p, codes, weight, shape=shape, rough=False)
-    rough = penalised(problem.rough_loss(), problem.held)
+    rough = penalised(problem.rough_loss(), problem.shape.held)
     *_, near = problem.walk(rough, problem.nothing, strengths, _ROUGH_GAIN)
     (near,) = problem.walk(rough, near, strengths[-1:], _LAST_GAIN)
     exact = rough._replace(loss=problem.loss)

@@ -16,7 +16,7 @@ from altnorm._base.arrays import Array, array_namespace, move, softmax
 from altnorm._base.errors import InputError
 from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
-from altnorm._base.validation import check_choice, check_integer, check_positive
+from altnorm._base.validation import check_choice, check_positive
 from altnorm.estimator.correction import Engine, Stage, Untouched
 from altnorm.estimator.reading import read_input
 from altnorm.families.base import Peer, SingleLabelPeer, mean_proba
@@ -44,7 +44,7 @@ class Identity(Peer):
     input : {"proba", "logits"}, default="proba"
         What the columns hold. Probabilities come back bit for bit, logits as their softmax.
     multilabel : None, "pairs" or "labelwise", default=None
-        None: rows sum to 1. Otherwise entries are independent probabilities.
+        Rows sum to 1 with None; otherwise entries are independent probabilities.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Identity(Peer):
         """Nothing is fitted: labels only name the classes."""
 
     def stage(self) -> Untouched:
-        """Return what it does to a row: nothing."""
+        """Return the rows as they came."""
         return Untouched()
 
 
@@ -79,9 +79,8 @@ class TemperatureScaling(SingleLabelPeer):
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T}
 
-    with the temperature :math:`T` of least log-loss on the validation labels [1]_. The order of the
-    classes in a row, and so every prediction, stays. The log-loss is convex in :math:`1/T`, whose
-    derivative's root is bracketed, so the temperature found is the best one in [0.001, 1000].
+    with the temperature :math:`T` of least log loss on the validation labels [1]_, between 0.001
+    and 1000. The order of the classes in a row, and so every prediction, stays.
 
     Parameters
     ----------
@@ -97,9 +96,8 @@ class TemperatureScaling(SingleLabelPeer):
 
     Notes
     -----
-    A probability of zero stays zero. Where a label has probability zero, the log-loss would be
-    infinite at any temperature; in the loss, and there only, that entry counts as the machine
-    epsilon of the input's dtype.
+    A probability of zero stays zero. In the loss, and there only, that of a label counts as the
+    machine epsilon of the input's dtype.
 
     References
     ----------
@@ -124,24 +122,11 @@ class TemperatureScaling(SingleLabelPeer):
         self.temperature_ = 1 / fit_slope(Likelihood.build(log_p, codes, weight))
 
     def predict(self, proba: Any) -> np.ndarray:
-        """Return the most probable class of each row, which no temperature changes.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            As for `transform`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels, out of `classes_`.
-        """
+        """Return the most probable class of each row of `proba`, which no temperature changes."""
         # Not from the adjusted rows: rounding there may turn a narrow lead into a tie.
-        columns = np.argmax(read_input(self, proba).values, axis=1)
-        return self.classes_[columns]
+        return self.classes_[np.argmax(read_input(self, proba).values, axis=1)]
 
-    def fitted_scores(self) -> Tilt:
-        """Return the scores of log-probabilities that were fitted."""
+    def _fitted_scores(self) -> Tilt:
         return Tilt(1 / self.temperature_, np.zeros(len(self.classes_)))
 
 
@@ -151,24 +136,18 @@ class BiasCorrectedTemperature(SingleLabelPeer):
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j)
 
-    as in [1]_, with :math:`T` and :math:`b` minimising the ridge-penalised log-loss on the
-    validation labels,
-
-    .. math:: -\sum_i w_i \log p'_{i y_i} + \frac{\lambda}{2} \sum_j b_j^2 .
-
-    The penalty is ours: many classes have few validation rows, and unpenalised biases follow
-    their noise. :math:`1/\lambda` is the variance expected of the biases, so a strength keeps its
-    meaning as rows are added. A class without validation rows gets a finite negative bias.
+    as in [1]_, with :math:`T` and :math:`b` of least log loss on the validation labels plus
+    :math:`\frac{\lambda}{2} \sum_j b_j^2`. The penalty is ours: many classes have few validation
+    rows, and unpenalised biases follow their noise. A class without any gets a negative bias.
 
     Parameters
     ----------
     strength : float or "cv", default="cv"
-        The strength :math:`\lambda`. With "cv" it is the one of least cross-validated log-loss
+        The strength :math:`\lambda`. With "cv" it is the one of least cross-validated log loss
         among 256, 64, 16, 4, 1 and 0.25; of equally good ones the strongest. Weaker ones are left
         out once the loss has clearly risen. With 0 biases are held within [-30, 30].
     cv : int, default=5
-        Number of folds for ``strength="cv"``. The rows of each class go to the
-        folds in turn; no class needs a minimum number of rows.
+        Number of folds for ``strength="cv"``, to which the rows of each class go in turn.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 
@@ -182,10 +161,6 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         The biases; their sum is 0.
     strength_ : float
         The strength used.
-
-    See Also
-    --------
-    TemperatureScaling : The same without biases; it says how zeros are treated.
 
     References
     ----------
@@ -212,8 +187,7 @@ class BiasCorrectedTemperature(SingleLabelPeer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_strength(self.strength, zero=True)
-        check_integer(self.cv, "cv", low=2)
+        check_strength(self.strength, self.cv, zero=True)
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -231,8 +205,7 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         ((slope, self.bias_),) = _walk_biases(loss, near, [self.strength_], _LAST_GAIN)
         self.temperature_ = 1 / slope
 
-    def fitted_scores(self) -> Tilt:
-        """Return the scores of log-probabilities that were fitted."""
+    def _fitted_scores(self) -> Tilt:
         return Tilt(1 / float(self.temperature_), np.asarray(self.bias_, dtype=np.float64))
 
 
@@ -243,16 +216,16 @@ class BatchCalibration(SingleLabelPeer):
     .. math:: p'_{ij} \propto p_{ij} / \bar p_j^{\,\gamma}, \qquad
               \bar p_j = \frac{1}{n} \sum_i p_{ij}
 
-    Made for language models whose prompt favours some answers [1]_; it takes the classes to be
-    equally frequent and needs no labels.
+    For language models whose prompt favours some answers [1]_. It takes the classes to be equally
+    frequent, and needs no labels.
 
     Parameters
     ----------
     batch : {"fit", "transform"}, default="fit"
-        Whose mean: that of the validation set, or of the rows passed to `transform`. In the
-        second case, the paper's, **the result depends on the batch**.
+        Whose mean: that of the validation set or, as in the paper, of the rows passed to
+        `transform`, so that **the result depends on the batch**.
     gamma : float, default=1.0
-        Strength, 0 or greater: 0 changes nothing, 1 is the paper's default.
+        Strength: 0 changes nothing, 1 is the paper's default.
     input : {"proba", "logits"}, default="proba"
         What the columns hold.
 
@@ -301,8 +274,7 @@ class BatchCalibration(SingleLabelPeer):
         """Return what it does to a row of probabilities, or to a batch of them."""
         return super().stage() if self.batch == "fit" else BatchTilt(float(self.gamma))
 
-    def fitted_scores(self) -> Tilt:
-        """Return the scores of log-probabilities that were fitted."""
+    def _fitted_scores(self) -> Tilt:
         return Tilt(1.0, -self.gamma * np.log(self.contextual_prior_))
 
 

@@ -39,8 +39,7 @@ class LabelThresholds(Peer):
     where :math:`\hat t_j` maximises the F1 of label j on the validation set (exactly: all values
     that F1 can take are looked at [1]_), :math:`t` maximises micro-F1 over all labels, :math:`n_j`
     is the number (weight) of validation rows that have label j, and :math:`\kappa` is `shrinkage`.
-    A label without validation rows takes the common threshold. Per-label maximisers are erratic for
-    rare labels: one positive row alone would set the threshold just below its own probability.
+    For rare labels, maximisers of their own are erratic.
 
     `predict` gives the labels above their thresholds; `transform` moves the probabilities so that a
     decision at 0.5 gives the same answer,
@@ -50,8 +49,7 @@ class LabelThresholds(Peer):
     Parameters
     ----------
     shrinkage : float, default=10.0
-        Number of positive rows at which a label's own threshold and the common one count equally;
-        0 shrinks nothing.
+        Number of positive rows at which a label's own threshold and the common one count equally.
     input : {"proba", "logits"}, default="proba"
         What the columns hold: independent probabilities, or their log-odds.
 
@@ -101,18 +99,7 @@ class LabelThresholds(Peer):
         )
 
     def predict(self, proba: Any) -> np.ndarray:
-        """Return the labels whose probability exceeds their threshold.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_labels)
-            Independent label probabilities, columns as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            1 where the label is assigned, else 0.
-        """
+        """Return the 0/1 matrix of the labels whose probability exceeds their threshold."""
         p = read_input(self, proba).proba
         return (p > self._cut(p.dtype)).astype(int)
 
@@ -120,8 +107,7 @@ class LabelThresholds(Peer):
         # Not by way of log-odds: next to a threshold rounding would change decisions.
         return shift_threshold(clean.proba, self._cut(clean.proba.dtype))
 
-    def fitted_scores(self) -> Labelwise:
-        """Return the same as scores of log-odds, for engines that have nothing else."""
+    def _fitted_scores(self) -> Labelwise:
         return Labelwise(1.0, -logit(np.asarray(self.thresholds_, dtype=np.float64)), np.inf)
 
     def _cut(self, dtype: np.dtype) -> np.ndarray:
@@ -200,8 +186,7 @@ def f1_at(
 def f1_gains(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return what F1 gains (or loses) by each entry as the threshold falls past it.
 
-    Entries of equal probability are passed one after the other; only the sum over all of them
-    means something.
+    Of entries of equal probability only the sum means something.
     """
     order = np.argsort(-p)
     f1 = 2 * np.cumsum((weight * y)[order])
