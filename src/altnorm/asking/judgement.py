@@ -1,8 +1,4 @@
-"""What labels of changed rows say about an adjustment: adopt, do not adopt, or go on.
-
-Labels are weighed one by one, so that one may look after each and stop as soon as the answer is
-there. See :mod:`altnorm.asking.betting` for the reasoning.
-"""
+"""What labels of changed rows say about an adjustment; `betting.py` has the reasoning."""
 
 from __future__ import annotations
 
@@ -25,12 +21,7 @@ from altnorm.asking.betting import (
     possible,
     total_limits,
 )
-from altnorm.asking.sampling import (
-    Outcomes,
-    common_step,
-    find_changes,
-    value_changes,
-)
+from altnorm.asking.sampling import Outcomes, common_step, find_changes, value_changes
 from altnorm.decisions.decision import Decision, decision_of
 from altnorm.estimator.kinds import FittedModel, kind_of_labels
 
@@ -42,33 +33,27 @@ _IN_ORDER = "Pass the labels in the order of `asked`."
 class Judgement:
     """What the labels of some changed rows say about an adjustment.
 
-    The gain is that of the model's purpose: of the accuracy, or of the share of right label
-    decisions, where it has none.
-
     Attributes
     ----------
     decision : {"adopt", "do not adopt", "go on"}
-        "adopt": the adjustment gains over the pool. "do not adopt": it does not. "go on": the
-        labels do not decide it yet. Looking after every label and stopping at the first of the
-        two answers, one errs with probability at most `significance`.
+        Whether the adjustment gains over the pool, or not; or the labels do not decide it yet.
+        Looking after every label and stopping at the first of the two answers, one errs with
+        probability at most `significance`.
     gain : float
-        Estimate of the gain per row over the whole pool, from the values of the labelled changes
-        (accuracy: 1 fixed, -1 broken, 0 neither); NaN without labels.
+        Estimate of the gain per row over the whole pool, for the purpose of the model, or of the
+        share of right decisions where it has none; NaN without labels.
     ci_low, ci_high : float
         Confidence sequence for this gain: with probability at least ``1 - significance`` it holds
-        the gain after each and every label. It guards both sides, each with half of
-        `significance`. A decision can be wrong on one side only and has all of it, so it may fall
-        some labels before the interval leaves 0; `str` then says so.
+        the gain after each and every label. Each side has half of `significance`, and a decision,
+        which can be wrong on one side only, all of it: it may fall before the interval leaves 0.
     p_value : float
         For "the adjustment gains nothing", valid at any time.
     n_rows, n_changed : int
         Rows in the pool, and rows whose decision changes.
     n_labelled, n_fixed, n_broken : int
-        Labelled rows, and the decisions among them that are worth more than before, and less:
-        for accuracy, those that went from wrong to right and from right to wrong.
+        Labelled rows, and the decisions among them that are worth more than before, and less.
     n_expected : int
-        About how many further labelled rows will decide, if the others are like those labelled;
-        0 if they have.
+        About how many further labelled rows will decide, if the others are like those labelled.
     n_decided : int or None
         Number of labelled rows after which the decision fell.
     n_waiting : int
@@ -124,17 +109,17 @@ class Judgement:
         )
 
     def _gain(self) -> str:
-        scale = 1 if self.in_costs else 100
-        gain, low, high = (scale * value for value in (self.gain, self.ci_low, self.ci_high))
-        change = "+.1f" if max(abs(gain), abs(low), abs(high)) >= 1 else "+.2f"
+        values = self.gain, self.ci_low, self.ci_high
         if self.in_costs:
-            start = f"cost saved per row {gain:{(change := '+.3g')}}"
+            gain, low, high = (f"{value:+.3g}" for value in values)
+            start = f"cost saved per row {gain}"
         else:
-            start = f"gain over the pool {gain:{change}} points"
-        return (
-            f"{start} ({1 - self.significance:.0%} CI {low:{change}} to {high:{change}}, "
-            f"valid at any time), {p_words(self.p_value)}"
-        )
+            points = [100 * value for value in values]
+            digits = 1 if max(map(abs, points)) >= 1 else 2
+            gain, low, high = (f"{value:+.{digits}f}" for value in points)
+            start = f"gain over the pool {gain} points"
+        interval = f"{1 - self.significance:.0%} CI {low} to {high}, valid at any time"
+        return f"{start} ({interval}), {p_words(self.p_value)}"
 
     def _rest(self) -> str:
         """What is to come, or why the interval does not say what the decision says."""
@@ -173,15 +158,13 @@ def judge(
     against: FittedModel | None = None,
     significance: float = 0.05,
 ) -> Judgement:
-    r"""Say whether to adopt an adjustment, from the labels given so far to the rows of `ask`.
+    """Say whether to adopt an adjustment, from the labels given so far to the rows of `ask`.
 
     A changed row counts what it is worth for the purpose of `adjuster` (its `scoring` or `costs`;
     accuracy for models without one). The answer is valid whenever one looks: after each label, and
-    with any rule for when to stop. It rests on bets against "the adjustment gains nothing" and
-    against "it gains" ([1]_, for sampling without replacement), whose capital reaches
-    :math:`1 / \alpha` with probability at most :math:`\alpha` if the claim is true, however long
-    one goes on; the interval holds the gains that no bet has ruled out (a confidence sequence,
-    [2]_).
+    with any rule for when to stop. It rests on bets, without replacement [1]_, whose capital is
+    seldom ever large if the adjustment gains nothing; the interval holds the gains that no bet
+    has ruled out (a confidence sequence, [2]_).
 
     Parameters
     ----------
@@ -192,8 +175,8 @@ def judge(
     asked : array-like of shape (n_asked,)
         Row numbers from :func:`ask`, in its order.
     y : array-like of shape (n_labelled,) or (n_labelled, n_classes)
-        Labels of the first of these rows: class labels, or a 0/1 matrix, of which only changed
-        labels are looked at. None or NaN is a missing label; what follows it does not count yet.
+        Labels of the first of these rows, or a 0/1 matrix, of which only changed labels are looked
+        at. None or NaN is a missing label; what follows it does not count yet.
     against : model like `adjuster`, optional
         As for :func:`ask`: "adopt" then means that `adjuster` is better than this one.
     significance : float, default=0.05
@@ -203,10 +186,6 @@ def judge(
     -------
     Judgement
         `decision` is "adopt", "do not adopt" or "go on"; `str` gives all in one line.
-
-    See Also
-    --------
-    ask : Which rows to label.
 
     References
     ----------
@@ -232,19 +211,15 @@ def judge(
     position = _find_positions(changes.rows, asked)
     before, after = changes.before[position], changes.after[position]
     check_unmasked(y, "y")
-    truth = (_label_truth if changes.multilabel else _class_truth)(
-        y, before != after, np.asarray(adjuster.classes_)
-    )
+    read = _label_truth if changes.multilabel else _class_truth
+    truth = read(y, before != after, np.asarray(adjuster.classes_))
     labelled = ~np.isnan(truth).any(axis=1)
     # Up to the first row without a label: skipping rows would be a way to choose them.
     n = int(np.append(labelled, False).argmin())
     pool = Pool(changes.n_rows, changes.rows.size, float(changes.size.sum()), decision)
-    return weigh_labels(
-        pool,
-        value_changes(pool.worth, before[:n], after[:n]).outcomes(truth[:n].astype(int)),
-        significance=significance,
-        n_waiting=int(np.count_nonzero(labelled[n:])),
-    )
+    outcomes = value_changes(pool.worth, before[:n], after[:n]).outcomes(truth[:n].astype(int))
+    n_waiting = int(np.count_nonzero(labelled[n:]))
+    return weigh_labels(pool, outcomes, significance=significance, n_waiting=n_waiting)
 
 
 def weigh_labels(

@@ -1,9 +1,7 @@
-"""Rows to label <-> a CSV file that a person fills in.
+"""Rows to label <-> a CSV file that a person fills in, one line per question.
 
-One line per question, in the order in which to answer them. All that is needed to judge the
-answers travels in the file: the column `pool` says how large the pool is, how many rows change in
-it and how much that can matter, and the seed, from which it also follows which of the two
-candidates is the new one. The person who labels cannot see which one it is.
+All that is needed to judge the answers travels in the column `pool`, the seed among it: from that
+it follows which of the two candidates is the new one, and the person who labels cannot see it.
 """
 
 from __future__ import annotations
@@ -48,15 +46,11 @@ class Origin(NamedTuple):
 
     n_rows: int
     n_changed: int
-    total: float
-    """The most that all changes together can be worth, or cost."""
+    total: float  # the most that all changes together can be worth, or cost
     seed: int
-    model: str
-    """The first digits of the model's digest."""
-    against: str
-    """The same of the model that it is compared with; `NO_MODEL`: the predictions as they came."""
-    changes: str
-    """The first digits of a digest of the changed rows and their decisions."""
+    model: str  # the first digits of its digest
+    against: str  # the same of the other model; `NO_MODEL`: the predictions as they came
+    changes: str  # the first digits of a digest of the changed rows and their decisions
 
     @classmethod
     def of(cls, changes: Changes, seed: int, model: str, against: str | None = None) -> Self:
@@ -87,8 +81,7 @@ class Questions:
     source: Origin
     columns: Sequence[str]
     lines: Sequence[Mapping[str, str]]
-    content: bytes | None = None
-    """What the file held when it was read; None if it was not."""
+    content: bytes | None = None  # what the file held when it was read; None if it was not
 
     @property
     def multilabel(self) -> bool:
@@ -158,22 +151,22 @@ class Questions:
         A row whose lines are not all there, or not all filled in, is not labelled.
         """
         read = _label_answer if self.multilabel else _class_answer
-        answers_of: dict[int, dict[str, np.ndarray | None]] = {}
-        n_lines = {}
+        seen, n_lines = set(), {}
+        answers: dict[int, list[np.ndarray]] = {}
         for line in self.lines:
             number, about = int(line[NUMBER]), line.get(ABOUT, "")
-            answers = answers_of.setdefault(number, {})
-            if about in answers:
+            if (number, about) in seen:
                 raise InputError(
                     f"Each question must occur once, and number {number} occurs again",
                     remedy="Keep the lines of `altnorm ask` as they are; fill in the labels only.",
                     code="answers",
                 )
-            answers[about] = read(line, names, self.source.seed)
+            seen.add((number, about))
             n_lines[number] = _read_pool(line)[1]
-        filled = {n: [a for a in rows.values() if a is not None] for n, rows in answers_of.items()}
+            answer = read(line, names, self.source.seed)
+            answers.setdefault(number, []).extend([] if answer is None else [answer])
         # Answers about single labels are 0 elsewhere.
-        return {n: np.sum(rows, axis=0) for n, rows in filled.items() if len(rows) == n_lines[n]}
+        return {n: np.sum(rows, axis=0) for n, rows in answers.items() if len(rows) == n_lines[n]}
 
 
 def short_digest(digest: str) -> str:

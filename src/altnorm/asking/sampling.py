@@ -1,9 +1,4 @@
-"""Which rows to label: those on which two models decide differently, in a random order.
-
-Whether an adjustment helps is decided only by rows whose decision it changes. They are drawn
-without replacement, a row that can matter more sooner. See :mod:`altnorm.asking.betting` for the
-reasoning. The label of a row says what its changed decision is worth for the purpose.
-"""
+"""Which rows to label: those on which two models decide differently; and what a label is worth."""
 
 from __future__ import annotations
 
@@ -20,8 +15,7 @@ from altnorm.estimator.reading import read_on_host
 
 Seed = int | np.random.RandomState | None
 
-OTHER = -1
-"""Code of a truth that is neither of two classes, and not said to be which."""
+OTHER = -1  # code of a truth that is neither of two classes, and not said to be which
 
 
 class Changes(NamedTuple):
@@ -54,11 +48,8 @@ def ask(
     Only rows whose decision changes are asked for: labels of all others say nothing. They come in
     a random order, without replacement, that depends on `random_state` only: the first 10 of 40
     are those of ``n=10``, and one may stop anywhere. A row whose change can be worth twice as much
-    for the purpose of `adjuster` is twice as likely to come next; with several labels per row, one
-    with two changed labels.
-
-    Label them in this order, and do not skip any: rows that are skipped because they are hard
-    would bias the answer.
+    for the purpose of `adjuster`, such as one with two changed labels, is twice as likely to come
+    next. Do not skip any: without those that are hard the answer would be biased.
 
     Parameters
     ----------
@@ -67,8 +58,8 @@ def ask(
     proba : array-like of shape (n_samples, n_classes)
         Predictions on the pool, columns as in `fit`.
     against : model like `adjuster`, optional
-        What it is compared with, such as the model before :meth:`altnorm.Adjuster.adapt`. None:
-        the predictions as they came.
+        What it is compared with, such as the model before :meth:`altnorm.Adjuster.adapt`; by
+        default the predictions as they came.
     n : int, optional
         Number of rows; by default all that change. There may be fewer.
     random_state : int, RandomState or None, default=0
@@ -78,10 +69,6 @@ def ask(
     -------
     ndarray of shape (n,)
         Row numbers, in the order in which to label them.
-
-    See Also
-    --------
-    judge : What their labels say.
 
     Examples
     --------
@@ -106,14 +93,13 @@ def find_changes(adjuster: FittedModel, proba: Any, against: FittedModel | None 
     else:
         old = _other_decisions(against, adjuster, proba)
     before, after = (codes.reshape(len(new), -1) for codes in (old, new))
-    multilabel = kind.is_multilabel
     worth = decision_of(adjuster).table(person=not hasattr(adjuster, "decision_"))
-    if not multilabel:
+    if not kind.is_multilabel:
         _check_outcomes(before, after, worth.shape[1])
     size = value_changes(worth, before, after).size
     # A change that is worth nothing, whatever the truth, need not be asked about.
     rows = np.flatnonzero(size > 0)
-    return Changes(rows, before[rows], after[rows], size[rows], len(after), multilabel)
+    return Changes(rows, before[rows], after[rows], size[rows], len(after), kind.is_multilabel)
 
 
 def _check_outcomes(before: np.ndarray, after: np.ndarray, n_outcomes: int) -> None:
@@ -188,9 +174,9 @@ class ChangeValues(NamedTuple):
     row: np.ndarray  # row of each changed decision
     column: np.ndarray  # its label; 0 where each row has one class
     case: np.ndarray  # its line of `table`
+    # Value gained (lines) if the truth is that (columns); for classes, the last is `OTHER`: NaN
+    # where the gain depends on which other class it is.
     table: np.ndarray
-    """Value gained (lines) if the truth is that (columns); for classes, the last is `OTHER`: NaN
-    where the gain depends on which other class it is."""
     n_rows: int
 
     @property
@@ -210,10 +196,7 @@ class ChangeValues(NamedTuple):
 
 
 def value_changes(worth: np.ndarray, before: np.ndarray, after: np.ndarray) -> ChangeValues:
-    """Value each changed decision; codes are (n, 1), or 0/1 matrices (n, m) of several labels.
-
-    `worth` is the table of :class:`altnorm.decisions.decision.Decision`.
-    """
+    """Value each changed decision by the table of a `Decision`; codes are (n, 1), or (n, m) 0/1."""
     row, column = np.nonzero(before != after)
     old, new = before[row, column], after[row, column]
     is_multilabel = worth.ndim == 3
