@@ -1,7 +1,4 @@
-"""Another class balance: its estimate, a test whether it is all that changed, and the record.
-
-Both need calibrated probabilities of new rows, and no labels.
-"""
+"""Another class balance: its estimate, a test whether it is all that changed, and the record."""
 
 from __future__ import annotations
 
@@ -19,11 +16,8 @@ SIGNIFICANCE = 0.05  # of the energy test
 SMALLEST_CHANGE = 0.0005  # of a share, that is worth mentioning
 
 PSEUDO_ROWS = 1.0
-"""Rows per class, in the old balance, that are added to the new ones.
-
-Between 0.5 and 2 on simulated and on real classifiers: with none the estimate follows noise where
-rows per class are few, and rows that were held out choose too few where calibration is not perfect.
-"""
+"""Rows per class, in the old balance, that are added to the new ones: with none the estimate
+follows noise where rows are few; between 0.5 and 2 on simulated and on real classifiers."""
 
 MOST_ROWS = 2048
 """Most rows of either sample that are compared; distances between all of them are held."""
@@ -38,9 +32,8 @@ _QUANTILE = 1.96  # of the normal distribution, for 95 %
 
 # Of the test.
 _FLOOR = -12.0  # of log-probabilities: a few rows that are surer than that are not to weigh most
-# Rows of each class that count for perfect calibration, and that count for the shares as they are,
-# where the balance is fitted for the second time.
-_PSEUDO, _RIDGE = 20.0, 0.1
+_PSEUDO = 20.0  # rows of each class that count for perfect calibration
+_RIDGE = 0.1  # rows of each class that count for the shares as they are
 _FEWEST = 1.0  # new rows of a class below which its share is not re-estimated
 
 
@@ -66,10 +59,8 @@ class Shift:
         Whether the test says that something else has changed, at the level 0.05.
     adapted : bool
         Whether the model that has this record is for the new balance.
-    n_rows : int
-        New rows looked at.
-    n_changed : int
-        How many of them are decided differently for the new balance.
+    n_rows, n_changed : int
+        New rows looked at, and how many of them are decided differently for the new balance.
     names : tuple of str
         Names of the classes.
     """
@@ -99,26 +90,23 @@ class Shift:
         fields.number("energy")
 
     def __str__(self) -> str:
-        changed = f"{self.n_changed:,} of {self.n_rows:,} decisions"
-        test = p_words(self.p_value)
-        if self.adapted:
-            doubt = f", although the predictions contradict that ({test})"
-            start = "Adapted to another class balance, assuming that nothing else changed"
-            return (
-                f"{start}{doubt * self.shift_rejected}: {changed} change. {self._most_changed()}."
-            )
-        if self.shift_rejected:
+        changed, test = f"{self.n_changed:,} of {self.n_rows:,} decisions", p_words(self.p_value)
+        if self.shift_rejected and not self.adapted:
             return (
                 "Not adapted: something other than the class balance has changed "
                 f"({test}, {self.n_rows:,} rows). If it were only the balance, {changed} would "
                 "change."
             )
-        if not self.n_changed:
-            return f"Not adapted: no decision would change. {self._most_changed()}."
-        return (
-            f"Not adapted: if only the class balance changed, {changed} change, and predictions "
-            f"alone cannot tell ({test} for something else). {self._most_changed()}."
-        )
+        if self.adapted:
+            doubt = f", although the predictions contradict that ({test})" * self.shift_rejected
+            start = "Adapted to another class balance, assuming that nothing else changed"
+            said = f"{start}{doubt}: {changed} change"
+        elif not self.n_changed:
+            said = "Not adapted: no decision would change"
+        else:
+            start = f"Not adapted: if only the class balance changed, {changed} change, and"
+            said = f"{start} predictions alone cannot tell ({test} for something else)"
+        return f"{said}. {self._most_changed()}."
 
     def _most_changed(self) -> str:
         change = np.abs(np.subtract(self.after, self.before))
@@ -183,19 +171,13 @@ def estimate_balance(
     r"""Estimate the class balance of new rows if nothing but the balance has changed.
 
     Under label shift the density of a row is :math:`\sum_j \pi_j f_j`, with :math:`f_j = p_j / s_j`
-    up to a factor, from calibrated probabilities :math:`p` and the shares :math:`s` before. EM [1]_
-    finds the balance :math:`\pi` that makes the rows most probable, with :math:`m` pseudo-rows in
-    the old balance, one per class on average,
+    up to a factor, from calibrated probabilities :math:`p` and the shares :math:`s` before. EM
+    (Saerens et al., 2002) finds the balance :math:`\pi` that makes the rows most probable, with
+    :math:`m` pseudo-rows in the old balance, one per class on average,
 
     .. math:: \pi_j \leftarrow \frac{m s_j + \sum_i \pi_j f_{ij} / (f_i \cdot \pi)}{m + n} .
 
-    From the calibrated probabilities `labelled` of validation rows and their classes `codes` the
-    intervals include that the classes are known from finitely many rows.
-
-    References
-    ----------
-    .. [1] Saerens, Latinne, Decaestecker, "Adjusting the outputs of a classifier to new a priori
-       probabilities: a simple procedure", Neural Computation 14, 2002.
+    The intervals include that classes are known from finitely many validation rows, `labelled`.
     """
     density = np.asarray(new, dtype=np.float64) / before
     after = fit_shares(density, PSEUDO_ROWS * before.size * before, start=before)
@@ -275,8 +257,8 @@ def energy_test(
     r"""Test whether another class balance explains how new predictions differ.
 
     If it does, the new rows are distributed as validation rows are, each weighted by new share /
-    old share of its class. The energy distance [1]_ between the two samples, in centred
-    log-probabilities,
+    old share of its class. The energy distance between the two samples (Szekely and Rizzo, Journal
+    of Statistical Planning and Inference 143, 2013), in centred log-probabilities,
 
     .. math:: 2\, E|X - Z| - E|X - X'| - E|Z - Z'| ,
 
@@ -287,15 +269,9 @@ def energy_test(
     class (or of the new rows) is multiplied by a random number, and the balance fitted to the
     result in the same way.
 
-    `codes` are the classes of the validation rows, `before` and `after` what `estimate_balance`
-    was given and what it found. Of both samples at most `MOST_ROWS` are used, at equal steps; of
-    the validation rows half in the new balance and half evenly from all classes. With fewer than
-    two rows on either side the p-value is 1.
-
-    References
-    ----------
-    .. [1] Szekely, Rizzo, "Energy statistics: a class of statistics based on distances", Journal
-       of Statistical Planning and Inference 143, 2013.
+    `before` and `after` are what `estimate_balance` was given and what it found. Of both samples at
+    most `MOST_ROWS` are used, at equal steps; of the validation rows half in the new balance and
+    half evenly from all classes. With fewer than two rows on either side the p-value is 1.
     """
     used = spread_rows(codes, after, MOST_ROWS)
     n = min(len(new.proba), MOST_ROWS)
@@ -413,9 +389,6 @@ def spread_rows(codes: np.ndarray, shares: np.ndarray, most: int) -> np.ndarray:
     # The k-th row of a class comes the sooner, the more rows are wanted of it.
     chosen = np.argsort((rank + 0.5) / wish[codes[order]], kind="stable")[:most]
     taken = np.bincount(codes[order][chosen], minlength=shares.size)
-    places = [
-        start + np.arange(k) * count // k
-        for start, count, k in zip(first, counts, taken, strict=True)
-        if k
-    ]
+    classes = zip(first, counts, taken, strict=True)
+    places = [start + np.arange(k) * count // k for start, count, k in classes if k]
     return np.asarray(np.sort(order[np.concatenate(places)]))
