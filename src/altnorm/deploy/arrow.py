@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import zip_longest
@@ -34,7 +34,7 @@ def apply_batches(
     adjuster: FittedModel,
     batches: Iterable[pa.RecordBatch],
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: str | None = None,
     prefix: str = "",
     output: str | None = None,
     prediction: str | None = "prediction",
@@ -43,10 +43,8 @@ def apply_batches(
     """Adjust a stream of record batches, and decide; memory does not grow with its length.
 
     Probabilities come one column per class, matched to ``adjuster.classes_`` by name in any
-    order, or as one column of lists (fixed-size lists, lists or large lists, or an extension type
-    stored as one of them), whose entries follow ``adjuster.classes_``. All other columns pass
-    through untouched. A fixed-size list is read without a copy, and every result is handed to
-    Arrow without one.
+    order, or as one column of lists (of any kind, or an extension type stored as lists), whose
+    entries follow ``adjuster.classes_``. All other columns pass through untouched.
 
     Parameters
     ----------
@@ -56,13 +54,10 @@ def apply_batches(
     batches : iterable of pyarrow.RecordBatch
         All of one schema, for example a ``pyarrow.RecordBatchReader``. Floating-point numbers of
         any width; they keep it.
-    columns : str or sequence of str, optional
-        A string is the name of the column of lists. A sequence names the columns of the classes,
-        each of which must be one. None finds them: every class (after `prefix`) must have a
-        column.
+    columns : str, optional
+        The column of lists. By default every class, after `prefix`, must have a column.
     prefix : str, default=""
-        What precedes the class in the name of its column. A column with a prefix that is not a
-        class is an error.
+        What precedes the class in the name of its column, and no other column.
     output : str, optional
         Keep the probabilities as they were and append the adjusted ones: under this name (lists)
         or under names that begin with it (one column per class). None replaces them in place.
@@ -80,12 +75,8 @@ def apply_batches(
     Raises
     ------
     InputError
-        Where the stream breaks a rule: the message names the row, counted from 0 over the whole
-        stream, and the column. Batches before it have been yielded, none of it has.
-
-    See Also
-    --------
-    altnorm.deploy.spark.transform, altnorm.deploy.ray.transform : The same on a cluster.
+        Names the row, counted from 0 over the whole stream, and the column. Batches before it
+        have been yielded, none of it has.
 
     Examples
     --------
@@ -135,7 +126,7 @@ class _Plan(NamedTuple):
 def _make_plan(
     normalizer: FittedModel,
     schema: pa.Schema,
-    columns: str | Sequence[str] | None = None,
+    columns: str | None = None,
     prefix: str = "",
     output: str | None = None,
     prediction: str | None = "prediction",
@@ -144,7 +135,7 @@ def _make_plan(
     normalizer = unnamed(normalizer)
     names = names_of(normalizer.classes_)
     fields = _find_fields(schema, names, columns, prefix)
-    lists = _list_type(fields[0], len(names)) if isinstance(columns, str) else None
+    lists = None if columns is None else _list_type(fields[0], len(names))
     for field in fields:
         _check_floating(field, field.type if lists is None else lists.value_type)
     added, classes = [], None
@@ -162,17 +153,16 @@ def _make_plan(
 
 
 def _find_fields(
-    schema: pa.Schema, names: list[str], columns: str | Sequence[str] | None, prefix: str
+    schema: pa.Schema, names: list[str], columns: str | None, prefix: str
 ) -> list[pa.Field]:
     """Columns of the classes `names`, or the column of lists if `columns` is its name.
 
-    Every class has a column, and every column that claims to be a class is one.
+    Every class has a column, and every column with the prefix is that of a class.
     """
-    wanted = [columns] if isinstance(columns, str) else [prefix + name for name in names]
-    if not isinstance(columns, str):
+    wanted = [prefix + name for name in names] if columns is None else [columns]
+    if columns is None:
         claim = [name for name in schema.names if name.startswith(prefix)]
-        explicit = columns is not None or prefix != ""
-        check_same_names(wanted, claim if columns is None else list(columns), extra=explicit)
+        check_same_names(wanted, claim, extra=prefix != "")
     check_once(wanted, schema.names)
     return [schema.field(name) for name in wanted]
 
@@ -243,8 +233,8 @@ def _adjust(plan: _Plan, batch: pa.RecordBatch, start: int) -> pa.RecordBatch:
 
 def _first_difference(schema: pa.Schema, first: pa.Schema) -> str:
     pairs = zip_longest(schema, first)
-    differing = next(((new, old) for new, old in pairs if new is None or new != old), (None, None))
-    new, old = (None if field is None else f"{field.name!r} ({field.type})" for field in differing)
+    fields = next((new, old) for new, old in pairs if new is None or new != old)
+    new, old = (None if field is None else f"{field.name!r} ({field.type})" for field in fields)
     return f"column {new} in place of {old}"
 
 
@@ -350,7 +340,7 @@ def _list_type(field: pa.Field, n_classes: int) -> pa.DataType:
         raise InputTypeError(
             f"Column {field.name!r} must hold lists of floating-point numbers",
             f"its type is {field.type}",
-            "For one column per class, pass columns=None or a list of names.",
+            "For one column per class, leave `columns` out.",
             value=field.type,
             code="columns",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 try:
@@ -24,7 +23,7 @@ def transform(
     ds: Any,
     adjuster: FittedModel,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: str | None = None,
     prefix: str = "",
     output: str | None = None,
     prediction: str | None = "prediction",
@@ -33,16 +32,14 @@ def transform(
 ) -> Any:
     """Adjust the class probabilities in a Ray dataset, and decide, by ``map_batches``.
 
-    The model is put into the object store once; each worker adjusts the blocks it is given with
-    :func:`altnorm.arrow.apply_batches`, and needs altnorm installed.
+    The model is put into the object store once; the workers, where altnorm must be installed,
+    adjust their blocks with :func:`altnorm.arrow.apply_batches`.
 
     Parameters
     ----------
     ds : ray.data.Dataset
         One column per class, or one column of lists or of one-dimensional tensors.
-    adjuster : Adjuster, AlternatingNormalizer or any fitted object with their methods
-        As for :func:`altnorm.arrow.apply_batches`.
-    columns, prefix, output, prediction
+    adjuster, columns, prefix, output, prediction
         As for :func:`altnorm.arrow.apply_batches`.
     batch_size : int, optional
         Rows a task adjusts at a time; None takes blocks whole, without a copy.
@@ -52,8 +49,8 @@ def transform(
     Returns
     -------
     ray.data.Dataset
-        The columns of `ds` in their order, then the appended ones; evaluated lazily, as ever. What
-        is wrong with a name or a row is raised when it is, rows counted within a block.
+        The columns of `ds` in their order, then the appended ones; evaluated lazily, and so are
+        its errors, rows counted within a block.
 
     Examples
     --------

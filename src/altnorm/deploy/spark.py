@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 try:
@@ -34,40 +34,30 @@ def transform(
     df: Any,
     adjuster: FittedModel,
     *,
-    columns: str | Sequence[str] | None = None,
+    columns: str | None = None,
     prefix: str = "",
     output: str | None = None,
     prediction: str | None = "prediction",
 ) -> Any:
     """Adjust the class probabilities in a Spark data frame, and decide, by ``mapInArrow``.
 
-    The model is broadcast once; each executor adjusts the record batches of its partitions with
-    :func:`altnorm.arrow.apply_batches` and needs altnorm installed. No rows are exchanged. Names
-    and types are checked at once, rows when an action runs, counted within their partition.
+    The model is broadcast once; the executors, where altnorm must be installed, adjust their
+    partitions with :func:`altnorm.arrow.apply_batches`. No rows are exchanged. Names and types are
+    checked at once, rows when an action runs, counted within their partition.
 
     Parameters
     ----------
     df : pyspark.sql.DataFrame
         One column per class (float or double), or one column of arrays of them, or of vectors of
         Spark ML.
-    adjuster : Adjuster, AlternatingNormalizer or any fitted object with their methods
-        As for :func:`altnorm.arrow.apply_batches`.
-    columns : str or sequence of str, optional
-        Name of the column of arrays or vectors, or names of the columns of the classes; None
-        finds these by the names of the classes.
-    prefix, output, prediction
+    adjuster, columns, prefix, output, prediction
         As for :func:`altnorm.arrow.apply_batches`.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The columns of `df` in their order, then the appended ones; evaluated lazily, as ever.
-        Adjusted vectors are dense.
-
-    Raises
-    ------
-    InputError
-        If names or types are wrong.
+        The columns of `df` in their order, then the appended ones; evaluated lazily. Adjusted
+        vectors are dense.
 
     Examples
     --------
