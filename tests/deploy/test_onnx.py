@@ -267,7 +267,7 @@ def test_what_cannot_be_deployed(path, model, message):
         ({"opset": 9}, "13 or greater"),
         ({"label_output": ""}, "none of them empty or 'proba'; .* 'adjusted', 'decision', ''"),
         ({"label_output": "proba"}, "must have different names"),
-        ({"output_name": "decision"}, "must have different names"),
+        ({"label_output": "decision"}, "must have different names"),
     ],
 )
 def test_bad_options(path, fitted, options, message):
@@ -341,7 +341,7 @@ def test_append_errors(path, pipeline, fitted):
     with pytest.raises(ValueError, match="named 'label'"):
         export(ten, path, append_to=classifier, append_output="label")
     with pytest.raises(ValueError, match="names that the classifier does not use; it uses 'X'"):
-        export(ten, path, append_to=classifier, output_name="X")
+        export(ten, path, append_to=classifier, label_output="X")
     old = converted(model, x, target_opset={"": 12, "ai.onnx.ml": 1})
     with pytest.raises(ValueError, match="must be 13 or later; it is 12"):
         export(ten, path, append_to=old)

@@ -1,10 +1,7 @@
-r"""A fitted model as an ONNX graph on standard operators.
+"""A fitted model as an ONNX graph on standard operators.
 
-The graph is the correction that estimators run (:mod:`altnorm.estimator.correction`), unrolled:
-what does not depend on the row is worked out beforehand and stored. It computes in double
-precision whatever its input is, in the log domain, and so agrees with `transform` in double
-precision on the same rows. It may be appended to that of a classifier, and skl2onnx can be taught
-to do so.
+The graph is the correction that estimators run (:mod:`altnorm.estimator.correction`), unrolled,
+in double precision. It may be appended to that of a classifier, and skl2onnx taught to do so.
 """
 
 from __future__ import annotations
@@ -37,6 +34,7 @@ from altnorm.estimator.kinds import FittedModel
 
 __all__ = ["export", "register_converter"]
 
+_OUTPUTS = ("adjusted", "decision")
 _LARGEST_FILE = 2**31 - 2**20  # of a protocol buffer
 _OLDEST_OPSET = 13
 _LABELS = (TensorProto.INT64, TensorProto.INT32, TensorProto.STRING)
@@ -48,8 +46,6 @@ def export(
     path: str | PathLike[str],
     *,
     dtype: str = "float32",
-    output_name: str = "adjusted",
-    decision_output: str = "decision",
     label_output: str | None = None,
     opset: int = 18,
     append_to: Any = None,
@@ -59,8 +55,8 @@ def export(
     """Write a fitted model as an ONNX graph.
 
     The graph has one input, "proba" or "logits" as `adjuster.input` says, of shape (N, m) with any
-    N. Its first output holds what `transform` gives, in the same shape and type; rows that it
-    leaves alone come out bit for bit. The second holds the decision for the purpose, as int64: the
+    N. Its output "adjusted" holds what `transform` gives, in the same shape and type; rows that it
+    leaves alone come out bit for bit. The output "decision" is that for the purpose, as int64: the
     column of each row's class, (N,), and m where the row is left to a person; for several labels
     per row a 0/1 matrix. Unlike `transform` the graph neither checks its input nor divides rounded
     rows by their sums. Class names and settings are in the model's ``metadata_props``, as JSON.
@@ -68,16 +64,11 @@ def export(
     Parameters
     ----------
     adjuster : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or a peer
-        A fitted model. Of the peers Identity, those that fit a temperature, a matrix or a line, and
-        LabelThresholds.
+        A fitted model, unless what it does to a row depends on other rows.
     path : str or path-like
         Where to write the graph. It appears there complete or not at all.
     dtype : {"float32", "float64"}, default="float32"
         Type of input and probabilities. Inside, the graph computes in float64.
-    output_name : str, default="adjusted"
-        Name of the output of probabilities.
-    decision_output : str, default="decision"
-        Name of the output of decisions.
     label_output : str, optional
         Name of a third output with the decided class out of `classes_`, as int64 or text; where
         rows may be left to a person as text, empty for these. None leaves it out.
@@ -85,9 +76,8 @@ def export(
         Version of the operator set, 13 or later.
     append_to : ModelProto, str or path-like, optional
         A classifier to which the model is appended: features in, adjusted probabilities out. Its
-        input, type and operator set (13 or later) are kept, and its outputs follow ours. Labels
-        that it decides itself, without the adjustment, are renamed: "label" becomes
-        "label_before".
+        input, type and operator set (13 or later) are kept, and its outputs follow ours, its
+        own decisions renamed: "label" becomes "label_before".
     append_output : str, optional
         The classifier's output that the model takes. None takes its only output of floats with one
         column per class.
@@ -97,12 +87,8 @@ def export(
     Returns
     -------
     onnx.ModelProto
-        The graph that was written.
-
-    Notes
-    -----
-    At a depth above 1 with several classes the file holds `depth` matrices of the reference's
-    shape, 8 bytes per entry, and must stay below 2 GB.
+        The graph that was written, below 2 GB: at a depth above 1 with several classes it holds
+        `depth` matrices of the reference's shape, 8 bytes per entry.
 
     Examples
     --------
@@ -119,7 +105,7 @@ def export(
     check_choice(dtype, "dtype", ("float32", "float64"))
     opset = check_integer(opset, "opset", low=_OLDEST_OPSET)
     correction = correction_of(adjuster).unrolled()
-    names = [output_name, decision_output, *([] if label_output is None else [label_output])]
+    names = [*_OUTPUTS, *([] if label_output is None else [label_output])]
     _check_names(names, adjuster.input)
     if append_to is None:
         model = _empty_model(adjuster, dtype, opset)
@@ -143,7 +129,7 @@ def _check_names(names: list[str], taken: str) -> None:
         raise InputError(
             f"Outputs must have different names, none of them empty or '{taken}'",
             f"they are {', '.join(map(repr, names))}",
-            "Pass another `output_name` or `label_output`.",
+            "Pass another `label_output`.",
             value=names,
             code="onnx_output",
         )
@@ -234,7 +220,7 @@ def _prepare_classifier(source: Any, taken: list[str]) -> Any:
         raise InputError(
             "Outputs must have names that the classifier does not use",
             f"it uses {used[0]!r}",
-            "Pass another `output_name` or `label_output`.",
+            "Pass another `label_output`, or rename what the classifier uses.",
             value=used[0],
             code="onnx_output",
         )

@@ -1,10 +1,9 @@
-r"""Fitted models as PyTorch modules, differentiable with respect to their input.
+"""Fitted models as PyTorch modules, differentiable with respect to their input.
 
-Everything that does not depend on the row is worked out when the module is made. `forward` runs the
-correction that estimators run (:mod:`altnorm.estimator.correction`), unrolled; `torch.compile` and
-`torch.export` take it as one graph. With more than two classes and iterations it uses one operator
-of altnorm's own, a matrix product of logs, so what is exported then needs ``import
-altnorm.torch`` where it runs; everything else is PyTorch's.
+`forward` runs the correction that estimators run (:mod:`altnorm.estimator.correction`), unrolled;
+`torch.compile` and `torch.export` take it as one graph. With more than two classes and iterations
+it uses an operator of altnorm's own, so what is exported then needs ``import altnorm.torch`` where
+it runs.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ def from_normalizer(adjuster: FittedModel) -> nn.Module:
     Parameters
     ----------
     adjuster : Adjuster, AlternatingNormalizerCV, AlternatingNormalizer or a peer
-        Fitted. Of the peers Identity, those that fit a temperature, a matrix or a line, and
-        LabelThresholds.
+        A fitted model, unless what it does to a row depends on other rows.
 
     Returns
     -------
