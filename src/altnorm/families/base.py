@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,8 @@ from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Scored, Stage
 from altnorm.estimator.kinds import kind_of
 from altnorm.estimator.reading import Input, mean_one, read_training, require_labels
+from altnorm.families.crossfit import STRENGTHS, Path, check_strength, choose_strength
+from altnorm.families.likelihood import stratified_folds
 
 
 class Peer(ProbabilityTransformer):
@@ -97,6 +100,32 @@ class SingleLabelPeer(Peer):
         log = array_namespace(clean.values).log
         with quiet(np):
             return map_blocks(lambda p: log_softmax(log(p)), clean.values)
+
+
+class PenalisedPeer(SingleLabelPeer):
+    """Base of the single-label peers that are fitted along a path of penalties."""
+
+    any_library = True
+    strengths: Sequence[float] = STRENGTHS
+    may_be_zero = False  # the strength
+
+    def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
+        self.strength = strength
+        self.cv = cv
+        self.input = input
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_strength(self.strength, self.cv, zero=self.may_be_zero)
+
+    def _choose_strength(
+        self, path: Path, log_p: Array, codes: np.ndarray, weight: np.ndarray
+    ) -> list[float]:
+        """Set `strength_`; return the penalties on the way to it, strongest first."""
+        folds = stratified_folds(codes, min(self.cv, codes.size))
+        data = log_p, codes, weight, folds
+        self.strength_ = choose_strength(self.strength, path, *data, self.strengths)
+        return [each for each in self.strengths if each > self.strength_] + [self.strength_]
 
 
 def mean_proba(log_p: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:

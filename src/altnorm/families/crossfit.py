@@ -140,11 +140,6 @@ def check_strength(strength: float | str, cv: int, *, zero: bool = False) -> Non
     check_integer(cv, "cv", low=2)
 
 
-def path_down_to(strength: float, strengths: Sequence[float] = STRENGTHS) -> list[float]:
-    """Penalties on the way to `strength`, strongest first: each fit starts from the one before."""
-    return [stronger for stronger in strengths if stronger > strength] + [strength]
-
-
 def choose_strength(
     strength: float | str,
     path: Path,

@@ -133,12 +133,8 @@ class Likelihood:
         return first, second
 
     def _powers(self, slope: float) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield blocks of rows, their weights, and ``exp(slope * log_p)``, whose maximum is 1.
-
-        An optimiser asks for them again and again. In blocks they never leave the cache, and arrays
-        as large as the data are neither allocated nor filled.
-        """
-        for rows in self._blocks:
+        """Yield blocks of rows, their weights, and ``exp(slope * log_p)``, whose maximum is 1."""
+        for rows in self._blocks:  # which never leave the cache
             log_p = self.log_p[rows, :]
             yield log_p, self._weight[rows], exp_in_place(log_p * slope)
 
@@ -165,15 +161,13 @@ def label_log_p(scores: Callable[[Array], Array], rows: Array, codes: np.ndarray
     return out
 
 
-def fit_slope(
-    loss: Likelihood, *, shrink: float = 0.0, start: float = 1.0, rough: bool = False
-) -> float:
+def fit_slope(loss: Likelihood, *, shrink: float = 0.0, rough: bool = False) -> float:
     """Return the slope of least loss without biases: the root of a rising derivative.
 
     With `shrink`, the loss includes ``shrink / 2 * log(slope)**2``. With `rough`, as exactly as the
     loss at the optimum needs it.
     """
-    slope = _newton_slope(loss, shrink, start, _LAST_ROUGH_STEP if rough else _LAST_STEP)
+    slope = _newton_slope(loss, shrink, _LAST_ROUGH_STEP if rough else _LAST_STEP)
     if slope is not None:
         return slope
     low, high = np.log(SLOPES)
@@ -181,15 +175,14 @@ def fit_slope(
         return SLOPES[0]
     if _slope_derivatives(high, loss, shrink)[0] <= 0:
         return SLOPES[1]
-    # Passed as arguments: SciPy keeps the function itself alive until the garbage is collected,
-    # and with it whatever the function closed over.
+    # With `args`: SciPy would keep what a closure holds alive until the garbage is collected.
     at = root_scalar(_slope_derivative, args=(loss, shrink), bracket=(low, high), xtol=1e-10).root
     return float(np.exp(at))
 
 
-def _newton_slope(loss: Likelihood, shrink: float, start: float, enough: float) -> float | None:
+def _newton_slope(loss: Likelihood, shrink: float, enough: float) -> float | None:
     """Newton's method for the logarithm of the slope; None where it leaves the range."""
-    at, (low, high) = math.log(start), np.log(SLOPES)
+    at, (low, high) = 0.0, np.log(SLOPES)
     for _ in range(_MOST_STEPS):
         rise, bend = _slope_derivatives(at, loss, shrink)
         # By no more than a factor of e: far from the optimum the curvature says little.
@@ -214,10 +207,8 @@ def _slope_derivative(log_slope: float, loss: Likelihood, shrink: float) -> floa
 
 
 def stratified_folds(codes: np.ndarray, n_folds: int) -> np.ndarray:
-    """Deal the rows of each class in turn to the folds; a class may have any number of rows.
-
-    Classes are taken in the order of their first row, so that renaming them changes nothing.
-    """
+    """Deal the rows of each class in turn to the folds; a class may have any number of rows."""
+    # Classes in the order of their first row, so that renaming them changes nothing.
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first[inverse], kind="stable")
     folds = np.empty(codes.size, dtype=np.intp)

@@ -9,9 +9,7 @@ import numpy as np
 from altnorm._base.arrays import Array
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
-from altnorm.families.base import SingleLabelPeer
-from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
-from altnorm.families.likelihood import stratified_folds
+from altnorm.families.base import PenalisedPeer
 from altnorm.families.scores import Held, Scores, Shape, Tempering, fit_scores, score_path
 
 MATRIX_STRENGTHS = tuple(512.0 * 4.0**-k for k in range(11))
@@ -30,20 +28,8 @@ matrix_path = partial(score_path, shape=matrix_shape)
 """Matrix scaling along a path of penalties."""
 
 
-class ScoreScaling(SingleLabelPeer):
-    """Base of the peers whose scores are fitted along a path of penalties."""
-
-    any_library = True
-    strengths: tuple[float, ...]
-
-    def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
-        self.strength = strength
-        self.cv = cv
-        self.input = input
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_strength(self.strength, self.cv)
+class ScoreScaling(PenalisedPeer):
+    """Base of the peers whose scores are linear in what is fitted."""
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -61,12 +47,8 @@ class ScoreScaling(SingleLabelPeer):
 
     def _fit(self, log_p: Array, codes: np.ndarray, weight: np.ndarray) -> None:
         shape = self._shape(codes.size)
-        folds = stratified_folds(codes, min(self.cv, codes.size))
         path = partial(score_path, shape=shape)
-        self.strength_ = choose_strength(
-            self.strength, path, log_p, codes, weight, folds, self.strengths
-        )
-        strengths = path_down_to(self.strength_, self.strengths)
+        strengths = self._choose_strength(path, log_p, codes, weight)
         self._store(fit_scores(log_p, codes, weight, strengths, shape=shape))
 
     def _store(self, fitted: Scores) -> None:

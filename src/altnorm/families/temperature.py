@@ -19,17 +19,9 @@ from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice, check_positive
 from altnorm.estimator.correction import Engine, Stage, Untouched
 from altnorm.estimator.reading import read_input
-from altnorm.families.base import Peer, SingleLabelPeer, mean_proba
-from altnorm.families.crossfit import check_strength, choose_strength, path_down_to
+from altnorm.families.base import Peer, PenalisedPeer, SingleLabelPeer, mean_proba
 from altnorm.families.descent import Operator, Penalised, Point
-from altnorm.families.likelihood import (
-    BIASES,
-    SLOPES,
-    Likelihood,
-    fit_slope,
-    label_log_p,
-    stratified_folds,
-)
+from altnorm.families.likelihood import BIASES, SLOPES, Likelihood, fit_slope, label_log_p
 
 # What one more step may still gain, per unit of weight.
 _LAST_GAIN, _ROUGH_GAIN = 1e-12, 2e-5
@@ -131,7 +123,7 @@ class TemperatureScaling(SingleLabelPeer):
 
 
 @storable
-class BiasCorrectedTemperature(SingleLabelPeer):
+class BiasCorrectedTemperature(PenalisedPeer):
     r"""Bias-corrected temperature scaling, BCTS: one temperature and a bias for each class.
 
     .. math:: p'_{ij} \propto p_{ij}^{1/T} \exp(b_j)
@@ -178,16 +170,7 @@ class BiasCorrectedTemperature(SingleLabelPeer):
     array([1])
     """
 
-    any_library = True
-
-    def __init__(self, strength: float | str = "cv", *, cv: int = 5, input: str = "proba") -> None:
-        self.strength = strength
-        self.cv = cv
-        self.input = input
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_strength(self.strength, self.cv, zero=True)
+    may_be_zero = True
 
     def _check_fitted(self, fields: Fields) -> None:
         super()._check_fitted(fields)
@@ -196,11 +179,9 @@ class BiasCorrectedTemperature(SingleLabelPeer):
         fields.number("strength_", 0)
 
     def _fit(self, log_p: Array, codes: np.ndarray, weight: np.ndarray) -> None:
-        folds = stratified_folds(codes, min(self.cv, codes.size))
-        self.strength_ = choose_strength(self.strength, bias_path, log_p, codes, weight, folds)
+        strengths = self._choose_strength(bias_path, log_p, codes, weight)
         # Only the last steps need be exact, and the way there is shorter by stronger penalties.
-        path = path_down_to(self.strength_)
-        *_, near = bias_path(log_p, codes, weight, path, rough=True)
+        *_, near = bias_path(log_p, codes, weight, strengths, rough=True)
         loss = Likelihood.build(log_p, codes, weight)
         ((slope, self.bias_),) = _walk_biases(loss, near, [self.strength_], _LAST_GAIN)
         self.temperature_ = 1 / slope
