@@ -137,8 +137,7 @@ class Sample(NamedTuple):
 def look_for_shift(labelled: Sample, codes: np.ndarray, new: Sample, before: np.ndarray) -> Shift:
     """Estimate the balance of new rows, and test whether it can be all that changed.
 
-    `before` is the mean of the calibrated probabilities of all validation rows, of which `labelled`
-    are some. No model is adapted here, and no decision compared.
+    `before` is the mean of the calibrated probabilities of all validation rows.
     """
     balance = estimate_balance(labelled.calibrated, codes, new.calibrated, before)
     test = energy_test(labelled, codes, new, before, balance.shares)
@@ -342,7 +341,6 @@ def _score_moments(
 
     Those seen are noisy where a class has few rows. If calibration were perfect, they would be
     the mean products of scores over the new rows: these count as `_PSEUDO` rows of each class.
-    Classes that can hardly be distinguished keep their shares, which count as `_RIDGE` rows.
     """
     expected = new.T @ new / len(new)
     mixed = (counts[:, None] * seen + _PSEUDO * expected) / (counts[:, None] + _PSEUDO)

@@ -1,9 +1,4 @@
-r"""Several labels per row: a line, or a bent one, on the log-odds of each label.
-
-Labels are many and most of them rare, so that a fit to each alone would follow noise, and one for
-all would miss that a classifier is bold about some and shy about others. So each label has its own
-slope and intercept, shrunk towards those of all labels together.
-"""
+"""Several labels per row: a line, or a bent one, on the log-odds of each label."""
 
 from __future__ import annotations
 
@@ -212,10 +207,7 @@ def labelwise_path(
 
 
 class _Loss(NamedTuple):
-    """Weighted log loss of each label as a function of its coefficients, (f, m).
-
-    These are of the log-odds, of 1, and of what the log-odds exceed each edge by.
-    """
+    """Weighted log loss of each label as a function of its coefficients of `_features`, (f, m)."""
 
     rows: np.ndarray  # (n, m)
     weight: np.ndarray  # (n,)

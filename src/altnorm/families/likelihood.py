@@ -46,9 +46,9 @@ _LOG_ZERO = -1e6
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The weighted log-loss of ``softmax(slope * log_p + bias)`` as a function of both.
+    """The weighted log-loss of ``softmax(slope * log_p + bias)`` as a function of both, in NumPy.
 
-    Rows stay in their library and on their device; what an optimiser asks for is in NumPy.
+    Rows stay in their library and on their device.
     """
 
     log_p: Array  # (n, m) shifted so that each row's maximum is 0

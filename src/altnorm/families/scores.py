@@ -399,10 +399,7 @@ class ScoreProblem:
     def walk(
         self, problem: Penalised, start: np.ndarray, strengths: Sequence[float], gain: float
     ) -> Iterator[np.ndarray]:
-        """Yield coefficients at each strength, each found from the ones before.
-
-        `gain` is what one more step may gain, per unit of weight.
-        """
+        """Yield coefficients at each strength; `gain` is what one more step may gain per weight."""
         least_gain = gain * float(self.loss.weight.sum())
         for point in problem.walk(problem.loss(start), strengths, least_gain=least_gain):
             yield point.at

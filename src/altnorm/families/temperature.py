@@ -1,8 +1,4 @@
-"""One temperature and one bias per class: ``softmax(log p / temperature + bias)``.
-
-The baseline has neither; temperature scaling fits the one, bias-corrected temperature both, and
-batch calibration takes the biases from mean predictions.
-"""
+"""One temperature and one bias per class: ``softmax(log p / temperature + bias)``, or neither."""
 
 from __future__ import annotations
 
@@ -147,12 +143,10 @@ class BiasCorrectedTemperature(PenalisedPeer):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class each column stands for.
-    temperature_ : float
-        The temperature.
+    temperature_, strength_ : float
+        The temperature, and the strength used.
     bias_ : ndarray of shape (n_classes,)
         The biases; their sum is 0.
-    strength_ : float
-        The strength used.
 
     References
     ----------
@@ -311,10 +305,7 @@ def bias_path(
     *,
     rough: bool = False,
 ) -> Generator[Tilt, None, None]:
-    """Yield the fit at each of the `strengths`, strongest first, each started from the one before.
-
-    With `rough`, in single precision and as exactly as cross-fitting needs it.
-    """
+    """Yield the fit at each of the `strengths`, each started from the one before."""
     loss = Likelihood.build(log_p, codes, weight, rough=rough)
     start = Tilt(fit_slope(loss, rough=rough), np.zeros(log_p.shape[1]))
     yield from _walk_biases(loss, start, strengths, _ROUGH_GAIN if rough else _LAST_GAIN)

@@ -184,11 +184,8 @@ def f1_at(
 
 
 def f1_gains(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return what F1 gains (or loses) by each entry as the threshold falls past it.
-
-    Of entries of equal probability only the sum means something.
-    """
-    order = np.argsort(-p)
+    """Return what F1 gains (or loses) by each entry as the threshold falls past it."""
+    order = np.argsort(-p)  # of entries of equal probability only the sum means something
     f1 = 2 * np.cumsum((weight * y)[order])
     f1 /= np.cumsum(weight[order]) + weight @ y
     gains = np.empty_like(f1)
