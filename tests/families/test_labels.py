@@ -30,10 +30,9 @@ def brute_force(proba, y, weight=None):
     return max(micro_f1(y, proba > t, weight) for t in np.append(np.unique(proba), 0))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_common_threshold_is_the_best_there_is(weighted):
+def test_the_common_threshold_is_the_best_there_is():
     proba, y = draw()
-    weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else None
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y))
     threshold = LabelThresholds().fit(proba, y, sample_weight=weight).global_threshold_
     found = micro_f1(y, proba > threshold, weight)
     assert found == pytest.approx(brute_force(proba, y, weight), abs=1e-12)
@@ -132,67 +131,42 @@ def standardised(logits, weight):
     return (logits - center) / scale, center, scale
 
 
-def oracle(logits, y, weight, strength):
-    """Slopes and intercepts by BFGS from the objective as the docstring has it."""
+def oracle(logits, y, weight, strength, quantiles):
+    """Probabilities by BFGS from the objective as the docstring has it, and where lines bend."""
     z, center, scale = standardised(logits, weight)
+    edges, proba = np.quantile(z, quantiles, axis=0), np.empty_like(z)
 
     def loss(scores, labels):
-        return -(weight @ log_expit(np.where(labels, scores, -scores)))
+        return -(weight @ log_expit(np.where(labels, scores, -scores))).sum()
 
     def together(theta):
-        penalty = 0.5 * ((theta[0] - scale) ** 2 + (theta[1] - center) ** 2)
-        return loss(theta[0] * z + theta[1], y).sum() + penalty
+        return loss(theta[0] * z + theta[1], y) + 0.5 * ((theta - [scale, center]) ** 2).sum()
 
     common = minimize(together, [scale, center], options={"gtol": 1e-8}).x
-    found = []
-    for j in range(y.shape[1]):
+    target = np.append(common, np.zeros(len(quantiles)))
+    for j, column in enumerate(z.T):
+        bends = [np.maximum(column - edge, 0) for edge in edges[:, j]]
+        features = np.column_stack([column, np.ones(len(z)), *bends])
 
-        def alone(own, j=j):
-            scores = (common[0] + own[0]) * z[:, j] + common[1] + own[1]
-            return loss(scores, y[:, j]) + 0.5 * strength * own @ own
+        def alone(theta, features=features, labels=y[:, j]):
+            return loss(features @ theta, labels) + 0.5 * strength * ((theta - target) ** 2).sum()
 
-        found.append(common + minimize(alone, [0.0, 0.0], options={"gtol": 1e-8}).x)
-    slope, bias = np.transpose(found)
-    return slope / scale, bias - slope / scale * center
+        proba[:, j] = expit(features @ minimize(alone, target, options={"gtol": 1e-8}).x)
+    return proba, center + scale * edges
 
 
 @pytest.mark.parametrize("strength", [64.0, 4.0, 0.25])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_fit_is_the_penalised_optimum(strength, weighted):
+@pytest.mark.parametrize("bends", [False, True])
+def test_the_fit_is_the_penalised_optimum(strength, weighted, bends):
     logits, y = bold_labels()
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
-    weight /= weight.mean()
-    fitted = LabelwiseScaling(strength, input="logits")
-    fitted.fit(logits, y, sample_weight=weight if weighted else None)
-    slope, bias = oracle(logits, y, weight, strength)
-    np.testing.assert_allclose(fitted.slope_, slope, atol=FITTED)
-    np.testing.assert_allclose(fitted.bias_, bias, atol=FITTED)
-    expected = expit(slope * logits + bias)
-    np.testing.assert_allclose(fitted.transform(logits), expected, atol=FITTED)
-
-
-def test_bent_lines_are_the_penalised_optimum():
-    """From the fit without bends to all labels together, as the straight ones."""
-    logits, y = bold_labels()
-    weight = np.ones(len(y))
-    z, center, scale = standardised(logits, weight)
-    common, bias = oracle(logits, y, weight, 1e9)
-    target = np.array([common[0] * scale, bias[0] + common[0] * center, 0, 0, 0])
-    fitted = LabelwiseScaling(4.0, bends=True, input="logits").fit(logits, y)
-    for j in range(y.shape[1]):
-        edges = np.quantile(z[:, j], [0.25, 0.5, 0.75])
-        bends = np.maximum(z[:, [j]] - edges, 0)
-        features = np.column_stack([z[:, j], np.ones(len(z)), bends])
-
-        def loss(theta, features=features, j=j):
-            scores = features @ theta
-            fit = -log_expit(np.where(y[:, j], scores, -scores)).sum()
-            return fit + 2.0 * ((theta - target) ** 2).sum()
-
-        best = minimize(loss, target, options={"gtol": 1e-8})
-        expected = expit(features @ best.x)
-        np.testing.assert_allclose(fitted.transform(logits)[:, j], expected, atol=FITTED)
-        np.testing.assert_allclose(fitted.edges_[:, j], center + scale * edges)
+    fitted = LabelwiseScaling(strength, bends=bends, input="logits")
+    fitted.fit(logits, y, sample_weight=weight)
+    quantiles = (0.25, 0.5, 0.75) if bends else ()
+    proba, edges = oracle(logits, y, weight / weight.mean(), strength, quantiles)
+    np.testing.assert_allclose(fitted.transform(logits), proba, atol=FITTED)
+    np.testing.assert_allclose(fitted.edges_, edges)
 
 
 def test_probabilities_of_0_and_1_and_labels_never_or_always_there():

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.metrics import log_loss
 
-from altnorm import InputError
 from altnorm.families.curves import MOST_ROWS, thinned
 from altnorm.families.scores import ScoreLoss, log_floor
-from altnorm.peers import BiasCorrectedTemperature, CurveScaling, MatrixScaling
+from altnorm.peers import CurveScaling, MatrixScaling
 from tests.libraries import LIBRARIES
 from tests.problems import favouring
 
@@ -73,10 +71,9 @@ def test_a_few_confused_pairs_are_set_free():
     logits[:, first] += 0.6 * (logits[:, first + 1] - logits[:, first])
     proba = softmax(logits, axis=1)
     fitted = MatrixScaling().fit(proba[:300], y[:300])
-    gain = (fitted.predict(proba[300:]) == y[300:]).mean() - (
-        proba[300:].argmax(axis=1) == y[300:]
-    ).mean()
-    assert gain > 0.07  # of 0.10; a ridge gains 0.05
+    decided = fitted.predict(proba[300:]), proba[300:].argmax(axis=1)
+    after, before = ((codes == y[300:]).mean() for codes in decided)
+    assert after - before > 0.07  # of 0.10; a ridge gains 0.05
     off = np.abs(fitted.matrix_ - np.diag(np.diag(fitted.matrix_)))
     confused = np.zeros_like(off, dtype=bool)
     confused[first, first + 1] = True
@@ -120,33 +117,6 @@ def test_a_strong_penalty_leaves_a_temperature(make):
     assert fitted.uniform_ == 1 / 301
 
 
-def test_a_matrix_repairs_what_no_factor_can():
-    """Two classes are told apart by the probability of a third."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(1, 3, size=800)
-    other = np.where(y == 1, 0.4, 0.1) + 0.02 * rng.normal(size=800)
-    proba = np.stack([other, 0.55 * (1 - other), 0.45 * (1 - other)], axis=1)
-    assert (MatrixScaling().fit(proba, y).predict(proba) == y).mean() > 0.95
-    assert (BiasCorrectedTemperature().fit(proba, y).predict(proba) == y).mean() < 0.6
-
-
-def overconfident(n, seed=0):
-    """Right as often as it says up to 0.8, and no more often beyond."""
-    rng = np.random.default_rng(seed)
-    p = rng.uniform(0.02, 0.98, n)
-    y = (rng.random(n) < np.clip(p, 0.2, 0.8)).astype(int)
-    return np.column_stack([1 - p, p]), y
-
-
-def test_curves_repair_what_no_line_can():
-    curves, matrix = (make().fit(*overconfident(3000)) for make in (CurveScaling, MatrixScaling))
-    proba, y = overconfident(20_000, seed=1)
-    fair = log_loss(y, np.clip(proba[:, 1], 0.2, 0.8))
-    by_curves, by_matrix = (log_loss(y, peer.transform(proba)) for peer in (curves, matrix))
-    assert by_curves < fair + 0.008
-    assert by_matrix > fair + 0.012
-
-
 def test_facets_see_what_depends_on_two_classes_at_once():
     """The label is 1 where two classes are about equally probable."""
     proba = np.random.default_rng(0).dirichlet(np.ones(3), 2000)
@@ -156,15 +126,6 @@ def test_facets_see_what_depends_on_two_classes_at_once():
     assert (drawn.predict(proba) == y).mean() > 0.98 > (own.predict(proba) == y).mean()
     assert len(drawn.edges_) == 309
     assert len(CurveScaling(1.0).fit(proba[:599], y[:599]).edges_) == 9
-
-
-@pytest.mark.parametrize("peer", [MatrixScaling(0.1), CurveScaling(1.0, facets=True)])
-def test_the_order_of_classes_and_rows_changes_nothing(peer):
-    proba, y = draw()
-    order, rows = np.array([2, 0, 1]), np.random.default_rng(0).permutation(300)
-    plain = peer.fit(proba, y).transform(proba)
-    moved = peer.fit(proba[rows][:, order], np.argsort(order)[y[rows]])
-    np.testing.assert_allclose(moved.transform(proba[:, order]), plain[:, order], atol=1e-4)
 
 
 def test_zeros_are_less_than_the_smallest_share():
@@ -188,12 +149,6 @@ def test_of_very_many_rows_curves_take_some():
     assert np.count_nonzero(kept) == MOST_ROWS
     assert not kept[::2].any()
     np.testing.assert_array_equal(thinned(weight[:1000]), weight[:1000])
-
-
-@pytest.mark.parametrize("facets", ["many", 3, None])
-def test_facets_are_yes_no_or_auto(facets):
-    with pytest.raises(InputError, match="`facets` must be"):
-        CurveScaling(facets=facets).fit(*draw())
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
