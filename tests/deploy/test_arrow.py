@@ -224,10 +224,11 @@ def test_logits():
 # What is wrong is said, with the row's number in the stream.
 
 SCORES = {"columns": "scores"}
+PAIR = pa.record_batch({"scores": pa.array([[0.5, 0.5]], pa.list_(pa.float64(), 2))})
 
 
-def changed(row, column, value, n=3):
-    proba = draw(n)
+def changed(row, column, value):
+    proba = draw(3)
     proba[row, column] = value
     return class_batch(proba)
 
@@ -246,19 +247,9 @@ def named(names, m=4):
         (list_batch(draw(3)), {"columns": "score"}, "'score' must appear once; it appears 0"),
         (list_batch(draw(3)), SCORES | {"output": "scores"}, "a column 'scores' already"),
         (list_batch(draw(3)), SCORES | {"prediction": "scores"}, "a column 'scores' already"),
-        (list_batch(draw(3, 2), "list"), SCORES, r"one entry per class.* row 0 \(length 2\)"),
-        (
-            pa.record_batch({"scores": pa.array([[0.5, 0.5]], pa.list_(pa.float64(), 2))}),
-            SCORES,
-            "one entry per class, 4; their type says 2",
-        ),
+        (PAIR, SCORES, "one entry per class, 4; their type says 2"),
         (pa.record_batch({"scores": [1.0]}), SCORES, "must hold lists .* its type is double"),
         (pa.record_batch({"scores": [[1, 0, 0, 0]]}), SCORES, "numbers; its type is list"),
-        (
-            changed(0, 0, 0.1, 6).set_column(0, "ant", pa.array([None, 0.1, 0.1, None, 1, 1]))[1:],
-            {},
-            r"has 1 null.* first in row 2\.",
-        ),
     ],
 )
 def test_a_batch_that_does_not_fit_is_refused(normalizer, batch, options, message):
@@ -270,7 +261,7 @@ def test_a_batch_that_does_not_fit_is_refused(normalizer, batch, options, messag
     ("wrong", "message"),
     [
         (
-            named(CLASSES).set_column(2, "cat", pa.array([0.1, None, None])),
+            named(CLASSES).set_column(2, "cat", pa.array([None, 0.1, None, None]).slice(1)),
             r"column 'cat' has 2 null.* first in row 21\.",
         ),
         (
@@ -342,13 +333,6 @@ def test_batches_are_read_when_they_are_wanted(normalizer):
     next(ahead)
     ahead.close()
     assert len(read) < 3 + 10
-
-
-def test_threads_keep_the_order(normalizer):
-    batches = [class_batch(draw(20, seed=seed), n=[seed] * 20) for seed in range(20)]
-    one = list(arrow.apply_batches(normalizer, batches))
-    two = list(arrow.apply_batches(normalizer, batches, n_jobs=2))
-    assert all(a.equals(b) for a, b in zip(one, two, strict=True))
 
 
 def test_nothing_in_nothing_out(normalizer):
