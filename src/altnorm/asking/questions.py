@@ -201,7 +201,7 @@ def make_questions(
             lines.append(start | asked | {LABEL: "", POOL: f"{source} lines={len(pairs)}"})
     about_columns = [ABOUT] if changes.multilabel else []
     columns = [NUMBER, ROW, *visible, *about_columns, *CANDIDATES, LABEL, POOL]
-    return Questions(source, columns, [{name: line[name] for name in columns} for line in lines])
+    return Questions(source, columns, lines)
 
 
 def _pairs(changes: Changes, position: int, names: Sequence[str]) -> dict[str, tuple[str, str]]:
