@@ -112,7 +112,8 @@ class TemperatureScaling(SingleLabelPeer):
     def predict(self, proba: Any) -> np.ndarray:
         """Return the most probable class of each row of `proba`, which no temperature changes."""
         # Not from the adjusted rows: rounding there may turn a narrow lead into a tie.
-        return self.classes_[np.argmax(read_input(self, proba).values, axis=1)]
+        columns = np.argmax(read_input(self, proba).values, axis=1)
+        return self.classes_[columns]
 
     def _fitted_scores(self) -> Tilt:
         return Tilt(1 / self.temperature_, np.zeros(len(self.classes_)))
