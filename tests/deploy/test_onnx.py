@@ -310,6 +310,9 @@ def test_appended_to_a_scikit_learn_model(path, tmp_path, pipeline, depth):
         np.testing.assert_array_equal(label_before, before.argmax(axis=1))
         assert (label != label_before).any()
     assert [o.name for o in classifier.graph.output] == ["label", "probabilities"]
+    plain = export(normalizer, path, append_to=classifier)
+    names = [output.name for output in plain.graph.output]
+    assert names == ["adjusted", "decision", "label_before", "probabilities"]
 
 
 def test_append_errors(path, pipeline, fitted):
