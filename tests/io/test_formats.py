@@ -301,7 +301,7 @@ def test_bad_lines_are_told(tmp_path, text, message):
 def test_format_insists(tmp_path):
     write_predictions(EXPECTED, tmp_path / "a.csv", Layout("y"))
     (tmp_path / "a.csv").rename(tmp_path / "a.dat")
-    with pytest.raises(InputError, match="or say with --format"):
+    with pytest.raises(InputError, match="Pass --format"):
         read_predictions(tmp_path / "a.dat", Layout("y"))
     check_same(read_predictions(tmp_path / "a.dat", Layout("y", format="csv")), EXPECTED)
     with pytest.raises(InputError, match="--format must be one of"):

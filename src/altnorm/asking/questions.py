@@ -25,7 +25,7 @@ from altnorm.asking.judgement import Judgement, Pool, weigh_labels
 from altnorm.asking.sampling import OTHER, Changes, value_changes
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.kinds import FittedModel
-from altnorm.io.columns import listed, names_of
+from altnorm.io.labels import listed, names_of
 from altnorm.io.text_tables import neutralise_formula
 
 NO_MODEL, NEITHER, PERSON = "none", "neither", "(left to a person)"

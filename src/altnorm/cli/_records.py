@@ -19,7 +19,7 @@ from altnorm.adjuster.mixture import PARTS
 from altnorm.cli._screen import out
 from altnorm.decisions.decision import Decision
 from altnorm.evidence.verdict import Verdict, outcome
-from altnorm.io.columns import names_of
+from altnorm.io.labels import names_of
 from altnorm.io.predictions import Predictions
 from altnorm.report.evaluation import Evaluation
 

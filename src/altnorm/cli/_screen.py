@@ -18,7 +18,7 @@ from rich.text import Text
 from altnorm._base.errors import InputError, Place
 from altnorm._base.words import Figures
 from altnorm.evidence.verdict import Caution, Verdict, outcome, score_figures
-from altnorm.io.columns import listed, names_of
+from altnorm.io.labels import listed, names_of
 
 # What could move the cursor, end a line or turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

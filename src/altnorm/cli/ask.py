@@ -28,9 +28,10 @@ from altnorm.cli._commands import Ask, Judge
 from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json
 from altnorm.cli._screen import out
-from altnorm.io.columns import names_of
+from altnorm.io.columns import read_texts
 from altnorm.io.formats import Layout
-from altnorm.io.predictions import read_predictions, read_texts
+from altnorm.io.labels import names_of
+from altnorm.io.predictions import read_predictions
 from altnorm.report.evaluation import check_kind
 
 _STYLES = {"adopt": "bold green", "do not adopt": "bold yellow", GO_ON: "bold"}

@@ -53,9 +53,10 @@ from altnorm.evidence.verdict import (
     rise_words,
     score_figures,
 )
+from altnorm.io.columns import read_texts
 from altnorm.io.datasets import load_demo
 from altnorm.io.formats import Layout
-from altnorm.io.predictions import Predictions, read_predictions, read_texts
+from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.report import check_page, write_report
 from altnorm.report.evaluation import Evaluation, check_kind, evaluate
 

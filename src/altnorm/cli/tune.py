@@ -21,7 +21,7 @@ from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.cautions import REALISTIC
 from altnorm.evidence.verdict import score_figures
 from altnorm.io.class_tables import read_balance, read_cost_file
-from altnorm.io.columns import listed, names_of
+from altnorm.io.labels import listed, names_of
 from altnorm.io.predictions import Predictions, read_predictions
 from altnorm.method.reference import PRIORS
 

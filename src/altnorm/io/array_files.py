@@ -1,4 +1,4 @@
-"""NumPy files -> what predictions are made of: a matrix, class names and labels.
+"""NumPy files <-> predictions: a matrix, class names and labels.
 
 Only what is wanted is read, after the sizes that the arrays announce are known to fit together.
 """
@@ -10,32 +10,28 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from altnorm._base.errors import InputError
-from altnorm._base.files import file_error
+from altnorm._base.files import file_error, replacing
 from altnorm._base.labels import check_indicator
 from altnorm.estimator.topk import from_topk
-from altnorm.io.columns import (
-    Parts,
-    check_rows,
-    listed,
-    names_of,
-    read_labels,
-)
 from altnorm.io.formats import Layout, Source, unreadable
+from altnorm.io.labels import check_rows, listed, names_of, read_labels
+from altnorm.io.predictions import Predictions
 
 _MOST_CLASSES = 10**6
 _MOST_VALUES = 2**30  # 8 GB in double precision
 
 
-def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
+def read_arrays(source: Source, layout: Layout, wanted: Any) -> Predictions:
     """Read predictions from an .npz or .npy file; `wanted` are the classes, if they are known."""
     try:
         with ExitStack() as stack:
-            return _read_parts(_ArrayFile(source, layout, stack), layout, wanted)
+            return _read(_ArrayFile(source, layout, stack), layout, wanted)
     except InputError:
         raise
     # Damaged bytes surface as whatever zipfile, zlib, ast or NumPy happens to stumble over.
@@ -43,7 +39,7 @@ def read_arrays(source: Source, layout: Layout, wanted: Any) -> Parts:
         raise unreadable(source, error) from error
 
 
-def _read_parts(file: _ArrayFile, layout: Layout, wanted: Any) -> Parts:
+def _read(file: _ArrayFile, layout: Layout, wanted: Any) -> Predictions:
     is_truncated = "indices" in file.names
     kinds = ("proba", "log_proba") if is_truncated else ("proba", "logits")
     key = file.find(*(("logits",) if layout.logits and not is_truncated else kinds))
@@ -67,7 +63,7 @@ def _read_parts(file: _ArrayFile, layout: Layout, wanted: Any) -> Parts:
         labels = check_indicator(labels, shape).astype(np.uint8)
     elif labels is not None:
         labels = read_labels(labels.tolist(), classes, layout)
-    return Parts(values, classes, labels, key)
+    return Predictions(values, classes, labels, key)
 
 
 def _full_shape(file: _ArrayFile, key: str, *, is_truncated: bool) -> tuple[int, int]:
@@ -184,3 +180,21 @@ class _ArrayFile:
         opened: Any = self.path.open("rb") if info is None else self._zip.open(info)
         with opened as file:
             yield file, self.path.stat().st_size if info is None else info.file_size
+
+
+def write_arrays(predictions: Predictions, path: Path, *, force: bool) -> None:
+    """Write an .npz file, or an .npy file, which has no place for classes or labels."""
+    with replacing(path, force=force) as temporary, temporary.open("wb") as file:
+        if path.suffix.lower() == ".npy":
+            np.save(file, predictions.proba, allow_pickle=False)
+            return
+        arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
+        if predictions.labels is not None:
+            arrays["labels"] = _plain(predictions.labels)
+        # Older NumPy would take `allow_pickle` for an array; `_plain` has left no objects.
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Objects as text: what an .npz file holds without pickle."""
+    return np.array(names_of(values)) if values.dtype.kind == "O" else values

@@ -14,9 +14,9 @@ import numpy as np
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import check_input
 from altnorm.decisions.purpose import read_costs
-from altnorm.io.columns import listed, names_of
+from altnorm.io.formats import DELIMITERS
 from altnorm.io.json_lines import read_json
-from altnorm.io.text_tables import DELIMITERS
+from altnorm.io.labels import listed, names_of
 
 PERSON = ("person", "abstain", "defer", "reject", "")
 """What the decision to leave a row to a person may be called, unless a class has that name."""

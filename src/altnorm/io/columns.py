@@ -1,48 +1,43 @@
-"""Which columns stand for which classes, and what their labels mean: by name, never by guess."""
+"""Tables <-> predictions: which columns stand for which classes, by name, never by guess."""
 
 from __future__ import annotations
 
-import re
+import json
+import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute as pc
 
 from altnorm._base.errors import InputError, shown
-from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import check_indicator
 from altnorm._base.validation import check_proba
 from altnorm._base.words import plural
-from altnorm.io.formats import Layout, Source
-from altnorm.io.json_tables import field_of
+from altnorm.io.formats import Layout, Source, find_source
+from altnorm.io.json_tables import field_of, is_nested
 from altnorm.io.label_files import read_label_file
-from altnorm.io.tables import TableSource, open_table
+from altnorm.io.labels import (
+    check_rows,
+    column_error,
+    listed,
+    names_of,
+    prefix_remedy,
+    read_labels,
+)
+from altnorm.io.predictions import Predictions
+from altnorm.io.tables import TableSource, open_table, write_table
 
-# What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
-_MISSING = ("None", "", "nan", "-1", "-1.0")
-
-
-def column_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
-    """Return an error about columns: their names, and what they hold."""
-    return InputError(rule, offender, remedy, code="columns", **fields)
-
-
-class Parts(NamedTuple):
-    """What predictions are made of, in the order of their fields."""
-
-    values: np.ndarray  # (n, m)
-    classes: np.ndarray  # (m,)
-    labels: np.ndarray | None
-    input: str  # "proba" or "logits"
-    groups: np.ndarray | None = None
-    ids: np.ndarray | None = None
+_MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
 
 
-def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
+def read_columns(source: Source, layout: Layout, classes: Any) -> Predictions:
     """Read predictions from a table; `classes` are those expected, if they are known."""
     label_file = None if layout.labels is None else read_label_file(layout.labels, layout)
     layout = layout if label_file is None else replace(layout, label=None)
@@ -53,15 +48,17 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     with open_table(source.path, layout, text=text, numbers=expected) as opened:
         table, numbers = opened.read()
     check_rows(table.num_rows)
-    if layout.label is None and layout.label_prefix is None and label_file is None:
-        layout = replace(layout, label=opened.hints.label)
-    values = None if layout.label is None else column_values(table, layout.label)
     key = layout.id or opened.hints.id
-    if label_file is not None:
-        key = label_file.id_column(opened, layout)
+    if label_file is not None and key is None and label_file.id_name in table.schema.names:
+        key = label_file.id_name
     ids = numbers if key is None else np.array(column_values(table, key), dtype=object)
+    values = None
     if label_file is not None:
         values = label_file.match(ids.tolist())
+    elif layout.label_prefix is None:
+        if layout.label is None:
+            layout = replace(layout, label=opened.hints.label)
+        values = None if layout.label is None else column_values(table, layout.label)
     groups = None if layout.group is None else _read_groups(table, layout.group)
     sums = not layout.logits and layout.label_prefix is None
     named = {str(value) for value in values or ()}
@@ -85,7 +82,7 @@ def read_columns(source: Source, layout: Layout, classes: Any) -> Parts:
     with spare_hint(spare):
         if spare:
             check_proba(proba)
-    return Parts(proba, names, labels, "logits" if layout.logits else "proba", groups, ids)
+    return Predictions(proba, names, labels, "logits" if layout.logits else "proba", groups, ids)
 
 
 def column_values(table: Any, name: str) -> list[Any]:
@@ -186,8 +183,6 @@ def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
 
     Empty cells become NaN.
     """
-    import pyarrow as pa
-
     columns = [table.column(name) for name in names]
     # Half precision is widened: the kernels compute in single precision at the least.
     single = all(column.type in (pa.float16(), pa.float32()) for column in columns)
@@ -215,98 +210,12 @@ def _not_numbers(name: str, column: Any) -> InputError:
     )
 
 
-def read_labels(
-    values: Sequence[Any], classes: np.ndarray, layout: Layout, *, reordered: bool = False
-) -> Any:
-    """Return labels, given as class names or as column indices, as classes; None where missing.
-
-    Missing are empty cells, NaN, and -1 where that is not a class.
-    """
-    names = set(names_of(classes))
-    is_missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
-    if is_missing.any() and (not layout.gaps or is_missing.all()):
-        row = int(is_missing.argmax())
-        holds = "is empty" if values[row] in (None, "") else f"holds {shown(values[row])}"
-        rule, remedy = "Each row must have a label", "Drop the rows without one."
-        if layout.gaps:
-            rule = "Some rows must have a label"
-            remedy = "Without any, `altnorm tune --no-labels` makes a model."
-        offender = f"'{shown(layout.label or 'labels')}' {holds} in row {row}"
-        raise column_error(rule, offender, remedy)
-    rows = np.flatnonzero(~is_missing)
-    resolved = _resolve_labels(
-        np.asarray([values[i] for i in rows.tolist()]), classes, rows, reordered
-    )
-    if not is_missing.any():
-        return resolved
-    labels = np.full(is_missing.size, None, dtype=object)
-    labels[rows] = resolved
-    return labels
-
-
-def _resolve_labels(
-    values: np.ndarray, classes: np.ndarray, rows: np.ndarray, reordered: bool
-) -> np.ndarray:
-    """The classes that labels of some rows mean, by name or by index.
-
-    Names win; 3, 3.0 and "3.0" are one name, and so are 1 and True. Indices are understood only
-    where no class name is a number and where the columns are not `reordered` (in another order than
-    the model's, or from line to line), so that there is nothing to guess.
-    """
-    names = names_of(classes)
-    labels = names_of(values)
-    # As written first: "1.0" and "1" may be two classes.
-    for spelled in (str, _as_integer):
-        codes = {spelled(name): j for j, name in enumerate(names)}
-        labels = [spelled(label) for label in labels]
-        if len(codes) == len(names) and all(label in codes for label in labels):
-            return classes[[codes[label] for label in labels]] if labels else classes[:0]
-    # Nine digits always fit an index; a longer text is no index and may be too long to convert.
-    numbers = all(re.fullmatch(r"[0-9]{1,9}", label) for label in labels)
-    numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
-    if numbers and not numeric_names and max(map(int, labels)) < len(names):
-        if reordered:
-            raise column_error(
-                "Labels that are column indices are ambiguous where the order of classes varies",
-                remedy="Use class names as labels.",
-            )
-        return classes[[int(label) for label in labels]]
-    row, label = next(
-        (i, label) for i, label in zip(rows, labels, strict=True) if label not in codes
-    )
-    raise column_error(
-        f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
-        f"row {row} has '{shown(label)}'",
-        prefix_remedy(names, labels) or f"The classes are {listed(names)}.",
-    )
-
-
-def prefix_remedy(columns: Sequence[str], names: Collection[str]) -> str:
-    """Advise --prefix where all names are there, behind the same text; else nothing."""
-    first = next(iter(names))
-    for column in columns:
-        prefix = column.removesuffix(first)
-        if prefix != column and {prefix + name for name in names} <= set(columns):
-            return f"If the class columns start with '{shown(prefix)}', pass --prefix {prefix}."
-    return ""
-
-
-def _as_integer(text: str) -> str:
-    """A whole number or truth value as an integer: a gap in a column may have made it another."""
-    if text.lower() in ("true", "false"):
-        return str(int(text.lower() == "true"))
-    return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
-
-
 def _check_zeros(table: Any, layout: Layout, columns: Sequence[str]) -> None:
     """Raise if a column of text that was not taken for a class holds nothing but 0.
 
     A class that no row comes near is written as 0 throughout, which a CSV reader takes for a whole
     number, and so for no class.
     """
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
     for field in _free_fields(table.schema, layout):
         if field.name in columns or not pa.types.is_integer(field.type):
             continue
@@ -336,12 +245,6 @@ def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
             f"If it is not a class, pass --other '{name}'; if it is, start the names of all "
             "class columns alike and pass --prefix.",
         )
-
-
-def check_rows(n: int) -> None:
-    """Raise if a file has no rows."""
-    if not n:
-        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
 
 
 def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
@@ -379,8 +282,6 @@ def _free_fields(schema: Any, layout: Layout) -> list[Any]:
 
 def _is_fraction(kind: Any) -> bool:
     """Whether a column of this type holds numbers that need not be whole."""
-    import pyarrow as pa
-
     return pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
@@ -398,11 +299,6 @@ def _read_groups(table: Any, name: str) -> np.ndarray:
     return groups
 
 
-def names_of(values: Any) -> list[str]:
-    """Text of each class or label."""
-    return [str(value) for value in np.asarray(values).tolist()]
-
-
 def no_such_column(name: str, names: Sequence[str]) -> InputError:
     """Return the error for a column that was named and is not there."""
     by_case = {column.lower(): column for column in names}
@@ -415,7 +311,61 @@ def no_such_column(name: str, names: Sequence[str]) -> InputError:
     )
 
 
-def listed(names: Sequence[str]) -> str:
-    """Tell names in a sentence, the first few of them."""
-    message = ", ".join(f"'{shown(name)}'" for name in names[:6])
-    return message if len(names) <= 6 else f"{message} and {len(names) - 6} more"
+def read_texts(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    names: Sequence[str] = (),
+    *,
+    classes: Any = (),
+    hidden: Collection[str] = (),
+) -> dict[str, list[str]]:
+    """Read columns of a table as text for people; none of a file of arrays.
+
+    `names` are columns, or fields of nested ones such as "doc.question". Without names, all columns
+    are read but nested and binary ones, labels, ids, and those that are `hidden`. `classes` are
+    those of the predictions, which a language model's answers do not tell.
+    """
+    if not find_source(path, layout).is_table and not names:
+        return {}
+    columns = [layout.prefix + name for name in names_of(classes)]
+    with open_table(path, layout, text=names or None, numbers=columns) as opened:
+        table, _ = opened.read()
+    hints = opened.hints
+    not_shown = {*hidden, *hints.classes, layout.label, hints.label, hints.id, layout.id}
+    names = names or [
+        field.name
+        for field in table.schema
+        if field.name not in not_shown
+        and not is_nested(field)
+        and not pa.types.is_binary(field.type)
+    ]
+    return {name: [_cell(value) for value in column_values(table, name)] for name in names}
+
+
+def _cell(value: Any) -> str:
+    """Text of a value; nested ones as JSON, and what is too long for a spreadsheet cut off."""
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    text = "" if value is None else str(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} ..."
+
+
+def write_columns(
+    predictions: Predictions, path: Path, layout: Layout, *, force: bool, spreadsheet_safe: bool
+) -> None:
+    """Write predictions as a table with a column per class."""
+    names = names_of(predictions.classes)
+    proba = [layout.prefix + name for name in names]
+    columns: dict[str, Any] = dict(zip(proba, predictions.proba.T, strict=True))
+    labels = predictions.labels
+    if labels is not None and predictions.multilabel:
+        start = "y_" if layout.label_prefix is None else layout.label_prefix
+        columns |= {start + name: labels[:, j] for j, name in enumerate(names)}
+    elif labels is not None:
+        columns[layout.label or "label"] = np.array(names_of(labels), dtype=object)
+    batch = pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in columns.items()})
+    opened = write_table(
+        path, batch.schema, numbers=proba, force=force, spreadsheet_safe=spreadsheet_safe
+    )
+    with opened as write:
+        write(batch)

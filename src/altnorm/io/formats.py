@@ -33,7 +33,8 @@ SUFFIXES = {
 }
 FORMATS = (*dict.fromkeys(SUFFIXES.values()), "lm-eval")
 """What `--format` takes."""
-TEXT = ("csv", "tsv", "jsonl", "lm-eval")  # may be compressed; values have no types of their own
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+TEXT = (*DELIMITERS, "jsonl", "lm-eval")  # may be compressed; values have no types of their own
 ARRAYS = ("npz", "npy")
 STANDARD = "-"
 """The name that stands for the standard input or output."""
@@ -43,46 +44,20 @@ STANDARD = "-"
 class Layout:
     """Which columns of a table (or arrays of an .npz file) hold what.
 
-    Parameters
-    ----------
-    label : str, optional
-        Column of the labels: class names or indices. In an .npz file "labels" by default. With
-        dots, a field of a nested column: "doc.answer".
-    prefix : str, default=""
-        Starts the name of each class column; the rest is the class name. Without a prefix and
-        without known classes, every floating-point column stands for a class.
-    label_prefix : str, optional
-        Starts the name of each 0/1 label column of a multi-label table.
-    other : sequence of str
-        Floating-point columns that are not classes.
-    logits : bool, default=False
-        Whether the file holds logits. An .npz file says so itself, by the name of the array.
-    format : str, optional
-        Format of the file, where its name does not say it: "npz", "npy", "csv", "tsv", "jsonl",
-        "lm-eval" (a sample log of lm-evaluation-harness), "parquet" or "arrow".
-    gaps : bool, default=False
-        Whether rows may lack a label; theirs is then None.
-    group : str, optional
-        Column of a table that says which rows belong together.
-    classes : sequence of str
-        Names of the classes, in the order in which to have them; where they are known.
-    labels : path, optional
-        File with the labels: a table of ids and labels.
-    id : str, optional
-        Column of the ids, here and in the file of labels; else rows are counted from 0.
+    Without a `prefix` and without known `classes`, every floating-point column stands for a class.
     """
 
-    label: str | None = None
-    prefix: str = ""
-    label_prefix: str | None = None
-    other: Sequence[str] = ()
-    logits: bool = False
-    format: str | None = None
-    gaps: bool = False
-    group: str | None = None
-    classes: Sequence[str] = ()
-    labels: Path | None = None
-    id: str | None = None
+    label: str | None = None  # labels: class names or indices; "doc.answer": a field of a column
+    prefix: str = ""  # starts the name of each class column; the rest is the class name
+    label_prefix: str | None = None  # starts the name of each 0/1 column of several labels
+    other: Sequence[str] = ()  # floating-point columns that are not classes
+    logits: bool = False  # an .npz file says so itself, by the name of the array
+    format: str | None = None  # one of `FORMATS`, where the file's name does not say it
+    gaps: bool = False  # whether rows may lack a label; theirs is then None
+    group: str | None = None  # says which rows belong together
+    classes: Sequence[str] = ()  # in the order in which to have them; where they are known
+    labels: Path | None = None  # another file with the labels: a table of ids and labels
+    id: str | None = None  # ids, here and in the file of labels; else rows are counted from 0
 
 
 PLAIN = Layout()
@@ -114,31 +89,40 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     return format if inner == name or format in TEXT else None
 
 
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether the name is that of a file of columns."""
+    return format_of(path) not in (None, *ARRAYS)
+
+
 def find_source(path: str | os.PathLike[str], layout: Layout) -> Source:
     """Say where to read from: a file that exists, or a copy of the standard input for `-`."""
-    format = layout.format
-    if format is not None and format not in FORMATS:
-        raise file_error(f"--format must be one of {', '.join(FORMATS)}", f"it is '{format}'")
-    is_standard = os.fspath(path) == STANDARD
-    if is_standard and format is None:
+    if layout.format not in (None, *FORMATS):
         raise file_error(
-            "Standard input has no name that would tell its format",
-            remedy="Pass --format, for example --format csv.",
+            f"--format must be one of {', '.join(FORMATS)}", f"it is '{layout.format}'"
         )
-    source = _copy_stdin() if is_standard else check_input(path)
-    format = format or format_of(source)
+    is_standard = os.fspath(path) == STANDARD
+    source = Path(path) if is_standard else check_input(path)
+    format = layout.format or format_of(source)
     if format is None:
-        raise suffix_error(source, "Rename it, or say with --format what it holds.")
-    return Source(source, format)
+        raise suffix_error(source, "Pass --format, for example --format csv, or rename it.")
+    return Source(_copy_stdin() if is_standard else source, format)
 
 
-def suffix_error(
-    path: Path, remedy: str, what: str = "A file of predictions", without: Collection[str] = ()
-) -> InputError:
+def suffix_error(path: Path, remedy: str, without: Collection[str] = ()) -> InputError:
     """Return the error for a name that tells no format, or none of those that will do."""
-    suffixes = [suffix for suffix, format in SUFFIXES.items() if format not in without]
-    rule = f"{what} must end in one of {', '.join(suffixes)}"
+    suffixes = ", ".join(suffix for suffix, format in SUFFIXES.items() if format not in without)
+    rule = f"The name of the file must end in one of {suffixes}"
     return file_error(rule, f"'{path.name}' does not", remedy, value=path.name)
+
+
+def check_spreadsheet(path: Path, format: str | None) -> None:
+    """Raise if a file that is to be safe for spreadsheets is not one of text."""
+    if format not in DELIMITERS:
+        raise file_error(
+            "Only CSV and TSV files need to be made safe for spreadsheets",
+            f"'{path.name}' is neither",
+            "Leave --spreadsheet-safe out, or name a .csv file.",
+        )
 
 
 def unreadable(source: Source, error: Exception) -> InputError:

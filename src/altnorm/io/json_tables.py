@@ -16,6 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import pyarrow as pa
+from pyarrow import compute as pc
+from pyarrow.json import ParseOptions, ReadOptions, read_json
+
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
 from altnorm.io.answers import (
@@ -117,8 +121,6 @@ def _labels_of(path: Path, label: str) -> list[str]:
 
 def _plain_schema(path: Path, numbers: Collection[str]) -> Any:
     """Types of the columns; None where PyArrow cannot read every value as it is written."""
-    import pyarrow as pa
-
     kinds: dict[str, set[str]] = {}
     try:
         for block in _blocks(path):
@@ -152,18 +154,12 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _read_block(block: bytes, schema: Any = None) -> Any:
-    import pyarrow as pa
-    from pyarrow.json import ParseOptions, ReadOptions, read_json
-
     options = ParseOptions(explicit_schema=schema)
     return read_json(pa.BufferReader(block), ReadOptions(block_size=len(block)), options)
 
 
 def _is_exact(table: Any, numbers: Collection[str]) -> bool:
     """Whether numbers are finite, as JSON has them, and no whole one was too long for its type."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_floating(column.type):
             largest = pc.max(pc.abs(column)).as_py() or 0.0
@@ -176,8 +172,6 @@ def _is_exact(table: Any, numbers: Collection[str]) -> bool:
 
 def _plain_kind(kind: Any) -> str:
     """A type as the kind of Python values; times are text that PyArrow takes for times."""
-    import pyarrow as pa
-
     names = {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.null(): "none"}
     is_text = pa.types.is_string(kind) or pa.types.is_timestamp(kind)
     return "str" if is_text else names.get(kind, "nested")
@@ -192,8 +186,6 @@ def _open_objects(
     scores: Scores | None = None,
     hints: FileHints = NO_HINTS,
 ) -> Opened:
-    import pyarrow as pa
-
     kinds: dict[str, set[str]] = {}
     for number, record in lines():
         if scores is not None:
@@ -220,8 +212,6 @@ def _open_objects(
 def _batches(
     lines: Iterator[Line], scores: Scores | None, types: dict[str, Any], schema: Any
 ) -> Iterator[Any]:
-    import pyarrow as pa
-
     while part := list(islice(lines, _ROWS)):
         columns = [
             pa.array([_plain(record.get(name), kind) for _, record in part], kind)
@@ -242,8 +232,6 @@ def _kind(value: Any) -> str:
 
 def _arrow_type(kinds: set[str], is_number: bool) -> Any:
     """Type of a column: the simplest that holds all values; else text, nested values as JSON."""
-    import pyarrow as pa
-
     kinds = kinds - {"none"}
     if kinds and kinds <= {"int", "float"}:
         return pa.int64() if kinds == {"int"} and not is_number else pa.float64()
@@ -251,8 +239,6 @@ def _arrow_type(kinds: set[str], is_number: bool) -> Any:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    import pyarrow as pa
-
     if value is None or not pa.types.is_string(kind) or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
@@ -279,8 +265,6 @@ def jsonl_writer(file: IO[bytes], schema: Any) -> Callable[[Any], None]:
 
 def is_nested(field: Any) -> bool:
     """Whether a column holds nested values, as such or as JSON text."""
-    import pyarrow as pa
-
     return pa.types.is_nested(field.type) or field.metadata == _NESTED
 
 

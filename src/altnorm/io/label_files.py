@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from altnorm._base.files import file_error
 from altnorm.io.formats import Layout
-from altnorm.io.tables import TableSource, read_table
+from altnorm.io.tables import read_table
 
 
 class LabelFile(NamedTuple):
@@ -21,11 +21,6 @@ class LabelFile(NamedTuple):
     def classes(self) -> list[str]:
         """The labels that occur."""
         return sorted({str(label) for label in self.labels.values() if label is not None})
-
-    def id_column(self, opened: TableSource, layout: Layout) -> str | None:
-        """Which column of predictions holds the ids; None: rows are counted from 0."""
-        named = self.id_name if self.id_name in opened.schema.names else None
-        return layout.id or opened.hints.id or named
 
     def match(self, ids: Sequence[Any]) -> list[Any]:
         """The label of each id; None where the file has none."""

@@ -5,9 +5,7 @@ Columns are matched to classes by name, never by position alone, and logits are 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,20 @@ from typing import Any
 import numpy as np
 
 from altnorm._base.errors import InputError, shown
-from altnorm._base.files import file_error, replacing
+from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
 from altnorm._base.labels import class_codes
 from altnorm.estimator.kinds import LabelKind, kind_of_labels
-from altnorm.io.array_files import read_arrays
-from altnorm.io.columns import column_error, column_values, names_of, read_columns
-from altnorm.io.formats import PLAIN, Layout, find_source, format_of, suffix_error
-from altnorm.io.json_tables import is_nested
-from altnorm.io.tables import check_spreadsheet, is_table, open_table, write_table
-
-_MOST_CHARACTERS = 32_000  # a cell of a spreadsheet holds 32,767
+from altnorm.io.formats import (
+    PLAIN,
+    Layout,
+    check_spreadsheet,
+    find_source,
+    format_of,
+    is_table,
+    suffix_error,
+)
+from altnorm.io.labels import column_error, names_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +163,9 @@ def read_predictions(
     classes = np.asarray(layout.classes) if classes is None and layout.classes else classes
     source = find_source(path, layout)
     if source.is_table:
-        return _check_values(Predictions(*read_columns(source, layout, classes)))
+        return _check_values(_tables(source.path).read_columns(source, layout, classes))
+    from altnorm.io.array_files import read_arrays
+
     useless = {"--group": layout.group, "--labels": layout.labels, "--id": layout.id}
     option = next((name for name, value in useless.items() if value is not None), None)
     if option is not None:
@@ -172,49 +175,8 @@ def read_predictions(
             "Write the predictions as a table, such as .csv or .parquet.",
             code="option",
         )
-    predictions = _check_values(Predictions(*read_arrays(source, layout, classes)))
+    predictions = _check_values(read_arrays(source, layout, classes))
     return predictions if classes is None else predictions.select(classes)
-
-
-def read_texts(
-    path: str | os.PathLike[str],
-    layout: Layout,
-    names: Sequence[str] = (),
-    *,
-    classes: Any = (),
-    hidden: Collection[str] = (),
-) -> dict[str, list[str]]:
-    """Read columns of a table as text for people; none of a file of arrays.
-
-    `names` are columns, or fields of nested ones such as "doc.question". Without names, all columns
-    are read but nested and binary ones, labels, ids, and those that are `hidden`. `classes` are
-    those of the predictions, which a language model's answers do not tell.
-    """
-    if not find_source(path, layout).is_table and not names:
-        return {}
-    import pyarrow as pa
-
-    columns = [layout.prefix + name for name in names_of(classes)]
-    with open_table(path, layout, text=names or None, numbers=columns) as opened:
-        table, _ = opened.read()
-    hints = opened.hints
-    not_shown = {*hidden, *hints.classes, layout.label, hints.label, hints.id, layout.id}
-    names = names or [
-        field.name
-        for field in table.schema
-        if field.name not in not_shown
-        and not is_nested(field)
-        and not pa.types.is_binary(field.type)
-    ]
-    return {name: [_cell(value) for value in column_values(table, name)] for name in names}
-
-
-def _cell(value: Any) -> str:
-    """Text of a value; nested ones as JSON, and what is too long for a spreadsheet cut off."""
-    if isinstance(value, (dict, list)):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    text = "" if value is None else str(value)
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} ..."
 
 
 def write_predictions(
@@ -242,26 +204,29 @@ def write_predictions(
         .csv and .tsv.
     """
     target = Path(path)
-    check_spreadsheet(format_of(target), target.name, spreadsheet_safe)
+    if spreadsheet_safe:
+        check_spreadsheet(target, format_of(target))
     if is_table(target):
-        batch = _to_batch(predictions, layout)
-        names = [layout.prefix + name for name in names_of(predictions.classes)]
-        how: dict[str, Any] = {"force": force, "spreadsheet_safe": spreadsheet_safe}
-        with write_table(target, batch.schema, numbers=names, **how) as write:
-            write(batch)
-        return
-    if format_of(target) is None:
+        _tables(target).write_columns(
+            predictions, target, layout, force=force, spreadsheet_safe=spreadsheet_safe
+        )
+    elif format_of(target) is None:
         raise suffix_error(target, "Choose another name.")
-    with replacing(target, force=force) as temporary, temporary.open("wb") as file:
-        # A .npy file is one array: there is no place for classes or labels.
-        if target.suffix.lower() == ".npy":
-            np.save(file, predictions.proba, allow_pickle=False)
-            return
-        arrays = {predictions.input: predictions.proba, "classes": _plain(predictions.classes)}
-        if predictions.labels is not None:
-            arrays["labels"] = _plain(predictions.labels)
-        # Older NumPy would take `allow_pickle` for an array; `_plain` has left no objects.
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    else:
+        from altnorm.io.array_files import write_arrays
+
+        write_arrays(predictions, target, force=force)
+
+
+def _tables(path: Path) -> Any:
+    """The module that reads and writes columns, for which PyArrow has to be there."""
+    try:
+        from altnorm.io import columns
+    except ImportError as error:
+        raise file_error(
+            f"'{path.name}' needs PyArrow", remedy="Install it with: pip install 'altnorm[arrow]'"
+        ) from error
+    return columns
 
 
 def _check_values(predictions: Predictions) -> Predictions:
@@ -281,22 +246,3 @@ def _check_values(predictions: Predictions) -> Predictions:
             "Drop or repair those rows.",
         )
     return predictions
-
-
-def _to_batch(predictions: Predictions, layout: Layout) -> Any:
-    import pyarrow as pa
-
-    names = names_of(predictions.classes)
-    columns = {layout.prefix + name: predictions.proba[:, j] for j, name in enumerate(names)}
-    labels = predictions.labels
-    if labels is not None and predictions.multilabel:
-        start = "y_" if layout.label_prefix is None else layout.label_prefix
-        columns |= {start + name: labels[:, j] for j, name in enumerate(names)}
-    elif labels is not None:
-        columns[layout.label or "label"] = np.array(names_of(labels), dtype=object)
-    return pa.RecordBatch.from_pydict({name: pa.array(v) for name, v in columns.items()})
-
-
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Objects as text: what an .npz file holds without pickle."""
-    return np.array(names_of(values)) if values.dtype.kind == "O" else values

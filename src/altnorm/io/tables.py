@@ -16,23 +16,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error, replacing
 from altnorm.io.formats import (
     ARRAYS,
+    DELIMITERS,
     PLAIN,
     STANDARD,
     TEXT,
     Layout,
     Source,
+    check_spreadsheet,
     find_source,
     format_of,
     suffix_error,
     unreadable,
 )
 from altnorm.io.json_tables import NO_HINTS, FileHints, jsonl_writer, open_lines
-from altnorm.io.text_tables import DELIMITERS, header_names, open_text, text_writer
+from altnorm.io.text_tables import header_names, open_text, text_writer
 
 _WRONG_NUMBER = re.compile(
     r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
@@ -61,8 +65,6 @@ class TableSource(NamedTuple):
 
     def read(self) -> tuple[Any, np.ndarray]:
         """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
-        import pyarrow as pa
-
         table = pa.Table.from_batches(self.batches, self.schema)
         numbers = np.arange(table.num_rows)
         if not self.hints.classes:
@@ -70,11 +72,6 @@ class TableSource(NamedTuple):
         # Answers of a service may have failed; a row has all of its scores or none.
         is_valid = table[self.hints.classes[0]].is_valid()
         return table.filter(is_valid), numbers[is_valid.to_numpy()]
-
-
-def is_table(path: str | os.PathLike[str]) -> bool:
-    """Whether the name is that of a file of columns."""
-    return format_of(path) not in (None, *ARRAYS)
 
 
 @contextmanager
@@ -138,7 +135,8 @@ def write_table(
     as_lines = like.format if like.format in DELIMITERS or like.format == "jsonl" else "csv"
     format = as_lines if is_standard else format_of(path)
     _check_table(Path(path), format)
-    check_spreadsheet(format, Path(path).name, spreadsheet_safe)
+    if spreadsheet_safe:
+        check_spreadsheet(Path(path), format)
     with ExitStack() as stack:
         if not is_standard:
             target = stack.enter_context(replacing(path, force=force))
@@ -157,26 +155,10 @@ def write_table(
                 yield jsonl_writer(file, schema)
 
 
-def check_spreadsheet(format: str | None, name: str, spreadsheet_safe: bool) -> None:
-    """Raise if a file is to be safe for spreadsheets that is not one of text."""
-    if spreadsheet_safe and format not in DELIMITERS:
-        raise file_error(
-            "Only CSV and TSV files need to be made safe for spreadsheets",
-            f"'{name}' is neither",
-            "Leave --spreadsheet-safe out, or name a .csv file.",
-        )
-
-
 def _check_table(path: Path, format: str | None) -> None:
-    """Raise unless a format is one of columns, and PyArrow is there."""
+    """Raise unless a format is one of columns."""
     if format is None or format in ARRAYS:
-        raise suffix_error(path, "Rename it.", "A table", without=ARRAYS)
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise file_error(
-            f"'{path.name}' needs PyArrow", remedy="Install it with: pip install 'altnorm[arrow]'"
-        ) from error
+        raise suffix_error(path, "Rename it.", without=ARRAYS)
 
 
 def _check_names(names: list[str], source: Path) -> None:
@@ -189,8 +171,6 @@ def _check_names(names: list[str], source: Path) -> None:
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
     """Tell what PyArrow says about a bad file in one sentence."""
-    import pyarrow as pa
-
     try:
         yield
     except (FileNotFoundError, InputError):
@@ -240,8 +220,6 @@ def _damaged(source: Path, holds: str, value: int) -> InputError:
 
 
 def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
-    from pyarrow import parquet
-
     # A buffer a column: without it, whole column chunks of a row group are held at once.
     file = stack.enter_context(parquet.ParquetFile(source, buffer_size=2**16, pre_buffer=False))
     metadata = file.metadata
@@ -250,8 +228,6 @@ def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
 
 
 def _open_arrow(source: Path, stack: ExitStack) -> TableSource:
-    import pyarrow as pa
-
     file = stack.enter_context(pa.OSFile(os.fspath(source)))
     # Both a file and a stream are called .arrow; only the file says so in its first bytes.
     is_file = file.read(6) == b"ARROW1"
@@ -277,8 +253,6 @@ def _batch_rows(n_columns: int) -> int:
 
 def _check_batches(n_batches: int, source: Path) -> None:
     """Raise unless an Arrow file holds as many batches as its last part, the footer, lists."""
-    import pyarrow as pa
-
     # Bodies of messages are mapped, not read.
     with pa.memory_map(os.fspath(source)) as file:
         file.seek(file.size() - 10)  # the length of the footer, and the name of the format again
@@ -313,8 +287,6 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
 
 def _open_output(path: Path, stack: ExitStack, compressed: bool) -> Any:
     """Open a file to write text to; PyArrow puts no time into what it compresses."""
-    import pyarrow as pa
-
     compression = "gzip" if compressed else None
     return stack.enter_context(pa.output_stream(os.fspath(path), compression=compression))
 
@@ -322,9 +294,6 @@ def _open_output(path: Path, stack: ExitStack, compressed: bool) -> Any:
 def _parquet_writer(
     path: Path, schema: Any, stack: ExitStack, numbers: Collection[str]
 ) -> Callable[[Any], None]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     repeats = sorted(set(schema.names).difference(numbers))
     writer = stack.enter_context(parquet.ParquetWriter(path, schema, use_dictionary=repeats))
     # Small batches are held back: each would become a row group, and readers are slow on many.
@@ -348,8 +317,6 @@ def _parquet_writer(
 def _arrow_writer(
     path: Path, schema: Any, stack: ExitStack, *, compressed: bool, decode: bool
 ) -> Callable[[Any], None]:
-    import pyarrow as pa
-
     # A file holds one dictionary per column, so a column whose dictionaries change is decoded.
     fields = [
         field.with_type(field.type.value_type)

@@ -11,11 +11,22 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import compute as pc
+from pyarrow.csv import (
+    ConvertOptions,
+    CSVWriter,
+    ParseOptions,
+    ReadOptions,
+    WriteOptions,
+    open_csv,
+    read_csv,
+)
+
 from altnorm._base.errors import InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.formats import is_compressed, open_plain
 
-DELIMITERS = {"csv": ",", "tsv": "\t"}
 _SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons"}
 _BLOCK = 2**23  # bytes that are read at a time, and the longest field that there may be
 # What a spreadsheet may take for the start of a formula, in a cell or where it may cut the text
@@ -48,9 +59,6 @@ def open_text(
     Where columns of `text` are named, all rows are read, and the types of the other columns are
     those that their values look like.
     """
-    import pyarrow as pa
-    from pyarrow.csv import open_csv, read_csv
-
     _check_delimiter(source, delimiter)
     file = _input(source, stack)
     if text is not None:
@@ -77,8 +85,6 @@ def _check_delimiter(source: Path, delimiter: str) -> None:
 
 def header_names(source: Path, delimiter: str) -> list[str]:
     """Names of the columns."""
-    from pyarrow.csv import open_csv
-
     with ExitStack() as stack, open_csv(_input(source, stack), **_options(delimiter)) as peek:
         return peek.schema.names
 
@@ -111,9 +117,6 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
 
 def _swallowed_rows(batch: Any, delimiter: str) -> dict[int, int]:
     """Rows of a batch in whose text lines break as often as rows would, and how many lines."""
-    import pyarrow as pa
-    from pyarrow import compute as pc
-
     swallowed: dict[int, int] = {}
     # From a column of one row to the same column of a later one, each row has as many delimiters
     # as the header; in any other column the later row would be too long or too short.
@@ -152,15 +155,11 @@ def _check_last_quote(source: Path, last: Any) -> None:
 
 def _input(source: Path, stack: ExitStack) -> Any:
     """What PyArrow reads from: a file as such, which is fastest, or what it decompresses to."""
-    import pyarrow as pa
-
     compression = "gzip" if is_compressed(source) else None
     return stack.enter_context(pa.input_stream(os.fspath(source), compression=compression))
 
 
 def _options(delimiter: str, types: dict[str, Any] | None = None) -> dict[str, Any]:
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions
-
     return {
         "convert_options": ConvertOptions(column_types=types),
         "read_options": ReadOptions(block_size=_BLOCK),
@@ -175,9 +174,6 @@ def text_writer(
 
     Where it is to be `safe` for spreadsheets, formulas are neutralised, in the header too.
     """
-    import pyarrow as pa
-    from pyarrow.csv import CSVWriter, WriteOptions
-
     names = [neutralise_formula(name) if safe else name for name in schema.names]
     types = [kind if _is_bare(kind) else pa.string() for kind in schema.types]
     plain = pa.schema(list(zip(names, types, strict=True)))
@@ -196,15 +192,11 @@ def text_writer(
 
 def _is_bare(kind: Any) -> bool:
     """Whether values of a type are written without quotes."""
-    import pyarrow as pa
-
     is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
     return (is_number and kind != pa.float16()) or pa.types.is_boolean(kind)
 
 
 def _as_text(name: str, column: Any, safe: bool) -> Any:
-    import pyarrow as pa
-
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     try:
@@ -225,7 +217,5 @@ def _as_text(name: str, column: Any, safe: bool) -> Any:
 
 def _mapped(column: Any, change: Callable[[Any], str]) -> Any:
     """A column of what is made of each value that is there."""
-    import pyarrow as pa
-
     texts = (None if value is None else change(value) for value in column.to_pylist())
     return pa.array(texts, pa.string())

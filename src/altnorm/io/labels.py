@@ -1,0 +1,117 @@
+"""Names of classes, and what labels mean: by name, or by index where nothing is ambiguous."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from altnorm._base.errors import InputError, shown
+from altnorm._base.files import file_error
+from altnorm.io.formats import Layout
+
+# What a missing label looks like as text; -1 is how scikit-learn marks rows without one.
+_MISSING = ("None", "", "nan", "-1", "-1.0")
+
+
+def column_error(rule: str, offender: str = "", remedy: str = "", **fields: Any) -> InputError:
+    """Return an error about columns: their names, and what they hold."""
+    return InputError(rule, offender, remedy, code="columns", **fields)
+
+
+def names_of(values: Any) -> list[str]:
+    """Text of each class or label."""
+    return [str(value) for value in np.asarray(values).tolist()]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Tell names in a sentence, the first few of them."""
+    message = ", ".join(f"'{shown(name)}'" for name in names[:6])
+    return message if len(names) <= 6 else f"{message} and {len(names) - 6} more"
+
+
+def check_rows(n: int) -> None:
+    """Raise if a file has no rows."""
+    if not n:
+        raise file_error("The file must have at least one row", "it has none", "Write predictions.")
+
+
+def read_labels(
+    values: Sequence[Any], classes: np.ndarray, layout: Layout, *, reordered: bool = False
+) -> np.ndarray:
+    """Return labels, given as class names or as column indices, as classes; None where missing.
+
+    Missing are empty cells, NaN, and -1 where that is not a class. Columns are `reordered` if they
+    are in another order than the model's, or in another one from line to line.
+    """
+    names = set(names_of(classes))
+    is_missing = np.array([str(v) in _MISSING and str(v) not in names for v in values], dtype=bool)
+    if is_missing.any() and (not layout.gaps or is_missing.all()):
+        row = int(is_missing.argmax())
+        holds = "is empty" if values[row] in (None, "") else f"holds {shown(values[row])}"
+        rule, remedy = "Each row must have a label", "Drop the rows without one."
+        if layout.gaps:
+            rule = "Some rows must have a label"
+            remedy = "Without any, `altnorm tune --no-labels` makes a model."
+        raise column_error(
+            rule, f"'{shown(layout.label or 'labels')}' {holds} in row {row}", remedy
+        )
+    rows = np.flatnonzero(~is_missing)
+    given = names_of([values[i] for i in rows.tolist()])
+    resolved = classes[_find_columns(given, names_of(classes), rows, reordered)]
+    if not is_missing.any():
+        return resolved
+    labels = np.full(is_missing.size, None, dtype=object)
+    labels[rows] = resolved
+    return labels
+
+
+def _find_columns(
+    given: list[str], names: list[str], rows: np.ndarray, reordered: bool
+) -> list[int]:
+    """The columns of the classes that labels of some rows mean, by name or by index.
+
+    Names win; 3, 3.0 and "3.0" are one name, and so are 1 and True. Indices are understood only
+    where no class name is a number and no column is reordered, so that there is nothing to guess.
+    """
+    # As written first: "1.0" and "1" may be two classes.
+    for spelled in (str, _as_integer):
+        codes = {spelled(name): j for j, name in enumerate(names)}
+        labels = [spelled(label) for label in given]
+        if len(codes) == len(names) and all(label in codes for label in labels):
+            return [codes[label] for label in labels]
+    # Nine digits always fit an index; a longer text is no index and may be too long to convert.
+    numbers = all(re.fullmatch(r"[0-9]{1,9}", label) for label in labels)
+    numeric_names = any(re.fullmatch(r"-?\d+(\.\d*)?", name) for name in names)
+    if numbers and not numeric_names and max(map(int, labels)) < len(names):
+        if reordered:
+            raise column_error(
+                "Labels that are column indices are ambiguous where the order of classes varies",
+                remedy="Use class names as labels.",
+            )
+        return [int(label) for label in labels]
+    i, label = next((i, label) for i, label in enumerate(labels) if label not in codes)
+    raise column_error(
+        f"Each label must be a class name or a column index from 0 to {len(names) - 1}",
+        f"row {rows[i]} has '{shown(label)}'",
+        prefix_remedy(names, labels) or f"The classes are {listed(names)}.",
+    )
+
+
+def _as_integer(text: str) -> str:
+    """A whole number or truth value as an integer: a gap in a column may have made it another."""
+    if text.lower() in ("true", "false"):
+        return str(int(text.lower() == "true"))
+    return re.sub(r"^(-?[0-9]+)\.0*$", r"\1", text)
+
+
+def prefix_remedy(columns: Sequence[str], names: Collection[str]) -> str:
+    """Advise --prefix where all names are there, behind the same text; else nothing."""
+    first = next(iter(names))
+    for column in columns:
+        prefix = column.removesuffix(first)
+        if prefix != column and {prefix + name for name in names} <= set(columns):
+            return f"If the class columns start with '{shown(prefix)}', pass --prefix {prefix}."
+    return ""
