@@ -294,7 +294,7 @@ def test_apply_writes_a_table_for_spreadsheets(folder, model, capsys):
         ({"arguments": [1, 2]}, r"`arguments` must hold a prompt.*line 1 .* \[1, 2\]"),
         ({"arguments": "text"}, "`arguments` must hold a prompt"),
         ({"target": "1" * 5000}, r"`target` must be .* \(5,000 characters\)"),
-        ({"target": 10**5000}, "Line 1 is not JSON; a whole number has more digits"),
+        ({"target": 10**5000}, "Line 1 is not JSON; Exceeds the limit"),
     ],
 )
 def test_odd_sample_logs_are_refused(tmp_path, changes, message):

@@ -22,13 +22,19 @@ _ASK_FOR_TOKENS = (
     "completions, `top_logprobs: 20` and `include: [message.output_text.logprobs]` for responses."
 )
 
-
 # Objects in the answers of openai 3.51, vLLM 0.33 and llama.cpp.
 _OF_SERVERS = {"access_programs", "conversation", "error", "image", "incomplete_details"}
 _OF_SERVERS |= {"kv_transfer_params", "metadata", "moderation", "prompt", "reasoning", "text"}
 _OF_SERVERS |= {"prompt_cache_diagnostics", "prompt_cache_options", "timings", "tool_choice"}
 _OF_SERVERS |= {"tool_usage", "usage"}
 _FAILED, _NO_CLASS = -1, -2  # places of answers that are not there, or name no class
+
+
+class Answer(NamedTuple):
+    """A value that is, or holds, the answer of a server."""
+
+    columns: dict[str, Any]  # what it holds beside the answer; of what servers write plain values
+    body: Any  # a chat, completion or response; None where the request failed
 
 
 class _Token(NamedTuple):
@@ -38,9 +44,24 @@ class _Token(NamedTuple):
     alternatives: dict[str, float]
 
 
-def is_answer(value: Any) -> bool:
-    """Whether a value is, or holds, the answer of a server."""
-    return isinstance(value, dict) and _find_answer(value) is not None
+def find_answer(value: Any) -> Answer | None:
+    """The answer that a value is or holds, if any."""
+    if not isinstance(value, dict):
+        return None
+    if _is_body(value):
+        return Answer({k: v for k, v in value.items() if not _is_of_server(k, v)}, value)
+    if "custom_id" in value and "response" in value:  # a batch file; failed lines have no body
+        key, response = "response", value["response"]
+        body = response.get("body") if isinstance(response, dict) else None
+    else:
+        key, body = next(((k, v) for k, v in value.items() if _is_body(v)), ("", None))
+        if body is None:
+            return None
+    return Answer({k: v for k, v in value.items() if k != key}, body)
+
+
+def _is_of_server(key: str, value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, dict) and key in _OF_SERVERS)
 
 
 def refuse_requests(value: Any) -> None:
@@ -54,14 +75,17 @@ def refuse_requests(value: Any) -> None:
         )
 
 
-def answer_columns(value: Any) -> dict[str, Any]:
-    """What an object holds beside an answer; of what servers write only plain values."""
-    key, _ = (_find_answer(value) if isinstance(value, dict) else None) or (None, None)
-    columns = value.items() if isinstance(value, dict) else ()
-    if key is not None:
-        return {k: v for k, v in columns if k != key}
-    plain = {k: v for k, v in columns if not isinstance(v, list)}
-    return {k: v for k, v in plain.items() if not (isinstance(v, dict) and k in _OF_SERVERS)}
+def read_answers(path: Path) -> Iterator[tuple[int, Answer]]:
+    """The answers of a file, with the number of their line."""
+    for number, value in read_values(path):
+        answer = find_answer(value)
+        if answer is None:
+            raise file_error(
+                "Every line must be an answer of the server",
+                f"line {number} is not one",
+                "Remove it.",
+            )
+        yield number, answer
 
 
 def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> Iterator[Line]:
@@ -71,8 +95,8 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
     `places` counts which token that is, and answers that have none.
     """
     spelled = _spellings(classes)
-    for number, value in read_values(path):
-        tokens = _read_tokens(number, value)
+    for number, answer in read_answers(path):
+        tokens = _read_tokens(number, answer.body)
         place = _find_place(tokens, spelled)
         scores: dict[str, float] = {}
         if place is None:
@@ -80,7 +104,7 @@ def answer_lines(path: Path, classes: Sequence[str], places: Counter[int]) -> It
         else:
             places[place] += 1
             scores = _probabilities(tokens[place].alternatives, classes, spelled)
-        yield number, {**answer_columns(value), "scores": scores}
+        yield number, {**answer.columns, "scores": scores}
 
 
 def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
@@ -105,16 +129,6 @@ def tell_places(places: Counter[int], classes: Sequence[str]) -> None:
         warn(InputWarning(message, "place"))
 
 
-def _find_answer(value: dict[str, Any]) -> tuple[str | None, Any] | None:
-    """The key under which an object holds an answer (None: it is one), and the answer."""
-    if _is_body(value):
-        return None, value
-    if "custom_id" in value and "response" in value:  # a batch file; failed lines have no body
-        response = value["response"]
-        return "response", response.get("body") if isinstance(response, dict) else None
-    return next(((name, part) for name, part in value.items() if _is_body(part)), None)
-
-
 def _is_body(value: Any) -> bool:
     return isinstance(value, dict) and (
         isinstance(value.get("choices"), list) or _is_response(value)
@@ -125,14 +139,8 @@ def _is_response(value: dict[str, Any]) -> bool:
     return value.get("object") == "response" and isinstance(value.get("output"), list)
 
 
-def _read_tokens(number: int, value: Any) -> list[_Token]:
+def _read_tokens(number: int, body: Any) -> list[_Token]:
     """The tokens of an answer; none where it failed."""
-    answer = _find_answer(value) if isinstance(value, dict) else None
-    if answer is None:
-        raise file_error(
-            "Every line must be an answer of the server", f"line {number} is not one", "Remove it."
-        )
-    _, body = answer
     if not isinstance(body, dict) or body.get("error"):  # a failed line of a batch
         return []
     try:

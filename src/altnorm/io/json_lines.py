@@ -38,7 +38,11 @@ def read_values(path: Path) -> Iterator[tuple[int, Any]]:
                 is_start = number == 1 and line.strip() in (b"[", b"{", b"[{", b"[[")
                 value = read_json((line + file.read() if is_start else line).decode("utf-8-sig"))
             except (ValueError, RecursionError) as error:
-                raise file_error(f"Line {number} is not JSON", *_reason(error)) from error
+                reason = shown(error)
+                if isinstance(error, json.JSONDecodeError):
+                    reason = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
+                remedy = "Write one JSON value per line."
+                raise file_error(f"Line {number} is not JSON", reason, remedy) from error
             if number == 1 and _is_array_of_rows(value):
                 yield from enumerate(value, start=1)
             else:
@@ -51,26 +55,16 @@ def _is_array_of_rows(value: Any) -> bool:
     return is_list and not all(isinstance(row, dict) and "score" in row for row in value)
 
 
-def _reason(error: Exception) -> tuple[str, str]:
-    """Why a text is not JSON, and what to do; Python's own words are for its programmers."""
-    if isinstance(error, json.JSONDecodeError):
-        reason = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.pos + 1}"
-        return reason, "Write one object per line."
-    if "int_max_str_digits" in str(error):
-        return "a whole number has more digits than can be read", "Write it as text."
-    return shown(error), ""
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value, write null where a value is missing")
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):  # all but the last value would be lost
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key '{shown(twice)}' is there more than once")
+    record: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in record:  # all but the last value would be lost
+            raise ValueError(f"the key '{shown(name)}' is there more than once")
+        record[name] = value
     return record
 
 

@@ -23,9 +23,9 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
 from altnorm.io.answers import (
-    answer_columns,
     answer_lines,
-    is_answer,
+    find_answer,
+    read_answers,
     refuse_requests,
     tell_places,
 )
@@ -67,7 +67,7 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
     if has_scores(first):
         return _open_objects(partial(score_lines, path), numbers, Scores(numbers))
     refuse_requests(first)
-    if is_answer(first):
+    if find_answer(first) is not None:
         return _open_answers(path, layout, numbers, "custom_id" if "custom_id" in first else None)
     schema = _plain_schema(path, numbers)
     if schema is None:
@@ -100,17 +100,14 @@ def _labels_of(path: Path, label: str) -> list[str]:
     first, *path_within = label.split(".")
     names: set[str] = set()
     labels: set[str] = set()
-    for _, value in read_values(path):
-        columns = answer_columns(value)
-        names.update(columns)
-        held = field_of(columns.get(first), path_within)
-        labels.update([] if held is None else [str(held)])
+    for _, answer in read_answers(path):
+        names.update(answer.columns)
+        value = field_of(answer.columns.get(first), path_within)
+        labels.update(() if value is None else [str(value)])
     if first not in names:
         raise file_error(
             f"There is no field '{shown(label)}' beside the answers",
-            remedy=f"The fields are {shown(', '.join(sorted(names)))}."
-            if names
-            else "There is none.",
+            remedy=f"The fields are {shown(', '.join(sorted(names)))}.",
             value=label,
         )
     return sorted(labels)
