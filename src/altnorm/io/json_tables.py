@@ -1,8 +1,7 @@
 """JSON lines <-> record batches: columns as in CSV, scores by label, or logged answers.
 
 A file is read twice: once to learn its columns and their types, once for the rows. PyArrow reads
-lines of plain values; nested ones, mixed ones and scores are read object by object, which also
-tells the line that is wrong. Whatever gives scores by label is read by `Scores`.
+lines of plain values; all else is read object by object, which also tells the line that is wrong.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from altnorm._base.errors import shown
 from altnorm._base.files import file_error
+from altnorm._base.words import plural
 from altnorm.io.answers import (
     answer_lines,
     find_answer,
@@ -78,12 +78,14 @@ def open_lines(path: Path, layout: Layout, numbers: Collection[str]) -> Opened:
 def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str | None) -> Opened:
     """Open a file of answers, once it is known which tokens are classes."""
     classes = list(numbers)
+    offender = f"'{path.name}' holds answers of a language model"
     if not classes and layout.label is not None:
         classes = _labels_of(path, layout.label)
+        offender += f", and its field '{shown(layout.label)}' {plural(len(classes), 'label')}"
     if len(classes) < 2:
         raise file_error(
             "It must be known which tokens are classes",
-            f"'{path.name}' holds answers of a language model",
+            offender,
             "Pass --classes, for example --classes A,B,C,D, or the labels with --label or "
             "--labels.",
         )
@@ -96,21 +98,9 @@ def _open_answers(path: Path, layout: Layout, numbers: Collection[str], id: str 
 
 
 def _labels_of(path: Path, label: str) -> list[str]:
-    """The labels of a file of answers, in a field of each that must be there."""
-    first, *path_within = label.split(".")
-    names: set[str] = set()
-    labels: set[str] = set()
-    for _, answer in read_answers(path):
-        names.update(answer.columns)
-        value = field_of(answer.columns.get(first), path_within)
-        labels.update(() if value is None else [str(value)])
-    if first not in names:
-        raise file_error(
-            f"There is no field '{shown(label)}' beside the answers",
-            remedy=f"The fields are {shown(', '.join(sorted(names)))}.",
-            value=label,
-        )
-    return sorted(labels)
+    """The labels of a file of answers, in a field beside each."""
+    values = (field_of(answer.columns, label.split(".")) for _, answer in read_answers(path))
+    return sorted({str(value) for value in values if value is not None})
 
 
 # Plain values: PyArrow.
@@ -160,9 +150,8 @@ def _is_exact(table: Any, numbers: Collection[str]) -> bool:
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if pa.types.is_floating(column.type):
             largest = pc.max(pc.abs(column)).as_py() or 0.0
-            if pc.any(pc.is_nan(column)).as_py() or largest == math.inf:
-                return False
-            if largest >= 2**63 and name not in numbers:
+            limit = math.inf if name in numbers else 2.0**63
+            if pc.any(pc.is_nan(column)).as_py() or largest >= limit:
                 return False
     return True
 
@@ -196,9 +185,8 @@ def _open_objects(
     ]
     if scores is not None:
         classes = scores.classes()
-        twice = sorted(set(classes) & kinds.keys())
-        if twice:
-            rule = f"'{shown(twice[0])}' is both a class and another key"
+        for name in sorted(set(classes) & kinds.keys()):
+            rule = f"'{shown(name)}' is both a class and another key"
             raise file_error(rule, remedy="Rename one.")
         fields += [pa.field(name, pa.float64()) for name in classes]
         hints = hints._replace(classes=classes, ordered=scores.are_ordered())

@@ -59,19 +59,18 @@ class TableSource(NamedTuple):
 
     def predicted(self) -> Iterator[Any]:
         """The batches without rows that have no predictions, as where a server failed."""
-        names = self.hints.classes  # a row has all of its scores or none
         for batch in self.batches:
-            yield batch.filter(batch.column(names[0]).is_valid()) if names else batch
+            yield self._predicted(batch)[0]
 
     def read(self) -> tuple[Any, np.ndarray]:
         """All rows that have predictions, as a PyArrow table, and their numbers in the file."""
-        table = pa.Table.from_batches(self.batches, self.schema)
-        numbers = np.arange(table.num_rows)
+        return self._predicted(pa.Table.from_batches(self.batches, self.schema))
+
+    def _predicted(self, rows: Any) -> tuple[Any, np.ndarray]:
         if not self.hints.classes:
-            return table, numbers
-        # Answers of a service may have failed; a row has all of its scores or none.
-        is_valid = table[self.hints.classes[0]].is_valid()
-        return table.filter(is_valid), numbers[is_valid.to_numpy()]
+            return rows, np.arange(rows.num_rows)
+        is_valid = rows.column(self.hints.classes[0]).is_valid()  # all scores are there, or none
+        return rows.filter(is_valid), np.flatnonzero(is_valid)
 
 
 @contextmanager
@@ -89,7 +88,7 @@ def open_table(
     text, and the types of all others are those that their values look like.
     """
     source = find_source(path, layout)
-    _check_table(source.path, source.format)
+    _check_format(source.path, source.format)
     with ExitStack() as stack:
         with _reading(source):
             if source.format in DELIMITERS:
@@ -132,9 +131,9 @@ def write_table(
     """
     like = TableSource(schema, iter(())) if like is None else like
     is_standard = os.fspath(path) == STANDARD
-    as_lines = like.format if like.format in DELIMITERS or like.format == "jsonl" else "csv"
+    as_lines = like.format if like.format in (*DELIMITERS, "jsonl") else "csv"
     format = as_lines if is_standard else format_of(path)
-    _check_table(Path(path), format)
+    _check_format(Path(path), format)
     if spreadsheet_safe:
         check_spreadsheet(Path(path), format)
     with ExitStack() as stack:
@@ -147,7 +146,12 @@ def write_table(
             decode = not like.fixed_dictionaries
             yield _arrow_writer(target, schema, stack, compressed=compressed, decode=decode)
         else:
-            file = sys.stdout.buffer if is_standard else _open_output(target, stack, compressed)
+            compression = "gzip" if compressed else None
+            file: Any = (
+                sys.stdout.buffer
+                if is_standard
+                else stack.enter_context(pa.output_stream(str(target), compression=compression))
+            )
             if format in DELIMITERS:
                 delimiter = DELIMITERS[format]
                 yield text_writer(file, schema, delimiter, stack, safe=spreadsheet_safe)
@@ -155,17 +159,16 @@ def write_table(
                 yield jsonl_writer(file, schema)
 
 
-def _check_table(path: Path, format: str | None) -> None:
-    """Raise unless a format is one of columns."""
+def _check_format(path: Path, format: str | None) -> None:
     if format is None or format in ARRAYS:
         raise suffix_error(path, "Rename it.", without=ARRAYS)
 
 
 def _check_names(names: list[str], source: Path) -> None:
-    name, times = Counter(names).most_common(1)[0] if names else ("", 0)
-    if times > 1:
-        offender = f"'{source.name}' has {times} columns '{shown(name)}'"
-        raise file_error("Column names must differ", offender, "Rename them.", value=name)
+    for name, times in Counter(names).most_common(1):
+        if times > 1:
+            offender = f"'{source.name}' has {times} columns '{shown(name)}'"
+            raise file_error("Column names must differ", offender, "Rename them.", value=name)
 
 
 @contextmanager
@@ -197,9 +200,8 @@ def _in_our_words(source: Source, error: Exception) -> InputError:
 def _checked(table: TableSource, source: Source) -> Iterator[Any]:
     """The batches, each known to be sound, and no fewer rows than the file says.
 
-    A damaged file may fail at any batch, long after it was opened. PyArrow trusts what it says
-    about itself: a wrong offset reads, or crashes on, memory that is not the file's, and bytes
-    that are not UTF-8 would be written as text.
+    A damaged file may fail at any batch. PyArrow trusts what it says about itself: a wrong offset
+    reads, or crashes on, memory that is not the file's.
     """
     n_read = 0
     while True:
@@ -211,12 +213,11 @@ def _checked(table: TableSource, source: Source) -> Iterator[Any]:
         n_read += batch.num_rows
         yield batch
     if table.n_rows not in (None, n_read):
-        holds = f"it says that it has {table.n_rows:,} rows and {n_read:,} can be read"
-        raise _damaged(source.path, holds, n_read)
+        raise _damaged(source.path, f"has {table.n_rows:,} rows and {n_read:,} can be read")
 
 
-def _damaged(source: Path, holds: str, value: int) -> InputError:
-    return file_error(f"'{source}' is damaged", holds, "Write it again.", value=value)
+def _damaged(source: Path, what: str) -> InputError:
+    return file_error(f"'{source}' is damaged", f"it says that it {what}", "Write it again.")
 
 
 def _open_parquet(source: Path, stack: ExitStack) -> TableSource:
@@ -266,8 +267,7 @@ def _check_batches(n_batches: int, source: Path) -> None:
         while file.tell() < footer and (message := next(messages, None)) is not None:
             n_held += message.type == "record batch"
     if n_held != n_batches:
-        holds = f"it says that it has {n_batches:,} batches of rows and holds {n_held:,}"
-        raise _damaged(source, holds, n_held)
+        raise _damaged(source, f"has {n_batches:,} batches of rows and holds {n_held:,}")
 
 
 def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
@@ -275,7 +275,7 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
     yield from reader
     n_after = file.size() - file.tell()
     if n_after:
-        raise _damaged(source, f"it says that it ends, and {n_after:,} bytes follow", n_after)
+        raise _damaged(source, f"ends, and {n_after:,} bytes follow")
     file.seek(max(0, file.size() - len(_END)))
     if file.read() != _END:
         message = (
@@ -283,12 +283,6 @@ def _to_the_end(reader: Any, file: Any, source: Path) -> Iterator[Any]:
             "off after a batch of rows."
         )
         warn(InputWarning(message, "no_end"))
-
-
-def _open_output(path: Path, stack: ExitStack, compressed: bool) -> Any:
-    """Open a file to write text to; PyArrow puts no time into what it compresses."""
-    compression = "gzip" if compressed else None
-    return stack.enter_context(pa.output_stream(os.fspath(path), compression=compression))
 
 
 def _parquet_writer(
@@ -318,14 +312,11 @@ def _arrow_writer(
     path: Path, schema: Any, stack: ExitStack, *, compressed: bool, decode: bool
 ) -> Callable[[Any], None]:
     # A file holds one dictionary per column, so a column whose dictionaries change is decoded.
-    fields = [
-        field.with_type(field.type.value_type)
-        if decode and pa.types.is_dictionary(field.type)
-        else field
-        for field in schema
-    ]
+    plain = schema
+    for i, field in enumerate(schema if decode else ()):
+        if pa.types.is_dictionary(field.type):
+            plain = plain.set(i, field.with_type(field.type.value_type))
     options = pa.ipc.IpcWriteOptions(compression="lz4" if compressed else None)
     file = stack.enter_context(pa.OSFile(os.fspath(path), "wb"))
-    plain = pa.schema(fields, schema.metadata)
     writer = stack.enter_context(pa.ipc.new_file(file, plain, options=options))
     return lambda batch: writer.write_table(pa.Table.from_batches([batch]).cast(plain))

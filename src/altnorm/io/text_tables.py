@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -62,10 +63,10 @@ def open_text(
     _check_delimiter(source, delimiter)
     file = _input(source, stack)
     if text is not None:
-        table = read_csv(file, **_options(delimiter, {name: pa.string() for name in text}))
+        table = read_csv(file, **_options(delimiter, dict.fromkeys(text, pa.string())))
         return table.schema, _guarded(table.to_batches(), source, delimiter)
-    names, numbers = header_names(source, delimiter), set(numbers)
-    types = {name: pa.float64() if name in numbers else pa.string() for name in names}
+    types = dict.fromkeys(header_names(source, delimiter), pa.string())
+    types |= dict.fromkeys(types.keys() & set(numbers), pa.float64())
     reader = open_csv(file, **_options(delimiter, types))
     return reader.schema, _guarded(reader, source, delimiter)
 
@@ -100,7 +101,7 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
         swallowed = _swallowed_rows(batch, delimiter)
         if swallowed and not n_swallowed:
             first = n_rows + min(swallowed)
-        n_swallowed += sum(swallowed.values())
+        n_swallowed += swallowed.total()
         n_rows += batch.num_rows
         if batch.num_rows and batch.num_columns:
             last = batch.column(batch.num_columns - 1)[-1].as_py()
@@ -115,9 +116,9 @@ def _guarded(batches: Any, source: Path, delimiter: str) -> Iterator[Any]:
         warn(InputWarning(message, "quoted_rows"))
 
 
-def _swallowed_rows(batch: Any, delimiter: str) -> dict[int, int]:
+def _swallowed_rows(batch: Any, delimiter: str) -> Counter[int]:
     """Rows of a batch in whose text lines break as often as rows would, and how many lines."""
-    swallowed: dict[int, int] = {}
+    swallowed: Counter[int] = Counter()
     # From a column of one row to the same column of a later one, each row has as many delimiters
     # as the header; in any other column the later row would be too long or too short.
     per_row = batch.num_columns - 1
@@ -127,7 +128,7 @@ def _swallowed_rows(batch: Any, delimiter: str) -> dict[int, int]:
         n_delimiters = pc.count_substring(column, delimiter)
         looks_like_rows = pc.equal(n_delimiters, pc.multiply(n_lines, per_row))
         for row in pc.indices_nonzero(pc.and_(looks_like_rows, pc.greater(n_lines, 0))).to_pylist():
-            swallowed[row] = swallowed.get(row, 0) + n_lines[row].as_py()
+            swallowed[row] += n_lines[row].as_py()
     return swallowed
 
 
