@@ -256,7 +256,7 @@ def test_sample_logs_with_several_filters_and_mutual_information(tmp_path):
             "multiple-choice",
         ),
         (answered(3, [-1.0, float("nan"), -3.0], "0"), "multiple-choice tasks"),
-        (answered(3, [-1.0, -2.0, -3.0], "A", texts=("A",) * 3), "they are in the prompt"),
+        (answered(3, [-1.0, -2.0, -3.0], "A", texts=("A",) * 3), "them in the prompt"),
         ({"doc_id": 1}, "Each line of a sample log has"),
     ],
 )

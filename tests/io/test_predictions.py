@@ -214,12 +214,12 @@ TEXT = "ant,bee,cow,y\n0.2,0.3,0.5,ant\noops,0.3,0.5,bee\n0.2,0.2,0.6,cow\n"
 BAD_TEXTS = [
     (TEXT, Layout("y"), "numbers with a decimal point; 'ant' holds 'oops' in row 1"),
     (TEXT, Layout("y", other=["ant"]), "row 0 has 'ant'. The classes are 'bee', 'cow'"),
-    (TEXT, Layout("y", prefix="p_"), r"found 0 .* With --prefix 'p_' only columns whose"),
+    (TEXT, Layout("y", prefix="p_"), r"found 0 .* with --prefix, have names"),
     (TEXT.replace(",", ";"), Layout("y"), r"by commas; its first line has semicolons"),
     (TEXT.replace(",", "\t"), Layout("y"), r"'a\.csv' must be separated .* line has tabs"),
     ("ant,bee,y\n0.5,0.5,\udce9\n", Layout("y"), "must be text in UTF-8; some of its bytes"),
     ("\udce9,b\n0.5,0.5\n", Layout(), "cannot be read as csv"),
-    ("p_a,p_b\n1,0\n0,1\n", Layout(), "for whole numbers, start their names alike"),
+    ("p_a,p_b\n1,0\n0,1\n", Layout(), "or, with --prefix, have names that start with it"),
 ]
 
 

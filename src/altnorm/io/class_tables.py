@@ -18,12 +18,9 @@ from altnorm.io.formats import DELIMITERS
 from altnorm.io.json_lines import read_json
 from altnorm.io.labels import listed, names_of
 
-PERSON = ("person", "abstain", "defer", "reject", "")
-"""What the decision to leave a row to a person may be called, unless a class has that name."""
-
-LONG = ("true", "decision", "cost")
-"""Columns of a table with one cost per line."""
-
+# What the decision to leave a row to a person may be called, unless a class has that name.
+_PERSON = ("person", "abstain", "defer", "reject", "")
+_LONG = ("true", "decision", "cost")  # columns of a table with one cost per line
 _BALANCE = "a CSV file of classes and numbers, 0 or greater, in UTF-8"
 _COSTS = (
     "a table of costs in UTF-8: the classes as header and first column, or the columns true, "
@@ -42,9 +39,9 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
     lines = _read_lines(source, _BALANCE, "labels")
     if lines and not _is_share(lines[0]):
         lines = lines[1:]
-    wrong = [line for line in lines if not _is_share(line)]
-    if wrong:
-        raise _form_error(source, _BALANCE, f"one line is '{','.join(wrong[0])}'", "labels")
+    for line in lines:
+        if not _is_share(line):
+            raise _form_error(source, _BALANCE, f"one line is '{','.join(line)}'", "labels")
     named = [name for name, _ in lines]
     for offenders, fault in (
         ([name for name in names if name not in named], "missing"),
@@ -59,8 +56,8 @@ def read_balance(path: str | os.PathLike[str], names: Sequence[str]) -> np.ndarr
                 value=offenders[0],
                 code="labels",
             )
-    shares = {name: float(number) for name, number in lines}
-    return np.array([shares[name] for name in names])
+    shares = dict(lines)
+    return np.array([float(shares[name]) for name in names])
 
 
 def _is_share(line: Sequence[str]) -> bool:
@@ -74,14 +71,13 @@ def _is_share(line: Sequence[str]) -> bool:
 def read_cost_file(path: str | os.PathLike[str], classes: Any) -> np.ndarray:
     """Read a table of costs as :class:`altnorm.Adjuster` takes it: rows are true classes.
 
-    A table has a line and a column for each class, and maybe one for a person; from lines of true,
-    decision and cost, and in JSON, some may be missing. The page on the command line tells all.
+    The page on the command line tells which forms it may have.
     """
     source, names = check_input(path), names_of(classes)
     is_json = source.suffix.lower() == ".json"
     costs: dict[tuple[str, str | None], float] = {}
     for true, decision, cost in _read_json(source) if is_json else _read_text(source, names):
-        is_person = decision not in names and decision.lower() in PERSON
+        is_person = decision not in names and decision.lower() in _PERSON
         if true not in names:
             raise _unknown(source, "class", true, names)
         if decision not in names and not is_person:
@@ -117,8 +113,8 @@ def _read_text(source: Path, names: list[str]) -> list[tuple[str, str, Any]]:
         raise _form_error(source, _COSTS, offender, "costs")
     header, *lines = lines
     lower = [cell.lower() for cell in header]
-    if sorted(lower) == sorted(LONG):
-        true, decision, cost = map(lower.index, LONG)
+    if sorted(lower) == sorted(_LONG):
+        true, decision, cost = map(lower.index, _LONG)
         return [(line[true], line[decision], line[cost]) for line in lines]
     for place, named in (("line", [line[0] for line in lines]), ("column", header[1:])):
         missing = [name for name in names if name not in named]
@@ -142,10 +138,8 @@ def _unknown(source: Path, role: str, name: str, names: list[str]) -> InputError
 
 
 def _cost_error(rule: str, offender: str, remedy: str = "") -> InputError:
-    remedy = remedy or (
-        "In lines of true, decision, cost, what is not given costs 0 if right and 1 if wrong."
-    )
-    return InputError(rule, offender, remedy, code="costs")
+    default = "In lines of true, decision, cost, what is not given costs 0 if right and 1 if wrong."
+    return InputError(rule, offender, remedy or default, code="costs")
 
 
 def _read_lines(source: Path, form: str, code: str) -> list[list[str]]:

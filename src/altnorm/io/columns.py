@@ -90,7 +90,7 @@ def column_values(table: Any, name: str) -> list[Any]:
     names = table.schema.names
     column, *path = [name] if name in names else name.split(".")
     if column not in names:
-        raise no_such_column(name, names)
+        raise _no_such_column(name, names)
     values = table.column(column).to_pylist()
     if path:
         values = [field_of(value, path) for value in values]
@@ -125,13 +125,18 @@ def class_columns(
     away a class too many, there must not be any. Labels have `named` some of the classes.
     """
     names = table.schema.names
-    unknown = [name for name in layout.other if name not in names]
-    if unknown:
-        raise no_such_column(unknown[0], names)
+    for name in layout.other:
+        if name not in names:
+            raise _no_such_column(name, names)
     candidates = _candidates(table, layout, named)
     if classes is None:
         if len(candidates) < 2:
-            raise _too_few(candidates, names, layout.prefix)
+            raise column_error(
+                "The table must have one column per class and at least 2",
+                f"found {len(candidates)} among {listed(names)}",
+                "Class columns hold numbers with a decimal point or, with --prefix, have names "
+                "that start with it.",
+            )
         return candidates, []
     wanted = [layout.prefix + name for name in names_of(classes)]
     remedy = prefix_remedy(names, wanted)
@@ -150,20 +155,6 @@ def class_columns(
             remedy=f"If it is something else, pass --other '{name}'.",
         )
     return wanted, spare
-
-
-def _too_few(candidates: Sequence[str], names: Sequence[str], prefix: str) -> InputError:
-    remedy = (
-        "Class columns hold numbers with a decimal point; for whole numbers, start their names "
-        "alike and pass --prefix."
-    )
-    if prefix:
-        remedy = f"With --prefix '{prefix}' only columns whose names start with it are classes."
-    return column_error(
-        "The table must have one column per class and at least 2",
-        f"found {len(candidates)} among {listed(names)}",
-        remedy,
-    )
 
 
 @contextmanager
@@ -198,28 +189,25 @@ def column_matrix(table: Any, names: Sequence[str]) -> np.ndarray:
 
 def _not_numbers(name: str, column: Any) -> InputError:
     """Say what a class column holds instead of numbers, and where."""
-    holds = f"'{shown(name)}' holds {shown(column.type)}"
+    holds = shown(column.type)
     for row, value in enumerate(column.to_pylist()):
         try:
             float(value)
         except (TypeError, ValueError):
-            holds = f"'{shown(name)}' holds '{shown(value)}' in row {row}"
+            holds = f"'{shown(value)}' in row {row}"
             break
-    return column_error(
-        "Class columns must hold numbers with a decimal point", holds, "Correct or convert it."
-    )
+    rule = "Class columns must hold numbers with a decimal point"
+    return column_error(rule, f"'{shown(name)}' holds {holds}", "Correct or convert it.")
 
 
 def _check_zeros(table: Any, layout: Layout, columns: Sequence[str]) -> None:
     """Raise if a column of text that was not taken for a class holds nothing but 0.
 
-    A class that no row comes near is written as 0 throughout, which a CSV reader takes for a whole
-    number, and so for no class.
+    So is a class written that no row comes near, and a CSV reader takes it for whole numbers.
     """
     for field in _free_fields(table.schema, layout):
-        if field.name in columns or not pa.types.is_integer(field.type):
-            continue
-        if set(pc.min_max(table.column(field.name)).as_py().values()) == {0}:
+        is_spare = field.name not in columns and pa.types.is_integer(field.type)
+        if is_spare and set(pc.min_max(table.column(field.name)).as_py().values()) == {0}:
             name = shown(field.name)
             raise column_error(
                 f"Column '{name}' holds only 0 and may be a class",
@@ -230,10 +218,9 @@ def _check_zeros(table: Any, layout: Layout, columns: Sequence[str]) -> None:
 
 
 def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
-    """Raise if no label names a column of logits, which may then be no class at all.
+    """Raise if no label names a column of logits: it may be prices.
 
-    Probabilities would not sum to 1 with a column too many; logits tell nothing. A class may be
-    rare, but a column of, say, prices is the label of no row at all.
+    Probabilities would not sum to 1 with a column too many; logits tell nothing.
     """
     labelled = set(labels.tolist())
     unused = [name for name in columns if name not in labelled]
@@ -299,7 +286,7 @@ def _read_groups(table: Any, name: str) -> np.ndarray:
     return groups
 
 
-def no_such_column(name: str, names: Sequence[str]) -> InputError:
+def _no_such_column(name: str, names: Sequence[str]) -> InputError:
     """Return the error for a column that was named and is not there."""
     by_case = {column.lower(): column for column in names}
     near = get_close_matches(name.lower(), by_case, 1)

@@ -10,7 +10,6 @@ import numpy as np
 from altnorm.io.predictions import Predictions
 
 DEMO_FILE = Path(__file__).parent / "data" / "clinc150_naive_bayes.npz"
-
 # Steps in log(1 - log p): 2.5 % of p near 1, 25 % of p near exp(-9); larger steps for the rest.
 RESOLUTION = 40.0
 

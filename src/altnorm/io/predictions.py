@@ -15,7 +15,6 @@ import numpy as np
 from altnorm._base.errors import InputError, shown
 from altnorm._base.files import file_error
 from altnorm._base.frames import check_same_names
-from altnorm._base.labels import class_codes
 from altnorm.estimator.kinds import LabelKind, kind_of_labels
 from altnorm.io.formats import (
     PLAIN,
@@ -52,12 +51,8 @@ class Predictions:
     --------
     >>> import numpy as np
     >>> from altnorm.io.predictions import Predictions
-    >>> predictions = Predictions(
-    ...     np.array([[0.9, 0.1], [0.3, 0.7]]), np.array(["cat", "dog"]), np.array(["cat", "dog"])
-    ... )
-    >>> predictions.codes
-    array([0, 1])
-    >>> predictions.select(["dog", "cat"]).proba
+    >>> names = np.array(["cat", "dog"])
+    >>> Predictions(np.array([[0.9, 0.1], [0.3, 0.7]]), names).select(["dog", "cat"]).proba
     array([[0.1, 0.9],
            [0.7, 0.3]])
     """
@@ -89,12 +84,10 @@ class Predictions:
                 "label), or a file of labels by id or row number with --labels; in an .npz file "
                 "they are the array `labels`.",
             )
-        labelled = self.has_label
-        if labelled.all():
+        if self.has_label.all():
             return self.kind.encode(self.labels, self.classes)
-        codes = np.full(labelled.size, None, dtype=object)
-        labels = self.labels[labelled].astype(self.classes.dtype)
-        codes[labelled] = class_codes(labels, self.classes)
+        codes = np.full(len(self.labels), None, dtype=object)
+        codes[self.has_label] = self.labelled().codes
         return codes
 
     @property

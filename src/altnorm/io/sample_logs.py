@@ -1,9 +1,8 @@
 """Sample logs of lm-evaluation-harness -> probabilities of the options by label.
 
-A log has one line per question of a multiple-choice task (``samples_TASK_DATE.jsonl``).
-``filtered_resps`` holds one pair for each option, its log-likelihood and whether it is the greedy
-answer, as numbers or as text; ``target`` is the index of the right option, or its text;
-``arguments`` the prompts and the options' texts.
+A line is a question. ``filtered_resps`` holds one pair for each option, its log-likelihood and
+whether it is the greedy answer, as numbers or as text; ``target`` is the index of the right option,
+or its text; ``arguments`` the prompts and the options' texts.
 """
 
 from __future__ import annotations
@@ -20,15 +19,13 @@ from altnorm._base.errors import InputError, InputWarning, shown, warn
 from altnorm._base.files import file_error
 from altnorm.io.json_lines import Line, read_lines
 
-SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}
-"""What each line has."""
+SAMPLE_KEYS = {"filtered_resps", "target", "doc_id"}  # of each line
 
 
 def find_logs(folder: Path) -> dict[str, Path]:
-    """The newest log of each task in a folder and those below it, by name.
+    """The newest log of each task in a folder and those below it, by the name of the task.
 
-    The harness writes ``MODEL/samples_TASK_DATE.jsonl``; where there are several models, they are
-    part of the name.
+    The harness writes ``MODEL/samples_TASK_DATE.jsonl``; of several models the name says which.
     """
     logs: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.rglob("samples_*.jsonl")):
@@ -89,12 +86,12 @@ def log_lines(path: Path, first: str, names: Sequence[str]) -> Iterator[Line]:
             continue
         question = _Question.of((number, record))
         row: dict[str, Any] = {k: record[k] for k in ("doc_id", "doc") if k in record}
+        row |= {"target": None, "scores": {}}
         if len(question.scores) == len(names):
             # Likelihoods, restricted to the options.
             scores = dict(zip(names, softmax(question.scores).tolist(), strict=True))
-            yield number, {**row, "target": names[question.target], "scores": scores}
-        else:
-            yield number, {**row, "target": None, "scores": {}}
+            row |= {"target": names[question.target], "scores": scores}
+        yield number, row
 
 
 class _Question(NamedTuple):
@@ -110,10 +107,10 @@ class _Question(NamedTuple):
         scores = _log_likelihoods(line, requests)
         written = [text for _, text in requests[: len(scores)]]
         if len(written) == len(scores) and len(set(written)) == 1:
-            raise file_error(
+            raise _line_error(
+                line,
                 "The options must be what follows the prompt",
-                f"in line {line[0]} they are in the prompt, and `target` does not say which is "
-                "right",
+                "them in the prompt",
                 "Write the scores as JSON lines yourself.",
             )
         # Options that read alike cannot serve as names of classes.
@@ -170,7 +167,7 @@ def _arguments(line: Line) -> list[tuple[str, str]]:
         ) from error
 
 
-def _line_error(line: Line, rule: str, offender: str, remedy: str) -> InputError:
+def _line_error(line: Line, rule: str, holds: str, remedy: str) -> InputError:
     number, record = line
     place = f"line {number} (doc_id {shown(record['doc_id'])})"
-    return file_error(rule, f"{place} has {offender}", remedy)
+    return file_error(rule, f"{place} has {holds}", remedy)

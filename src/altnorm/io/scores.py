@@ -95,9 +95,8 @@ class Scores:
     """The scores of all lines of a file, learned in a first pass.
 
     They are probabilities if none is negative, else all are log-probabilities; a label that a
-    line lacks is filled in by :func:`altnorm.from_topk`. Lines that name the top few may lack some
-    of the `labels` that are known from elsewhere altogether. Where lines may have no scores at all,
-    `gaps` says what is the matter with them.
+    line lacks is filled in by :func:`altnorm.from_topk`, also one of the `labels` that are known
+    from elsewhere. Where lines may have no scores at all, `gaps` says what is the matter with them.
     """
 
     def __init__(self, labels: Collection[str] = (), *, gaps: str = "") -> None:
@@ -152,7 +151,9 @@ class Scores:
         """Probabilities of some lines, one column per class; NaN in gaps."""
         proba = np.full((len(lines), len(self._codes)), np.nan)
         scored = [i for i, (_, record) in enumerate(lines) if record["scores"]]
-        width = max((len(lines[i][1]["scores"]) for i in scored), default=0)
+        if not scored:
+            return proba
+        width = max(len(lines[i][1]["scores"]) for i in scored)
         indices = np.full((len(scored), width), -1)
         values = np.zeros((len(scored), width))
         for row, i in enumerate(scored):
@@ -161,8 +162,7 @@ class Scores:
             values[row, : len(scores)] = list(scores.values())
         kind = "log_proba" if self._low < 0 else "proba"
         try:
-            if scored:
-                proba[scored] = from_topk(indices, values, len(self._codes), input=kind)
+            proba[scored] = from_topk(indices, values, len(self._codes), input=kind)
         except InputError as error:
             if error.place is None:
                 raise
