@@ -44,14 +44,6 @@ def test_every_shape_gives_the_same_rows(name, order):
     np.testing.assert_allclose(read.proba, PROBA[:, ["ABC".index(c) for c in order]], rtol=ROUNDING)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_labels_come_from_a_second_file_by_row_number(tmp_path, name):
-    labels = tmp_path / "labels.csv"
-    labels.write_text("row,answer\n2,A\n0,A\n3,B\n1,B\n7,C\n")
-    read = read_predictions(DATA / name, Layout(labels=labels, classes=CLASSES))
-    assert read.labels.tolist() == ["A", "B", "A", "B"]
-
-
 def test_labels_by_row_number_stay_with_their_rows_where_an_answer_failed(tmp_path):
     lines = (DATA / "vllm_completions.jsonl").read_text().splitlines()
     only = {"tokens": ["?"], "token_logprobs": [0.0], "top_logprobs": [{"?": 0.0}]}

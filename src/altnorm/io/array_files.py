@@ -74,9 +74,7 @@ def _full_shape(file: _ArrayFile, key: str, *, is_truncated: bool) -> tuple[int,
             f"`{key}` in '{file.path}' must be a floating-point array with one row per example and "
             "one column per class",
             f"it is {dtype} of shape {shape}",
-            "Save the probability of every class, not only of one; with two classes, [1 - p, p]."
-            if len(shape) == 1
-            else "Convert it, for example with astype(float), if it holds predictions.",
+            "Save the probability of every class, [1 - p, p] with two classes, as astype(float).",
         )
     rows, n_classes = shape
     if is_truncated:
