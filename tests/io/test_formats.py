@@ -194,13 +194,14 @@ def test_real_sample_logs(task, recwarn):
     assert read.classes.tolist() == (["A", "B", "C"] if task == "letters" else ["0", "1", "2"])
 
 
-def test_sample_logs_without_the_texts_of_the_options(tmp_path):
+@pytest.mark.parametrize("texts", [None, ("A", "A", "B")])
+def test_sample_logs_whose_options_have_no_names_of_their_own(tmp_path, texts):
     lines = [
-        answered(i, values, str(code))
+        answered(i, values, str(code), texts=texts or "ABC")
         for i, (values, code) in enumerate(zip(LIKELIHOODS, TARGETS, strict=True))
     ]
-    for line in lines:
-        del line["arguments"]
+    if texts is None:
+        lines = [{k: v for k, v in line.items() if k != "arguments"} for line in lines]
     read = read_predictions(write_lines(tmp_path / "a.jsonl", lines))
     assert read.classes.tolist() == ["0", "1", "2"]
     assert read.codes.tolist() == TARGETS
