@@ -66,9 +66,16 @@ def test_values_of_json_lines_are_kept(tmp_path_factory, records, block):
 
 def test_nested_values_survive(tmp_path):
     lines = [
-        {"id": 1, "doc": {"q": "é?", "a": None}, "list": [1, [2.5]], "big": 2**70, "t": "{}"},
-        {"id": 2, "doc": {"other": {"k": True}}, "list": [], "big": None, "t": "[1]"},
-        {"id": 3, "doc": None, "list": ["x"], "big": -(2**80), "t": None},
+        {
+            "id": 1,
+            "doc": {"q": "é", "a": None},
+            "b": True,
+            "l": [1, [2.5]],
+            "big": 2**70,
+            "t": "{}",
+        },
+        {"id": 2, "doc": {"other": {"k": True}}, "b": None, "l": [], "big": None, "t": "[1]"},
+        {"id": 3, "doc": None, "b": False, "l": ["x"], "big": -(2**80), "t": None},
     ]
     path = write_lines(tmp_path / "a.jsonl", lines)
     rewrite(path, tmp_path / "b.jsonl")
