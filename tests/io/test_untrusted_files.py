@@ -382,3 +382,14 @@ def test_messages_stay_short(tmp_path, data, options):
     with pytest.raises(InputError) as caught:
         read_predictions(tmp_path / "a.parquet", classes=[LONG + "a", "ant"])
     assert len(str(caught.value)) < SHORT
+
+
+def test_what_zipfile_quotes_of_a_damaged_archive_stays_short(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, proba=PROBA)
+    whole = bytearray(path.read_bytes())
+    whole[26:28] = (1400).to_bytes(2, "little")  # how long the name in front of the array is
+    path.write_bytes(whole)
+    with pytest.raises(InputError, match="File name in directory") as caught:
+        read_predictions(path)
+    assert len(str(caught.value)) < SHORT

@@ -23,10 +23,10 @@ from altnorm.cli._screen import advised, by_class, errors, out, progress
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.io.columns import check_adjusted, class_columns, column_matrix, spare_hint
+from altnorm.io.columns import class_columns, column_matrix, spare_hint
 from altnorm.io.formats import STANDARD, Layout, find_source, is_table
 from altnorm.io.labels import names_of
-from altnorm.io.predictions import read_predictions, write_predictions
+from altnorm.io.predictions import check_adjusted, read_predictions, write_predictions
 from altnorm.io.tables import TableSource, open_table, write_table
 from altnorm.report.evaluation import check_kind
 

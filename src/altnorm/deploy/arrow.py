@@ -20,8 +20,8 @@ from altnorm._base.words import plural
 from altnorm.decisions.decision import decision_codes, decision_of
 from altnorm.estimator.base import ProbabilityTransformer, unnamed
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.io.columns import check_adjusted
 from altnorm.io.labels import names_of
+from altnorm.io.predictions import check_adjusted
 
 try:
     import pyarrow as pa

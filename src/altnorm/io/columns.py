@@ -234,18 +234,6 @@ def _check_labelled(columns: Sequence[str], labels: np.ndarray) -> None:
         )
 
 
-def check_adjusted(values: np.ndarray, first_row: int = 0) -> np.ndarray:
-    """Return what a model made of predictions; raise rather than let NaN or infinity be written."""
-    # One pass without a temporary: the sum is finite only if every entry is.
-    if not np.isfinite(values.sum()):
-        row = first_row + int(np.argmax(~np.isfinite(values).all(axis=1)))
-        raise column_error(
-            f"The model gives probabilities that are not finite, first in row {row}",
-            remedy="It is damaged or does not fit these predictions: tune it again.",
-        )
-    return values
-
-
 def _candidates(table: TableSource, layout: Layout, named: Collection[str]) -> list[str]:
     """Columns that may stand for classes, judged by prefix, by labels and by type."""
     if table.hints.classes and not layout.prefix:
