@@ -6,38 +6,23 @@ a matplotlib axes. The numbers come from :mod:`altnorm.report.measures`, as thos
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from altnorm._base.errors import InputError
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.evidence.drawing import (
-    AFTER,
-    BEFORE,
-    BROKEN,
-    FIXED,
-    INK,
-    draw_coverage,
-    find_axes,
-)
+from altnorm.evidence.drawing import AFTER, BEFORE, BROKEN, FIXED, INK, draw_coverage, find_axes
 from altnorm.evidence.promise import Coverage, coverage_of
 from altnorm.report.evaluation import Applied, apply
-from altnorm.report.measures import (
-    ClassChanges,
-    Reliability,
-    class_changes,
-    reliability,
-)
+from altnorm.report.measures import ClassChanges, Reliability, class_changes, reliability
 
 __all__ = ["CoverageDisplay", "FixedBrokenDisplay", "ReliabilityDisplay"]
 
 
 class Display:
-    """Base of the displays: `plot` finds the axes, `_draw` of a subclass draws on them.
-
-    Where it was drawn is in `ax_` afterwards.
-    """
+    """Base of the displays: `plot` finds the axes, `_draw` of a subclass draws on them."""
 
     @classmethod
     def from_estimator(cls, model: FittedModel, proba: Any, y: Any, **options: Any) -> Self:
@@ -53,11 +38,6 @@ class Display:
             Labels out of ``model.classes_``, or a 0/1 matrix for multi-label problems.
         **options
             Those of `from_predictions`.
-
-        Returns
-        -------
-        object
-            The display, not yet drawn.
         """
         kind, applied = kind_of(model), apply(model, proba)
         labels = kind.check_labels(y, applied.before.shape)
@@ -69,18 +49,7 @@ class Display:
         raise NotImplementedError
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the figure.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-
-        Returns
-        -------
-        self : object
-            The display, with `ax_`.
-        """
+        """Draw on a matplotlib axes, on new ones without `ax`; they are in `ax_` afterwards."""
         self.ax_ = find_axes(ax)
         self._draw(self.ax_)
         return self
@@ -89,6 +58,7 @@ class Display:
         raise NotImplementedError
 
 
+@dataclass(repr=False, eq=False)
 class CoverageDisplay(Display):
     """Accuracy among the rows decided against their share, the most confident rows first.
 
@@ -120,28 +90,15 @@ class CoverageDisplay(Display):
     'share of the rows decided'
     """
 
-    def __init__(
-        self,
-        before: Coverage,
-        after: Coverage | None = None,
-        *,
-        target: float | None = None,
-        share: float | None = None,
-    ) -> None:
-        self.before = before
-        self.after = after
-        self.target = target
-        self.share = share
+    before: Coverage
+    after: Coverage | None = None
+    _: KW_ONLY
+    target: float | None = None
+    share: float | None = None
 
     @classmethod
     def from_predictions(
-        cls,
-        y_true: Any,
-        before: Any,
-        after: Any = None,
-        *,
-        target: float | None = None,
-        share: float | None = None,
+        cls, y_true: Any, before: Any, after: Any = None, **options: float | None
     ) -> Self:
         """Compute the accuracy at every share.
 
@@ -151,8 +108,8 @@ class CoverageDisplay(Display):
             Class codes 0 .. m-1.
         before, after : array-like of shape (n_samples, n_classes)
             Probabilities; the most probable class is what is decided.
-        target, share : float, optional
-            As for the display.
+        **options
+            `target` and `share`, as for the display.
         """
         truth = np.asarray(y_true)
         if truth.ndim != 1:
@@ -164,7 +121,7 @@ class CoverageDisplay(Display):
                 code="shape",
             )
         adjusted = None if after is None else coverage_of(np.asarray(after), truth)
-        return cls(coverage_of(np.asarray(before), truth), adjusted, target=target, share=share)
+        return cls(coverage_of(np.asarray(before), truth), adjusted, **options)
 
     @classmethod
     def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
@@ -177,6 +134,7 @@ class CoverageDisplay(Display):
         draw_coverage(ax, self.before, self.after, target=self.target, share=self.share)
 
 
+@dataclass(repr=False, eq=False)
 class FixedBrokenDisplay(Display):
     """Rows that became right and wrong, by true class (by label in multi-label problems).
 
@@ -202,9 +160,8 @@ class FixedBrokenDisplay(Display):
     'rows broken and fixed'
     """
 
-    def __init__(self, changes: ClassChanges, classes: np.ndarray) -> None:
-        self.changes = changes
-        self.classes = classes
+    changes: ClassChanges
+    classes: np.ndarray
 
     @classmethod
     def from_predictions(cls, y_true: Any, before: Any, after: Any, *, classes: Any) -> Self:
@@ -227,20 +184,7 @@ class FixedBrokenDisplay(Display):
         return cls.from_predictions(*decided, classes=model.classes_, **options)
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
-        """Draw the classes where there is most to see.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-        n_classes : int, default=20
-            How many classes to show: those that gain most, and up to half that lose most.
-
-        Returns
-        -------
-        self : object
-            The display, with `ax_`.
-        """
+        """Draw `n_classes`: those that gain most and, up to half of them, those that lose most."""
         self._shown = self.changes.ends(n_classes)[::-1]
         return super().plot(ax)
 
@@ -257,6 +201,7 @@ class FixedBrokenDisplay(Display):
         ax.legend(frameon=False)
 
 
+@dataclass(repr=False, eq=False)
 class ReliabilityDisplay(Display):
     """Confidence against the share that is right, before and after an adjustment.
 
@@ -279,9 +224,8 @@ class ReliabilityDisplay(Display):
     'confidence'
     """
 
-    def __init__(self, before: Reliability, after: Reliability | None = None) -> None:
-        self.before = before
-        self.after = after
+    before: Reliability
+    after: Reliability | None = None
 
     @classmethod
     def from_predictions(
@@ -299,10 +243,8 @@ class ReliabilityDisplay(Display):
             Number of bins.
         """
         truth = np.asarray(y_true)
-        first = reliability(np.asarray(before), truth, n_bins=n_bins)
-        if after is None:
-            return cls(first)
-        return cls(first, reliability(np.asarray(after), truth, n_bins=n_bins))
+        sides = [np.asarray(proba) for proba in (before, after) if proba is not None]
+        return cls(*(reliability(proba, truth, n_bins=n_bins) for proba in sides))
 
     @classmethod
     def _from_applied(cls, applied: Applied, model: FittedModel, **options: Any) -> Self:
