@@ -117,13 +117,14 @@ def _rule(decision: Decision, classes: Sequence[str]) -> dict[str, Any]:
 def tested_record(result: Evaluation, predictions: Predictions) -> dict[str, Any]:
     """What a model does to labelled rows that it has not seen; rows by their ids."""
     ids = np.arange(len(predictions.proba)) if predictions.ids is None else predictions.ids
-    before, after = result.calibration_error
-    rows = {name: ids[getattr(result, name)] for name in ("fixed", "broken", "left")}
+    before, after = (side.error for side in result.reliability)
     return {
         "score": score_record(result.verdict),
         "other_scores": [score_record(verdict) for verdict in result.scores],
         "calibration_error": {"before": before, "after": after},
         "cautions": result.verdict.to_dict()["cautions"],
-        **rows,
+        "fixed": ids[result.fixed],
+        "broken": ids[result.broken],
+        "left": ids[result.applied.left],
         "promise_kept": None if result.kept is None else result.kept.to_dict(),
     }

@@ -272,7 +272,7 @@ def _show_result(result: Evaluation) -> None:
     unseen = "" if was_seen else " that it has not seen"
     head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
     out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
-    losers = result.only_losing()
+    losers = result.applied.only_losing(result.classes.tolist())
     if losers:
         out.print(losers)
     if result.kept is not None:
@@ -403,8 +403,8 @@ def demo(options: Demo) -> None:
 
 def _show_rows(queries: Sequence[str], result: Evaluation) -> None:
     head("Why? Three rows that were fixed and one that was broken")
-    fixed = _telling(result.changed(result.fixed), 3)
-    broken = _telling(result.changed(result.broken), 1)
+    fixed = _telling([row for row in result.explanation if row.row in result.fixed], 3)
+    broken = _telling([row for row in result.explanation if row.row in result.broken], 1)
     for row, mark, style in (
         *((row, "fixed", "green") for row in fixed),
         *((row, "broken", "red") for row in broken),

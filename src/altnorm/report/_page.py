@@ -21,6 +21,7 @@ from markupsafe import Markup
 from altnorm._base.persistence import versions
 from altnorm._base.words import Figures, percent, plural, score_name
 from altnorm.adjuster.comparison import Comparison
+from altnorm.decisions.purpose import purpose_of
 from altnorm.evidence.promise import coverage_of
 from altnorm.report import _words as words, measures
 from altnorm.report.evaluation import Case
@@ -66,7 +67,7 @@ def render(
         peers=_peers(comparison),
         charts=_charts(case, factors),
         classes=_classes(case),
-        purpose=score_name(case.purpose, case.kind.is_multilabel),
+        purpose=score_name(purpose_of(case.model).score.name, case.kind.is_multilabel),
         why=list(words.why(case, factors)),
         n_changed=int(np.unique(case.explanation.row).size),
         settings=_settings(case),

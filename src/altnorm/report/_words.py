@@ -18,8 +18,8 @@ from altnorm._base.words import (
     setting_words,
 )
 from altnorm.adjuster.comparison import Comparison
-from altnorm.adjuster.mixture import Mixture
 from altnorm.decisions.decision import HALF, decision_of
+from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.normalizer import AlternatingNormalizer
 from altnorm.evidence.verdict import (
     Caution,
@@ -33,7 +33,6 @@ from altnorm.families import CurveScaling, Identity
 from altnorm.report.evaluation import Case
 
 N_NAMED = 4  # classes that a sentence names
-CLEARLY_WORSE = 0.01  # by which a calibration error must grow to be mentioned
 
 
 class Answer(NamedTuple):
@@ -92,14 +91,13 @@ def _insisted(tuned: Verdict) -> Answer:
 
 
 def _only_tuned(case: Case, tuned: Verdict) -> Answer:
-    n_rows = plural(tuned.n_rows, "validation row")
+    basis = f"cross-validated on {plural(tuned.n_rows, 'validation row')}"
     unconfirmed = (
         "A test set would confirm it."
         if case.seen
         else "These predictions have no labels, so nothing here can confirm it."
     )
-    sentence = f"{_rise(tuned)}, cross-validated on {n_rows}. {unconfirmed}"
-    basis = f"cross-validated on {n_rows}"
+    sentence = f"{_rise(tuned)}, {basis}. {unconfirmed}"
     price = _price(tuned)
     if price:
         evidence = f" {capital(evidence_words(tuned))}." if evidence_words(tuned) else ""
@@ -112,40 +110,35 @@ def _only_tuned(case: Case, tuned: Verdict) -> Answer:
 
 
 def _tested(tuned: Verdict | None, tested: Verdict) -> Answer:
-    line, basis = score_line(tested), f"on {plural(tested.n_rows, 'test row')}"
-    expected = ""
+    basis, expected = f"on {plural(tested.n_rows, 'test row')}", ""
     # Of costs it estimates the gain over decisions of least expected cost, not over argmax.
     if tuned is not None and tuned.scoring == tested.scoring != "neg_mean_cost":
         expected = f" Cross-validation estimated {score_line(tuned).change_and_unit}."
     sentence = f"{_rise(tested)} {basis}.{expected}"
     if tested.adopted:
         price = _price(tested, tuned)
-        if price:
-            return Answer("care", price, sentence, basis, tested)
-        headline = "Yes. Use it." if tuned is not None else "Yes, on these data."
-        return Answer("yes", headline, sentence, basis, tested)
+        headline = price or ("Yes. Use it." if tuned is not None else "Yes, on these data.")
+        return Answer("care" if price else "yes", headline, sentence, basis, tested)
     if tested.ci_high < 0:
         sentence += " Check whether these rows come from the same source as the validation rows."
         return Answer("no", "No. It does harm here.", sentence, basis, tested)
     if not tested.n_changed and tested.reason == "identical":
         sentence = f"No decision among {plural(tested.n_rows, 'test row')} changes.{expected}"
     else:
-        sentence = (
-            f"{_rise(tested)} {basis}: within what chance explains ({line.p_value}).{expected}"
-        )
+        chance = f"within what chance explains ({score_line(tested).p_value})"
+        sentence = f"{_rise(tested)} {basis}: {chance}.{expected}"
     return Answer("care", "Not settled by these data.", sentence, basis, tested)
 
 
 def _price(verdict: Verdict, tuned: Verdict | None = None) -> str:
     """A headline for a gain that has a serious caution, here or on validation; else empty."""
-    sides = [(verdict, "")] + ([] if tuned is None else [(tuned, "on the validation rows ")])
-    for side, where in sides:
+    sides = {"": verdict} if tuned is None else {"": verdict, "on the validation rows ": tuned}
+    for where, side in sides.items():
         for caution in side.cautions:
             if caution.serious:
                 line = score_line(verdict)
-                return (
-                    f"{capital(line.name)} {line.change_and_unit}, but {where}{_clause(caution)}."
-                )
+                change = f"{capital(line.name)} {line.change_and_unit}"
+                return f"{change}, but {where}{_clause(caution)}."
     return ""
 
 
@@ -210,26 +203,15 @@ def _other_scores(case: Case) -> str:
         return ""
     # What a serious caution says of balanced accuracy need not be said twice.
     is_said = any(c.code == "other_purpose" for c in case.evaluation.verdict.cautions)
-    lines = [
-        score_line(score)
+    changes = [
+        rise_words(score)
         for score in case.evaluation.scores
         if score.ci_high < 0 and not (is_said and score.scoring == "balanced_accuracy")
     ]
-    changes = " and ".join(
-        f"{line.name} {'rises' if line.lower else 'falls'} from {line.before} to {line.after}"
-        for line in lines
-    )
-    return f"Not everything improves: {changes}. Decide which score matters to you." * bool(lines)
-
-
-def worse_calibrated(before: float, after: float) -> str:
-    """A warning where probabilities moved away from frequencies."""
-    if after < before + CLEARLY_WORSE:
+    if not changes:
         return ""
-    return (
-        " That is worse than before: do not read these probabilities as frequencies, although "
-        "their decisions may be better."
-    )
+    changed = " and ".join(changes)
+    return f"Not everything improves: {changed}. Decide which score matters to you."
 
 
 def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
@@ -248,51 +230,44 @@ def why(case: Case, factors: np.ndarray | None) -> Iterator[str]:
 
 def _why_proba(case: Case) -> Iterator[str]:
     chosen, mixture = case.chosen, getattr(case.model, "mixture_", None)
-    if mixture is not None and mixture.changes_nothing:
+    untouched = isinstance(chosen, Identity) if mixture is None else mixture.changes_nothing
+    if untouched:
         yield "The model returns every probability as it is."
         return
-    corrects = mixture is None or mixture.weights[0] >= VISIBLE
-    if corrects and (mixture is None or not isinstance(chosen, Identity)):
-        yield from _why_correction(case, chosen)
-    if mixture is not None:
-        yield from _why_mixture(mixture)
-
-
-def _why_mixture(mixture: Mixture) -> Iterator[str]:
-    if mixture.weights.max() < 1:
+    is_visible = mixture is None or mixture.weights[0] >= VISIBLE
+    if is_visible and not isinstance(chosen, Identity):
+        yield _why_correction(case, chosen)
+    if mixture is not None and mixture.weights.max() < 1:
         parts = mixture_words(mixture.weights.tolist())
         yield f"Probabilities are a mixture that suits the labels best: {parts}."
-    if mixture.keeps:
+    if mixture is not None and mixture.keeps:
         yield "Where the mixture would decide otherwise, it is drawn back to keep the decision."
 
 
-def _why_correction(case: Case, chosen: Any) -> Iterator[str]:
+def _why_correction(case: Case, chosen: Any) -> str:
     if isinstance(chosen, AlternatingNormalizer):
         in_doubt = case.kind.in_doubt(case.applied.before, chosen.threshold, k_max=chosen.k_max)
-        yield (
+        return (
             f"{percent(float(np.mean(in_doubt)))} of the {case.kind.nouns[0]}s are in doubt, and "
             "are adjusted together with rows seen before, so that classes are used as often as "
             f"they occur ({setting_words(chosen.get_params())})."
         )
-    elif isinstance(chosen, CurveScaling):
-        yield (
+    if isinstance(chosen, CurveScaling):
+        return (
             "The score of a class may depend on the probabilities of all others, and on sums of "
             "them, along bent lines, as learnt from labels under a penalty."
         )
-    elif hasattr(chosen, "matrix_"):
-        yield (
+    if hasattr(chosen, "matrix_"):
+        return (
             "The score of a class may depend on the probabilities of all others, as learnt from "
             "labels under a penalty: classes that are mistaken for each other are told apart."
         )
-    elif hasattr(chosen, "bias_"):
-        action = "The probability of each class is multiplied"
-        if case.kind.is_multilabel:
-            action = "The odds of each label are raised to a power and multiplied"
-        yield f"{action} by a factor of its own, learnt from labels under a penalty."
-    elif not isinstance(chosen, Identity):
-        yield f"Every row is adjusted by {type(chosen).__name__}."
-    else:
-        yield "The model returns every probability as it is."
+    if not hasattr(chosen, "bias_"):
+        return f"Every row is adjusted by {type(chosen).__name__}."
+    action = "The probability of each class is multiplied"
+    if case.kind.is_multilabel:
+        action = "The odds of each label are raised to a power and multiplied"
+    return f"{action} by a factor of its own, learnt from labels under a penalty."
 
 
 def _why_decision(case: Case) -> Iterator[str]:
@@ -302,7 +277,7 @@ def _why_decision(case: Case) -> Iterator[str]:
     if decision.kind == "costs":
         yield "The decision is the one of least expected cost, not the most probable class."
     elif decision.kind == "weights":
-        name = score_name(case.purpose)
+        name = score_name(purpose_of(case.model).score.name)
         yield f"For {name}, the decision is the class of largest weighted probability."
     elif (decision.values != decision.values[0]).any():
         low, high = decision.values.min(), decision.values.max()
@@ -328,12 +303,10 @@ def _rise(verdict: Verdict) -> str:
 
 def value_words(value: Any) -> str:
     """A setting as text; long arrays only by their size."""
-    if hasattr(value, "shape") and getattr(value, "size", 0) > 8:
-        return f"array of shape {tuple(value.shape)}"
-    if isinstance(value, (list, tuple)) and len(value) > 12:
-        return f"{value[0]} … {value[-1]} ({len(value)} values)"
+    if np.size(value) > 12:
+        return f"array of shape {np.shape(value)}"
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=3)
     if isinstance(value, (list, tuple)):
-        return ", ".join(str(v) for v in value)
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return np.array2string(value, precision=3, separator=", ")
+        return ", ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,14 @@ from altnorm.decisions.decision import class_decisions, decision_codes
 from altnorm.decisions.purpose import purpose_of
 from altnorm.estimator.base import ProbabilityTransformer, chosen_model
 from altnorm.estimator.drift import Drift
-from altnorm.estimator.explanation import ChangedRow, Explanation
+from altnorm.estimator.explanation import Explanation
 from altnorm.estimator.kinds import FittedModel, LabelKind, kind_of
 from altnorm.estimator.reading import read_on_host
 from altnorm.evidence.cautions import Labelled, share_seen
 from altnorm.evidence.folds import number_groups
 from altnorm.evidence.promise import Kept, check_promise
 from altnorm.evidence.scores import resolve_scoring
-from altnorm.evidence.verdict import Caution, Verdict, compare_predictions
+from altnorm.evidence.verdict import SIGNIFICANCE, Caution, Verdict, compare_predictions
 from altnorm.io.predictions import Predictions
 from altnorm.report.measures import Reliability, class_changes, reliability
 
@@ -59,14 +58,17 @@ class Applied(NamedTuple):
         return np.flatnonzero(self.new == self.before.shape[1] if self.new.ndim == 1 else [])
 
     def only_losing(self, names: Sequence[str]) -> str:
-        """Say which classes have rows broken and none fixed; empty if none does."""
+        """Say which classes have rows broken and none fixed, more of them than chance brings about.
+
+        Empty if none does.
+        """
         if self.truth is None:
             return ""
         changes = class_changes(self.old, self.new, self.before.shape[1], self.truth)
-        assert changes.broken is not None
-        losing = changes.only_losing()
-        order = losing[np.argsort(-changes.broken[losing], kind="stable")].tolist()
-        shown = [f"{names[j]}: 0 fixed, {changes.broken[j]:,} broken" for j in order[:MAX_LOSING]]
+        fixed, broken = changes.sides
+        losing = (fixed == 0) & (fixed.size * 0.5**broken < SIGNIFICANCE)  # by a sign test
+        order = [j for j in np.argsort(-broken, kind="stable").tolist() if losing[j]]
+        shown = [f"{names[j]}: 0 fixed, {broken[j]:,} broken" for j in order[:MAX_LOSING]]
         more = f"; and {len(order) - MAX_LOSING} more" if len(order) > MAX_LOSING else ""
         verb = "One class only loses" if len(order) == 1 else f"{len(order)} classes only lose"
         return f"{verb} ({'; '.join(shown)}{more})." if order else ""
@@ -97,25 +99,6 @@ class Evaluation:
     applied: Applied
     classes: np.ndarray  # names
     kept: Kept | None = None  # whether the promise of a target accuracy holds here
-
-    @property
-    def left(self) -> np.ndarray:
-        """Rows that are left to a person."""
-        return self.applied.left
-
-    @property
-    def calibration_error(self) -> list[float]:
-        """Expected calibration error, before and after."""
-        return [side.error for side in self.reliability]
-
-    def changed(self, rows: np.ndarray) -> list[ChangedRow]:
-        """Return the explanations of some rows, in the order of the file."""
-        entries = np.flatnonzero(np.isin(self.explanation.row, rows))
-        return [self.explanation[int(i)] for i in entries]
-
-    def only_losing(self) -> str:
-        """Say which classes only lose; empty if none does."""
-        return self.applied.only_losing(list(map(str, self.classes.tolist())))
 
 
 def evaluate(model: FittedModel, predictions: Predictions, *, scoring: Any = None) -> Evaluation:
@@ -234,29 +217,16 @@ class Case:
     """A fitted transformer, predictions, and what the one does to the other."""
 
     model: FittedModel
+    chosen: Any  # what corrects the probabilities: the model itself unless it was tuned
+    kind: LabelKind
     classes: np.ndarray  # names
+    names: list[str]  # what decisions are called, the last one a person
     applied: Applied
+    explanation: Explanation  # which decisions changed, and why
     evaluation: Evaluation | None  # where there are labels that the model has not seen
     judged: Applied | None  # to rows whose labels may be looked at: tested, or cross-fitted
     drift: Drift | None  # None if the model cannot say
     seen: bool  # whether the model was fitted on these predictions
-
-    @property
-    def chosen(self) -> Any:
-        """What corrects the probabilities: the model itself unless it was tuned."""
-        return chosen_model(self.model)
-
-    @cached_property
-    def explanation(self) -> Explanation:
-        """Which decisions changed, and why."""
-        if self.evaluation is not None:
-            return self.evaluation.explanation
-        return self.applied.explain(self.model, self.classes)
-
-    @property
-    def kind(self) -> LabelKind:
-        """Of labels: one class per row, or several."""
-        return kind_of(self.model)
 
     @property
     def tuned(self) -> Verdict | None:
@@ -269,44 +239,43 @@ class Case:
         """What the labels of these predictions say."""
         return None if self.evaluation is None else self.evaluation.verdict
 
-    @cached_property
-    def names(self) -> list[str]:
-        """What decisions are called: the classes, and a person at the end.
 
-        Of a very long name the middle is left out, unless another one then looks the same.
-        """
-        names = list(map(str, self.classes.tolist()))
-        short = [n if len(n) <= MAX_NAME else f"{n[: MAX_NAME - 18]}…{n[-17:]}" for n in names]
-        times = Counter(short)
-        shown = [s if times[s] == 1 else n for s, n in zip(short, names, strict=True)]
-        return [*shown, "left to a person"]
-
-    @property
-    def purpose(self) -> str:
-        """Name of the score that decisions are for."""
-        return purpose_of(self.model).score.name
+def short_names(classes: np.ndarray) -> list[str]:
+    """Names without the middle of a very long one, unless another one then looks the same."""
+    names = list(map(str, classes.tolist()))
+    short = [n if len(n) <= MAX_NAME else f"{n[: MAX_NAME - 18]}…{n[-17:]}" for n in names]
+    times = Counter(short)
+    return [s if times[s] == 1 else n for s, n in zip(short, names, strict=True)]
 
 
 def read_case(
-    model: FittedModel,
-    predictions: Predictions,
-    *,
-    scoring: Any = None,
-    seen: bool = False,
+    model: FittedModel, predictions: Predictions, *, scoring: Any = None, seen: bool = False
 ) -> Case:
     """Apply the model; evaluate it where there are labels that it has not seen."""
     check_kind(predictions, model)
-    evaluation, judged = None, None
+    evaluation, judged, classes = None, None, class_names(model, predictions)
     if predictions.labels is not None and not seen:
         evaluation = evaluate(model, predictions, scoring=scoring)
         applied = judged = evaluation.applied
+        explanation = evaluation.explanation
     else:
         # Labels that tuning has used would show the model better than it is.
         applied = apply(model, predictions.proba)
         judged = _cross_fitted(model) if seen else None
-    drift = model.drift(predictions.proba) if isinstance(model, ProbabilityTransformer) else None
-    classes = class_names(model, predictions)
-    return Case(model, classes, applied, evaluation, judged, drift, seen)
+        explanation = applied.explain(model, classes)
+    return Case(
+        model,
+        chosen_model(model),
+        kind_of(model),
+        classes,
+        [*short_names(classes), "left to a person"],
+        applied,
+        explanation,
+        evaluation,
+        judged,
+        model.drift(predictions.proba) if isinstance(model, ProbabilityTransformer) else None,
+        seen,
+    )
 
 
 def _cross_fitted(model: Any) -> Applied | None:

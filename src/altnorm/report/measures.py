@@ -14,7 +14,6 @@ from scipy.special import logit
 from altnorm.decisions.decision import decision_of
 from altnorm.estimator.base import chosen_model
 from altnorm.estimator.kinds import FittedModel, kind_of
-from altnorm.evidence.verdict import SIGNIFICANCE
 from altnorm.families import Identity
 
 
@@ -32,13 +31,6 @@ class ClassChanges(NamedTuple):
         if self.fixed is None or self.broken is None:
             return self.gained, self.lost
         return self.fixed, self.broken
-
-    def only_losing(self) -> np.ndarray:
-        """Classes with rows broken and none fixed, more of them than chance brings about."""
-        if self.fixed is None or self.broken is None:
-            return np.empty(0, dtype=int)
-        by_chance = self.fixed.size * 0.5**self.broken  # of all classes, by a sign test
-        return np.flatnonzero((self.fixed == 0) & (by_chance < SIGNIFICANCE))
 
     def ends(self, n: int) -> np.ndarray:
         """Classes with changes, the best first; of more than `n`, those at both ends."""
