@@ -92,7 +92,15 @@ def write_report(
         raise ImportError(
             "The report needs the extra `report`: pip install 'altnorm[report]'"
         ) from error
-    _check_texts(texts, len(predictions.proba))
+    n_rows = len(predictions.proba)
+    if texts is not None and len(texts) != n_rows:
+        raise InputError(
+            f"`texts` must have one entry per row, {n_rows}",
+            f"it has {len(texts)}",
+            "Pass the texts in the order of the predictions.",
+            value=len(texts),
+            code="shape",
+        )
     if not seen and predictions.labels is not None and not predictions.has_label.all():
         if texts is not None:
             texts = [texts[i] for i in np.flatnonzero(predictions.has_label).tolist()]
@@ -113,15 +121,4 @@ def check_page(path: str | os.PathLike[str]) -> None:
             "Name a .html file; a browser prints it as PDF.",
             value=suffix,
             code="option",
-        )
-
-
-def _check_texts(texts: Sequence[str] | None, n_rows: int) -> None:
-    if texts is not None and len(texts) != n_rows:
-        raise InputError(
-            f"`texts` must have one entry per row, {n_rows}",
-            f"it has {len(texts)}",
-            "Pass the texts in the order of the predictions.",
-            value=len(texts),
-            code="shape",
         )

@@ -140,14 +140,12 @@ def _peers(comparison: Comparison | None) -> list[Line]:
 
 def _with_intervals(lines: list[Line]) -> list[Line]:
     """The same lines; changes in one unit, points or those of a score, are drawn on one scale."""
-    units = [line.figures.unit or line.figures.name for line in lines]
-    numbers = [np.nan_to_num(line.figures.numbers, posinf=0, neginf=0) for line in lines]
-    longest = dict.fromkeys(units, 0.0)
-    for unit, ends in zip(units, numbers, strict=True):
-        longest[unit] = max(longest[unit], float(np.abs(ends).max()))
+    units = np.array([line.figures.unit or line.figures.name for line in lines])
+    numbers = np.nan_to_num([line.figures.numbers for line in lines], posinf=0, neginf=0)
     drawn = []
     for line, unit, ends in zip(lines, units, numbers, strict=True):
-        places = np.round(50 + 46 * ends / (longest[unit] or 1.0), 2)
+        longest = np.abs(numbers[units == unit]).max() or 1.0
+        places = np.round(50 + 46 * ends / longest, 2)
         drawn.append(line._replace(interval=tuple(places.tolist())))
     return drawn
 
@@ -165,8 +163,7 @@ def _charts(case: Case, factors: np.ndarray | None) -> dict[str, Bars]:
     if len(case.explanation):
         if not case.kind.is_multilabel:
             lines["flows"] = _flow_lines(measures.flows(old, new, truth), names)
-        changes = measures.class_changes(old, new, case.classes.size, truth)
-        lines["changes"] = _change_lines(changes, names, case.kind.is_multilabel)
+        lines["changes"] = _change_lines(case)
     judged = case.judged
     if hasattr(case.chosen, "matrix_") and judged is not None and judged.truth is not None:
         pairs = measures.confusions(judged.old, judged.new, judged.truth)
@@ -205,16 +202,19 @@ def _flow_lines(flows: measures.Flows, names: list[str]) -> Lines:
         yield f"{names[flows.source[i]]} → {names[flows.target[i]]}", parts, text
 
 
-def _change_lines(changes: measures.ClassChanges, names: list[str], multilabel: bool) -> Lines:
+def _change_lines(case: Case) -> Lines:
     """Rows fixed to the right and broken to the left; without labels, gained and lost."""
-    (more, less), order = changes.sides, changes.ends(MAX_BARS)
-    kinds = verbs = ("fixed", "broken")
-    if changes.fixed is None:
-        kinds = ("after", "other")
-        verbs = ("added", "removed") if multilabel else ("gained", "lost")
+    m, (old, new, truth) = case.classes.size, case.applied[2:5]
+    if truth is not None:
+        (more, less), kinds = measures.class_changes(old, new, m, truth), ("fixed", "broken")
+        verbs = kinds
+    else:
+        (more, less), kinds = measures.gained_and_lost(old, new, m), ("after", "other")
+        verbs = ("added", "removed") if case.kind.is_multilabel else ("gained", "lost")
+    order = measures.ends(more, less, MAX_BARS)
     for j in order:
         text = f"{more[j]:,} {verbs[0]}, {less[j]:,} {verbs[1]}"
-        yield names[j], _both_sides(less[order], less[j], more[j], kinds), text
+        yield case.names[j], _both_sides(less[order], less[j], more[j], kinds), text
 
 
 def _both_sides(all_less: np.ndarray, less: float, more: float, kinds: tuple[str, str]) -> Parts:

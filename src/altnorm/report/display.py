@@ -16,7 +16,7 @@ from altnorm.estimator.kinds import FittedModel, kind_of
 from altnorm.evidence.drawing import AFTER, BEFORE, BROKEN, FIXED, INK, draw_coverage, find_axes
 from altnorm.evidence.promise import Coverage, coverage_of
 from altnorm.report.evaluation import Applied, apply
-from altnorm.report.measures import ClassChanges, Reliability, class_changes, reliability
+from altnorm.report.measures import ClassChanges, Reliability, class_changes, ends, reliability
 
 __all__ = ["CoverageDisplay", "FixedBrokenDisplay", "ReliabilityDisplay"]
 
@@ -185,11 +185,11 @@ class FixedBrokenDisplay(Display):
 
     def plot(self, ax: Any = None, *, n_classes: int = 20) -> Self:
         """Draw `n_classes`: those that gain most and, up to half of them, those that lose most."""
-        self._shown = self.changes.ends(n_classes)[::-1]
+        self._shown = ends(*self.changes, n_classes)[::-1]
         return super().plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        (fixed, broken), shown = self.changes.sides, self._shown
+        (fixed, broken), shown = self.changes, self._shown
         at = np.arange(shown.size)
         ax.barh(at, fixed[shown], color=FIXED, label="fixed")
         ax.barh(at, -broken[shown], color=BROKEN, label="broken")

@@ -64,8 +64,7 @@ class Applied(NamedTuple):
         """
         if self.truth is None:
             return ""
-        changes = class_changes(self.old, self.new, self.before.shape[1], self.truth)
-        fixed, broken = changes.sides
+        fixed, broken = class_changes(self.old, self.new, self.before.shape[1], self.truth)
         losing = (fixed == 0) & (fixed.size * 0.5**broken < SIGNIFICANCE)  # by a sign test
         order = [j for j in np.argsort(-broken, kind="stable").tolist() if losing[j]]
         shown = [f"{names[j]}: 0 fixed, {broken[j]:,} broken" for j in order[:MAX_LOSING]]

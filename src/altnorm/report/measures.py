@@ -18,28 +18,10 @@ from altnorm.families import Identity
 
 
 class ClassChanges(NamedTuple):
-    """Changed decisions by class, each of shape (m,)."""
+    """Changed decisions by true class, or by label, each of shape (m,)."""
 
-    gained: np.ndarray  # rows that came to the class
-    lost: np.ndarray  # rows that left it
-    fixed: np.ndarray | None = None  # rows of the class that became right
-    broken: np.ndarray | None = None  # and wrong
-
-    @property
-    def sides(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows fixed and broken or, without labels, gained and lost."""
-        if self.fixed is None or self.broken is None:
-            return self.gained, self.lost
-        return self.fixed, self.broken
-
-    def ends(self, n: int) -> np.ndarray:
-        """Classes with changes, the best first; of more than `n`, those at both ends."""
-        more, less = self.sides
-        order = np.lexsort([-more, less - more])
-        order = order[(more + less)[order] > 0]
-        n_worst = min(n // 2, int((more < less)[order].sum()))
-        kept = np.arange(order.size)
-        return order[(kept < n - n_worst) | (kept >= max(n, order.size) - n_worst)]
+    fixed: np.ndarray  # decisions that became right
+    broken: np.ndarray  # and wrong
 
 
 class Flows(NamedTuple):
@@ -71,41 +53,44 @@ class Reliability(NamedTuple):
     error: float  # expected calibration error: mean distance of the two, weighted by the counts
 
 
-def class_changes(
-    old: np.ndarray, new: np.ndarray, m: int, truth: np.ndarray | None = None
-) -> ClassChanges:
-    """Count changed decisions by class."""
+def class_changes(old: np.ndarray, new: np.ndarray, m: int, truth: np.ndarray) -> ClassChanges:
+    """Count the decisions that became right and wrong."""
     if old.ndim == 2:
-        return _label_changes(old > 0, new > 0, truth)
-    moved = old != new
-    gained, lost = (np.bincount(c[moved], minlength=m)[:m] for c in (new, old))
-    if truth is None:
-        return ClassChanges(gained, lost)
-    moved &= new < m  # a row that is left to a person is neither right nor wrong
-    fixed, broken = (np.bincount(truth[moved & (c == truth)], minlength=m) for c in (new, old))
-    return ClassChanges(gained, lost, fixed, broken)
+        return ClassChanges(*(((old != new) & (side == truth)).sum(axis=0) for side in (new, old)))
+    moved = (old != new) & (new < m)  # a row that is left to a person is neither right nor wrong
+    sides = (truth[moved & (side == truth)] for side in (new, old))
+    return ClassChanges(*(np.bincount(codes, minlength=m) for codes in sides))
 
 
-def _label_changes(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None) -> ClassChanges:
-    gained, lost = (new & ~old).sum(axis=0), (old & ~new).sum(axis=0)
-    if truth is None:
-        return ClassChanges(gained, lost)
-    fixed, broken = (((old != new) & (side == (truth > 0))).sum(axis=0) for side in (new, old))
-    return ClassChanges(gained, lost, fixed, broken)
+def gained_and_lost(old: np.ndarray, new: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Count by class, each (m,), the rows that came to it and that left it."""
+    away = m if old.ndim == 1 else 0  # a decision that is not counted
+    gained, lost = (count_classes(np.where(old != new, side, away), m) for side in (new, old))
+    return gained, lost
+
+
+def ends(more: np.ndarray, less: np.ndarray, n: int) -> np.ndarray:
+    """Classes with changes, the best first; of more than `n`, those at both ends."""
+    order = np.lexsort([-more, less - more])
+    order = order[(more + less)[order] > 0]
+    n_worst = min(n // 2, int((more < less)[order].sum()))
+    kept = np.arange(order.size)
+    return order[(kept < n - n_worst) | (kept >= max(n, order.size) - n_worst)]
 
 
 def flows(old: np.ndarray, new: np.ndarray, truth: np.ndarray | None = None) -> Flows:
     """Count the rows that moved between each two classes."""
     moved = np.flatnonzero(old != new)
-    pairs, inverse = np.unique(np.stack([old[moved], new[moved]]), axis=1, return_inverse=True)
-    inverse, n = inverse.reshape(-1), pairs.shape[1]
-    count = np.bincount(inverse, minlength=n)
+    k = 1 + int(max(old.max(), new.max()))
+    keys, inverse, count = np.unique(
+        (old * k + new)[moved], return_inverse=True, return_counts=True
+    )
     order = np.argsort(-count, kind="stable")  # equal flows stay put: the same page each time
-    source, target = pairs[:, order]
+    source, target = np.divmod(keys[order], k)
     if truth is None:
         return Flows(source, target, count[order])
     fixed, broken = (
-        np.bincount(inverse, weights=side[moved] == truth[moved], minlength=n).astype(int)[order]
+        np.bincount(inverse[side[moved] == truth[moved]], minlength=count.size)[order]
         for side in (new, old)
     )
     return Flows(source, target, count[order], fixed, broken)
