@@ -3,29 +3,31 @@
 Help and completion need no library, so this imports none.
 """
 
+# ruff: noqa: RUF009 - a field's default is how Typer is told of an option, and is never changed
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from altnorm.cli._options import (
+    FORCE,
+    JOBS,
+    JSON,
+    MODEL_FILE,
+    OPEN,
+    OUTPUT,
+    STRICT,
     ClassColumns,
     EvidenceColumns,
-    Force,
-    Jobs,
-    Json,
     LabelColumns,
-    Model,
-    OpenPage,
-    Output,
-    Significance,
-    Strict,
     Tuning,
     argument,
     flag,
     option,
+    significance,
 )
 
 MODEL = Path("altnorm-model.safetensors")
@@ -35,8 +37,7 @@ REPORT = Path("altnorm-report.html")
 class Command:
     """A command: its fields are its options, and its docstring is its help."""
 
-    module: ClassVar[str]
-    """Module of the package `cli` that has the function, of the command's name."""
+    module: ClassVar[str]  # of the package `cli`, with a function of the command's name
     example: ClassVar[str]
 
 
@@ -47,12 +48,16 @@ class Demo(Command):
     module = "check"
     example = "altnorm demo"
 
-    output: Annotated[
-        Path, option("FILE", "Report to write; the model goes beside it.", "--output", "-o")
-    ] = Path("altnorm-demo.html")
-    open_page: OpenPage = False
-    jobs: Jobs = -1
-    json: Json = False
+    output: Path = option(
+        "FILE",
+        "Report to write; the model goes beside it.",
+        "--output",
+        "-o",
+        default=Path("altnorm-demo.html"),
+    )
+    open_page: bool = OPEN
+    jobs: int = JOBS
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,35 +72,28 @@ class Check(Command):
     module = "check"
     example = "altnorm check val.parquet test.parquet --label intent"
 
-    validation: Annotated[
-        Path,
-        argument(
-            "VAL", "Predictions on validation data, with labels; with --model, new predictions."
-        ),
-    ]
-    test: Annotated[
-        Path | None,
-        argument("TEST", "Predictions on test data, with labels. Without, VAL is cross-validated."),
-    ] = None
-    model: Annotated[
-        Path | None,
-        option(
-            "MODEL",
-            "Fit nothing: judge this model on new predictions or, without labels, say whether "
-            "they look like those it was tuned on.",
-        ),
-    ] = None
-    output: Annotated[Path, option("FILE", "Model to write.", "--output", "-o")] = MODEL
-    report: Annotated[Path, option("FILE", "Report to write.")] = REPORT
-    open_page: OpenPage = False
+    validation: Path = argument(
+        "VAL", "Predictions on validation data, with labels; with --model, new predictions."
+    )
+    test: Path | None = argument(
+        "TEST",
+        "Predictions on test data, with labels. Without, VAL is cross-validated.",
+        default=None,
+    )
+    model: Path | None = option(
+        "MODEL",
+        "Fit nothing: judge this model on new predictions or, without labels, say whether "
+        "they look like those it was tuned on.",
+    )
+    output: Path = option("FILE", "Model to write.", "--output", "-o", default=MODEL)
+    report: Path = option("FILE", "Report to write.", default=REPORT)
+    open_page: bool = OPEN
     tuning: Tuning
     columns: EvidenceColumns
-    text: Annotated[
-        str | None, option("NAME", "Column to show beside the changed rows of the report.")
-    ] = None
-    force: Force = False
-    strict: Strict = False
-    json: Json = False
+    text: str | None = option("NAME", "Column to show beside the changed rows of the report.")
+    force: bool = FORCE
+    strict: bool = STRICT
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,40 +106,32 @@ class Tune(Command):
     module = "tune"
     example = "altnorm tune val.parquet --label intent -o model.safetensors"
 
-    validation: Annotated[Path, argument("VAL", "Predictions on validation data, with labels.")]
-    output: Output
+    validation: Path = argument("VAL", "Predictions on validation data, with labels.")
+    output: Path = OUTPUT
     tuning: Tuning
     columns: EvidenceColumns
-    prior: Annotated[
-        str,
-        option(
-            "PRIOR",
-            "Class prior: `counted` from the labels, counted and `shrunk` towards uniform, "
-            "`uniform`, or a CSV file with a class and a number per line.",
-        ),
-    ] = "shrunk"
-    no_labels: Annotated[
-        bool,
-        flag(
-            "--no-labels",
-            "Fit without labels: nothing is chosen or judged. `altnorm ask` says which to get.",
-        ),
-    ] = False
-    families: Annotated[
-        str | None,
-        option("LIST", "Which of alternating, bias, matrix, curves compete; all by default."),
-    ] = None
-    calibrate: Annotated[
-        bool,
-        flag(
-            "--calibrate/--no-calibrate",
-            "Adjust probabilities too, also where your decisions stay as they were.",
-        ),
-    ] = True
-    cv: Annotated[int, option("K", "Number of folds.")] = 5
-    force: Force = False
-    strict: Strict = False
-    json: Json = False
+    prior: str = option(
+        "PRIOR",
+        "Class prior: `counted` from the labels, counted and `shrunk` towards uniform, "
+        "`uniform`, or a CSV file with a class and a number per line.",
+        default="shrunk",
+    )
+    no_labels: bool = flag(
+        "--no-labels",
+        "Fit without labels: nothing is chosen or judged. `altnorm ask` says which to get.",
+    )
+    families: str | None = option(
+        "LIST", "Which of alternating, bias, matrix, curves compete; all by default."
+    )
+    calibrate: bool = flag(
+        "--calibrate/--no-calibrate",
+        "Adjust probabilities too, also where your decisions stay as they were.",
+        default=True,
+    )
+    cv: int = option("K", "Number of folds.", default=5)
+    force: bool = FORCE
+    strict: bool = STRICT
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,34 +145,24 @@ class Apply(Command):
     module = "apply"
     example = "altnorm apply model.safetensors new.parquet -o adjusted.parquet"
 
-    model: Model
-    source: Annotated[Path, argument("IN", "Predictions to adjust.")]
-    output: Output
+    model: Path = MODEL_FILE
+    source: Path = argument("IN", "Predictions to adjust.")
+    output: Path = OUTPUT
     columns: ClassColumns
-    prediction: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "Column for the decision, `prediction` by default: the class, empty where the row is "
-            "left to a person.",
-        ),
-    ] = None
-    no_prediction: Annotated[bool, flag("--no-prediction", "Add no column for the decision.")] = (
-        False
+    prediction: str | None = option(
+        "NAME",
+        "Column for the decision, `prediction` by default: the class, empty where the row is "
+        "left to a person.",
     )
-    spreadsheet_safe: Annotated[
-        bool,
-        flag(
-            "--spreadsheet-safe",
-            "In CSV, write a single quote before text that a spreadsheet would run as a formula.",
-        ),
-    ] = False
-    jobs: Jobs = -1
-    force: Force = False
-    strict: Annotated[
-        bool, flag("--strict", "Exit with status 1 if predictions no longer look as at fit.")
-    ] = False
-    json: Json = False
+    no_prediction: bool = flag("--no-prediction", "Add no column for the decision.")
+    spreadsheet_safe: bool = flag(
+        "--spreadsheet-safe",
+        "In CSV, write a single quote before text that a spreadsheet would run as a formula.",
+    )
+    jobs: int = JOBS
+    force: bool = FORCE
+    strict: bool = flag("--strict", "Exit with status 1 if predictions no longer look as at fit.")
+    json: bool = JSON
 
 
 class Assumption(StrEnum):
@@ -204,24 +184,17 @@ class Adapt(Command):
         "altnorm adapt model.safetensors new.parquet --assume label-shift -o model2.safetensors"
     )
 
-    model: Model
-    new: Annotated[
-        Path, argument("NEW", "Predictions without labels, at least a few hundred rows.")
-    ]
-    output: Annotated[
-        Path | None, option("FILE", "Model to write; needs --assume.", "--output", "-o")
-    ] = None
+    model: Path = MODEL_FILE
+    new: Path = argument("NEW", "Predictions without labels, at least a few hundred rows.")
+    output: Path | None = option("FILE", "Model to write; needs --assume.", "--output", "-o")
     columns: ClassColumns
-    assume: Annotated[
-        Assumption | None,
-        option("WHAT", "`label-shift`: you know that only the class balance has changed."),
-    ] = None
-    insist: Annotated[
-        bool, flag("--insist", "Adapt even if the predictions contradict --assume.")
-    ] = False
-    force: Force = False
-    strict: Strict = False
-    json: Json = False
+    assume: Assumption | None = option(
+        "WHAT", "`label-shift`: you know that only the class balance has changed."
+    )
+    insist: bool = flag("--insist", "Adapt even if the predictions contradict --assume.")
+    force: bool = FORCE
+    strict: bool = STRICT
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,26 +209,22 @@ class Ask(Command):
     module = "ask"
     example = "altnorm ask model.safetensors pool.parquet -n 40 -o ask.csv"
 
-    model: Model
-    pool: Annotated[Path, argument("POOL", "Predictions for many rows, without labels.")]
-    output: Output
-    number: Annotated[int, option("N", "Rows to label.", "--number", "-n")] = 40
-    against: Annotated[
-        Path | None,
-        option("MODEL0", "Compare with this model, not with the predictions as they came."),
-    ] = None
-    text: Annotated[
-        list[str] | None,
-        option(
-            "NAME",
-            "Column of POOL to show, such as `review` or `doc.question`; may be given several "
-            "times. By default all that are not scores, labels, ids or nested.",
-        ),
-    ] = None
+    model: Path = MODEL_FILE
+    pool: Path = argument("POOL", "Predictions for many rows, without labels.")
+    output: Path = OUTPUT
+    number: int = option("N", "Rows to label.", "--number", "-n", default=40)
+    against: Path | None = option(
+        "MODEL0", "Compare with this model, not with the predictions as they came."
+    )
+    text: list[str] | None = option(
+        "NAME",
+        "Column of POOL to show, such as `review` or `doc.question`; may be given several "
+        "times. By default all that are not scores, labels, ids or nested.",
+    )
     columns: LabelColumns
-    seed: Annotated[int, option("N", "Same seed, same rows.")] = 0
-    force: Force = False
-    json: Json = False
+    seed: int = option("N", "Same seed, same rows.", default=0)
+    force: bool = FORCE
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,11 +238,11 @@ class Judge(Command):
     module = "ask"
     example = "altnorm judge model.safetensors ask.csv"
 
-    model: Model
-    asked: Annotated[Path, argument("ASKED", "File that `ask` wrote, with some labels filled in.")]
-    significance: Significance = 0.05
-    strict: Strict = False
-    json: Json = False
+    model: Path = MODEL_FILE
+    asked: Path = argument("ASKED", "File that `ask` wrote, with some labels filled in.")
+    significance: float = significance(0.05)
+    strict: bool = STRICT
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,19 +252,15 @@ class Export(Command):
     module = "model"
     example = "altnorm export model.safetensors -o model.onnx"
 
-    model: Model
-    output: Output
-    dtype: Annotated[str, option("TYPE", "Type of input and output, float32 or float64.")] = (
-        "float32"
+    model: Path = MODEL_FILE
+    output: Path = OUTPUT
+    dtype: str = option("TYPE", "Type of input and output, float32 or float64.", default="float32")
+    append_to: Path | None = option("FILE", "ONNX classifier to append the adjustment to.")
+    label_output: str | None = option(
+        "NAME", "Add an output of this name: the decided class by name."
     )
-    append_to: Annotated[
-        Path | None, option("FILE", "ONNX classifier to append the adjustment to.")
-    ] = None
-    label_output: Annotated[
-        str | None, option("NAME", "Add an output of this name: the decided class by name.")
-    ] = None
-    force: Force = False
-    json: Json = False
+    force: bool = FORCE
+    json: bool = JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,11 +270,9 @@ class Info(Command):
     module = "model"
     example = "altnorm info model.safetensors"
 
-    model: Model
-    card: Annotated[
-        bool, flag("--card", "Print a model card in Markdown: evidence, cautions, limits.")
-    ] = False
-    json: Json = False
+    model: Path = MODEL_FILE
+    card: bool = flag("--card", "Print a model card in Markdown: evidence, cautions, limits.")
+    json: bool = JSON
 
 
 COMMANDS: dict[str, type[Command]] = {

@@ -1,4 +1,6 @@
-"""Options that several commands share."""
+"""How options are declared: as fields of a dataclass; and those that several commands share."""
+
+# ruff: noqa: RUF009 - a field's default is how Typer is told of an option, and is never changed
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
+from typer.models import ParameterInfo
 
 from altnorm._base.errors import InputError
 from altnorm.io.formats import FORMATS, Layout
@@ -41,78 +44,66 @@ def check_suffix(path: Path, suffix: str, what: str) -> None:
         )
 
 
-def argument(metavar: str, help: str) -> Any:
+def argument(metavar: str, help: str, *, default: Any = ...) -> Any:
     """A file that a command is about."""
-    return typer.Argument(metavar=metavar, help=help)
+    return typer.Argument(default, metavar=metavar, help=help)
 
 
-def option(metavar: str, help: str, *names: str, **more: Any) -> Any:
-    """An option with a value; its name is that of the parameter unless `names` are given."""
-    return typer.Option(*names, metavar=metavar, help=help, **more)
+def option(metavar: str, help: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """An option with a value; its name is that of the field unless `names` are given."""
+    return typer.Option(default, *names, metavar=metavar, help=help, **more)
 
 
-def flag(name: str, help: str) -> Any:
+def flag(name: str, help: str, *, default: bool = False) -> Any:
     """An option that is given or not."""
-    return typer.Option(name, metavar="", help=help)
+    return typer.Option(default, name, metavar="", help=help)
 
 
-Model = Annotated[Path, argument("MODEL", "Model file that `tune` or `check` wrote.")]
-Output = Annotated[Path, option("FILE", "File to write.", "--output", "-o")]
-Force = Annotated[bool, flag("--force", "Replace an existing output.")]
-Json = Annotated[bool, flag("--json", "Print one line of JSON, no tables.")]
-Strict = Annotated[bool, flag("--strict", "Exit with status 1 if the answer is no.")]
-OpenPage = Annotated[bool, flag("--open", "Open the report in a browser.")]
-Jobs = Annotated[
-    int, option("N", "Number of threads; -1 uses all cores.", "--jobs", "-j", callback=_check_jobs)
-]
-Significance = Annotated[float, option("P", "Significance level.")]
+def significance(default: float) -> Any:
+    """The level of a test."""
+    return option("P", "Significance level.", default=default)
+
+
+MODEL_FILE = argument("MODEL", "Model file that `tune` or `check` wrote.")
+OUTPUT = option("FILE", "File to write.", "--output", "-o", default=...)
+FORCE = flag("--force", "Replace an existing output.")
+JSON = flag("--json", "Print one line of JSON, no tables.")
+STRICT = flag("--strict", "Exit with status 1 if the answer is no.")
+OPEN = flag("--open", "Open the report in a browser.")
+JOBS = option(
+    "N", "Number of threads; -1 uses all cores.", "--jobs", "-j", default=-1, callback=_check_jobs
+)
 
 
 @dataclass(frozen=True)
 class Tuning:
     """What tuning looks for, and how."""
 
-    scoring: Annotated[
-        str | None,
-        option(
-            "SCORE",
-            "Score to improve: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss or "
-            "another score that scikit-learn knows.",
-        ),
-    ] = None
-    costs: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Costs to lower instead of a score: a CSV, TSV or JSON table of true classes and "
-            "decisions; a column `person` is the cost of leaving a row to a person.",
-        ),
-    ] = None
-    target_accuracy: Annotated[
-        float | None,
-        option(
-            "SHARE",
-            "Decide only as many rows as are proved to be right this often, such as 0.95, and "
-            "leave the others to a person.",
-        ),
-    ] = None
-    multilabel: Annotated[
-        str | None,
-        option(
-            "MODE",
-            "Several labels per row: `labelwise`, each label a problem of its own, or `pairs`, all "
-            "labels one two-class problem, as in the paper.",
-        ),
-    ] = None
-    significance: Significance = 0.01
-    insist: Annotated[
-        bool,
-        flag(
-            "--insist",
-            "Apply the best correction even without evidence, or if the input looks wrong.",
-        ),
-    ] = False
-    jobs: Jobs = -1
+    scoring: str | None = option(
+        "SCORE",
+        "Score to improve: accuracy, balanced_accuracy, f1_macro, fbeta=2, neg_log_loss or "
+        "another score that scikit-learn knows.",
+    )
+    costs: Path | None = option(
+        "FILE",
+        "Costs to lower instead of a score: a CSV, TSV or JSON table of true classes and "
+        "decisions; a column `person` is the cost of leaving a row to a person.",
+    )
+    target_accuracy: float | None = option(
+        "SHARE",
+        "Decide only as many rows as are proved to be right this often, such as 0.95, and "
+        "leave the others to a person.",
+    )
+    multilabel: str | None = option(
+        "MODE",
+        "Several labels per row: `labelwise`, each label a problem of its own, or `pairs`, all "
+        "labels one two-class problem, as in the paper.",
+    )
+    significance: float = significance(0.01)
+    insist: bool = flag(
+        "--insist", "Apply the best correction even without evidence, or if the input looks wrong."
+    )
+    jobs: int = JOBS
 
     def for_fits_only(self) -> dict[str, bool]:
         """Which options are given that only a fit could use."""
@@ -131,45 +122,36 @@ class Tuning:
 class ClassColumns(Layout):
     """Which columns of a file are classes, and how to read it."""
 
-    prefix: Annotated[
-        str,
-        option(
-            "TEXT", "How the names of the class columns start, such as p_; the rest is the class."
-        ),
-    ] = ""
-    other: Annotated[
-        list[str],
-        option("NAME", "A floating-point column that is not a class; may be given several times."),
-    ] = ()  # type: ignore[assignment]
-    format: Annotated[
-        str | None,
-        option(
-            "FORMAT",
-            "Format of the input, if its name does not say it: "
-            f"{', '.join(FORMATS)}. `-` is the standard input.",
-        ),
-    ] = None
+    prefix: str = option(
+        "TEXT",
+        "How the names of the class columns start, such as p_; the rest is the class.",
+        default="",
+    )
+    other: list[str] = option(
+        "NAME",
+        "A floating-point column that is not a class; may be given several times.",
+        default=(),
+    )
+    format: str | None = option(
+        "FORMAT",
+        "Format of the input, if its name does not say it: "
+        f"{', '.join(FORMATS)}. `-` is the standard input.",
+    )
 
 
 @dataclass(frozen=True)
 class LabelColumns(ClassColumns):
     """Where the labels are, too."""
 
-    label: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "Column of the labels: class names or column indices (.npz: the array). `doc.answer` "
-            "is a field of a nested column.",
-        ),
-    ] = None
-    id: Annotated[str | None, option("NAME", "Column that tells rows apart, not a class.")] = None
-    label_prefix: Annotated[
-        str | None,
-        option(
-            "TEXT", "Several labels per row: how the names of the 0/1 columns start, such as y_."
-        ),
-    ] = None
+    label: str | None = option(
+        "NAME",
+        "Column of the labels: class names or column indices (.npz: the array). `doc.answer` "
+        "is a field of a nested column.",
+    )
+    id: str | None = option("NAME", "Column that tells rows apart, not a class.")
+    label_prefix: str | None = option(
+        "TEXT", "Several labels per row: how the names of the 0/1 columns start, such as y_."
+    )
 
     def __post_init__(self) -> None:
         in_one = self.label is not None or self.labels is not None
@@ -184,35 +166,24 @@ class LabelColumns(ClassColumns):
 class EvidenceColumns(LabelColumns):
     """And which rows count as one."""
 
-    labels: Annotated[
-        Path | None,
-        option("FILE", "Table of labels by id (--id), or by row number from 0 (column `row`)."),
-    ] = None
-    classes: Annotated[
-        list[str],
-        option(
-            "LIST",
-            "Names of the classes, with commas in between: columns, or the answers of a language "
-            "model.",
-            callback=_split_names,
-        ),
-    ] = ()  # type: ignore[assignment]
-    group: Annotated[
-        str | None,
-        option(
-            "NAME", "Column that says which rows belong together: a patient, a speaker, a document."
-        ),
-    ] = None
-    logits: Annotated[bool, flag("--logits", "The file holds logits; this is never guessed.")] = (
-        False
+    labels: Path | None = option(
+        "FILE", "Table of labels by id (--id), or by row number from 0 (column `row`)."
     )
+    classes: list[str] = option(
+        "LIST",
+        "Names of the classes, with commas in between: columns, or the answers of a language "
+        "model.",
+        default=(),
+        callback=_split_names,
+    )
+    group: str | None = option(
+        "NAME", "Column that says which rows belong together: a patient, a speaker, a document."
+    )
+    logits: bool = flag("--logits", "The file holds logits; this is never guessed.")
 
 
-Record = TypeVar("Record")
-
-
-def command_of(kind: type[Record], run: Callable[[Record], Any]) -> Callable[..., Any]:
-    """Return a function with an option for each annotated field of a dataclass, as Typer reads it.
+def command_of(kind: type, run: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function with an option for each field of a dataclass, as Typer reads it.
 
     Fields that are dataclasses, such as `LabelColumns`, stand for their own fields.
     """
@@ -220,27 +191,24 @@ def command_of(kind: type[Record], run: Callable[[Record], Any]) -> Callable[...
     def command(**values: Any) -> Any:
         return run(_record(kind, values))
 
-    parameters = list(_parameters(kind))
-    vars(command)["__signature__"] = inspect.Signature(parameters)
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    vars(command)["__signature__"] = inspect.Signature(list(_parameters(kind)))
     return command
 
 
 def _parameters(kind: type) -> Iterator[inspect.Parameter]:
-    empty, keyword = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
-    for name, hint in get_type_hints(kind, include_extras=True).items():
+    for name, hint in get_type_hints(kind).items():
+        default = getattr(kind, name, None)
         if is_dataclass(hint):
             yield from _parameters(hint)  # type: ignore[arg-type]
-        elif get_origin(hint) is Annotated:
-            default = getattr(kind, name, empty)
+        elif isinstance(default, ParameterInfo):
+            keyword = inspect.Parameter.KEYWORD_ONLY
             yield inspect.Parameter(name, keyword, default=default, annotation=hint)
 
 
-def _record(kind: type[Record], values: Mapping[str, Any]) -> Record:
+def _record(kind: type, values: Mapping[str, Any]) -> Any:
     """A record of the values of its options, and of those of the records within it."""
     hints = get_type_hints(kind)
-    fields: dict[str, Any] = {name: values[name] for name in hints if name in values}
-    for name, hint in hints.items():
-        if is_dataclass(hint):
-            fields[name] = _record(hint, values)  # type: ignore[arg-type]
+    fields = {name: values[name] for name in hints if name in values}
+    nested = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    fields |= {name: _record(hint, values) for name, hint in nested.items()}  # type: ignore[arg-type]
     return kind(**fields)
