@@ -109,17 +109,17 @@ def run(arguments: Sequence[str]) -> int:
             _check_streams()
             status = make_app()(list(arguments), standalone_mode=False, prog_name="altnorm")
             sys.stdout.flush()
-        except BrokenPipeError:
-            return _reader_left()
+        except (BrokenPipeError, SystemExit) as leaving:
+            # Of a closed pipe Typer makes an exit, with the status of a verdict that says no.
+            closed_pipe = leaving.__context__ if isinstance(leaving, SystemExit) else leaving
+            if not isinstance(closed_pipe, BrokenPipeError):
+                raise
+            _silence_stdout()
+            return READER_LEFT
+        except (KeyboardInterrupt, typer.Abort):
+            return _interrupted(written)
         except Exception as error:
             return _tell(error, written)
-        except KeyboardInterrupt:
-            return _interrupted(written)
-        except SystemExit as leaving:
-            # Typer leaves with the status of a verdict that says no.
-            if isinstance(leaving.__context__, BrokenPipeError):
-                return _reader_left()
-            raise
     if status == INTERRUPTED:  # later versions of Typer make a status of an interrupt
         return _interrupted(written)
     return status if isinstance(status, int) else DONE
@@ -162,26 +162,15 @@ def _silence_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _reader_left() -> int:
-    """Stop quietly: the output pipe was closed."""
-    _silence_stdout()
-    return READER_LEFT
-
-
 def _tell(error: Exception, written: Sequence[Path]) -> int:
     """Tell an error in one sentence, if it is a known one; return the exit status."""
     from altnorm.cli._screen import errors
 
-    if isinstance(error, typer.Abort):
-        return _interrupted(written)
     if isinstance(error, ClickException):
-        sentence = " ".join(error.format_message().split()).replace("Value error, ", "")
         # "Input should be a valid integer, unable to parse string as an integer", says Typer.
-        sentence = re.sub(", unable to parse string as an? \\w+", "", sentence)
-        sentence = sentence.replace("Input should be a valid integer", "it must be a whole number")
-        sentence = sentence.replace("Input should be a valid", "it must be a")
-        sentence = sentence if sentence.endswith(("?", ".")) else f"{sentence}."
-        errors.say(f"Error: {sentence} See --help.")
+        reason = re.sub("Value error, |, unable to parse .*", "", error.format_message())
+        sentence = " ".join(reason.split()).rstrip(".")
+        errors.say(f"Error: {sentence}{'' if sentence.endswith('?') else '.'} See --help.")
         return BAD_INPUT
     # A full disk behind standard output fails once more when Python exits, unless it is silenced.
     if isinstance(error, OSError) and error.filename is None and _stdout_fails():
