@@ -105,8 +105,8 @@ def test_a_plain_apply_says_that_the_balance_may_have_changed(capsys):
 def test_refusals(capsys):
     run(["adapt", "m", "new.parquet", *WORD, "-o", "m2", "--force"])
     assert "adapted already" in refused(capsys, "adapt", "m2", "new.parquet")
-    assert "needs --assume" in refused(capsys, "adapt", "m", "new.parquet", "-o", "m5")
-    assert "needs --assume" in refused(capsys, "adapt", "m", "new.parquet", "--insist")
+    for more in (["-o", "m5"], ["--insist"]):
+        assert "--assume is not given" in refused(capsys, "adapt", "m", "new.parquet", *more)
     assert "--output is not given" in refused(capsys, "adapt", "m", "new.parquet", *WORD)
     table(0, 0).to_parquet("none.parquet")
     assert "has no rows" in refused(capsys, "adapt", "m", "none.parquet")

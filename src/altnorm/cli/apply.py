@@ -139,7 +139,7 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
     how: dict[str, Any] = {"force": options.force, "spreadsheet_safe": options.spreadsheet_safe}
     with open_classes(options.source, layout, model) as (table, columns):
         # Threads work ahead of the writer, so what was read waits here for its result.
-        waiting: deque[tuple[Any, Any]] = deque()
+        waiting: deque[tuple[Any, np.ndarray]] = deque()
         # Answers of a service may have failed, and such rows have no predictions.
         gaps = bool(table.hints.classes)
         filled = _kept(table.batches, columns, waiting, gaps=gaps)
@@ -150,14 +150,13 @@ def _stream(changes: ChangeCount, layout: Layout, options: Apply) -> None:
             progress("Adjusting", table.n_rows) as advance,
         ):
             for batch in batches:
-                before, missing = waiting.popleft()
+                before, is_missing = waiting.popleft()
                 after = column_matrix(batch, columns)
-                write(
-                    batch if missing is None else _emptied(batch, missing, {*columns, prediction})
-                )
+                if is_missing.any():
+                    batch = _emptied(batch, is_missing, {*columns, prediction})
+                write(batch)
                 # Only now is the batch known to be sound, and may count.
-                rows = slice(None) if missing is None else ~missing
-                changes.add(column_matrix(before, columns)[rows], after[rows])
+                changes.add(column_matrix(before, columns)[~is_missing], after[~is_missing])
                 advance(batch.num_rows)
 
 
@@ -170,28 +169,27 @@ def _kept(
     which these are.
     """
     for batch in batches:
-        is_missing = batch.column(columns[0]).is_null().to_numpy(zero_copy_only=False)
-        has_gaps = gaps and bool(is_missing.any())
-        names = columns if has_gaps else []
-        filled = _replaced(batch, names, lambda p: p.fill_null(1 / len(columns)))
-        waiting.append((filled, is_missing if has_gaps else None))
-        yield filled
+        is_missing = np.zeros(batch.num_rows, dtype=bool)
+        if gaps:
+            is_missing = batch.column(columns[0]).is_null().to_numpy(zero_copy_only=False)
+        if is_missing.any():
+            batch = _replaced(batch, columns, lambda p: p.fill_null(1 / len(columns)))
+        waiting.append((batch, is_missing))
+        yield batch
 
 
-def _emptied(batch: Any, missing: np.ndarray | None, names: Collection[str | None]) -> Any:
+def _emptied(batch: Any, is_missing: np.ndarray, names: Collection[str | None]) -> Any:
     """The batch with nothing in the rows that are missing, in the columns that are named."""
     import pyarrow as pa
     from pyarrow import compute as pc
 
     return _replaced(
-        batch, names, lambda p: pc.if_else(pa.array(missing), pa.scalar(None, p.type), p)
+        batch, names, lambda p: pc.if_else(pa.array(is_missing), pa.scalar(None, p.type), p)
     )
 
 
 def _replaced(batch: Any, names: Collection[str | None], change: Callable[[Any], Any]) -> Any:
     """The batch with other values in the columns that are named."""
-    if not names:
-        return batch
     columns = [
         change(column) if name in names else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -246,7 +244,13 @@ def _tell(changes: ChangeCount, output: Path, seconds: float, *, json: bool) -> 
 def adapt(options: Adapt) -> int:
     """Estimate the balance of new predictions, and write a model for it if that is assumed."""
     model, new, output = options.model, options.new, options.output
-    _check_options(options)
+    is_assumed = options.assume is not None
+    if is_assumed != (output is not None) or (options.insist and not is_assumed):
+        raise InputError(
+            "An adapted model needs --assume label-shift and --output",
+            f"{'--output' if is_assumed else '--assume'} is not given",
+            "Without both, only the class balance is estimated.",
+        )
     if output is not None:
         check_output(output, force=options.force, others=[model, new])
     fitted = load(model)
@@ -257,7 +261,7 @@ def adapt(options: Adapt) -> int:
             "Tune one with `altnorm tune`, without --no-labels.",
         )
     rows = _read_rows(fitted, new, replace(options.columns, logits=fitted.input == "logits"))
-    word = None if options.assume is None else "label_shift"
+    word = "label_shift" if is_assumed else None
     adapted = unnamed(fitted).adapt(rows, assume=word, insist=options.insist)
     if hasattr(fitted, "feature_names_in_"):
         adapted.feature_names_in_ = fitted.feature_names_in_
@@ -266,8 +270,15 @@ def adapt(options: Adapt) -> int:
     if options.json:
         print_json({"model": output and str(output), "shift": _shift_record(adapted.shift_)})
     else:
-        _show_shift(adapted.shift_, names_of(adapted.classes_))
-        _say_next(adapted.shift_, model, new, output)
+        _show_shift(adapted.shift_)
+        if output is not None:
+            out.say(f"Model: {output}")
+            out.say(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv")
+        elif not adapted.shift_.shift_rejected:
+            out.say(
+                f"If you know that only the balance has changed: altnorm adapt {model} {new} "
+                "--assume label-shift -o MODEL2"
+            )
     return int(options.strict and adapted.shift_.shift_rejected)
 
 
@@ -281,20 +292,6 @@ def _shift_record(shift: Shift) -> dict[str, Any]:
         for name, *values in zip(record.pop("names"), *shares, strict=True)
     }
     return {**record, "shares": by_class}
-
-
-def _check_options(options: Adapt) -> None:
-    """Raise where an option does nothing without --assume, or --assume without an output."""
-    output, assume = options.output, options.assume
-    if assume is None and (output is not None or options.insist):
-        option = "--output" if output is not None else "--insist"
-        raise InputError(
-            f"{option} needs --assume label-shift",
-            "it is not given",
-            "Add it if you know that only the class balance has changed.",
-        )
-    if assume is not None and output is None:
-        raise InputError("--assume needs a model to write", "--output is not given", "Add -o.")
 
 
 def _read_rows(fitted: FittedModel, source: Path, layout: Layout) -> np.ndarray:
@@ -317,23 +314,12 @@ def _read_rows(fitted: FittedModel, source: Path, layout: Layout) -> np.ndarray:
     return sample.rows
 
 
-def _show_shift(shift: Shift, names: list[str]) -> None:
+def _show_shift(shift: Shift) -> None:
     """Print the sentences of a shift, and the classes whose share changes most."""
     out.say(str(shift))
-    order = sorted(range(len(names)), key=lambda j: -abs(shift.after[j] - shift.before[j]))
+    order = sorted(range(len(shift.names)), key=lambda j: -abs(shift.after[j] - shift.before[j]))
     for j in order[:_N_SHOWN]:
         out.say(
-            f"  {names[j]}: {shift.before[j]:.1%} before, {shift.after[j]:.1%} now "
+            f"  {shift.names[j]}: {shift.before[j]:.1%} before, {shift.after[j]:.1%} now "
             f"({shift.low[j]:.1%} to {shift.high[j]:.1%})"
-        )
-
-
-def _say_next(shift: Shift, model: Path, new: Path, output: Path | None) -> None:
-    if output is not None:
-        out.say(f"Model: {output}")
-        out.say(f"Next: altnorm ask {output} {new} --against {model} -o ask.csv")
-    elif not shift.adapted and not shift.shift_rejected:
-        out.say(
-            f"If you know that only the balance has changed: altnorm adapt {model} {new} "
-            "--assume label-shift -o MODEL2"
         )
