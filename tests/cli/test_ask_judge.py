@@ -217,6 +217,9 @@ def test_what_is_refused(folder, model, pool, capsys):
     table(600, 2).to_parquet("elsewhere.parquet", index=False)
     error = refused(capsys, "ask", model, "elsewhere.parquet", "-o", "ask.csv")
     assert "only to a file of the same models, pool and seed" in error
+    pool.to_csv("pool.csv")
+    error = refused(capsys, "ask", model, "test.parquet", "-o", "pool.csv")
+    assert "'pool.csv' must be a file of questions; it has no column 'ask'." in error
     asked = read()
     assert run([*ask[:-1], "other.csv", "--seed", "1"]) == 0
     for lines, message in (

@@ -159,13 +159,6 @@ def test_advice_is_to_pass_options(folder, capsys):
     assert "run `altnorm adapt` with --assume label-shift;" in advised("adapt", drift)
 
 
-def test_ask_says_what_to_do_about_a_file_of_something_else(folder, model, capsys):
-    pd.read_parquet("val.parquet").to_csv("val.csv")
-    printed = refused(capsys, "ask", model, "test.parquet", "-o", "val.csv")
-    assert "it has no column 'ask'" in printed
-    assert printed.endswith("To write another file, choose another name.")
-
-
 def test_bugs_are_not_passed_off_as_bad_input(folder, capsys, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("bug")

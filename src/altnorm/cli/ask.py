@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.text import Text
 
-from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.validation import check_integer
@@ -29,7 +28,6 @@ from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json
 from altnorm.cli._screen import out
 from altnorm.io.columns import read_texts
-from altnorm.io.formats import Layout
 from altnorm.io.labels import names_of
 from altnorm.io.predictions import read_predictions
 from altnorm.report.evaluation import check_kind
@@ -43,7 +41,7 @@ def ask(options: Ask) -> None:
     check_integer(options.seed, "seed", low=0, high=2**32 - 1)
     model, output, force = options.model, options.output, options.force
     check_suffix(output, ".csv", "a CSV file to fill in")
-    asked = _read_asked(output) if output.exists() and not force else None
+    asked = read_questions(output) if output.exists() and not force else None
     inputs = [model, options.pool, options.against]
     check_output(output, force=force or asked is not None, others=inputs)
     n_before = 0 if asked is None else asked.n_rows
@@ -60,15 +58,6 @@ def ask(options: Ask) -> None:
         _show(questions, n_before, model, output)
 
 
-def _read_asked(output: Path) -> Questions:
-    """Read the questions that are to be added to."""
-    try:
-        return read_questions(output)
-    except InputError as error:
-        remedy = f"{error.remedy} To write another file, choose another name."
-        raise error.replace(remedy=remedy) from error
-
-
 def _pool_questions(options: Ask, n: int) -> Questions:
     """The first `n` questions about a pool."""
     model, against, pool, layout = options.model, options.against, options.pool, options.columns
@@ -80,16 +69,13 @@ def _pool_questions(options: Ask, n: int) -> Questions:
     check_kind(predictions, fitted)
     changes = find_changes(fitted, predictions.proba, opponent)
     digests = [model_metadata(path)["digest"] for path in (model, against) if path is not None]
-    names, hidden = names_of(fitted.classes_), _hidden(layout, names_of(fitted.classes_))
+    names = names_of(fitted.classes_)
+    prefixes = {layout.prefix, layout.label_prefix or layout.prefix}
+    scores_and_labels = {prefix + name for prefix in prefixes for name in names}
+    hidden = scores_and_labels | set(OWN_COLUMNS)
     texts = read_texts(pool, layout, options.text or [], classes=names, hidden=hidden)
     source = Origin.of(changes, options.seed, *digests)
     return make_questions(changes, fitted.classes_, source, n=n, texts=texts)
-
-
-def _hidden(layout: Layout, classes: list[str]) -> set[str]:
-    """Columns that are scores, labels or columns of the questions themselves."""
-    starts = [layout.prefix, *([] if layout.label_prefix is None else [layout.label_prefix])]
-    return {start + name for start in starts for name in classes} | set(OWN_COLUMNS)
 
 
 def _show(questions: Questions, n_before: int, model: Path, output: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -194,28 +194,25 @@ def travel(
 
 def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Comparison:
     """Compare a fitted model with its peers, which alone are fitted here."""
+    ours = copy(tuned)
+    ours.input = "proba"  # what all methods are given here
+    peers = default_methods(validation.multilabel)
+    # Doing nothing comes first, and what this is about second.
+    methods = {DO_NOTHING: peers.pop(DO_NOTHING), OURS: FrozenEstimator(ours)}
+    methods |= {name: peer for name, peer in peers.items() if name != OURS}
+    for method in methods.values():
+        if "n_jobs" in method.get_params(deep=False):
+            method.set_params(n_jobs=tuned.n_jobs)
     return compare(
         validation.probabilities(),
         validation.codes,
         test.probabilities(),
         test.codes,
-        methods=_methods(tuned, multilabel=validation.multilabel),
+        methods=methods,
         scoring=purpose_of(tuned).score,
         test_groups=test.groups,
         verbose=int(errors.is_terminal),
     )
-
-
-def _methods(tuned: Adjuster, *, multilabel: bool) -> Mapping[str, Any]:
-    methods = {
-        name: method.set_params(n_jobs=tuned.n_jobs) if "n_jobs" in method.get_params() else method
-        for name, method in default_methods(multilabel).items()
-        if not isinstance(method, Adjuster)
-    }
-    ours = copy(tuned)
-    ours.input = "proba"  # what all methods are given here
-    # Doing nothing comes first, and what this is about second.
-    return {DO_NOTHING: methods.pop(DO_NOTHING), OURS: FrozenEstimator(ours), **methods}
 
 
 def _show(journey: Journey, *, json: bool) -> bool:

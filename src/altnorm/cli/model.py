@@ -1,9 +1,13 @@
-"""``altnorm info`` and ``altnorm export``: what a model file holds, and the same as ONNX."""
+"""``altnorm info``, what a model file holds, also as a model card; ``altnorm export``, as ONNX."""
 
 from __future__ import annotations
 
 import inspect
+import re
 import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +17,10 @@ from altnorm._base.files import check_output
 from altnorm._base.persistence import model_metadata
 from altnorm._base.words import mixture_words, model_words, plural, score_name, setting_words
 from altnorm.adjuster import Adjuster, load
-from altnorm.cli._card import card_lines
 from altnorm.cli._commands import Export, Info
 from altnorm.cli._options import check_suffix
 from altnorm.cli._records import print_json, verdict_record
-from altnorm.cli._screen import RULES, name_cell, out, show_verdict
+from altnorm.cli._screen import RULES, advised, escaped, name_cell, out, show_verdict
 from altnorm.cli.tune import applied_words
 from altnorm.decisions.decision import Decision
 from altnorm.estimator.base import chosen_model, unnamed
@@ -26,6 +29,15 @@ from altnorm.estimator.kinds import FittedModel, kind_of
 _SHOWN = 10  # classes that are named
 _N_TIMED = 2000  # rows
 
+LIMITS = (
+    "It is for predictions of the classifier that it was fitted to, on data like its validation "
+    "data. After either has changed, fit it again.",
+    "It sees predictions only. What all of them get wrong, such as a class that the classifier has "
+    "never met, it cannot put right.",
+    "`altnorm apply --strict` and `altnorm check NEW --model MODEL` tell when predictions no "
+    "longer look like those at fit; only labels tell whether it still helps.",
+)
+
 
 def info(options: Info) -> None:
     """Show what a model file holds, or print its card."""
@@ -33,42 +45,40 @@ def info(options: Info) -> None:
     metadata, fitted = model_metadata(model), load(model)
     verdict = getattr(fitted, "verdict_", None)
     if options.card:
-        applied = applied_words(fitted) if isinstance(fitted, Adjuster) else ""
-        facts = [*_lines(metadata, fitted), ("cost", _cost(fitted))]
-        print("\n".join(card_lines(model, facts, verdict, applied)))
+        print("\n".join(_card(model, metadata, fitted)))
         return
     if options.json:
         decided = None if verdict is None else verdict_record(verdict)
         print_json({**metadata, "does": _does(fitted), "verdict": decided})
         return
     grid = Table.grid("", Column(overflow="fold"), padding=(0, 2))
-    for name, text in _lines(metadata, fitted):
+    for name, text in _facts(metadata, fitted):
         grid.add_row(name, text)
     out.print(grid)
     if verdict is not None:
         show_verdict(verdict)
 
 
-def _lines(metadata: dict[str, Any], fitted: FittedModel) -> list[tuple[str, str]]:
+def _facts(metadata: dict[str, Any], fitted: FittedModel) -> Iterator[tuple[str, str]]:
+    """What a reader may want to know of a model, a name and a text each."""
+    verdict, classes = getattr(fitted, "verdict_", None), metadata["classes"]
+    yield "kind", metadata["kind"]
+    yield from metadata["about"].items()
+    if verdict is not None:
+        yield "labelled rows", f"{verdict.n_rows:,}"
     labels = "several labels per row" if kind_of(fitted).is_multilabel else "one label per row"
-    verdict = getattr(fitted, "verdict_", None)
-    goal = [] if verdict is None else [score_name(verdict.scoring, verdict.multilabel)]
-    decision, mixture = getattr(fitted, "decision_", None), getattr(fitted, "mixture_", None)
-    versions = metadata["versions"].items()
-    return [
-        ("kind", metadata["kind"]),
-        *metadata["about"].items(),
-        *([] if verdict is None else [("labelled rows", f"{verdict.n_rows:,}")]),
-        ("takes", f"{'logits' if fitted.input == 'logits' else 'probabilities'}, {labels}"),
-        ("classes", _classes(metadata["classes"])),
-        *(("goal", text) for text in goal),
-        ("does", _does(fitted)),
-        *([] if mixture is None else [("mixes", mixture_words(mixture.weights.tolist()))]),
-        *([] if decision is None else [("decides", _decides(decision, metadata["classes"]))]),
-        ("saved by", ", ".join(f"{name} {version}" for name, version in versions)),
-        ("format", str(metadata["format_version"])),
-        ("digest", metadata["digest"]),
-    ]
+    yield "takes", f"{'logits' if fitted.input == 'logits' else 'probabilities'}, {labels}"
+    yield "classes", _classes(classes)
+    if verdict is not None:
+        yield "goal", score_name(verdict.scoring, verdict.multilabel)
+    yield "does", _does(fitted)
+    if hasattr(fitted, "mixture_"):
+        yield "mixes", mixture_words(fitted.mixture_.weights.tolist())
+    if hasattr(fitted, "decision_"):
+        yield "decides", _decides(fitted.decision_, classes)
+    yield "saved by", ", ".join(map(" ".join, metadata["versions"].items()))
+    yield "format", str(metadata["format_version"])
+    yield "digest", metadata["digest"]
 
 
 def _cost(fitted: FittedModel) -> str:
@@ -126,6 +136,38 @@ def _does(fitted: FittedModel) -> str:
         return setting_words(inner.get_params())
     summary = str(inspect.getdoc(type(inner))).splitlines()[0]
     return summary[0].lower() + summary[1:].rstrip(".")
+
+
+def _card(path: Path, metadata: dict[str, Any], fitted: FittedModel) -> Iterator[str]:
+    """The lines of a model card in Markdown."""
+    verdict = getattr(fitted, "verdict_", None)
+    written = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC"
+    yield f"# Model card: {_plain(path.name)}\n"
+    yield "| | |\n|---|---|"
+    for name, text in (*_facts(metadata, fitted), ("cost", _cost(fitted)), ("written", written)):
+        yield f"| {name} | {_plain(text).replace('|', '&#124;')} |"
+    yield "\n## Evidence\n"
+    if verdict is None:
+        yield "None: it was fitted without labels, so it is unknown whether it helps."
+    else:
+        applied = applied_words(fitted) if isinstance(fitted, Adjuster) else ""
+        yield f"{_plain(str(verdict))}\n\n{_plain(applied)}"
+        if verdict.gates:
+            yield f"\n## What had to hold\n\n```\n{verdict.gates}\n```"
+        yield from _listed("Cautions", [advised(c.code, c.text) for c in verdict.cautions])
+    yield from _listed("Limits", LIMITS)
+
+
+def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield f"\n## {title}\n"
+        yield from (f"- {_plain(line)}" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """Text on one line, in the words of the command line, that no reader takes for HTML."""
+    line = escaped(" ".join(text.split())).replace("&", "&amp;")
+    return re.sub("<(?=[A-Za-z/!?])", "&lt;", line)
 
 
 def export(options: Export) -> None:

@@ -16,7 +16,6 @@ from altnorm.cli._commands import Tune
 from altnorm.cli._options import Tuning
 from altnorm.cli._records import file_words, print_json, tuned_record
 from altnorm.cli._screen import RULES, by_class, out, show_verdict
-from altnorm.decisions.decision import Decision
 from altnorm.estimator.kinds import kind_of, resolve_kind
 from altnorm.evidence.cautions import REALISTIC
 from altnorm.evidence.verdict import score_figures
@@ -50,9 +49,7 @@ def tune(options: Tune) -> int:
     predictions = read_predictions(options.validation, replace(options.columns, gaps=True))
     prior = _resolve_prior(options.prior, predictions, tuning.multilabel)
     if options.no_labels:
-        unlabelled = _fit_unlabelled(predictions, prior, tuning.multilabel)
-        unlabelled.save(output, force=options.force)
-        _tell_unlabelled(output, json=options.json)
+        _tune_unlabelled(options, predictions, prior)
         return 0
     names = FAMILIES if options.families is None else options.families.split(",")
     settings = {
@@ -99,22 +96,20 @@ def _resolve_prior(prior: str, predictions: Predictions, multilabel: str | None)
     return read_balance(prior, names)
 
 
-def _fit_unlabelled(
-    predictions: Predictions, prior: Any, multilabel: str | None
-) -> AlternatingNormalizer:
-    """Fit alternating normalization at its default setting."""
+def _tune_unlabelled(options: Tune, predictions: Predictions, prior: Any) -> None:
+    """Fit alternating normalization at its default setting, write and tell."""
+    output, multilabel = options.output, options.tuning.multilabel
     # Without labels there is nothing to count, nor anything to shrink.
     prior = "uniform" if isinstance(prior, str) else prior
     normalizer = AlternatingNormalizer(prior=prior, multilabel=multilabel, input=predictions.input)
-    return fit_named(normalizer, predictions, labelled=False)
-
-
-def _tell_unlabelled(output: Path, *, json: bool) -> None:
-    if json:
+    with by_class(predictions.classes):
+        normalizer.fit(predictions.proba, classes=predictions.classes)
+    normalizer.save(output, force=options.force)
+    if options.json:
         print_json({"verdict": None, "model": str(output)})
-        return
-    out.say(f"Model: {output} (no labels used, so it is unknown whether it helps)")
-    out.say(f"Next: altnorm ask {output} POOL -o ask.csv")
+    else:
+        out.say(f"Model: {output} (no labels used, so it is unknown whether it helps)")
+        out.say(f"Next: altnorm ask {output} POOL -o ask.csv")
 
 
 # What `check` does, too: fit, write the model, say what is applied.
@@ -135,25 +130,21 @@ def settings_of(tuning: Tuning, predictions: Predictions) -> dict[str, Any]:
     }
 
 
-def fit_named(estimator: Any, predictions: Predictions, *, labelled: bool = True) -> Any:
+def fit_named(estimator: Adjuster, predictions: Predictions) -> Adjuster:
     """Fit an estimator, which takes columns in the order of the file's classes."""
-    labels = _check_labels(estimator, predictions) if labelled else None
-    # Groups are the units of the evidence, of which there is none without labels.
-    has_groups = labelled and predictions.groups is not None
-    more = {"groups": predictions.groups} if has_groups else {}
-    with by_class(predictions.classes):
-        # Labels alone would not tell the classes: some have no row, and columns come in any order.
-        return estimator.fit(predictions.proba, labels, classes=predictions.classes, **more)
-
-
-def _check_labels(estimator: Any, predictions: Predictions) -> Any:
-    """Return the labels, if there are any and they are of the estimator's kind."""
-    _ = predictions.codes  # raises where there are none
+    _ = predictions.codes  # raises where there are no labels
     words = predictions.kind.words
     if words != kind_of(estimator).words:
         rule, remedy = _OTHER_KIND[words.problem]
         raise InputError(rule, f"the labels are {words.labels}", remedy)
-    return predictions.labels
+    with by_class(predictions.classes):
+        # Labels alone would not tell the classes: some have no row, and columns come in any order.
+        return estimator.fit(
+            predictions.proba,
+            predictions.labels,
+            groups=predictions.groups,
+            classes=predictions.classes,
+        )
 
 
 def say_how_to_ask(tuned: Adjuster, model: Path, *files: str) -> None:
@@ -195,12 +186,8 @@ def applied_words(tuned: Adjuster) -> str:
         clearly = "" if tuned.calibration_.ci_low > 0 else "not clearly "
         words = f"are {clearly}better" if numbers.changed else "hardly change"
         return f"Probabilities {words}: {change}."
-    sentences = f"The model {model_words(tuned)}. Probabilities: {change}."
-    return f"{sentences} {_rule(tuned.decision_)}".rstrip()
-
-
-def _rule(decision: Decision) -> str:
-    if decision.is_argmax:
-        return ""
-    person = " A row may be left to a person." if decision.leaves_rows else ""
-    return f"It decides for {RULES[decision.kind]}.{person}"
+    words = f"The model {model_words(tuned)}. Probabilities: {change}."
+    if not tuned.decision_.is_argmax:
+        words += f" It decides for {RULES[tuned.decision_.kind]}."
+        words += " A row may be left to a person." if tuned.decision_.leaves_rows else ""
+    return words
