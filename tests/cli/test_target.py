@@ -8,7 +8,7 @@ import pytest
 
 from altnorm import load
 from altnorm.adjuster.comparison import OURS
-from tests.commands import CLASSES, QUICK, refused, run, said, table, told
+from tests.commands import CLASSES, QUICK, run, said, table, told
 
 TARGET = ["--target-accuracy", "0.9"]
 
@@ -108,14 +108,3 @@ def test_check_tells_the_whole_story(folder, capsys):
     assert record["test"]["promise_kept"]["outcome"] in ("holds", "open")
     ours = next(each for each in record["comparison"] if each["method"] == OURS)
     assert ours["score"] == pytest.approx(record["test"]["score"]["after"])
-
-
-def test_wrong_targets_are_refused_in_the_words_of_the_command_line(folder, capsys):
-    tune = ["tune", "val.parquet", "-o", "x.safetensors", "--label", "y"]
-    error = refused(capsys, *tune, "--target-accuracy", "95")
-    assert "--target-accuracy must be a number between 0 and 1; it is 95.0" in error
-    assert "Pass for example --target-accuracy 0.95" in error
-    error = refused(capsys, *tune, *TARGET, "--scoring", "f1_macro")
-    assert "--target-accuracy is for accuracy with one class per row; --scoring is" in error
-    error = refused(capsys, "check", "test.parquet", "--model", "model.safetensors", *TARGET)
-    assert "--target-accuracy is given, too" in error
