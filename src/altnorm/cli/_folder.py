@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,49 +20,36 @@ from altnorm.io.predictions import read_predictions
 from altnorm.io.sample_logs import find_logs
 
 
-class Judged(NamedTuple):
-    """What was found about each task: a verdict, or why there is none."""
-
-    verdicts: Mapping[str, Verdict]
-    refused: Mapping[str, str]
-
-    def means(self) -> tuple[float, float]:
-        """The mean score before, and after what is adopted."""
-        before = [verdict.before for verdict in self.verdicts.values()]
-        after = [v.after if v.adopted else v.before for v in self.verdicts.values()]
-        return float(np.mean(before)), float(np.mean(after))
-
-
 def check_folder(folder: Path, layout: Layout, tuning: Tuning, *, json: bool) -> bool:
     """Judge every task by itself, and tell; return whether a change is adopted for some."""
     logs = find_logs(folder)
-    judged = _judge(logs, layout, tuning)
-    if not judged.verdicts:
-        name, reason = next(iter(judged.refused.items()))
+    verdicts, refused = _judge(logs, layout, tuning)
+    if not verdicts:
+        name, reason = next(iter(refused.items()))
         offender = f"'{name}' is not: {reason.rstrip('.')}"
         raise InputError(f"Some log in '{folder}' must be readable", offender)
+    before = [verdict.before for verdict in verdicts.values()]
+    after = [v.after if v.adopted else v.before for v in verdicts.values()]
+    means = float(np.mean(before)), float(np.mean(after))
     if json:
-        print_json(_record(logs, judged))
-    else:
-        _show(judged)
-    return any(verdict.adopted for verdict in judged.verdicts.values())
-
-
-def _record(logs: Mapping[str, Path], judged: Judged) -> dict[str, Any]:
-    tasks = {
-        name: {
-            "file": str(path),
-            "verdict": verdict_record(judged.verdicts[name]) if name in judged.verdicts else None,
-            "error": judged.refused.get(name),
+        tasks = {
+            name: {
+                "file": str(path),
+                "verdict": verdict_record(verdicts[name]) if name in verdicts else None,
+                "error": refused.get(name),
+            }
+            for name, path in logs.items()
         }
-        for name, path in logs.items()
-    }
-    before, after = judged.means()
-    return {"tasks": tasks, "mean": {"before": before, "after": after}}
+        print_json({"tasks": tasks, "mean": dict(zip(("before", "after"), means, strict=True))})
+    else:
+        _show(verdicts, refused, means)
+    return any(verdict.adopted for verdict in verdicts.values())
 
 
-def _judge(logs: Mapping[str, Path], layout: Layout, tuning: Tuning) -> Judged:
-    """Fit each task; a log that cannot be read does not stop the others."""
+def _judge(
+    logs: Mapping[str, Path], layout: Layout, tuning: Tuning
+) -> tuple[dict[str, Verdict], dict[str, str]]:
+    """Fit each task; a log that cannot be read, of which the reason is kept, stops no other."""
     verdicts, refused = {}, {}
     for name, path in logs.items():
         try:
@@ -73,22 +59,24 @@ def _judge(logs: Mapping[str, Path], layout: Layout, tuning: Tuning) -> Judged:
             refused[name] = str(in_options(error))
         else:
             verdicts[name] = tuned.verdict_
-    return Judged(verdicts, refused)
+    return verdicts, refused
 
 
-def _show(judged: Judged) -> None:
+def _show(
+    verdicts: Mapping[str, Verdict], refused: Mapping[str, str], means: tuple[float, float]
+) -> None:
     head("Should I use it? Each task is cross-validated by itself")
     table = new_table(("task", "rows", "before", "after", "result"), ("task", "result"))
-    for name, verdict in judged.verdicts.items():
+    for name, verdict in verdicts.items():
         numbers = score_figures(verdict)
         after = numbers.after if verdict.adopted else numbers.before
         result = "adopted" if verdict.adopted else f"unchanged: {verdict.reason_text}"
         table.add_row(name, f"{verdict.n_rows:,}", numbers.before, after, result)
-    for name, reason in judged.refused.items():
+    for name, reason in refused.items():
         table.add_row(name, "", "", "", f"not read: {reason}")
-    first = next(iter(judged.verdicts.values()))  # the score is the same for all
-    means = figures(first.scoring, *judged.means(), (0, 0), 1, in_points=first.in_points)
+    first = next(iter(verdicts.values()))  # the score is the same for all
+    mean = figures(first.scoring, *means, (0, 0), 1, in_points=first.in_points)
     table.add_section()
-    table.add_row("mean", "", means.before, means.after, f"{len(judged.verdicts)} tasks")
+    table.add_row("mean", "", mean.before, mean.after, f"{len(verdicts)} tasks")
     out.print(table)
     out.say("Next: altnorm check LOG, for the model and the report of one task")

@@ -66,26 +66,24 @@ def file_words(path: Path) -> str:
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
     """A verdict that decided what is applied."""
     fields = verdict.to_dict()
-    return {name: fields[name] for name in (*_NUMBERS.split(), *_DECIDING.split())}
+    return {name: fields[name] for name in f"{_NUMBERS} {_DECIDING}".split()}
 
 
 def score_record(verdict: Verdict) -> dict[str, Any]:
     """A score before and after, which decides nothing."""
     fields = verdict.to_dict()
-    return {**{name: fields[name] for name in _NUMBERS.split()}, "outcome": outcome(verdict)}
+    return {name: fields[name] for name in _NUMBERS.split()} | {"outcome": outcome(verdict)}
 
 
 def tuned_record(tuned: Adjuster) -> dict[str, Any]:
     """What tuning found, and what is applied."""
-    weights = dict(zip(PARTS, tuned.mixture_.weights.tolist(), strict=True))
-    calibration = tuned.calibration_
     return {
         "verdict": verdict_record(tuned.verdict_),
-        "log_loss": {"before": -calibration.before, "after": -calibration.after},
+        "log_loss": {"before": -tuned.calibration_.before, "after": -tuned.calibration_.after},
         "families": {name: _family(verdict) for name, verdict in tuned.families_.items()},
         "applied": {
             "family": tuned.family_,
-            "mixture": weights,
+            "mixture": dict(zip(PARTS, tuned.mixture_.weights, strict=True)),
             "rule": _rule(tuned.decision_, names_of(tuned.classes_)),
         },
     }
@@ -99,19 +97,13 @@ def _family(verdict: Verdict) -> dict[str, Any]:
 
 def _rule(decision: Decision, classes: Sequence[str]) -> dict[str, Any]:
     """How decisions follow from probabilities; what the rule does not have is None."""
-    by_class = dict(zip(classes, decision.values.tolist(), strict=True))
+    by_class = dict(zip(classes, decision.values, strict=True))
     if decision.kind == "costs":
-        outcomes = [*classes, PERSON][: decision.values.shape[1]]
-        by_class = {name: dict(zip(outcomes, row, strict=True)) for name, row in by_class.items()}
-    numbers = {
-        name: by_class if name == decision.kind else None
-        for name in ("weights", "thresholds", "costs")
-    }
-    return {
-        "of": "input" if decision.on_input else "adjusted",
-        **numbers,
-        "least_probability": decision.least,
-    }
+        outcomes = [*classes, PERSON]  # where the rule leaves no row to one, the last has no cost
+        by_class = {name: dict(zip(outcomes, row, strict=False)) for name, row in by_class.items()}
+    record: dict[str, Any] = {"of": "input" if decision.on_input else "adjusted"}
+    record |= dict.fromkeys(("weights", "thresholds", "costs"))
+    return record | {decision.kind: by_class, "least_probability": decision.least}
 
 
 def tested_record(result: Evaluation, predictions: Predictions) -> dict[str, Any]:

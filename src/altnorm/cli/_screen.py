@@ -34,31 +34,28 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _OPTIONS.split()}
 _LOGITS = "If these are logits, pass --logits to `altnorm check` or `tune`; a model remembers it."
 ROW_SUM = f"{_LOGITS} If they are rounded or percentages, divide each row by its sum."
 
-WORDS: dict[tuple[str, str], dict[str, str]] = {
-    ("row_sum", ""): {"remedy": ROW_SUM},
-    ("negative", ""): {"remedy": _LOGITS},
-    ("outside_unit", ""): {"remedy": _LOGITS},
-    ("exists", ""): {"remedy": "Choose another name, or pass --force to replace it."},
-    ("one_label_per_row", ""): {
-        "remedy": "For a 0/1 matrix of several labels per row, pass --multilabel labelwise or "
-        "--multilabel pairs."
-    },
-    ("parameter", "multilabel"): {"rule": "--multilabel must be 'pairs' or 'labelwise'"},
-    ("too_few_rows", ""): {
-        "remedy": "Name a file with more rows; with --group, a column with more groups."
-    },
-    ("no_reference", ""): {
-        "remedy": "These predictions are too uncertain for --no-labels; tune with labels."
-    },
-    ("adapted_twice", ""): {"remedy": "Name the model that it was made from."},
-    ("shift_rejected", ""): {
-        "rule": "--assume label-shift needs new predictions that another class balance explains",
-        "remedy": "Label some rows on which both models differ, or pass --insist to adapt anyway.",
-    },
-    ("columns", "prediction"): {"remedy": "Pass another name with --prediction."},
-    ("onnx_output", ""): {"remedy": "Pass another name with --label-output."},
+REMEDIES = {
+    "row_sum": ROW_SUM,
+    "negative": _LOGITS,
+    "outside_unit": _LOGITS,
+    "exists": "Choose another name, or pass --force to replace it.",
+    "one_label_per_row": "For a 0/1 matrix of several labels per row, pass --multilabel labelwise "
+    "or --multilabel pairs.",
+    "too_few_rows": "Name a file with more rows; with --group, a column with more groups.",
+    "no_reference": "These predictions are too uncertain for --no-labels; tune with labels.",
+    "adapted_twice": "Name the model that it was made from.",
+    "shift_rejected": "Label some rows on which both models differ, or pass --insist to adapt "
+    "anyway.",
+    "prediction": "Pass another name with --prediction.",
+    "onnx_output": "Pass another name with --label-output.",
 }
-"""Fields of an error in the words of the command line, by its code and parameter."""
+"""What to do about an error, in the words of the command line, by its code or parameter."""
+
+_RULES = {
+    "multilabel": "--multilabel must be 'pairs' or 'labelwise'",
+    "shift_rejected": "--assume label-shift needs new predictions that another class balance "
+    "explains",
+}
 
 ADVICE = {
     "duplicates": (
@@ -98,7 +95,10 @@ def in_options(error: InputError) -> InputError:
         value = error.example if isinstance(error.example, tuple) else (error.example,)
         passed = f"{OPTIONS[error.parameter]} {','.join(map(str, value))}"
         fields["remedy"] = f"Pass for example {passed}."
-    return error.replace(**fields | WORDS.get((error.code, error.parameter), {}))
+    for kind in (error.parameter, error.code):
+        fields["rule"] = _RULES.get(kind, fields["rule"])
+        fields["remedy"] = REMEDIES.get(kind, fields["remedy"])
+    return error.replace(**fields)
 
 
 def with_options(text: str) -> str:
