@@ -116,14 +116,6 @@ def test_logits_are_read_as_the_estimator_reads_them(estimator):
 class TestCoverage:
     """How much can be decided alone."""
 
-    def test_numbers_are_those_of_the_most_confident_rows(self):
-        display = CoverageDisplay.from_predictions(TEST.codes, TEST.proba)
-        order = np.argsort(-TEST.proba.max(axis=1), kind="stable")
-        right = (TEST.proba.argmax(axis=1) == TEST.codes)[order]
-        for k in (10, 100, len(right) - 1):
-            n = display.before.n_decided[k]
-            assert display.before.accuracy[k] == pytest.approx(right[:n].mean())
-
     def test_target_and_chosen_point_are_drawn(self, axes):
         rows = rare(seed=1)
         model = Adjuster(("bias",), target_accuracy=0.9).fit(rows.proba, rows.labels)

@@ -218,7 +218,7 @@ def score_table(verdicts: Sequence[Verdict]) -> Table:
     for verdict in verdicts:
         figures = score_figures(verdict)
         losses += [figures.name] if figures.lower else []
-        change = Text(figures.change_and_unit, style=gain_style(figures))
+        change = tinted(figures.change_and_unit, figures)
         interval = f"{figures.low} to {figures.high}"
         p_value = figures.p_value.removeprefix("p ").removeprefix("= ")
         table.add_row(figures.name, figures.before, figures.after, change, interval, p_value)
@@ -227,9 +227,10 @@ def score_table(verdicts: Sequence[Verdict]) -> Table:
     return table
 
 
-def gain_style(figures: Figures) -> str:
-    """Colour of a change: green or red only where its interval excludes zero."""
-    return {"better": "green", "worse": "red"}.get(figures.better, "default")
+def tinted(change: str, figures: Figures) -> Text:
+    """A change in colour: green or red only where its interval excludes zero."""
+    style = {"better": "green", "worse": "red"}.get(figures.better, "default")
+    return Text(change, style=style)
 
 
 @contextmanager

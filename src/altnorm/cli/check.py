@@ -20,21 +20,11 @@ from altnorm._base.errors import InputError
 from altnorm._base.files import check_output
 from altnorm._base.words import DO_NOTHING, FAMILY_NAMES, model_words, percent
 from altnorm.adjuster.comparison import AREA, OURS, Comparison, default_methods
+from altnorm.cli import _screen as screen
 from altnorm.cli._commands import MODEL, REPORT, Check, Demo
 from altnorm.cli._folder import check_folder
 from altnorm.cli._records import file_words, print_json, tested_record, tuned_record
-from altnorm.cli._screen import (
-    advised,
-    by_class,
-    errors,
-    gain_style,
-    head,
-    new_table,
-    out,
-    score_table,
-    show_cautions,
-    show_verdict,
-)
+from altnorm.cli._screen import errors, out
 from altnorm.cli.tune import (
     applied_words,
     fit_named,
@@ -132,7 +122,17 @@ def _check_fit(options: Check) -> bool:
     journey = travel(
         estimator, val, tested, model=options.output, report=options.report, data=data, **page
     )
-    return _show(journey, json=options.json)
+    tuned, result = journey.tuned, journey.result
+    if options.json:
+        print_json(journey.record())
+    else:
+        show_journey(journey)
+        show_files(journey)
+        if model_words(tuned) != "changes nothing":
+            out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
+        say_how_to_ask(tuned, journey.model, "--report candidate.html")
+    # The answer is yes unless test rows contradict it.
+    return tuned.verdict_.adopted and (result is None or outcome(result.verdict) != "worse")
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,27 +215,13 @@ def _compare(tuned: Adjuster, validation: Predictions, test: Predictions) -> Com
     )
 
 
-def _show(journey: Journey, *, json: bool) -> bool:
-    """Tell the journey; return whether the verdict is yes, and no test rows contradict it."""
-    if json:
-        print_json(journey.record())
-    else:
-        show_journey(journey)
-        show_files(journey)
-        if model_words(journey.tuned) != "changes nothing":
-            out.say(f"Next:   altnorm apply {journey.model} NEW -o OUT")
-        say_how_to_ask(journey.tuned, journey.model, "--report candidate.html")
-    worse = journey.result is not None and outcome(journey.result.verdict) == "worse"
-    return journey.tuned.verdict_.adopted and not worse
-
-
 def show_journey(journey: Journey) -> None:
     """Print what was found."""
     tuned = journey.tuned
     rows = f"{journey.validation.has_label.sum():,}"
-    head(f"Should I use it? Cross-validated on {rows} rows")
-    show_verdict(tuned.verdict_)
-    head("What was tried? Log loss on the same rows, lower is better")
+    screen.head(f"Should I use it? Cross-validated on {rows} rows")
+    screen.show_verdict(tuned.verdict_)
+    screen.head("What was tried? Log loss on the same rows, lower is better")
     out.print(tried_table(tuned))
     out.print(applied_words(tuned))
     if journey.result is not None and journey.compared is not None:
@@ -245,7 +231,7 @@ def show_journey(journey: Journey) -> None:
 
 def tried_table(tuned: Adjuster) -> Table:
     """One row per family: its log loss, and the change from what a temperature gives."""
-    table = new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
+    table = screen.new_table(("", "log loss", "change", "95% interval", "result"), ("", "result"))
     tried = [v for v in tuned.families_.values() if outcome(v) != "not_tried"]
     if tried:
         table.add_row("temperature only", score_figures(tried[0]).before, "", "", "")
@@ -257,8 +243,10 @@ def tried_table(tuned: Adjuster) -> Table:
             table.add_row(label, "", "", "", words)
             continue
         figures = score_figures(verdict)
-        change = Text(figures.change, style=gain_style(figures))
-        interval = f"{figures.low} to {figures.high}"
+        change, interval = (
+            screen.tinted(figures.change, figures),
+            f"{figures.low} to {figures.high}",
+        )
         table.add_row(label, figures.after, change, interval, words)
     return table
 
@@ -267,28 +255,28 @@ def _show_result(result: Evaluation) -> None:
     verdict = result.verdict
     was_seen = any(caution.code == "tuned_on_these_rows" for caution in verdict.cautions)
     unseen = "" if was_seen else " that it has not seen"
-    head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
+    screen.head(f"What changes? Before and after on {verdict.n_rows:,} test rows{unseen}")
     out.print(f"On the test rows {rise_words(verdict)}; {change_words(verdict)}.")
     losers = result.applied.only_losing(result.classes.tolist())
     if losers:
         out.print(losers)
     if result.kept is not None:
         out.print(str(result.kept))
-    show_cautions(verdict.cautions)
-    out.print(score_table([verdict, *result.scores]))
+    screen.show_cautions(verdict.cautions)
+    out.print(screen.score_table([verdict, *result.scores]))
 
 
 def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) -> None:
-    head("How does it compare? On the same test rows")
+    screen.head("How does it compare? On the same test rows")
     decision = tuned.decision_
     if decision.kind != "thresholds" and not decision.is_argmax:
         out.print("The other methods decide for the most probable class.")
     header, *lines = compared.cells()
-    table = new_table(header, header[:1])
+    table = screen.new_table(header, header[:1])
     table.caption = AREA if compared.has_area else None
     rows = sorted(compared, key=lambda row: -row.score)
     for (method, score, change, *rest), row in zip(lines, rows, strict=True):
-        table.add_row(method, score, Text(change, style=gain_style(compared.figures(row))), *rest)
+        table.add_row(method, score, screen.tinted(change, compared.figures(row)), *rest)
     out.print(table)
     # Where the model does not help, or others score higher, its user should know.
     words = compared.ahead_words() if result.verdict.adopted else compared.alternative()
@@ -298,7 +286,7 @@ def _show_comparison(tuned: Adjuster, result: Evaluation, compared: Comparison) 
 
 def show_files(journey: Journey) -> None:
     """Print where everything is."""
-    head("Files written")
+    screen.head("Files written")
     out.say(f"Model:  {journey.model.absolute()} ({model_words(journey.tuned)})")
     out.say(f"Report: {journey.report.absolute()}")
 
@@ -314,7 +302,7 @@ def _check_model(options: Check, model: Path) -> bool:
     if new.labels is None:
         return _watch(fitted, new, json=options.json)
     check_output(options.report, force=options.force, others=[source, model])
-    with by_class(new.classes):
+    with screen.by_class(new.classes):
         result = evaluate(fitted, new, scoring=scoring)
     page = _page(options, {"Model": model, "Rows": source}, layout, new)
     write_report(fitted, new, options.report, scoring=scoring, **page)
@@ -335,7 +323,7 @@ def _watch(fitted: ProbabilityTransformer, predictions: Predictions, *, json: bo
     if json:
         print_json({"drift": asdict(drift), "share_left": left})
     else:
-        out.print(advised(drift.advice, str(drift)))
+        out.print(screen.advised(drift.advice, str(drift)))
         if left:
             now, at_fit = map(percent, left.values())
             out.print(f"It would leave {now} of these rows to a person; at fit it was {at_fit}.")
@@ -355,12 +343,12 @@ def _share_left(
 
 
 def _show_judged(fitted: ProbabilityTransformer, result: Evaluation) -> None:
-    show_verdict(result.verdict)
+    screen.show_verdict(result.verdict)
     if result.kept is not None:
         out.print(str(result.kept))
-    out.print(score_table([result.verdict, *result.scores]))
+    out.print(screen.score_table([result.verdict, *result.scores]))
     tuned = getattr(fitted, "verdict_", None)
-    show_cautions(() if tuned is None else tuned.cautions, " from tuning")
+    screen.show_cautions(() if tuned is None else tuned.cautions, " from tuning")
 
 
 def demo(options: Demo) -> None:
@@ -381,14 +369,14 @@ def demo(options: Demo) -> None:
     if options.json:
         print_json(journey.record())
     else:
-        head("The classifier")
+        screen.head("The classifier")
         classes = data.validation.proba.shape[1]
         out.print(
             f"Naive Bayes on word counts says which of {classes} intents a query to an assistant "
             "has. It was trained on imbalanced data (CLINC150, Larson et al. 2019, CC BY 3.0)."
         )
         show_journey(journey)
-        head("What do the numbers mean?")
+        screen.head("What do the numbers mean?")
         out.print(MEANING)
         if journey.result is not None:
             _show_rows(data.queries, journey.result)
@@ -399,7 +387,7 @@ def demo(options: Demo) -> None:
 
 
 def _show_rows(queries: Sequence[str], result: Evaluation) -> None:
-    head("Why? Three rows that were fixed and one that was broken")
+    screen.head("Why? Three rows that were fixed and one that was broken")
     fixed = _telling([row for row in result.explanation if row.row in result.fixed], 3)
     broken = _telling([row for row in result.explanation if row.row in result.broken], 1)
     for row, mark, style in (
