@@ -181,16 +181,11 @@ def show_verdict(verdict: Verdict) -> None:
     if verdict.reason == "suspect_input" and not verdict.insisted:
         out.print("If the input is right, pass --insist.")
     if verdict.gates and verdict.reason != "identical":
-        out.print(gates_table(verdict))
-
-
-def gates_table(verdict: Verdict) -> Table:
-    """What had to hold for a change of decisions, and whether it did."""
-    header, *rows = verdict.gates.rows()
-    table = new_table(header, header[:3])
-    for row in rows:
-        table.add_row(*row)
-    return table
+        header, *rows = verdict.gates.rows()
+        table = new_table(header, header[:3])
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
 
 
 def show_cautions(cautions: Sequence[Caution], where: str = "") -> None:

@@ -243,11 +243,8 @@ def tried_table(tuned: Adjuster) -> Table:
             table.add_row(label, "", "", "", words)
             continue
         figures = score_figures(verdict)
-        change, interval = (
-            screen.tinted(figures.change, figures),
-            f"{figures.low} to {figures.high}",
-        )
-        table.add_row(label, figures.after, change, interval, words)
+        change = screen.tinted(figures.change, figures)
+        table.add_row(label, figures.after, change, f"{figures.low} to {figures.high}", words)
     return table
 
 
@@ -388,14 +385,13 @@ def demo(options: Demo) -> None:
 
 def _show_rows(queries: Sequence[str], result: Evaluation) -> None:
     screen.head("Why? Three rows that were fixed and one that was broken")
-    fixed = _telling([row for row in result.explanation if row.row in result.fixed], 3)
-    broken = _telling([row for row in result.explanation if row.row in result.broken], 1)
-    for row, mark, style in (
-        *((row, "fixed", "green") for row in fixed),
-        *((row, "broken", "red") for row in broken),
+    for numbers, n, mark, style in (
+        (result.fixed, 3, "fixed", "green"),
+        (result.broken, 1, "broken", "red"),
     ):
-        out.print(Text(f"{mark:>6}", style=style), Text(f"“{queries[row.row]}”"))
-        out.print(Padding(Text(str(row), style="dim"), (0, 0, 0, 7)))
+        for row in _telling([row for row in result.explanation if row.row in numbers], n):
+            out.print(Text(f"{mark:>6}", style=style), Text(f"“{queries[row.row]}”"))
+            out.print(Padding(Text(str(row), style="dim"), (0, 0, 0, 7)))
 
 
 def _telling(rows: list[ChangedRow], n: int) -> list[ChangedRow]:
