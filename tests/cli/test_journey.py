@@ -17,6 +17,7 @@ def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     assert "Adopted: accuracy 69.6% -> 8" in text
     for line in (
         "matrix family 0.",
+        "of the mixture",
         "not tried: too many classes",
         "the score's own test yes < 0.001 one-sided p < 0.01",
     ):

@@ -68,7 +68,8 @@ def _facts(metadata: dict[str, Any], fitted: FittedModel) -> Iterator[tuple[str,
         yield "labelled rows", f"{verdict.n_rows:,}"
     labels = "several labels per row" if kind_of(fitted).is_multilabel else "one label per row"
     yield "takes", f"{'logits' if fitted.input == 'logits' else 'probabilities'}, {labels}"
-    yield "classes", _classes(classes)
+    named = _some([name_cell(name) for name in classes])
+    yield "classes", f"{plural(len(classes), 'class', 'classes')}: {named}"
     if verdict is not None:
         yield "goal", score_name(verdict.scoring, verdict.multilabel)
     yield "does", _does(fitted)
@@ -115,16 +116,12 @@ def _decides(decision: Decision, classes: list[Any]) -> str:
 
 
 def _by_name(names: list[str], values: Any) -> str:
-    """Numbers beside their names, as many as are shown."""
-    shown = zip(names[:_SHOWN], values[:_SHOWN], strict=True)
-    more = ", ..." if len(names) > _SHOWN else ""
-    return ", ".join(f"{name} {value:.3g}" for name, value in shown) + more
+    return _some([f"{name} {value:.3g}" for name, value in zip(names, values, strict=True)])
 
 
-def _classes(classes: list[Any]) -> str:
-    names = ", ".join(name_cell(name) for name in classes[:_SHOWN])
-    more = ", ..." if len(classes) > _SHOWN else ""
-    return f"{plural(len(classes), 'class', 'classes')}: {names}{more}"
+def _some(texts: list[str]) -> str:
+    """As many of them as are shown."""
+    return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
 
 
 def _does(fitted: FittedModel) -> str:
