@@ -81,6 +81,7 @@ class TestWhatIsDrawn:
         assert broken == [
             -int(((y == j) & (old == j) & (new != j) & (new < 5)).sum()) for j in names
         ]
+        assert sorted(np.add(fixed, broken)) == np.add(fixed, broken).tolist()  # best at the top
         axes.clear()
         assert len(display.plot(axes, n_classes=2).ax_.get_yticklabels()) == 2
 

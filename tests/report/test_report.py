@@ -227,6 +227,10 @@ class TestAnswer:
         assert headline(page) == "Yes, as far as validation tells."
         assert "no labels, so there are no scores" in page.text
         assert "These predictions look like those at fit" in page.text
+        old, new = TEST.proba.argmax(axis=1), codes_of(adjusted("balanced_accuracy"), TEST)
+        for name, text in zip(*[iter(page.bars["changes"])] * 2, strict=True):
+            came, went = ((NAMES[side] == name) & (old != new) for side in (new, old))
+            assert text == f"{came.sum()} gained, {went.sum()} lost"
         plain = AlternatingNormalizer().fit(TEST.proba)
         assert headline(Page(render_report(plain, bare))) == "Open: there are no labels."
 
