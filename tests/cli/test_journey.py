@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from altnorm import Adjuster, load
+from altnorm import Adjuster, load, load_demo
 from tests.commands import CLASSES, draw, refused, run, said, table, told, words, write_log
 
 
@@ -26,6 +26,10 @@ def test_demo_tells_the_whole_story(tmp_path, monkeypatch, capsys):
     assert "Log loss is the mean surprise" in text
     assert text.count("fixed “") == 3
     assert text.count("broken “") == 1
+    demo = load_demo()
+    right = load("story.safetensors").predict(demo.test.proba) == demo.test.labels
+    for mark, query in re.findall("(fixed|broken) “(.*?)”", text):
+        assert right[list(demo.queries).index(query)] == (mark == "fixed")
     assert "BCTS" in text
     assert "CC BY 3.0" in text
     assert str(tmp_path / "story.html") in text
@@ -37,7 +41,7 @@ def test_check_with_test_data(folder, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     both = ["check", "val.parquet", "test.parquet", "--label", "y", "--jobs", "1"]
-    text = said(capsys, [*both, "--open"])
+    text = said(capsys, [*both, "--open", "--strict"])
     assert "Adopted: accuracy" in text
     assert "On the test rows accuracy rises from" in text
     assert "test rows that it has not seen" in text
