@@ -19,8 +19,7 @@ from altnorm.balance import Sample, Shift, look_for_shift, spread_rows
 from altnorm.decisions.decision import Decision
 from altnorm.families.base import positive
 
-MOST_NUMBERS = 2**18
-"""Most numbers of validation predictions that a fitted model keeps for `adapt`."""
+MOST_NUMBERS = 2**18  # most numbers of validation predictions that a fitted model keeps for `adapt`
 
 
 @storable

@@ -76,6 +76,7 @@ class Judged(NamedTuple):
     labels: np.ndarray
 
 
+# What may correct probabilities.
 MODELS = (
     Identity,
     BiasCorrectedTemperature,
@@ -84,7 +85,6 @@ MODELS = (
     LabelwiseScaling,
     AlternatingNormalizer,
 )
-"""What may correct probabilities."""
 
 
 @storable

@@ -44,11 +44,8 @@ PAPER_THRESHOLDS = (0.25, 0.5, 0.75)
 
 TUNINGS = ("cross-fitted", "as-published")
 
-COARSE = 3
-"""Every third exponent is tried first: scores change slowly with it."""
-
-BEST = 3
-"""Near so many of the best exponents the others are tried, and these are iterated further."""
+COARSE = 3  # every third exponent is tried first: scores change slowly with it
+BEST = 3  # near so many of the best exponents the others are tried, and these are iterated further
 
 
 class Tried(NamedTuple):

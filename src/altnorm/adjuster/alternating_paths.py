@@ -35,8 +35,7 @@ from altnorm.method.reference import Prior, Strata
 from altnorm.method.scaling import ColumnSums, LogReference, next_anchor, smallest_safe, step_once
 from altnorm.method.two_classes import log_sigmoids, prior_over_sums, step_logits
 
-K_MAX = 10
-"""Largest number of classes that ambiguity looks at, unless a user says otherwise."""
+K_MAX = 10  # largest number of classes that ambiguity looks at, unless a user says otherwise
 
 
 class Setting(NamedTuple):

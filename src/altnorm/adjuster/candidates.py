@@ -48,32 +48,22 @@ from altnorm.families.matrix import MATRIX_STRENGTHS, matrix_path
 from altnorm.families.scores import Tempering, fit_tempering
 from altnorm.families.temperature import bias_path
 
+# The families that a user may choose from; a temperature always takes part.
 FAMILIES = ("alternating", "bias", "matrix", "curves")
-"""The families that a user may choose from; a temperature always takes part."""
-
+# Labels per class below which a family only learns noise.
 LABELS_PER_CLASS = {"matrix": 5, "curves": 20}
-"""Labels per class below which a family only learns noise."""
-
-MOST_CLASSES = 40
-"""Classes beyond which bent lines have more unknowns than labels can settle."""
-
+MOST_CLASSES = 40  # classes beyond which bent lines have more unknowns than labels can settle
+# Standard errors behind the best family beyond which a finer version of one is not tried.
 FAR_BEHIND = 2.0
-"""Standard errors behind the best family beyond which a finer version of one is not tried."""
-
-LARGEST_WORK = 1e9
-"""Rows times classes squared beyond which a matrix takes longer than all else."""
-
+LARGEST_WORK = 1e9  # rows times classes squared beyond which a matrix takes longer than all else
+# Probabilities beyond which alternating normalization competes with one iteration only.
 MANY_ENTRIES = 2**22
-"""Probabilities beyond which alternating normalization competes with one iteration only."""
-
+# Numbers in the rows that stand for classes without labels, beyond which a model is too large.
 LARGEST_REFERENCE = 1e8
-"""Numbers in the rows that stand for classes without labels, beyond which a model is too large."""
-
+# Alternating normalization as it competes, each at every depth: as good as the paper's grid.
 MENU = tuple(
     Setting(alpha, 5, 0.25, "all", smoothing) for alpha in (0.5, 1.0, 2.0) for smoothing in (0, 0.1)
 )
-"""Alternating normalization as it competes, each at every depth: as good as the paper's grid."""
-
 _RANKING_ROWS = 1000  # rows on which settings are compared, all on the same: more change no order
 
 

@@ -46,21 +46,16 @@ from altnorm.evidence.paired import CONFIDENCE, Paired, attribute_gain, paired_t
 from altnorm.evidence.scores import NEG_LOG_LOSS
 from altnorm.evidence.verdict import Caution, Verdict, count_changes
 
-AS_GOOD = 0.5
-"""Standard errors of log loss within which a simpler candidate is as good as the best."""
-
+AS_GOOD = 0.5  # standard errors of log loss within which a simpler candidate is as good as the best
+# One-sided level of the log loss on the rows that gain or lose: its interval lies above 0. They are
+# few, and it comes on top of the test on all rows.
 CHANGED_LEVEL = (1 - CONFIDENCE) / 2
-"""One-sided level of the log loss on the rows that gain or lose: its interval lies above 0. They
-are few, and it comes on top of the test on all rows."""
-
+# Standard errors by which a gain must still be there when like rows are kept together.
 ONE_ERROR = 1.0
-"""Standard errors by which a gain must still be there when like rows are kept together."""
-
+# Clusters of like rows per class, and their largest size: more than most cases have copies.
 CLASS_PARTS, MOST_CLUSTER_ROWS = 5, 120
-"""Clusters of like rows per class, and their largest size: more than most cases have copies."""
-
+# Share of a gain below which most of it is gone, and standard errors that make that clear.
 LOST, CLEAR = 0.5, 2.5
-"""Share of a gain below which most of it is gone, and standard errors that make that clear."""
 
 
 class Evidence:

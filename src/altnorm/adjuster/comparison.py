@@ -35,11 +35,9 @@ from altnorm.families import (
 
 ALTERNATING = FAMILY_NAMES["alternating"]
 
-OURS = "altnorm"
-"""What :class:`Adjuster` is called among the methods."""
-
+OURS = "altnorm"  # what Adjuster is called among the methods
+# What the column of that name says.
 AREA = "Area: accuracy among the most confident rows, averaged over all shares of them"
-"""What the column of that name says."""
 
 
 @dataclass(frozen=True)

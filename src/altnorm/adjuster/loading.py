@@ -22,6 +22,7 @@ from altnorm.families import (
     TemperatureScaling,
 )
 
+# Any estimator that a model file may hold.
 Model = (
     Adjuster
     | AlternatingNormalizerCV
@@ -35,7 +36,6 @@ Model = (
     | MatrixScaling
     | TemperatureScaling
 )
-"""Any estimator that a model file may hold."""
 
 
 def load(path: str | os.PathLike[str]) -> Model:

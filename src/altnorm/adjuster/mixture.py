@@ -29,15 +29,10 @@ from altnorm.estimator.correction import Engine, Untouched
 from altnorm.families.labelwise import OddsTempering
 from altnorm.families.scores import Tempering
 
+# Rows that speak for the temperature before any label does: one, as if it had been seen.
 PRIOR_ROWS = 1.0
-"""Rows that speak for the temperature before any label does: one, as if it had been seen."""
-
-PARTS = ("correction", "temperature", "untouched", "uniform")
-"""What is mixed."""
-
-LARGEST = 1e3
-"""Beyond any logarithm of a number: as a floor it changes nothing."""
-
+PARTS = ("correction", "temperature", "untouched", "uniform")  # what is mixed
+LARGEST = 1e3  # beyond any logarithm of a number: as a floor it changes nothing
 _BARRIERS = (1e-2, 1e-4, 1e-6, 1e-9)  # that hold weights off 0, of the mean log-likelihood
 _LAST_GAIN = 1e-3  # of a barrier: what one more step may gain
 _MOST_STEPS = 50  # of Newton's method; it takes about five

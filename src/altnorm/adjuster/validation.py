@@ -20,9 +20,7 @@ from altnorm.evidence.folds import (
     number_groups,
 )
 
-LEAST_ENTRIES = 2**18
-"""Probabilities below which host memory is as fast as a device."""
-
+LEAST_ENTRIES = 2**18  # probabilities below which host memory is as fast as a device
 HOST = 1  # what DLPack calls the memory of the CPU
 
 

@@ -15,8 +15,7 @@ from altnorm._base.persistence import storable
 from altnorm.estimator.correction import Rule
 from altnorm.estimator.kinds import FittedModel, kind_of
 
-HALF = 0.5
-"""The threshold of a label where errors of both kinds count alike."""
+HALF = 0.5  # the threshold of a label where errors of both kinds count alike
 
 
 @storable

@@ -15,15 +15,9 @@ import numpy as np
 
 OfCounts = Callable[[np.ndarray], np.ndarray]
 
-EXPONENTS = np.linspace(0, 1, 9)
-"""Exponents of the class shares to start from."""
-
-SHRINKAGE = 10.0
-"""Rows of a class at which its own weight and the common one count equally."""
-
-UNSEEN = 0.5
-"""Rows that a class without labels is taken to have: rarer than any that was seen."""
-
+EXPONENTS = np.linspace(0, 1, 9)  # exponents of the class shares to start from
+SHRINKAGE = 10.0  # rows of a class at which its own weight and the common one count equally
+UNSEEN = 0.5  # rows that a class without labels is taken to have: rarer than any that was seen
 _MOST_CUTS = 64  # weights tried for a class: more are as good as equal
 _SWEEPS = 3  # over the classes; the score hardly rises after the second
 

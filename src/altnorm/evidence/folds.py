@@ -37,24 +37,17 @@ from altnorm._base.errors import InputError
 from altnorm._base.labels import is_missing
 from altnorm._base.validation import check_integer, check_unmasked
 
+# Pieces of a file whose sums give a standard error: enough for one, and as long as can be. So many
+# blocks of rows are exchanged, too, for scores that can only be called.
 N_PIECES = 20
-"""Pieces of a file whose sums give a standard error: enough for one, and as long as can be. So many
-blocks of rows are exchanged, too, for scores that can only be called."""
-
+# Rows of a piece at least: fewer say more about themselves than about their neighbourhood.
 PIECE_ROWS = 20
-"""Rows of a piece at least: fewer say more about themselves than about their neighbourhood."""
-
+# Distance of a class's rows from an even spread over the file (that of Kolmogorov and Smirnov),
+# above which the file is sorted by class. In a file that is, it is 1 less the class's share for the
+# first and the last class, so at least 0.5 for one of them.
 SORTED = 0.4
-"""Distance of a class's rows from an even spread over the file (that of Kolmogorov and Smirnov),
-above which the file is sorted by class. In a file that is, it is 1 less the class's share for the
-first and the last class, so at least 0.5 for one of them."""
-
-BY_CHANCE = 0.01
-"""Probability with which a file in random order may look sorted."""
-
-CLUSTER_ROWS = 12
-"""Rows of a cluster of like rows at least: fewer than a region."""
-
+BY_CHANCE = 0.01  # probability with which a file in random order may look sorted
+CLUSTER_ROWS = 12  # rows of a cluster of like rows at least: fewer than a region
 _GOLDEN = (np.sqrt(5) - 1) / 2  # its multiples spread evenly over the unit interval
 _DIRECTIONS = 16  # directions in which likeness is measured: enough to tell rows apart
 _MOST_CLUSTERS = 1000  # more would take longer than the fits

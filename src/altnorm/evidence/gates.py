@@ -9,6 +9,7 @@ from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import html_table, text_table
 
+# What each gate asks for.
 GATES = {
     "input": "the input looks right",
     "rise": "the score rises",
@@ -17,8 +18,6 @@ GATES = {
     "changed_rows": "lower log loss on rows that gain or lose",
     "likeness": "the gain stays when like rows are kept together",
 }
-"""What each gate asks for."""
-
 _ROUTES = {"": "always", "score": "either", "log_loss": "or all of"}
 _TESTS = ("score", "log_loss", "changed_rows")  # whose number is a one-sided p-value
 _WITHOUT_NUMBER = ("input", "likeness")

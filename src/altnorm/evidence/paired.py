@@ -24,8 +24,7 @@ from scipy.stats import norm, t
 
 from altnorm.evidence.scores import Score
 
-CONFIDENCE = 0.95
-"""Level of the intervals."""
+CONFIDENCE = 0.95  # level of the intervals
 _STEP = 1e-4  # of numerical derivatives, relative
 _CHUNK = 256  # derivatives taken at once
 

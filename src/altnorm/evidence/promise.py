@@ -25,20 +25,11 @@ from altnorm._base.fitted import TINY, Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import percent, plural
 
-LEVEL = 0.025
-"""Level of the test at each share."""
-
-CONFIDENCE = 0.95
-"""How sure the promise is, after a look at all shares."""
-
-NOTHING = 2.0
-"""A threshold above any probability: no row is decided."""
-
-MOST_TIMES = 100
-"""More labels than that times those at hand are not worth advising."""
-
-N_POINTS = 200
-"""More points of a curve than that cannot be told apart in a figure."""
+LEVEL = 0.025  # level of the test at each share
+CONFIDENCE = 0.95  # how sure the promise is, after a look at all shares
+NOTHING = 2.0  # a threshold above any probability: no row is decided
+MOST_TIMES = 100  # more labels than that times those at hand are not worth advising
+N_POINTS = 200  # more points of a curve than that cannot be told apart in a figure
 
 
 @storable

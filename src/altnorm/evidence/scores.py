@@ -216,8 +216,8 @@ MULTI_LABEL = _by_name(
     Score("subset_accuracy", "labels", per_row=_correct),
     Score("f1_samples", "labels", per_row=_row_f1),
 )
+# Scores by name, for one class per row and for several labels per row.
 SCORES = {False: SINGLE_LABEL, True: MULTI_LABEL}
-"""Scores by name, for one class per row and for several labels per row."""
 # Scores of scikit-learn that are shares: differences are told in points.
 _SHARES = ("f1", "precision", "recall", "jaccard", "roc_auc", "average_precision")
 

@@ -34,9 +34,8 @@ from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
 from altnorm.evidence.promise import Promise
 from altnorm.evidence.scores import resolve_scoring
 
-SIGNIFICANCE = 0.05
-"""Level of a comparison that decides nothing, two-sided."""
-
+SIGNIFICANCE = 0.05  # level of a comparison that decides nothing, two-sided
+# Why an adjustment was not adopted, in words.
 REASONS = {
     "identical": "nothing changed",
     "not_chosen": "another family was chosen",
@@ -49,7 +48,6 @@ REASONS = {
     "too_many_classes": "too many classes",
     "several_labels": "only for one class per row",
 }
-"""Why an adjustment was not adopted, in words."""
 _UNPROVED = "these labels do not show that it falls"
 NOT_TRIED = (
     "too_few_labels",
