@@ -1,9 +1,4 @@
-"""What the evidence cannot see, said with a number; and input that is probably wrong.
-
-Whether rows were there before: each row is hashed, and the smallest hashes are kept, at most 2 KB.
-Of rows that were seen, those with a hash below the largest one kept are found again, whatever their
-order and whichever others are missing.
-"""
+"""What the evidence cannot see, said with a number; and input that is probably wrong."""
 
 from __future__ import annotations
 
@@ -198,12 +193,8 @@ def _trained_on(rows: Labelled) -> Caution | None:
 
 def find_cautions(rows: Labelled, *, grouped: bool) -> list[Caution | None]:
     """Say what about single-label rows a reader should know, whatever is adopted."""
-    return [
-        _unseen_classes(rows),
-        _below_majority(rows),
-        _few_carry_all(rows),
-        None if grouped else _alike(rows),
-    ]
+    alike = None if grouped else _alike(rows)
+    return [_unseen_classes(rows), _below_majority(rows), _few_carry_all(rows), alike]
 
 
 def _few_carry_all(rows: Labelled) -> Caution | None:
@@ -260,7 +251,7 @@ def duplicates(proba: np.ndarray, labels: np.ndarray) -> Caution | None:
     rng = np.random.default_rng(0)
     keys = proba @ rng.normal(size=proba.shape[1]) + labels @ rng.normal(size=labels.shape[1])
     # Sure rows of one class look alike without being copies.
-    unsure = proba.max(axis=1) < 1 - 1e-6
+    unsure = proba.max(axis=1) < _SURE
     repeated = int(unsure.sum()) - np.unique(keys[unsure]).size
     if repeated <= MANY_DUPLICATES * len(labels):
         return None
@@ -354,21 +345,14 @@ class Recalls(NamedTuple):
     accuracy: float
     balanced: float
     by_class: np.ndarray  # (m,) not a number where the labels show none
-    predicted: np.ndarray  # (m,) rows decided for it
 
-
-def measure_recalls(rows: Labelled, decided: np.ndarray) -> Recalls:
-    """Measure decisions by class."""
-    m, weight = rows.classes.size, rows.weight
-    hit = decided == rows.labels
-    n = np.bincount(rows.labels, weight, m)
-    recall = np.divide(
-        np.bincount(rows.labels, weight * hit, m), n, out=np.full(m, np.nan), where=n > 0
-    )
-    predicted = np.bincount(decided[decided < m], weight[decided < m], m)
-    return Recalls(
-        float(np.average(hit, weights=weight)), float(np.nanmean(recall)), recall, predicted
-    )
+    @classmethod
+    def of(cls, rows: Labelled, decided: np.ndarray) -> Recalls:
+        """Measure decisions by class."""
+        m, weight, hit = rows.classes.size, rows.weight, decided == rows.labels
+        n, hits = np.bincount(rows.labels, weight, m), np.bincount(rows.labels, weight * hit, m)
+        recall = np.divide(hits, n, out=np.full(m, np.nan), where=n > 0)
+        return cls(float(np.average(hit, weights=weight)), float(np.nanmean(recall)), recall)
 
 
 def hurt_classes(
@@ -379,15 +363,14 @@ def hurt_classes(
     `before` and `after` are cross-fitted decisions, and `balanced` those that aim at balanced
     accuracy, from the same probabilities: what the other purpose would give.
     """
-    old, new, aimed = (measure_recalls(rows, codes) for codes in (before, after, balanced))
+    old, new, aimed = (Recalls.of(rows, codes) for codes in (before, after, balanced))
     fall = old.balanced - new.balanced
-    lost = np.flatnonzero(
-        (new.by_class < LOST_RECALL) & (old.by_class > new.by_class + LOST_RECALL)
-    )
+    is_lost = (new.by_class < LOST_RECALL) & (old.by_class > new.by_class + LOST_RECALL)
+    lost = np.flatnonzero(is_lost)
     clear = fall > CLEAR_FALL and fall > CLEAR_ERRORS * _balanced_error(rows, before, after)
     if not clear and not lost.size:
         return None
-    words = _lost_words(rows, new, lost) if lost.size else ""
+    words = _lost_words(rows, after, lost) if lost.size else ""
     if clear:
         # The difference of the rounded numbers that stand beside it.
         shown = round(100 * old.balanced, 1) - round(100 * new.balanced, 1)
@@ -403,11 +386,11 @@ def hurt_classes(
     return Caution("other_purpose", text[0].upper() + text[1:], -float(fall), serious=True)
 
 
-def _lost_words(rows: Labelled, new: Recalls, lost: np.ndarray) -> str:
+def _lost_words(rows: Labelled, decided: np.ndarray, lost: np.ndarray) -> str:
     names = ", ".join(str(rows.classes[j]) for j in lost[:3])
     if lost.size > 3:
         names += f" and {lost.size - 3} more"
-    never = not new.predicted[lost].any()
+    never = not np.isin(decided[rows.weight > 0], lost).any()
     noun, verb = ("class", "is") if lost.size == 1 else ("classes", "are")
     return f"{noun} {names} {verb} {'never predicted' if never else 'hardly recognised'} any more"
 
@@ -424,18 +407,10 @@ def _balanced_error(rows: Labelled, before: np.ndarray, after: np.ndarray) -> fl
 def sketch_rows(proba: np.ndarray) -> np.ndarray:
     """Keep the smallest hashes of rows of probabilities, rising; none where too many are alike.
 
-    Rows are rounded to as few decimals as tell them apart, so that they are found again in a file
-    of fewer digits. How many these are stands before the hashes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.evidence.cautions import share_seen, sketch_rows
-    >>> proba = np.random.default_rng(0).dirichlet(np.ones(3), size=2000)
-    >>> share_seen(sketch_rows(proba[:1000]), proba[:500].round(4)) > 0.8
-    True
-    >>> share_seen(sketch_rows(proba[:1000]), proba[1000:]) < 0.01
-    True
+    Of rows that were seen, those with a hash below the largest one kept are found again, whatever
+    their order and whichever others are missing. Rows are rounded to as few decimals as tell them
+    apart, so that they are found again in a file of fewer digits, too. How many these are stands
+    before the hashes.
     """
     decimals = _fewest_decimals(proba)
     hashes = _hash_rows(proba, decimals)

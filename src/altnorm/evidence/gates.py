@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.words import html_table, text_table
 
-# What each gate asks for.
-GATES = {
+GATES = {  # what each of them asks for
     "input": "the input looks right",
     "rise": "the score rises",
     "score": "the score's own test",
@@ -118,13 +116,8 @@ class Gates(tuple[Gate, ...]):
         header, *rows = self.rows()
         return html_table(header, rows)
 
-    def _repr_html_(self) -> str:
-        return self.to_html()
+    _repr_html_ = to_html
 
     def with_gate(self, gate: Gate, *, first: bool = False) -> Gates:
         """Return the same with one more gate."""
         return Gates([gate, *self] if first else [*self, gate])
-
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return what JSON can hold."""
-        return [vars(gate).copy() for gate in self]

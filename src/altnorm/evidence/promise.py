@@ -1,8 +1,8 @@
 r"""A promise: of the rows that are decided, at least a target share is right.
 
-Rows are decided most confident first, as many as the labels prove to be right often enough. Of
-:math:`n` rows decided, :math:`h` of them right, that is so if the exact binomial test rejects an
-accuracy below the target :math:`t`:
+Rows are decided most confident first, as many as the labels prove to be right often enough: of
+:math:`n` rows decided, :math:`h` are right, and the exact binomial test rejects an accuracy below
+the target :math:`t`:
 
 .. math:: \Pr(\mathrm{Bin}(n, t) \ge h) \le 0.025
 
@@ -112,18 +112,7 @@ def coverage(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> Coverage:
-    """Return what is right among the most confident rows, for every share of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.evidence.promise import coverage
-    >>> curve = coverage(np.array([0.5, 0.9, 0.8, 0.8]), np.array([False, True, True, False]))
-    >>> curve.share
-    array([0.25, 0.75, 1.  ])
-    >>> curve.accuracy.round(2)
-    array([1.  , 0.67, 0.5 ])
-    """
+    """Return what is right among the most confident rows, for every share of them."""
     order = np.argsort(-confidence, kind="stable")
     falling = confidence[order].astype(np.float64)
     w = np.ones(order.size) if weight is None else weight[order].astype(np.float64)
@@ -165,15 +154,7 @@ def _tail(hits: np.ndarray, units: np.ndarray, target: float) -> np.ndarray:
 
 
 def lower_bound(accuracy: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Lower bound of an accuracy, by Clopper and Pearson, at `LEVEL`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.evidence.promise import lower_bound
-    >>> lower_bound(np.array([0.0, 0.9, 1.0]), np.array([100.0, 100.0, 100.0])).round(3)
-    array([0.   , 0.824, 0.964])
-    """
+    """Lower bound of an accuracy, by Clopper and Pearson, at `LEVEL`."""
     hits = np.maximum(accuracy * units, 1e-9)
     return np.where(accuracy > 0, betaincinv(hits, units - hits + 1, LEVEL), 0.0)
 
@@ -296,26 +277,14 @@ def _enough(target: float, curve: Coverage) -> int:
 
 @dataclass(frozen=True)
 class Kept:
-    """Whether a promise holds on labelled rows that had no part in it.
+    """Whether a promise holds on labelled rows that had no part in it."""
 
-    Attributes
-    ----------
-    target : float
-        What was promised.
-    share, share_at_fit : float
-        Share of the rows that is decided, here and at fit.
-    n_decided : int
-        Number of rows decided.
-    accuracy, low, high : float
-        Share that is right among them, and its interval.
-    """
-
-    target: float
-    share: float
+    target: float  # what was promised
+    share: float  # of the rows, that is decided here
     share_at_fit: float
     n_decided: int
-    accuracy: float
-    low: float
+    accuracy: float  # among them
+    low: float  # ends of its interval
     high: float
 
     @property

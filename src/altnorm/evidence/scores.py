@@ -1,7 +1,6 @@
-"""Any score in a form that one can resample.
+"""Scores, and what a paired test needs to know of them.
 
-What scikit-learn has is used from there. A `Score` adds what a paired test needs to know: whether
-a score is an average over rows, or a function of counts that add up over rows, or neither.
+A score is an average over rows, or a function of counts that add up over rows, or neither.
 """
 
 from __future__ import annotations
@@ -35,14 +34,6 @@ class Score:
     """A score, larger is better, and how it is put together from the rows.
 
     Exactly one of `per_row`, `counts` (with `of_counts`) and `function` is set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.evidence.scores import resolve_scoring
-    >>> accuracy = resolve_scoring("accuracy")
-    >>> accuracy(np.array([0, 1, 1]), np.array([0, 1, 0]), sample_weight=[1, 1, 2])
-    0.5
     """
 
     name: str
@@ -216,8 +207,7 @@ MULTI_LABEL = _by_name(
     Score("subset_accuracy", "labels", per_row=_correct),
     Score("f1_samples", "labels", per_row=_row_f1),
 )
-# Scores by name, for one class per row and for several labels per row.
-SCORES = {False: SINGLE_LABEL, True: MULTI_LABEL}
+SCORES = {False: SINGLE_LABEL, True: MULTI_LABEL}  # by name, for each kind of labels
 # Scores of scikit-learn that are shares: differences are told in points.
 _SHARES = ("f1", "precision", "recall", "jaccard", "roc_auc", "average_precision")
 
@@ -228,20 +218,9 @@ def resolve_scoring(
     """Return the `Score` that a name or a scikit-learn scorer stands for.
 
     That is one of `SCORES`, any other that scikit-learn knows, or a scorer
-    ``scorer(estimator, X, y)``. None is the natural score: "accuracy", or "f1_micro" for
-    multi-label problems, where "accuracy" would count only the rows with every label right.
-    Log-loss and Brier score of a multi-label row are averages over its labels. A scorer of
-    scikit-learn sees `classes` in place of the class codes; F-scores are recognised among them, and
-    the others need probabilities.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.metrics import fbeta_score, make_scorer
-    >>> from altnorm.evidence.scores import resolve_scoring
-    >>> f2 = resolve_scoring(make_scorer(fbeta_score, beta=2))
-    >>> round(f2(np.array([0, 1, 1]), np.array([0, 1, 0])), 4)
-    0.5556
+    ``scorer(estimator, X, y)``, which sees `classes` in place of the class codes. None is
+    "accuracy", or "f1_micro" with several labels, where "accuracy" would count only the rows with
+    every label right.
     """
     if isinstance(scoring, Score):
         return scoring
@@ -326,10 +305,12 @@ def _check_scoring(scoring: Any, multilabel: bool) -> None:
         scoring in SCORES[not multilabel] or scoring not in get_scorer_names()
     ):
         names, problem = sorted(SCORES[multilabel]), kind_of_labels(multilabel).words.problem
+        near = get_close_matches(scoring, names, 1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
         raise InputError(
             f"`scoring` must be a score for {problem} predictions",
             f"it is {scoring!r}",
-            f"{_meant(scoring, names)}Pass {', '.join(names)}, or another score of scikit-learn.",
+            f"{meant}Pass {', '.join(names)}, fbeta=2_macro, or another score of scikit-learn.",
             value=scoring,
             code="parameter",
         )
@@ -342,15 +323,6 @@ def _check_scoring(scoring: Any, multilabel: bool) -> None:
             parameter="scoring",
             example="accuracy",
         )
-
-
-def _meant(scoring: str, names: list[str]) -> str:
-    """Guess which name was meant."""
-    if scoring == "fbeta":
-        return "Say which beta, such as fbeta=2. "
-    near = [name for name in names if scoring and name.startswith(scoring)]
-    near = near or get_close_matches(scoring, names, 1)
-    return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def _check_classification(scorer: Any, name: str) -> None:
@@ -371,9 +343,7 @@ class _Given(ClassifierMixin, BaseEstimator):
     """A fitted classifier that answers with the predictions it was given."""
 
     def __init__(self, classes: np.ndarray, labels: np.ndarray, proba: np.ndarray) -> None:
-        self.classes_ = classes
-        self.labels_ = labels
-        self.proba_ = proba
+        self.classes_, self.labels_, self.proba_ = classes, labels, proba
 
     def predict(self, X: Any) -> np.ndarray:
         return self.labels_

@@ -1,8 +1,7 @@
 """Whether predictions are better after an adjustment: gain, interval, rows fixed and broken.
 
-One paired test serves every score (:mod:`altnorm.evidence.paired`). A decision (may this be
-applied?) and a test result (was it better on these rows?) come from the same numbers and need other
-words: labels that do not settle a question revoke no decision.
+A decision (may this be applied?) and a test result (was it better on these rows?) come from the
+same numbers and need other words: labels that do not settle a question revoke no decision.
 """
 
 from __future__ import annotations
@@ -30,13 +29,12 @@ from altnorm.estimator.kinds import kind_of_labels
 from altnorm.evidence.drawing import LOW, draw_coverage, draw_gain, find_axes
 from altnorm.evidence.folds import number_blocks, number_groups
 from altnorm.evidence.gates import Gate, Gates
-from altnorm.evidence.paired import CONFIDENCE, attribute_gain, paired_test
+from altnorm.evidence.paired import CONFIDENCE, Paired, attribute_gain, paired_test
 from altnorm.evidence.promise import Promise
 from altnorm.evidence.scores import resolve_scoring
 
 SIGNIFICANCE = 0.05  # level of a comparison that decides nothing, two-sided
-# Why an adjustment was not adopted, in words.
-REASONS = {
+REASONS = {  # why an adjustment was not adopted, in words
     "identical": "nothing changed",
     "not_chosen": "another family was chosen",
     "no_gain": "the score did not improve",
@@ -48,13 +46,7 @@ REASONS = {
     "too_many_classes": "too many classes",
     "several_labels": "only for one class per row",
 }
-_UNPROVED = "these labels do not show that it falls"
-NOT_TRIED = (
-    "too_few_labels",
-    "too_much_work",
-    "too_many_classes",
-    "several_labels",
-)
+NOT_TRIED = ("too_few_labels", "too_much_work", "too_many_classes", "several_labels")
 OUTCOMES = {
     "adopted": "Adopted",
     "not_adopted": "Not adopted",
@@ -243,9 +235,8 @@ class Verdict:
     def plot(self, ax: Any = None) -> Any:
         """Draw the evidence; needs the extra `display`.
 
-        With `target_accuracy` that is the accuracy among the rows decided against their share, as
-        they came and adjusted, with the share that is decided. Otherwise it is the gain with its
-        interval.
+        That is the gain with its interval; with `target_accuracy` the accuracy among the rows
+        decided against their share, as they came and adjusted.
 
         Parameters
         ----------
@@ -263,8 +254,7 @@ class Verdict:
             draw_coverage(axes, *curves, target=promise.target, share=promise.share)
             return axes
         axes, title = find_axes(ax, height=LOW), str(self).partition(" (")[0]
-        note = change_words(self) if self.n_changed else ""
-        draw_gain(axes, score_figures(self), title, note)
+        draw_gain(axes, score_figures(self), title, change_words(self) if self.n_changed else "")
         return axes
 
     def with_cautions(self, cautions: Iterable[Caution | None]) -> Verdict:
@@ -272,10 +262,11 @@ class Verdict:
         return replace(self, cautions=tuple(c for c in cautions if c is not None))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as a dictionary that JSON can hold; what is not finite becomes None."""
+        """Return what JSON can hold; what is not finite becomes None."""
         cautions = [_plain(caution) for caution in self.cautions]
         promise = None if self.promise is None else self.promise.to_dict()
-        records = {"cautions": cautions, "gates": self.gates.to_list(), "promise": promise}
+        gates = [dict(vars(gate)) for gate in self.gates]
+        records = {"cautions": cautions, "gates": gates, "promise": promise}
         return {**_plain(self), **records}
 
 
@@ -315,18 +306,14 @@ def score_figures(verdict: Verdict) -> Figures:
 
 
 def family_words(verdict: Verdict, share: float | None = None) -> str:
-    """Say what became of a family, whose log loss was compared with that of a temperature.
-
-    The one that was chosen has a share in the mixture.
-    """
+    """Say how a family compares with a temperature; the one chosen has a share in the mixture."""
     if outcome(verdict) == "not_tried":
         return f"not tried: {verdict.reason_text}"
     if share is not None:
         return f"chosen, {percent(share, 0) if share >= VISIBLE else 'under 1%'} of the mixture"
     if verdict.gain <= 0:
         return "no better than a temperature"
-    clearly = "" if verdict.ci_low > 0 else "not clearly "
-    return f"{clearly}better than a temperature"
+    return f"{'' if verdict.ci_low > 0 else 'not clearly '}better than a temperature"
 
 
 def change_words(verdict: Verdict) -> str:
@@ -358,7 +345,11 @@ def remarks(verdict: Verdict) -> Iterator[str]:
     if verdict.evidence == "log_loss":
         yield evidence_words(verdict)
     if _applies_probabilities(verdict) and not verdict.ci_low > 0:
-        yield f"but {'on these labels it rises' if verdict.ci_high < 0 else _UNPROVED}"
+        yield (
+            "but on these labels it rises"
+            if verdict.ci_high < 0
+            else "but these labels do not show that it falls"
+        )
     for caution in verdict.cautions:
         if caution.serious:
             text = caution.text[0].lower() + caution.text[1:].rstrip(".")
@@ -393,21 +384,8 @@ def compare_predictions(
     """Say whether predictions are better after an adjustment than before, and how sure that is.
 
     `truth` are class codes (n,), or 0 and 1 (n, m). Predictions are probabilities or, where the
-    score looks at decisions alone, these in the form of `truth`. Where `groups` say which rows
-    belong together, the evidence counts groups.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.evidence.verdict import compare_predictions
-    >>> y = np.repeat([0, 1], 20)
-    >>> before = np.tile([0.6, 0.4], (40, 1))
-    >>> after = np.where(y[:, None] == [0, 1], 0.9, 0.1)
-    >>> print(compare_predictions(y, before, after))
-    Better: accuracy 50.0% -> 100.0% (+50.0 points, 95% interval +32.3 to +67.7, p < 0.001);
-    20 rows changed: 20 fixed, 0 broken, 0 still wrong.
-    >>> print(compare_predictions(y, before, before))
-    No change: accuracy stays at 50.0%; no decision changes.
+    score looks at decisions alone, these in the form of `truth`. With `groups`, which say which
+    rows belong together, the evidence counts groups.
     """
     n, kind = len(truth), kind_of_labels(truth.ndim == 2)
     score = resolve_scoring(scoring, kind.is_multilabel)
@@ -420,13 +398,12 @@ def compare_predictions(
     # A score that can only be called is known by blocks, of whole groups.
     clusters = [blocks] if score.function is not None else [] if units is None else [units]
     test = paired_test(rows, weight, clusters)
-    identical = np.array_equal(old, new)
-    reason = _reason_against(test.gain, test.p_value, identical=identical)
+    reason = _reason_against(test, identical=np.array_equal(old, new))
     return Verdict(
         score.name,
         score(truth, old),
         score(truth, new),
-        *test[:5],
+        *test,
         n,
         *count_changes(truth, *decided),
         adopted=not reason,
@@ -457,11 +434,10 @@ def count_changes(truth: np.ndarray, old: np.ndarray, new: np.ndarray) -> tuple[
     return int(changed.sum()), int(fixed.sum()), int(broken.sum())
 
 
-def _reason_against(gain: float, p_value: float, *, identical: bool) -> str:
+def _reason_against(test: Paired, *, identical: bool) -> str:
     """Why not to call it better, as a code; empty if there is no reason."""
     if identical:
         return "identical"
-    # Not `gain <= 0`: a gain of NaN is no gain either.
-    if not gain > 0:
+    if not test.gain > 0:  # a gain of NaN is no gain either
         return "no_gain"
-    return "" if p_value < SIGNIFICANCE else "not_significant"
+    return "" if test.p_value < SIGNIFICANCE else "not_significant"
