@@ -51,14 +51,6 @@ class Decision:
         Whether it decides on the probabilities as they came, and not on the adjusted ones.
     least : float, default=0.0
         Of the most probable class: rows with a smaller probability are left to a person.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.decisions.decision import Decision
-    >>> rare_counts_more = Decision("weights", np.array([1.0, 3.0]))
-    >>> rare_counts_more.codes(np.array([[0.7, 0.3], [0.9, 0.1]]))
-    array([1, 0])
     """
 
     kind: str
@@ -144,11 +136,7 @@ class Decision:
 
 
 def decision_of(model: FittedModel) -> Decision:
-    """How a fitted model decides, and what decisions are worth to it.
-
-    Where the model does not say, a right decision is worth 1; that of several labels per row the
-    share of right ones. To leave a row to a person is not right.
-    """
+    """How a fitted model decides; the most probable class, or labels above a half, by default."""
     decision, m = getattr(model, "decision_", None), len(model.classes_)
     if isinstance(decision, Decision):
         return decision
@@ -158,10 +146,7 @@ def decision_of(model: FittedModel) -> Decision:
 
 
 def decision_codes(model: FittedModel, proba: Any, classes: Any = None) -> np.ndarray:
-    """Return what a model decides: class codes, their number for None; or the 0/1 matrix.
-
-    Codes are those of `classes`, or else of the model's own.
-    """
+    """Return what a model decides: codes of `classes`, their number for None; or 0 and 1."""
     predicted = on_host(model.predict(proba))
     labels = np.asarray(predicted.toarray() if issparse(predicted) else predicted)
     if labels.ndim == 2:

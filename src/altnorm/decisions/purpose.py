@@ -43,11 +43,7 @@ class Purpose:
         return self.costs is not None or self.score.name == "balanced_accuracy"
 
     def untouched(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
-        """Return the rule of decisions as they come, on probabilities as they came.
-
-        With costs, that is the decision of least expected cost or the most probable class,
-        whichever does better on the labels.
-        """
+        """Return the rule of decisions as they came; with costs, that or the one of least cost."""
         plain = self.most_probable(proba, labels, weight)
         if self.costs is None:
             return plain
@@ -56,10 +52,7 @@ class Purpose:
         return least if scores[1] > scores[0] else plain
 
     def most_probable(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
-        """Return the rule that needs no purpose: the most probable class, labels above 0.5.
-
-        What its decisions are worth is the purpose's to say.
-        """
+        """Return the most probable class, or labels above 0.5, with what the purpose makes of it."""
         if self.costs is not None:
             return Decision("costs", 1 - np.eye(proba.shape[1]), -self.costs, on_input=True)
         values = HALF if self.kind.is_multilabel else 1.0

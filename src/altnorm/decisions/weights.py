@@ -40,10 +40,9 @@ def balancing_weights(labels: np.ndarray, weight: np.ndarray, n_classes: int) ->
 def fit_weights(
     proba: np.ndarray, labels: np.ndarray, weight: np.ndarray, of_counts: OfCounts
 ) -> np.ndarray:
-    """Find class weights (m,) that maximise a score of counts on labelled rows.
+    """Find class weights (m,) that maximise a score of hits, predicted and true rows, (..., 3 m).
 
-    `proba` are calibrated, by fits that the rows had no part in; `of_counts` takes hits, predicted
-    and true rows of each class, (..., 3 m).
+    `proba` are calibrated, by fits that the rows had no part in.
     """
     rows = _Rows(labels, weight, proba.shape[1], of_counts)
     with np.errstate(divide="ignore"):
