@@ -250,7 +250,7 @@ def test_plain_callables_are_scorers_too():
             "for single-label predictions; it is 'acuracy'. Did you mean 'accuracy'\\? Pass acc",
         ),
         ("balanced", False, "Did you mean 'balanced_accuracy'"),
-        ("fbeta", False, "it is .fbeta.. Pass .* fbeta=2_macro, or another"),
+        ("fbeta", False, "it is .fbeta.. Pass .* fbeta=BETA_macro, or another"),
         ("subset_accuracy", False, "for single-label predictions; it is 'subset_accuracy'"),
         ("top_k_accuracy", True, "for multi-label predictions; it is 'top_k_accuracy'"),
         (3, False, r"name or a scorer\(estimator, X, y\); it is 3"),

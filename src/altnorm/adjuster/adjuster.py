@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from html import escape
 from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
@@ -15,7 +16,7 @@ from altnorm._base.errors import InputError, shown
 from altnorm._base.fitted import Fields
 from altnorm._base.persistence import storable
 from altnorm._base.validation import check_choice, check_integer, check_level
-from altnorm._base.words import FAMILY_NAMES, html_card, html_table, model_words
+from altnorm._base.words import html_card, model_words
 from altnorm.adjuster.adaptation import KnownBalance, known_balance, reweighted, shift_rejected
 from altnorm.adjuster.alternating_paths import K_MAX
 from altnorm.adjuster.candidates import FAMILIES, Competitors, CrossFitter
@@ -38,12 +39,7 @@ from altnorm.estimator.base import ProbabilityTransformer, all_or_nothing
 from altnorm.estimator.correction import Rule, Stage
 from altnorm.estimator.drift import Drift, count_usage
 from altnorm.estimator.normalizer import AlternatingNormalizer
-from altnorm.estimator.reading import (
-    read_input,
-    read_on_host,
-    read_training,
-    require_labels,
-)
+from altnorm.estimator.reading import read_input, read_on_host, read_training, require_labels
 from altnorm.evidence.cautions import (
     Labelled,
     duplicates,
@@ -57,7 +53,7 @@ from altnorm.evidence.cautions import (
 from altnorm.evidence.folds import assign_folds
 from altnorm.evidence.gates import Gate
 from altnorm.evidence.promise import coverage, make_promise
-from altnorm.evidence.verdict import Caution, Verdict, family_words, outcome, score_figures
+from altnorm.evidence.verdict import Caution, Verdict
 from altnorm.families import (
     BiasCorrectedTemperature,
     CurveScaling,
@@ -76,8 +72,7 @@ class Judged(NamedTuple):
     labels: np.ndarray
 
 
-# What may correct probabilities.
-MODELS = (
+MODELS = (  # what may correct probabilities
     Identity,
     BiasCorrectedTemperature,
     MatrixScaling,
@@ -89,7 +84,7 @@ MODELS = (
 
 @storable
 class Adjuster(ProbabilityTransformer):
-    r"""Better probabilities and decisions from validation labels.
+    """Better probabilities and decisions from validation labels.
 
     *Probabilities, always.* Families compete on rows that had no part in their fits, judged by log
     loss:
@@ -105,8 +100,7 @@ class Adjuster(ProbabilityTransformer):
       needs few labels.
 
     The best of them, or a simpler one that is as good, is mixed with a temperature, the row as it
-    came, and a little of the uniform distribution, with the weights that suit the labels best. So
-    few labels cannot do much harm, and nothing that labels refute keeps a probability of 0.
+    came, and a little of the uniform distribution, with the weights that suit the labels best.
 
     *Decisions, on evidence.* For accuracy the decision is the most probable class, for balanced
     accuracy the class of largest probability over share, for costs the one of least expected cost,
@@ -115,11 +109,6 @@ class Adjuster(ProbabilityTransformer):
     from a paired test of the score itself or from the log loss (`verdict_`, and its `gates`). If
     your labels do not show a gain, your decisions stay as they were: for accuracy, the
     probabilities of a row are then drawn back just as far as keeps its decision.
-
-    *Only decisions that can be trusted, if you ask for it.* With `target_accuracy` the most
-    confident rows are decided, as many as the labels prove to be right that often, with 95 %
-    confidence. `predict` says None for the others, and ``verdict_.promise`` says how many rows are
-    decided. Probabilities stay the same.
 
     Folds are parts of the data in their order, not random: the same data give the same verdict.
 
@@ -138,8 +127,9 @@ class Adjuster(ProbabilityTransformer):
         {(true, decision): cost} gives single costs, the others are 0 if right and 1 if wrong; the
         decision None leaves the row to a person. The score is minus the mean cost.
     target_accuracy : float or None, default=None
-        Decide alone where at least this share of the decisions is right, such as 0.95, and leave
-        the other rows to a person. For accuracy with one class per row.
+        Decide the most confident rows alone, as many as the labels prove to be right that often,
+        with 95 % confidence, and leave the others to a person: `predict` says None there, and
+        ``verdict_.promise`` says how many are decided. For accuracy with one class per row.
     calibrate : bool, default=True
         Whether probabilities may change where decisions do not. With False nothing is mixed, and
         nothing is changed unless it is adopted; with "alternating" adopted, rows that are not in
@@ -183,8 +173,6 @@ class Adjuster(ProbabilityTransformer):
         On copies that `adapt` returned: what was seen of another class balance.
     classes_ : ndarray of shape (n_classes,)
         The class each column stands for.
-    n_features_in_ : int
-        Number of classes.
 
     References
     ----------
@@ -314,38 +302,24 @@ class Adjuster(ProbabilityTransformer):
     def predict_proba(self, proba: Any) -> np.ndarray: ...
 
     def predict_proba(self, proba: Any) -> Any:
-        """Return the same as `transform`, whatever output scikit-learn is set to.
-
-        Parameters
-        ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Class probabilities, columns as in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            Probabilities.
-        """
+        """Return the same as :meth:`transform`, whatever output scikit-learn is set to."""
         return move(self._transform(read_input(self, proba)), proba)
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the purpose's score of the decisions, or of the probabilities.
 
-        With `target_accuracy` it is the accuracy of all rows, as if none were left to a person.
+        Of `costs` it is minus the mean cost; with `target_accuracy` the accuracy of all rows, as if
+        none were left to a person.
 
         Parameters
         ----------
-        proba : array-like of shape (n_samples, n_classes)
-            Predictions, columns as in `fit`.
-        y : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row.
+        proba, y, sample_weight
+            As for :meth:`fit`.
 
         Returns
         -------
         float
-            The score, larger is better; of `costs`, minus the mean cost.
+            The score, larger is better.
         """
         return self._score_by(purpose_of(self).score, proba, y, sample_weight)
 
@@ -354,8 +328,7 @@ class Adjuster(ProbabilityTransformer):
 
         Predictions alone cannot tell a change of the class balance from other changes. So by
         default the copy is equal to the original, and its `shift_` says which balance it would be
-        and what would follow. With ``assume="label_shift"`` you say that only the balance has
-        changed, and the copy is for it; not if the predictions contradict that.
+        and what would follow.
 
         Parameters
         ----------
@@ -363,7 +336,7 @@ class Adjuster(ProbabilityTransformer):
             New predictions, columns as in `fit`, a few hundred rows at least.
         assume : {None, "label_shift"}, default=None
             What you know about the new data: nothing, or that each class looks as it did and only
-            the shares of the classes have changed.
+            the shares of the classes have changed. The copy is for these then.
         insist : bool, default=False
             Whether to adapt even if the predictions contradict what you assume.
 
@@ -410,28 +383,32 @@ class Adjuster(ProbabilityTransformer):
         """What a notebook shows: scikit-learn's diagram and, once fitted, what was figures."""
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         if hasattr(self, "verdict_"):
-            bundle["text/html"] = bundle.get("text/html", "") + _tuned_html(self)
+            verdict, does = self.verdict_, f"<p>It {model_words(self)}.</p>"
+            cautions = [caution.text for caution in verdict.cautions]
+            words = f"<p>Probabilities: {escape(str(self.calibration_))}</p>"
+            card = html_card(str(verdict), cautions, does, verdict.gates.to_html(), words)
+            bundle["text/html"] = bundle.get("text/html", "") + card
         return bundle
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         shown: str = super().__repr__(N_CHAR_MAX=N_CHAR_MAX)
-        return f"{shown}, fitted: {_fitted_words(self)}" if hasattr(self, "verdict_") else shown
+        return f"{shown}, fitted: {model_words(self)}" if hasattr(self, "verdict_") else shown
 
     def _check_params(self) -> None:
         super()._check_params()
         check_level(self.significance, "significance")
         check_integer(self.k_max, "k_max", low=2)
         self._check_target()
-        named = [] if isinstance(self.families, str) else list(self.families)
-        unknown = [family for family in named if family not in FAMILIES]
-        if not named or unknown:
+        listed = len(self.families) > 0 and not isinstance(self.families, str)
+        unknown = [family for family in self.families if family not in FAMILIES]
+        if unknown or not listed:
             offender = (
-                f"{unknown[0]!r} is not one of them" if unknown else f"it is {self.families!r}"
+                f"{unknown[0]!r} is not one of them" if listed else f"it is {self.families!r}"
             )
             raise InputError(
                 "`families` must name at least one of 'alternating', 'bias', 'matrix' and 'curves'",
                 shown(offender),
-                _goal_by_name(self.families) if isinstance(self.families, str) else "",
+                "Pass for example families=('bias',); a goal is passed as scoring='f1_macro'.",
                 value=self.families,
                 code="parameter",
                 parameter="families",
@@ -575,58 +552,3 @@ class Adjuster(ProbabilityTransformer):
 
     def _rule(self) -> Rule:
         return self.decision_.rule()
-
-
-def _goal_by_name(text: str) -> str:
-    """What to write where a goal may be meant by the first argument; empty if none is."""
-    return "" if text in FAMILIES else f"A goal is passed by name: scoring={shown(repr(text))}."
-
-
-def _fitted_words(adjuster: Any) -> str:
-    """Say in a few words what was adopted."""
-    verdict = adjuster.verdict_
-    figures = score_figures(verdict)
-    if adjuster.family_ is None:
-        return "no decision changes, nothing is applied"
-    if not verdict.adopted and not verdict.insisted:
-        return "no decision changes, probabilities are adjusted"
-    insisted = ", insisted on" if verdict.insisted else ""
-    name = FAMILY_NAMES[adjuster.family_]
-    return f"{name}{insisted}, {figures.name} {figures.change_and_unit}"
-
-
-def _families_table(tuned: Any) -> list[tuple[str, ...]]:
-    """Return a row of text for each family, and for the calibration, under a header."""
-    decided = tuned.verdict_.reason_text or "adopted"
-    rows = [("decisions", tuned.verdict_, "insisted on" if tuned.verdict_.insisted else decided)]
-    for name, verdict in tuned.families_.items():
-        share = float(tuned.mixture_.weights[0]) if name == tuned.family_ else None
-        words = family_words(verdict, share)
-        rows.append((FAMILY_NAMES[name], verdict, words))
-    rows.append(
-        (
-            "probabilities",
-            tuned.calibration_,
-            "as they came" if tuned.family_ is None else "applied",
-        )
-    )
-    header = ("", "score", "before", "after", "change", "95% interval", "result")
-    return [header, *(_line(*row) for row in rows)]
-
-
-def _line(name: str, verdict: Verdict, result: str) -> tuple[str, ...]:
-    if outcome(verdict) == "not_tried":
-        return name, "", "", "", "", "", result
-    figures = score_figures(verdict)
-    interval = f"{figures.low} to {figures.high}"
-    numbers = figures.before, figures.after, figures.change_and_unit, interval
-    return name, figures.name, *numbers, result
-
-
-def _tuned_html(tuned: Any) -> str:
-    """Return what was found, for a notebook."""
-    header, *rows = _families_table(tuned)
-    cautions = [caution.text for caution in tuned.verdict_.cautions]
-    after = f"<p>It {model_words(tuned)}.</p>"
-    gates = tuned.verdict_.gates.to_html()
-    return html_card(str(tuned.verdict_), cautions, after, gates, html_table(header, rows))

@@ -52,7 +52,7 @@ class Purpose:
         return least if scores[1] > scores[0] else plain
 
     def most_probable(self, proba: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Decision:
-        """Return the most probable class, or labels above 0.5, with what the purpose makes of it."""
+        """Return the most probable class, or labels above 0.5, and their worth."""
         if self.costs is not None:
             return Decision("costs", 1 - np.eye(proba.shape[1]), -self.costs, on_input=True)
         values = HALF if self.kind.is_multilabel else 1.0

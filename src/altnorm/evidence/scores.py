@@ -310,7 +310,7 @@ def _check_scoring(scoring: Any, multilabel: bool) -> None:
         raise InputError(
             f"`scoring` must be a score for {problem} predictions",
             f"it is {scoring!r}",
-            f"{meant}Pass {', '.join(names)}, fbeta=2_macro, or another score of scikit-learn.",
+            f"{meant}Pass {', '.join(names)}, fbeta=BETA_macro, or another score of scikit-learn.",
             value=scoring,
             code="parameter",
         )
