@@ -16,7 +16,6 @@ from altnorm._base.persistence import storable
 from altnorm._base.words import p_words
 from altnorm.adjuster.validation import Validation
 from altnorm.balance import Sample, Shift, look_for_shift, spread_rows
-from altnorm.decisions.decision import Decision
 from altnorm.families.base import positive
 
 MOST_NUMBERS = 2**18  # most numbers of validation predictions that a fitted model keeps for `adapt`
@@ -59,22 +58,15 @@ class KnownBalance:
 
 def reweighted(adjuster: Any, before: np.ndarray, after: np.ndarray) -> Any:
     """Return a copy whose classes are more or less probable by the ratio of two balances."""
-    changed = copy(adjuster)
+    changed, decision = copy(adjuster), replace(adjuster.decision_, on_input=False)
     changed.mixture_ = replace(adjuster.mixture_, keeps=False, log_ratio=np.log(after / before))
-    decision = replace(adjuster.decision_, on_input=False)
     # There decisions divide by the class shares, which the new balance replaces.
-    if adjuster.scoring == "balanced_accuracy":
-        decision = _for_balance(decision, before / after)
+    if adjuster.scoring == "balanced_accuracy" and decision.kind == "weights":
+        ratio = before / after
+        worth = None if decision.worth is None else decision.worth * ratio[:, None]
+        decision = replace(decision, values=decision.values * ratio, worth=worth)
     changed.decision_ = decision
     return changed
-
-
-def _for_balance(decision: Decision, ratio: np.ndarray) -> Decision:
-    """Return the rule for probabilities of another balance that decides as before."""
-    if decision.kind != "weights":
-        return decision
-    worth = None if decision.worth is None else decision.worth * ratio[:, None]
-    return replace(decision, values=decision.values * ratio, worth=worth)
 
 
 def _representative(codes: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:

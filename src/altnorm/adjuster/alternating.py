@@ -179,10 +179,8 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         prior : "counted" or array of shape (n_classes,), default="counted"
             The class frequencies of the validation labels; or those of the training data, as in
             the paper.
-        k_max : int, default=10
-            Largest number of classes that the ambiguity looks at.
-        scoring, multilabel, input
-            As for :class:`Adjuster`; the paper's way with several labels is "pairs".
+        k_max, scoring, multilabel, input
+            As above; the paper's way with several labels is "pairs".
 
         Returns
         -------
@@ -219,18 +217,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         groups: Any = None,
         classes: Any = None,
     ) -> Self:
-        """Compare the settings, and weigh the evidence for the best.
-
-        Parameters
-        ----------
-        proba, y, sample_weight, groups, classes
-            As for :meth:`Adjuster.fit`.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+        """Compare the settings, and weigh the evidence for the best, as :meth:`Adjuster.fit`."""
         self._check_params()
         require_labels(self, y)
         read = read_training(self, proba, y, sample_weight, classes, gaps=True)
@@ -243,50 +230,20 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
             search = Search(data, paths, folds)
             tried = search.run(self)
             self.cv_results_ = _as_table(tried)
-            trial, best = search.trial(tried, self.significance, nested=not published)
-            fit_setting = partial(fit_alternating, data, k_max=self.k_max, stratified=not published)
-            self._adopt(data, trial, best, fit_setting, published=published)
+            best = search.best(tried).setting
+            self.best_params_ = best._asdict()
+            trial = search.trial(tried, self.significance, nested=not published)
+            self.verdict_ = _as_published(trial.verdict) if published else trial.verdict
+            if self.verdict_.adopted:
+                model = fit_alternating(data, best, k_max=self.k_max, stratified=not published)
+            else:
+                model = Identity(multilabel=self.multilabel).fit(data.proba[:1])
+            self.best_normalizer_ = model
         return self
 
     def score(self, proba: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score that `scoring` names.
-
-        Parameters
-        ----------
-        proba, y, sample_weight
-            As for :meth:`AlternatingNormalizer.score`.
-
-        Returns
-        -------
-        float
-            The score, larger is better.
-        """
+        """Return the score that `scoring` names, as :meth:`Adjuster.score` does."""
         return self._score_by(purpose_of(self).score, proba, y, sample_weight)
-
-    def _adopt(
-        self,
-        data: Validation,
-        trial: Trial,
-        best: Setting,
-        fit_setting: Callable[[Setting], AlternatingNormalizer],
-        *,
-        published: bool,
-    ) -> None:
-        self.best_params_ = best._asdict()
-        adopted = published or trial.accepted
-        verdict = replace(trial.verdict, adopted=adopted, reason="" if adopted else trial.reason)
-        if published:
-            text = (
-                "It is applied as published, whatever a test says: its settings were chosen on the "
-                "rows that judge them, so expect less on others."
-            )
-            caution = Caution("in_sample", text, verdict.gain, serious=True)
-            verdict = replace(verdict, gates=Gates()).with_cautions((caution,))
-        self.verdict_ = verdict
-        if adopted:
-            self.best_normalizer_ = fit_setting(best)
-        else:
-            self.best_normalizer_ = Identity(multilabel=self.multilabel).fit(data.proba[:1])
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -360,20 +317,15 @@ class Search:
         tried += self._try_first([order[i] for i in sorted(near - set(coarse))], combinations)
         if max(cv.depths) > 1:
             for alpha in self._best_alphas(tried):
-                start = self.best(
-                    [entry for entry in tried if entry.setting.alpha == alpha]
-                ).setting
+                start = self.best([each for each in tried if each.setting.alpha == alpha]).setting
                 tried += list(self._follow(start._replace(depth=max(cv.depths)), skip=1))
         return tried
 
     def _try_first(
         self, alphas: Sequence[float], combinations: Sequence[tuple[float, str, float]]
     ) -> list[Tried]:
-        return [
-            entry
-            for alpha, combination in product(alphas, combinations)
-            for entry in self._follow(Setting(alpha, 1, *combination))
-        ]
+        firsts = (Setting(alpha, 1, *rest) for alpha, rest in product(alphas, combinations))
+        return [entry for setting in firsts for entry in self._follow(setting)]
 
     def _follow(self, setting: Setting, skip: int = 0) -> Iterator[Tried]:
         for deeper, proba in self.paths.path(setting):
@@ -407,19 +359,27 @@ class Search:
             left = [entry for entry in left if entry.setting.alpha != best[-1]]
         return best
 
-    def trial(
-        self, tried: Sequence[Tried], significance: float, *, nested: bool
-    ) -> tuple[Trial, Setting]:
-        """Judge each fold under the setting that is best without it, and name the best of all."""
+    def trial(self, tried: Sequence[Tried], significance: float, *, nested: bool) -> Trial:
+        """Judge each fold under the setting that is best without it, or else the best of all."""
         evidence, data = Evidence(self.data, self.folds, significance), self.data
         proba = data.proba.copy()
         for fold in range(self.n_folds):
             setting = self.best(tried, fold if nested else None).setting
             *_, (_, whole) = self.paths.path(setting)
             proba[self.folds == fold] = to_numpy(whole)[self.folds == fold]
-        codes, score, best = data.kind.decide(proba), data.purpose.score, self.best(tried).setting
+        codes, score = data.kind.decide(proba), data.purpose.score
         scored = (data.proba, proba) if score.needs == "proba" else (evidence.before, codes)
-        return evidence.compare(codes, scored), best
+        return evidence.compare(codes, scored)
+
+
+def _as_published(verdict: Verdict) -> Verdict:
+    """The verdict where the best is applied, whatever a test says."""
+    text = (
+        "It is applied as published, whatever a test says: its settings were chosen on the rows "
+        "that judge them, so expect less on others."
+    )
+    caution = Caution("in_sample", text, verdict.gain, serious=True)
+    return replace(verdict, adopted=True, reason="", gates=Gates()).with_cautions((caution,))
 
 
 def _as_table(tried: Sequence[Tried]) -> dict[str, np.ndarray]:

@@ -7,13 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    MetaEstimatorMixin,
-    clone,
-    is_regressor,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedGroupKFold, check_cv, cross_val_predict
 from sklearn.utils import Tags, get_tags
@@ -98,18 +92,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of the adjuster that None stands for.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters, those of classifier and adjuster as ``adjuster__significance``.
-
-        Returns
-        -------
-        self : AdjustedClassifier
-            The classifier.
-        """
+        """Set parameters, also those of the adjuster that None stands for."""
         of_adjuster = any(name.startswith("adjuster__") for name in params)
         if of_adjuster and self.adjuster is None and "adjuster" not in params:
             self.adjuster = _default_adjuster()
@@ -176,8 +159,7 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Adjusted class probabilities.
         """
         check_is_fitted(self)
-        proba = self.adjuster_.transform(_predict_proba(self.estimator_, X))
-        return np.asarray(proba)
+        return np.asarray(self.adjuster_.transform(_predict_proba(self.estimator_, X)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the decision for the adjuster's purpose.
@@ -210,23 +192,14 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         float
-            The score, larger is better; of costs, minus the mean cost. Accuracy, if the adjuster
-            has no purpose.
+            The score of the adjuster, larger is better: accuracy, if it has no purpose.
         """
         check_is_fitted(self)
-        if not hasattr(self.adjuster_, "score"):
-            return float(super().score(X, y, sample_weight))
         proba = _predict_proba(self.estimator_, X)
         return float(self.adjuster_.score(proba, y, sample_weight=sample_weight))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return how metadata is routed to the classifier and the adjuster.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing.
-        """
+        """Return how metadata is routed to the classifier and the adjuster."""
         to_fit = MethodMapping().add(caller="fit", callee="fit")
         router = (
             MetadataRouter(owner=type(self).__name__)
@@ -269,10 +242,16 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 value=there,
                 code="parameter",
             )
-        for name, value in purpose.items():
-            _check_has_parameter(adjuster, name)
-            adjuster.set_params(**{name: value})
-        return adjuster
+        lacking = purpose.keys() - adjuster.get_params(deep=False).keys()
+        if lacking:
+            raise InputError(
+                f"`{min(lacking)}` is for an adjuster that has it as a parameter",
+                f"{type(adjuster).__name__} has none",
+                "Pass an Adjuster, or leave it out.",
+                value=type(adjuster).__name__,
+                code="parameter",
+            )
+        return adjuster.set_params(**purpose)
 
     def _splitter(self, y: Any, groups: Any = None) -> Any:
         """What deals the rows into folds for `cross_val_predict`, groups whole."""
@@ -290,10 +269,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             split = {} if prefit else routed.splitter.split
             return routed.estimator.fit, routed.adjuster.fit, split
         # Without routing each gets what the signature of its `fit` names.
-        takers = [self.estimator, self._unfitted_adjuster()]
         parts = [
             {name: value for name, value in params.items() if has_fit_parameter(taker, name)}
-            for taker in takers
+            for taker in (self.estimator, self._unfitted_adjuster())
         ]
         parts[1].pop("classes", None)  # the classifier's
         parts.append({"groups": params["groups"]} if "groups" in params and not prefit else {})
@@ -355,24 +333,12 @@ def _check_parts(y: np.ndarray, parts: list[np.ndarray]) -> None:
         )
 
 
-def _check_has_parameter(adjuster: Any, name: str) -> None:
-    if name not in adjuster.get_params(deep=False):
-        raise InputError(
-            f"`{name}` is for an adjuster that has it as a parameter",
-            f"{type(adjuster).__name__} has none",
-            "Pass an Adjuster, or leave it out.",
-            value=type(adjuster).__name__,
-            code="parameter",
-        )
-
-
 def _check_has_proba(estimator: Any) -> None:
     if not hasattr(estimator, "predict_proba"):
-        remedy = "Wrap it in scikit-learn's CalibratedClassifierCV to get probabilities."
         raise InputError(
             "`estimator` must have predict_proba",
             f"{type(estimator).__name__} has none",
-            "Pass a classifier." if is_regressor(estimator) else remedy,
+            "Pass a classifier, or wrap it in scikit-learn's CalibratedClassifierCV.",
             value=type(estimator).__name__,
             code="parameter",
         )

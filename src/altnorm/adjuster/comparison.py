@@ -42,46 +42,27 @@ AREA = "Area: accuracy among the most confident rows, averaged over all shares o
 
 @dataclass(frozen=True)
 class MethodResult:
-    """One method on the test data, next to the untouched predictions.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    score, gain, ci_low, ci_high, p_value : float
-        The score of its decisions, and how much that is above the score of the untouched
-        predictions, with a 95 % interval and the p-value of a paired test.
-    n_fixed, n_broken : int
-        Decisions that became right, and wrong.
-    log_loss : float
-        Of its probabilities; lower is better.
-    area : float or None
-        Accuracy among the most confident rows, averaged over all shares of them: the area under
-        the curve of :class:`~altnorm.report.display.CoverageDisplay`. It says how well its
-        confidence tells right from wrong. None with several labels per row.
-    """
+    """One method on the test data, next to the untouched predictions."""
 
     method: str
-    score: float
-    gain: float
-    ci_low: float
+    score: float  # of its decisions
+    gain: float  # over the score of the untouched predictions
+    ci_low: float  # ends of its 95 % interval
     ci_high: float
-    p_value: float
+    p_value: float  # of a paired test
     n_fixed: int
     n_broken: int
-    log_loss: float
-    area: float | None
+    log_loss: float  # of its probabilities; lower is better
+    area: float | None  # under accuracy by share of rows; None with several labels per row
 
     @classmethod
     def measure(
         cls, method: str, verdict: Verdict, truth: np.ndarray, proba: np.ndarray
     ) -> MethodResult:
         """Take over a verdict on decisions, and measure probabilities."""
-        names = [each.name for each in fields(cls)[2:-2]]
-        shared = {name: getattr(verdict, name) for name in names}
+        shared = {each.name: getattr(verdict, each.name) for each in fields(cls)[2:-2]}
         area = coverage_of(proba, truth).area if truth.ndim == 1 else None
-        log_loss = -NEG_LOG_LOSS(truth, proba)
-        return cls(method, verdict.after, **shared, log_loss=log_loss, area=area)
+        return cls(method, verdict.after, **shared, log_loss=-NEG_LOG_LOSS(truth, proba), area=area)
 
 
 @dataclass(frozen=True)
@@ -155,11 +136,7 @@ class Comparison:
         return lines
 
     def alternative(self) -> str:
-        """Name the method that helps most on these rows; empty where none clearly does.
-
-        Said where the model in question does not help, so that its "no" is not read as "nothing
-        does".
-        """
+        """Name the method that helps most on these rows; empty where none clearly does."""
         best = max(self.rows, key=lambda row: row.score)
         if not best.ci_low > 0:
             return ""
@@ -248,7 +225,8 @@ def compare(
     -------
     Comparison
         One row per method: score, gain with its interval and p-value, rows fixed and broken, log
-        loss, and the area under the accuracy among the most confident rows.
+        loss, and `area`: the accuracy among the most confident rows, averaged over all shares of
+        them, which says how well the confidence tells right from wrong.
 
     Examples
     --------
@@ -281,15 +259,14 @@ def compare(
     score = resolve_scoring(scoring, multilabel, classes=identity.classes_)
     old = before if score.needs == "proba" else kind.decide(before)
     rows, decided = [], dict[str, np.ndarray]()
-    for name, method in _tracked(methods) if verbose > 0 else methods.items():
+    for name, method in _tracked(methods) if verbose else methods.items():
         fitted = _for_purpose(clone(method), scoring).fit(val_proba, val_y)
         proba = np.asarray(fitted.transform(test_proba))
         new = proba if score.needs == "proba" else class_decisions(fitted, test_proba)
         verdict = compare_predictions(truth, old, new, scoring=score, groups=test_groups)
         rows.append(MethodResult.measure(name, verdict, truth, proba))
         decided[name] = new
-    # Every method starts from the same score; the first will do.
-    base = rows[0].score - rows[0].gain
+    base = rows[0].score - rows[0].gain  # every method starts from the same score
     scores, ahead = {row.method: row.score for row in rows}, {}
     for name in (name for name in scores if OURS in scores and scores[name] > scores[OURS]):
         pair = truth, decided[OURS], decided[name]
@@ -311,13 +288,9 @@ def _for_purpose(method: Any, scoring: Any) -> Any:
 
 
 def _tracked(methods: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the methods, showing how many are done; needs Rich, silent without it."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        yield from methods.items()
-        return
-    console, items = Console(stderr=True), list(methods.items())
-    hidden = not console.is_terminal
-    yield from track(items, "Comparing methods", console=console, transient=True, disable=hidden)
+    """Yield the methods, showing how many are done."""
+    from rich.console import Console
+    from rich.progress import track
+
+    items, console = list(methods.items()), Console(stderr=True)
+    yield from track(items, "Comparing methods", console=console, transient=True)

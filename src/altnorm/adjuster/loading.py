@@ -1,7 +1,4 @@
-"""A model file back into the estimator that it was.
-
-Whoever loads a model has all kinds of them at hand, as they are registered by their classes.
-"""
+"""A model file back into the estimator that it was; importing their classes registers them."""
 
 from __future__ import annotations
 
@@ -22,7 +19,6 @@ from altnorm.families import (
     TemperatureScaling,
 )
 
-# Any estimator that a model file may hold.
 Model = (
     Adjuster
     | AlternatingNormalizerCV
