@@ -392,7 +392,9 @@ class Adjuster(ProbabilityTransformer):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         shown: str = super().__repr__(N_CHAR_MAX=N_CHAR_MAX)
-        return f"{shown}, fitted: {model_words(self)}" if hasattr(self, "verdict_") else shown
+        if hasattr(self, "verdict_"):
+            shown += ", fitted: " + str(self.verdict_).partition(" (")[0]
+        return shown
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -16,14 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logit
 
-from altnorm._base.arrays import (
-    Array,
-    array_namespace,
-    quiet,
-    take_rows,
-    to_numpy,
-    widest_float,
-)
+from altnorm._base.arrays import Array, array_namespace, quiet, take_rows, to_numpy, widest_float
 from altnorm.adjuster.alternating_paths import (
     K_MAX,
     ClassPaths,
@@ -129,14 +122,13 @@ class CrossFitter:
             for name in competing
         ]
         made = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(task)() for task in tasks)
-        order = ("bias", "matrix", "curves", "alternating")
         others = [candidate for candidate in made if candidate is not None]
         if "curves" in competing and self._may_gain_by_facets(others):
             others.append(self._of_family("curves", facets=True))
-        others.sort(key=lambda each: order.index(each.family))
+        simplest_first = ("bias", "matrix", "curves", "alternating")
+        others.sort(key=lambda each: simplest_first.index(each.family))
         skipped = {name: reason for name, reason in reasons.items() if reason}
-        untouched, temperature = self.untouched(), self.temperature()
-        return Competitors(untouched, temperature, others, skipped)
+        return Competitors(self.untouched(), self.temperature(), others, skipped)
 
     def on(self, folds: np.ndarray) -> CrossFitter:
         """Return the same for another assignment of the same rows."""
@@ -197,8 +189,8 @@ class CrossFitter:
         return make_paths(self.data, self.folds, k_max=self.k_max)
 
     def _best_setting(self) -> Setting | None:
-        best, least = None, np.inf
-        some = self._some_rows()
+        n, best, least = len(self.data.proba), None, np.inf
+        some = np.arange(0, n, max(1, n // _RANKING_ROWS))
         # Where rows are so many, further iterations would take longer than all else.
         depth = 1 if self.data.proba.size > MANY_ENTRIES else MENU[0].depth
         for start in MENU:
@@ -208,10 +200,6 @@ class CrossFitter:
                     best, least = setting, loss
                 del proba  # as large as the data, and the next one comes
         return best
-
-    def _some_rows(self) -> np.ndarray:
-        n = len(self.data.proba)
-        return np.arange(0, n, max(1, n // _RANKING_ROWS))
 
     def _loss_after_temperature(self, proba: Array, rows: np.ndarray) -> float:
         scores, labels = to_scores(self.data, proba), self.data.labels[rows]
@@ -284,14 +272,8 @@ class CrossFitter:
                 model.multilabel = data.kind.multilabel
             return Fitted(model, None)
 
-        return self._of_path(
-            name,
-            path,
-            lambda: self.rows,
-            strengths if strength is None else (strength,),
-            fit,
-            params,
-        )
+        tried = strengths if strength is None else (strength,)
+        return self._of_path(name, path, lambda: self.rows, tried, fit, params)
 
     def _family(
         self, name: str, facets: bool

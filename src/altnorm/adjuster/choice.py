@@ -23,13 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from altnorm.adjuster.baseline import as_if_right
-from altnorm.adjuster.candidates import (
-    Candidate,
-    Competitors,
-    CrossFitter,
-    score_rows,
-    to_scores,
-)
+from altnorm.adjuster.candidates import Candidate, Competitors, CrossFitter, score_rows, to_scores
 from altnorm.adjuster.mixture import CrossMixture, Mixture, no_mixture
 from altnorm.adjuster.validation import Validation
 from altnorm.decisions.decision import Decision
@@ -232,20 +226,13 @@ class Trial:
         """The evidence, in the user's units."""
         data, score = self.evidence.data, self.evidence.data.purpose.score
         before, after = (score(data.labels, pred, data.weight) for pred in self.scored)
-        changed, fixed, broken = self._counts()
         return Verdict(
             score.name,
             before,
             after,
-            self.test.gain,
-            self.test.p_value,
-            self.test.ci_low,
-            self.test.ci_high,
-            self.test.std_error,
+            *self.test,
             len(data.proba),
-            changed,
-            fixed,
-            broken,
+            *self._counts(),
             adopted=self.accepted,
             reason=self.reason,
             significance=self.evidence.significance,
@@ -408,11 +395,7 @@ def log_loss_verdict(
         NEG_LOG_LOSS.name,
         before,
         after,
-        test.gain,
-        test.p_value,
-        test.ci_low,
-        test.ci_high,
-        test.std_error,
+        *test,
         len(evidence.data.proba),
         n_changed=0,
         n_fixed=0,

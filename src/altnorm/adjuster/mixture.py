@@ -49,14 +49,6 @@ def mixture_weights(label_p: np.ndarray, weight: np.ndarray, prior: np.ndarray) 
     speak for a part beforehand. The likelihood is concave in the weights, and Newton's method finds
     its maximum inside a barrier that is lowered; steps of expectation and maximisation would take
     thousands where most rows are as good with every part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.adjuster.mixture import mixture_weights
-    >>> label_p = np.array([[0.9, 0.5], [0.8, 0.5], [0.7, 0.5]])
-    >>> mixture_weights(label_p, np.ones(3), np.zeros(2)).round(3)
-    array([1., 0.])
     """
     thinned = slice(None, None, max(1, len(label_p) // _MOST_ROWS))
     label_p, share = label_p[thinned], weight[thinned] * (weight.sum() / weight[thinned].sum())
@@ -193,9 +185,8 @@ class Mixture:
 
 def no_mixture(is_multilabel: bool) -> Mixture:
     """What leaves rows as they are."""
-    weights, unchanged = np.array([0.0, 0.0, 1.0, 0.0]), np.array([1.0, -LARGEST, 0.0])
-    if is_multilabel:
-        unchanged = np.array([1.0, LARGEST, 0.0])
+    weights = np.array([0.0, 0.0, 1.0, 0.0])
+    unchanged = np.array([1.0, LARGEST if is_multilabel else -LARGEST, 0.0])
     return Mixture(weights, unchanged, weights[1:].copy(), is_multilabel=is_multilabel)
 
 
@@ -228,26 +219,21 @@ class Mixed(NamedTuple):
     def mixed(self, logs: Callable[[Array], Array], p: Array, correct: Array | None) -> Array:
         """Mix rows; `logs` gives log-probabilities or log-odds, and `correct` is the family's."""
         tempered = self.tempering.proba(logs(p))
-        if correct is not None and self.following is not None:
-            correct = self.following.proba(logs(correct))
-        mixed = self.mix(p, tempered, correct)
-        if self.keeps:
-            mixed = draw_back(mixed, self.mix_baseline(p, tempered), p, self.columns)
+        mixed = self._without_correction(self.weights[1:], p, tempered)
+        if correct is not None:
+            if self.following is not None:
+                correct = self.following.proba(logs(correct))
+            mixed = mixed + self.weights[0] * correct
+        if self.keeps:  # the baseline has the order of the classes as they came
+            baseline = self._without_correction(self.baseline, p, tempered)
+            mixed = draw_back(mixed, baseline, p, self.columns)
         if self.ratio is None:
             return mixed
         tilted = mixed * self.ratio
         return tilted / array_namespace(tilted).sum(tilted, axis=1, keepdims=True)
 
-    def mix(self, p: Array, tempered: Array, correct: Array | None) -> Array:
-        """The mixture itself."""
-        on_correct, on_tempered, on_untouched, on_uniform = self.weights
-        lift = on_uniform / self.tempering.n_outcomes
-        mixed = on_tempered * tempered + on_untouched * p + lift
-        return mixed if correct is None else mixed + on_correct * correct
-
-    def mix_baseline(self, p: Array, tempered: Array) -> Array:
-        """The mixture without the correction: the order of the classes stays."""
-        on_tempered, on_untouched, on_uniform = self.baseline
+    def _without_correction(self, weights: tuple[float, ...], p: Array, tempered: Array) -> Array:
+        on_tempered, on_untouched, on_uniform = weights
         return on_tempered * tempered + on_untouched * p + on_uniform / self.tempering.n_outcomes
 
 
@@ -257,14 +243,6 @@ def draw_back(p: Array, target: Array, decides: Array, columns: Array) -> Array:
     The target's most probable class is that one, too; `columns` are their numbers. Ties and
     rounding to single precision change nothing: the class leads visibly where another one that
     comes first could be taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from altnorm.adjuster.mixture import draw_back
-    >>> target = np.array([[0.6, 0.4]])
-    >>> draw_back(np.array([[0.2, 0.8]]), target, target, np.arange(2))
-    array([[0.5, 0.5]])
     """
     xp = array_namespace(p)
     kept = xp.argmax(decides, axis=1, keepdims=True)
@@ -302,8 +280,9 @@ class CrossMixture:
         calibrate: bool = True,
     ) -> None:
         self.data, self.folds, self.calibrate = data, folds, calibrate
-        self.candidate, self.temperature = correction, competitors.temperature
-        parts = (correction, competitors.temperature, competitors.untouched)
+        self.candidate = correction
+        self.temperature, self.untouched = competitors.temperature, competitors.untouched
+        parts = (self.candidate, self.temperature, self.untouched)
         uniform = np.full((len(folds), 1), 1 / self._n_outcomes)
         label_p = [self._label_p(part) for part in parts]
         # (4, n, 1), or with several labels (4, n, m): what each part gives each label.
@@ -364,28 +343,21 @@ class CrossMixture:
         uniform = self._by_fold[self.folds, 3:] / self._n_outcomes
         mixed = np.repeat(uniform, self.data.proba.shape[1], axis=1)
         # One part after another, and in blocks: each is as large as the data.
-        for k, part in enumerate((self.candidate.proba, self.temperature.proba, self._untouched)):
-            proba = part()
+        for k, part in enumerate((self.candidate, self.temperature, self.untouched)):
+            proba = part.proba()
             for rows in block_slices(len(mixed), 16 * mixed.shape[1], mixed, cached=True):
                 mixed[rows] += self._by_fold[self.folds[rows], k : k + 1] * proba[rows]
             del proba  # the next one is as large
         return mixed
 
-    def _untouched(self) -> np.ndarray:
-        return self.data.proba
-
-    def baseline(self, rows: np.ndarray) -> np.ndarray:
-        """Whole probabilities of some rows without the correction."""
-        weights = self._baseline_by_fold[self.folds[rows]]
-        mixed = weights[:, :1] * self.temperature.proba()[rows]
-        return mixed + weights[:, 1:2] * self.data.proba[rows] + weights[:, 2:] / self._n_outcomes
-
     def keeping(self, before: np.ndarray) -> np.ndarray:
         """Whole probabilities, drawn back where they would decide otherwise than before."""
         rows, drawn = np.flatnonzero(self.proba.argmax(axis=1) != before), self.proba.copy()
         if rows.size:
-            columns, untouched = np.arange(drawn.shape[1]), self.data.proba[rows]
-            drawn[rows] = draw_back(drawn[rows], self.baseline(rows), untouched, columns)
+            weights, untouched = self._baseline_by_fold[self.folds[rows]], self.data.proba[rows]
+            baseline = weights[:, :1] * self.temperature.proba()[rows]
+            baseline = baseline + weights[:, 1:2] * untouched + weights[:, 2:] / self._n_outcomes
+            drawn[rows] = draw_back(drawn[rows], baseline, untouched, np.arange(drawn.shape[1]))
         return drawn
 
     def fit(self, *, keeps: bool = False) -> tuple[Any, Mixture]:
