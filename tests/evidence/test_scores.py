@@ -253,7 +253,7 @@ def test_plain_callables_are_scorers_too():
         ("fbeta", False, "it is .fbeta.. Pass .* fbeta=BETA_macro, or another"),
         ("subset_accuracy", False, "for single-label predictions; it is 'subset_accuracy'"),
         ("top_k_accuracy", True, "for multi-label predictions; it is 'top_k_accuracy'"),
-        (3, False, r"name or a scorer\(estimator, X, y\); it is 3"),
+        (3, False, "for single-label predictions; it is '3'"),
     ],
 )
 def test_unknown_scores_are_told(scoring, multilabel, message):

@@ -186,16 +186,6 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         -------
         AlternatingNormalizerCV
             Not fitted.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from altnorm import AlternatingNormalizerCV
-        >>> rng = np.random.default_rng(0)
-        >>> proba, y = rng.dirichlet([0.3, 0.3, 0.3], size=60), rng.integers(3, size=60)
-        >>> can = AlternatingNormalizerCV.as_published().fit(proba, y)
-        >>> can.cv_results_["alpha"].size, can.verdict_.adopted
-        (660, True)
         """
         return cls(
             references=("confident",),

@@ -252,8 +252,6 @@ class Trial:
     def _counts(self) -> tuple[int, int, int]:
         """Decisions changed, fixed and broken; a row that is left to a person is neither."""
         kept, labels, before = ~self._left(), self.evidence.data.labels, self.evidence.before
-        if kept.all():
-            return count_changes(labels, before, self.codes)
         changed, fixed, broken = count_changes(labels[kept], before[kept], self.codes[kept])
         return changed + int((~kept).sum()), fixed, broken
 

@@ -119,7 +119,9 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self : AdjustedClassifier
             The fitted classifier.
         """
-        y = self._check_labels(y)
+        require_labels(self, y, "Pass class labels.")
+        check_unmasked(y, "y")
+        y = check_targets(column_or_1d(y, warn=True))
         fit_params, adjuster_params, split_params = self._route(params)
         _check_has_proba(self.estimator)
         adjuster = self._unfitted_adjuster()
@@ -162,38 +164,12 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.adjuster_.transform(_predict_proba(self.estimator_, X)))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the decision for the adjuster's purpose.
-
-        Parameters
-        ----------
-        X : array-like
-            As for :meth:`predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels, None where a row is left to a person.
-        """
+        """Return the decision for the adjuster's purpose, None where a row is left to a person."""
         check_is_fitted(self)
         return np.asarray(self.adjuster_.predict(_predict_proba(self.estimator_, X)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the score of the decisions, or of the probabilities, for the purpose.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Data.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weight of each row.
-
-        Returns
-        -------
-        float
-            The score of the adjuster, larger is better: accuracy, if it has no purpose.
-        """
+        """Return the score of the adjuster, as :meth:`Adjuster.score`: accuracy by default."""
         check_is_fitted(self)
         proba = _predict_proba(self.estimator_, X)
         return float(self.adjuster_.score(proba, y, sample_weight=sample_weight))
@@ -216,12 +192,6 @@ class AdjustedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         return tags
-
-    def _check_labels(self, y: Any) -> np.ndarray:
-        require_labels(self, y, "Pass class labels.")
-        check_unmasked(y, "y")
-        labels = column_or_1d(y, warn=True)
-        return check_targets(labels)
 
     @property
     def _is_prefit(self) -> bool:

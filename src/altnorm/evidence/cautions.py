@@ -71,7 +71,7 @@ def find_suspicion(rows: Labelled) -> Caution | None:
         _below_chance,
         _trained_on,
     )
-    return next((caution for check in checks if (caution := check(rows)) is not None), None)
+    return next((caution for check in checks if (caution := check(rows))), None)
 
 
 def _one_class(rows: Labelled) -> Caution | None:

@@ -231,13 +231,13 @@ def resolve_scoring(
     f_beta = _read_f_score(scoring, multilabel, classes)
     if f_beta is not None:
         return f_beta
-    _check_scoring(scoring, multilabel)
+    if not callable(scoring):
+        _check_name(str(scoring), multilabel)
     name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", repr(scoring))
     scorer = get_scorer(scoring)
     _check_classification(scorer, name)
-    function = partial(
-        _score_with, scorer=scorer, name=name, multilabel=multilabel, classes=classes
-    )
+    settings = {"scorer": scorer, "name": name, "multilabel": multilabel, "classes": classes}
+    function = partial(_score_with, **settings)
     return Score(name, "proba", function=function, in_points=name.startswith(_SHARES))
 
 
@@ -298,12 +298,10 @@ def _positive_class(classes: np.ndarray, asked: Any, name: str) -> int | None:
     return names.index(1) if 1 in names else 1
 
 
-def _check_scoring(scoring: Any, multilabel: bool) -> None:
-    """Raise unless scikit-learn has a score of this name, or it is a scorer."""
-    # scikit-learn knows some of our names for the other kind, and would score it differently.
-    if isinstance(scoring, str) and (
-        scoring in SCORES[not multilabel] or scoring not in get_scorer_names()
-    ):
+def _check_name(scoring: str, multilabel: bool) -> None:
+    """Raise unless scikit-learn has a score of this name."""
+    # It knows some of our names for the other kind, and would score it differently.
+    if scoring in SCORES[not multilabel] or scoring not in get_scorer_names():
         names, problem = sorted(SCORES[multilabel]), kind_of_labels(multilabel).words.problem
         near = get_close_matches(scoring, names, 1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
@@ -313,15 +311,6 @@ def _check_scoring(scoring: Any, multilabel: bool) -> None:
             f"{meant}Pass {', '.join(names)}, fbeta=BETA_macro, or another score of scikit-learn.",
             value=scoring,
             code="parameter",
-        )
-    if not callable(scoring) and not isinstance(scoring, str):
-        raise InputError(
-            "`scoring` must be a name or a scorer(estimator, X, y)",
-            f"it is {scoring!r}",
-            value=scoring,
-            code="parameter",
-            parameter="scoring",
-            example="accuracy",
         )
 
 

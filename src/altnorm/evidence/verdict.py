@@ -233,20 +233,10 @@ class Verdict:
         return html_card(str(self), [c.text for c in self.cautions], gates)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the evidence; needs the extra `display`.
+        """Draw the gain with its interval on `ax`, or new axes; needs the extra `display`.
 
-        That is the gain with its interval; with `target_accuracy` the accuracy among the rows
-        decided against their share, as they came and adjusted.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to; None makes new axes.
-
-        Returns
-        -------
-        matplotlib Axes
-            Where it was drawn.
+        With `target_accuracy`, the accuracy among the rows decided against their share. Returns the
+        matplotlib axes.
         """
         if self.promise is not None:
             axes, promise = find_axes(ax), self.promise
