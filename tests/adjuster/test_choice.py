@@ -273,21 +273,6 @@ def test_the_less_class_counts_differ_from_fold_to_fold_the_more_is_taken_off():
     assert plain.ci_low - test.ci_low == pytest.approx(0.75 / 80)
 
 
-def test_a_loss_that_the_sample_lacks_is_allowed_for():
-    """Many cheap gains, and a mistake that would cost a hundred: no evidence."""
-    costs = np.array([[0.0, 1.0], [100.0, 0.0]])
-    proba, y = np.tile([0.55, 0.45], (400, 1)), np.zeros(400, int)
-    y[390:] = 1
-    evidence = Evidence(read(proba, y, costs=costs), np.arange(400) % 5, 0.01, clusters=[])
-    before = np.zeros(400, int)
-    before[:60] = 1  # 60 false alarms, each worth 1
-    after = before.copy()
-    after[:60] = 0
-    trial = evidence.compare(after, (before, after))
-    assert trial.test.gain == pytest.approx(60 / 400)
-    assert not trial.accepted
-
-
 @pytest.mark.parametrize(("broken", "taken"), [(0, 1.0), (1, 0.0), (5, 0.0)])
 def test_only_a_loss_that_the_sample_lacks_is_taken_off(broken, taken):
     """A broken decision among the rows is in the standard error already."""
@@ -306,7 +291,9 @@ def test_many_cheap_gains_are_no_evidence_beside_a_rare_loss(cost, adopted):
     evidence = Evidence(read(proba, y, costs=costs), np.arange(600) % 5, 0.01, clusters=[])
     before = (np.arange(600) < 100) * 1
     after = np.zeros(600, int)
-    assert evidence.compare(after, (before, after)).accepted == adopted
+    trial = evidence.compare(after, (before, after))
+    assert trial.test.gain == pytest.approx(100 / 600)
+    assert trial.accepted == adopted
 
 
 # What the log loss is compared with, for goals that weigh classes.
@@ -317,19 +304,6 @@ def trained_for(weights, n=4000):
     proba, y = calibrated(n, len(weights))
     skewed = (proba * weights) ** 1.5
     return proba, skewed / skewed.sum(axis=1, keepdims=True), y
-
-
-@pytest.mark.parametrize("is_known", [True, False])
-def test_the_baseline_is_the_best_of_which_decisions_as_they_came_are_the_best(is_known):
-    """Known weights give the true probabilities back; of others as much as labels ask for."""
-    weights = np.array([1.0, 3.0, 9.0])
-    proba, skewed, y = trained_for(weights)
-    folds = np.arange(4000) % 5
-    told = weights if is_known else weights**2  # twice as much in logarithms
-    baseline = as_if_right(np.log(skewed), y, np.ones(4000), folds, 5 * [told], is_known=is_known)
-    true = np.log(proba[np.arange(4000), y])
-    np.testing.assert_allclose(baseline.mean(), true.mean(), atol=2e-3)
-    assert np.abs(baseline - true).max() < 0.5
 
 
 def as_if_right_by_search(log_p, y, weight, folds, class_weights, is_known):
@@ -547,21 +521,6 @@ def test_bends_on_sums_are_tried_unless_bends_are_far_behind(ahead, tried):
     assert not few._may_gain_by_facets([candidate("curves", np.zeros(599))])
 
 
-def test_weights_of_a_mixture_are_those_of_highest_likelihood():
-    rng = np.random.default_rng(0)
-    label_p, weight = rng.uniform(0.05, 1, (200, 3)), rng.uniform(0.5, 2, 200)
-    prior = np.array([0.0, 5.0, 0.0])
-
-    def likelihood(weights):
-        return weight @ np.log(label_p @ weights) + prior[1] * np.log(weights[1])
-
-    best = mixture_weights(label_p, weight, prior)
-    assert best.sum() == pytest.approx(1)
-    for other in rng.dirichlet(np.ones(3), 300):
-        nearby = 0.99 * best + 0.01 * other
-        assert likelihood(nearby) < likelihood(best) + 1e-6
-
-
 def test_one_row_speaks_for_the_temperature_beforehand():
     """Labels are twice as likely by the family as by all else: 300 rows beside one."""
     proba, y = planted(300)
@@ -638,8 +597,9 @@ def test_no_other_weights_of_a_mixture_are_more_likely(seed):
     sure = rng.beta(8, 0.05, 20_000)
     parts = [sure, sure ** rng.uniform(0.9, 2, 20_000), sure**0.3, np.full(20_000, 0.5)]
     label_p, prior = np.stack(parts, axis=1), np.array([0.0, 5.0, 0.0, 0.0])
-    weights = mixture_weights(label_p, np.ones(20_000), prior)
+    weight = rng.uniform(0.5, 2, 20_000)
+    weights = mixture_weights(label_p, weight, prior)
     assert weights.sum() == pytest.approx(1)
-    slopes = (1 / (label_p @ weights)) @ label_p
+    slopes = (weight / (label_p @ weights)) @ label_p
     slopes[1] += 5 / weights[1]
-    assert (slopes.max() - slopes @ weights) / 20_005 < 1e-6
+    assert (slopes.max() - slopes @ weights) / weight.sum() < 1e-6

@@ -114,26 +114,12 @@ def test_validation_data_may_lack_a_class(adjuster):
         model.fit(X, np.where(y == 1, "dog", NAMES[y]))
 
 
-def test_costs_by_class_name():
-    X, y = draw(400)
-    costs = {("ant", "cat"): 2, **{(name, None): 0.2 for name in NAMES}}
-    model = AdjustedClassifier(Biased(), Adjuster(("bias",), costs=costs)).fit(X, NAMES[y])
-    assert model.verdict_ is model.adjuster_.verdict_
-    assert model.verdict_.adopted
-    with pytest.raises(AttributeError):
-        _ = AdjustedClassifier(Biased()).verdict_
-    decided = model.predict(X)
-    assert set(decided) == {"ant", "bee", "cat", None}
-    table = np.array([[0, 1, 2, 0.2], [1, 0, 1, 0.2], [1, 1, 0, 0.2]])
-    proba = model.predict_proba(X)
-    expected = np.array([*NAMES, None], dtype=object)[(proba @ table).argmin(axis=1)]
-    assert (decided == expected).mean() > 0.99
-
-
 def test_the_default_adjuster_is_tuned():
     X, y = draw(200)
     model = AdjustedClassifier(GaussianNB()).fit(X, y)
     assert model.adjuster is None
+    with pytest.raises(AttributeError):
+        _ = AdjustedClassifier(GaussianNB()).verdict_
     proba = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
     by_hand = Adjuster().fit(proba, np.searchsorted(model.classes_, y))
     assert model.adjuster_.verdict_ == by_hand.verdict_
@@ -152,9 +138,15 @@ def test_the_score_is_the_purposes():
     decided = balanced.predict(fresh)
     expected = balanced_accuracy_score(truth, decided, sample_weight=weight)
     assert balanced.score(fresh, truth, weight) == pytest.approx(expected)
-    careful = AdjustedClassifier(Biased(), Adjuster(("bias",)), costs=COSTS).fit(X, NAMES[y])
+    costs = {("ant", "cat"): 2, **{(name, None): 0.2 for name in NAMES}}
+    careful = AdjustedClassifier(Biased(), Adjuster(("bias",)), costs=costs).fit(X, NAMES[y])
+    table = np.array([[0, 1, 2, 0.2], [1, 0, 1, 0.2], [1, 1, 0, 0.2]])
+    assert careful.verdict_.adopted
     codes = [3 if name is None else NAMES.tolist().index(name) for name in careful.predict(fresh)]
-    assert careful.score(fresh, NAMES[truth]) == pytest.approx(-COSTS[truth, codes].mean())
+    assert ((careful.predict_proba(fresh) @ table).argmin(axis=1) == codes).mean() > 0.99
+    assert careful.score(fresh, NAMES[truth]) == pytest.approx(-table[truth, codes].mean())
+    sure = AdjustedClassifier(Biased(), target_accuracy=0.8).fit(X, y)
+    assert sure.verdict_.promise.target == 0.8
     plain = AdjustedClassifier(Biased(), peers.Identity()).fit(X, y)
     assert plain.score(fresh, truth) == pytest.approx(accuracy_score(truth, plain.predict(fresh)))
 
@@ -278,24 +270,16 @@ def test_groups_are_dealt_whole_and_reach_the_adjuster(routing, cv):
     np.testing.assert_allclose(proba, 1 / 3)  # no subject was known from another fold
 
 
-@pytest.mark.parametrize("frozen", [False, True])
-def test_the_default_adjuster_gets_weights_and_groups(frozen):
+def test_the_default_adjuster_of_a_frozen_classifier_gets_weights_and_groups():
     X, y = draw(150)
-    groups = np.arange(150) // 3
     weight = np.random.default_rng(0).integers(1, 4, 150).astype(float)
-    metadata = {"sample_weight": weight, "groups": groups}
-    estimator = FrozenEstimator(GaussianNB().fit(X, y)) if frozen else GaussianNB()
+    metadata = {"sample_weight": weight, "groups": np.arange(150) // 3}
+    estimator = FrozenEstimator(GaussianNB().fit(X, y))
     plain = AdjustedClassifier(estimator).fit(X, y, **metadata)
     with config_context(enable_metadata_routing=True):
-        if not frozen:
-            estimator.set_fit_request(sample_weight=True)
         routed = AdjustedClassifier(estimator).fit(X, y, **metadata)
-    assert routed.adjuster_.verdict_ == plain.adjuster_.verdict_
-    np.testing.assert_array_equal(routed.predict_proba(X), plain.predict_proba(X))
-    if frozen:
-        proba = estimator.predict_proba(X)
-        want = Adjuster().fit(proba, y, **metadata)
-        assert plain.adjuster_.verdict_ == want.verdict_
+    by_hand = Adjuster().fit(estimator.predict_proba(X), y, **metadata)
+    assert routed.verdict_ == plain.verdict_ == by_hand.verdict_
 
 
 # Errors, by their text.

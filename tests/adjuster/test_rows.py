@@ -11,7 +11,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
-from altnorm.peers import MatrixScaling
 from tests.problems import SMALL, planted
 
 FAMILIES = ("alternating", "bias", "matrix", "curves")
@@ -200,30 +199,6 @@ def test_the_order_of_classes_does_not_matter(family, scoring):
 
 
 LAST_BITS = 1e-13
-
-
-@pytest.mark.parametrize("family", ["matrix", "alternating"])
-def test_other_rows_decide_only_between_classes_that_are_equally_probable(family):
-    """Rows whose two largest are equal, and a model that treats all classes alike."""
-    rng = np.random.default_rng(0)
-    rows = rng.dirichlet(np.ones(4), 200)
-    order = rows.argsort(axis=1)
-    first, second = order[:, 3], order[:, 2]
-    rows[np.arange(200), second] = rows[np.arange(200), first]
-    rows /= rows.sum(axis=1, keepdims=True)
-    if family == "matrix":
-        model = MatrixScaling(strength=1.0).fit(rows, rng.integers(4, size=200))
-        model.matrix_, model.bias_ = 1.7 * np.eye(4) + 0.1, np.zeros(4)
-    else:
-        alike = 0.8 * np.eye(4).repeat(20, axis=0) + 0.05
-        model = AlternatingNormalizer(2.0, 3, 0.01, reference="all").fit(alike)
-    together = model.predict(rows)
-    alone = np.concatenate([model.predict(row[None]) for row in rows])
-    for decided in (together, alone):
-        assert ((decided == first) | (decided == second)).all()
-    whole = model.transform(rows)
-    cut = np.concatenate([model.transform(part) for part in np.array_split(rows, 70)])
-    np.testing.assert_allclose(cut, whole, atol=LAST_BITS, rtol=0)
 
 
 @pytest.mark.parametrize("m", [2, 3, 12])

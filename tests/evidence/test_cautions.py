@@ -1,5 +1,6 @@
 """Cautions: each is raised by its cause, with its number; input that looks wrong is refused."""
 
+import itertools
 import re
 
 import numpy as np
@@ -450,28 +451,18 @@ def test_rows_that_look_alike_by_chance_prove_nothing():
     assert share_seen(sketch_rows(draw(50)), sure[:, [0, 1, 2, 0, 1]]) == 0
 
 
-def test_evaluation_on_the_rows_of_tuning_says_so(tmp_path):
-    proba, y = planted(600)
-    tuned = Adjuster(("alternating",)).fit(proba[:400], y[:400])
-    tuned.save(tmp_path / "m")
-    again = proba[399::-1].astype(np.float32), np.arange(4), y[399::-1]
-    for model in (tuned, load(tmp_path / "m")):
-        same = evaluate(model, Predictions(*again))
-        assert [c.code for c in same.verdict.cautions] == ["tuned_on_these_rows"]
-        assert "too good" in same.verdict.cautions[0].text
-        other = evaluate(model, Predictions(proba[400:], np.arange(4), y[400:]))
-        assert other.verdict.cautions == ()
-        some = evaluate(model, Predictions(proba[200:], np.arange(4), y[200:]))
-        assert some.verdict.cautions[0].value == pytest.approx(0.5, abs=0.15)
-
-
 @pytest.mark.filterwarnings("ignore::altnorm._base.errors.InputWarning")  # rows of rounded numbers
-@pytest.mark.parametrize("decimals", [3, 4, 6])
-def test_rows_of_tuning_are_told_although_they_are_rounded(decimals):
+@pytest.mark.parametrize("decimals", [3, 4, 16])
+def test_evaluation_on_the_rows_of_tuning_says_so(tmp_path, decimals):
+    """Also in another order, in fewer digits, and of a model file."""
     proba, y = planted(600)
     tuned = bias().fit(proba[:400], y[:400])
-    half, unseen = (Predictions(proba[k:].round(decimals), np.arange(4), y[k:]) for k in (200, 400))
-    (caution,) = evaluate(tuned, half).verdict.cautions
-    assert caution.code == "tuned_on_these_rows"
-    assert caution.value == pytest.approx(0.5, abs=0.2)
-    assert evaluate(tuned, unseen).verdict.cautions == ()
+    tuned.save(tmp_path / "m")
+    rows = proba.round(decimals).astype(np.float32 if decimals == 16 else float)
+    parts = {1.0: np.arange(400)[::-1], 0.5: np.arange(200, 600), 0.0: np.arange(400, 600)}
+    for model, (share, part) in itertools.product((tuned, load(tmp_path / "m")), parts.items()):
+        cautions = evaluate(model, Predictions(rows[part], np.arange(4), y[part])).verdict.cautions
+        assert [each.code for each in cautions] == ["tuned_on_these_rows"] * (share > 0)
+        if share:
+            assert cautions[0].value == pytest.approx(share, abs=0.2)
+            assert "too good" in cautions[0].text

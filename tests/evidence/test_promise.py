@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from altnorm import AdjustedClassifier, Adjuster, ask, compare, load
+from altnorm import Adjuster, ask, compare, load
 from altnorm.evidence.promise import LEVEL, N_POINTS, coverage, lower_bound
 
 TARGET = 0.85
@@ -50,13 +50,6 @@ def test_rows_that_count_as_good_as_nothing_are_no_evidence() -> None:
     assert curve.confidence.tolist() == [0.8, 0.7, 0.6]
     assert curve.accuracy.tolist() == [1.0, 0.5, pytest.approx(2 / 3)]
     assert curve.units == pytest.approx([1, 2, 3])
-
-
-def test_area_is_the_mean_accuracy_among_rows_that_are_at_least_as_confident() -> None:
-    rng = np.random.default_rng(4)
-    confidence, right = rng.integers(1, 9, 60) / 10, rng.random(60) < 0.7
-    expected = np.mean([right[confidence >= level].mean() for level in confidence])
-    assert coverage(confidence, right).area == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 5), (70, 80), (80, 80), (1, 1)])
@@ -215,18 +208,3 @@ def test_asking_comparing_and_adapting_look_at_all_rows(fitted: Adjuster) -> Non
     adapted = fitted.adapt(new, assume="label_shift", insist=True)
     decided = adapted.transform(new).max(axis=1) >= fitted.decision_.least
     assert [answer is not None for answer in adapted.predict(new)] == decided.tolist()
-
-
-def test_classifier_takes_the_target() -> None:
-    from sklearn.datasets import make_classification
-    from sklearn.naive_bayes import GaussianNB
-
-    X, y = make_classification(600, 8, n_informative=4, n_classes=3, random_state=0)
-    model = AdjustedClassifier(GaussianNB(), target_accuracy=0.8).fit(X, y)
-    assert model.adjuster_.target_accuracy == 0.8
-    share = np.mean([answer is not None for answer in model.predict(X)])
-    assert share == pytest.approx(model.verdict_.promise.share, abs=0.1)
-    with pytest.raises(ValueError, match="must be stated once"):
-        AdjustedClassifier(GaussianNB(), Adjuster(scoring="f1_macro"), target_accuracy=0.8).fit(
-            X, y
-        )
