@@ -309,19 +309,16 @@ def conclude(
     nothing: bool,
 ) -> Outcome:
     """Fit what is applied: decisions and probabilities, probabilities alone, or nothing."""
-    mixture, trial, untouched = choice.mixture, choice.trial, competitors.untouched
-    family = mixture.candidate.family
+    data, mixture, untouched = evidence.data, choice.mixture, competitors.untouched
     if nothing:
-        fitted = untouched.fit().model, no_mixture(evidence.data.kind.is_multilabel)
+        fitted = untouched.fit().model, no_mixture(data.kind.is_multilabel)
         return Outcome(*fitted, evidence.untouched, None, untouched.proba(), untouched.log_p)
-    if not applied and evidence.data.purpose.is_argmax:
+    decision = choice.trial.decision() if applied else evidence.untouched
+    proba, log_p, keeps = mixture.proba, mixture.log_p, not applied and data.purpose.is_argmax
+    if keeps:
         proba = mixture.keeping(evidence.before)
-        fitted = mixture.fit(keeps=True)
-        log_p = score_rows(evidence.data, proba)
-        return Outcome(*fitted, evidence.untouched, family, proba, log_p)
-    if not applied:
-        return Outcome(*mixture.fit(), evidence.untouched, family, mixture.proba, mixture.log_p)
-    return Outcome(*mixture.fit(), trial.decision(), family, mixture.proba, mixture.log_p)
+        log_p = score_rows(data, proba)
+    return Outcome(*mixture.fit(keeps=keeps), decision, mixture.candidate.family, proba, log_p)
 
 
 class Likeness(NamedTuple):
