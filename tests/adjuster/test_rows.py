@@ -4,10 +4,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import altnorm
 from altnorm import Adjuster, AlternatingNormalizer, AlternatingNormalizerCV, InputError
@@ -115,17 +112,6 @@ def test_groups_are_the_units_of_the_evidence():
 def test_groups_that_are_none(groups, message):
     with pytest.raises(InputError, match=message):
         Adjuster(("bias",)).fit(*planted(100), groups=groups)
-
-
-def test_groups_and_weights_are_routed():
-    proba, y = planted(150)
-    groups, weight = np.arange(150) // 2, np.random.default_rng(0).random(150)
-    with config_context(enable_metadata_routing=True):
-        asked = Adjuster(("bias",)).set_fit_request(groups=True, sample_weight=True)
-        steps = make_pipeline(FunctionTransformer(), asked)
-        routed = steps.fit(proba, y, groups=groups, sample_weight=weight)
-    direct = Adjuster(("bias",)).fit(proba, y, sample_weight=weight, groups=groups)
-    assert routed[-1].verdict_ == direct.verdict_
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, -1], ids=str)
