@@ -336,7 +336,7 @@ class Adjuster(ProbabilityTransformer):
             New predictions, columns as in `fit`, a few hundred rows at least.
         assume : {None, "label_shift"}, default=None
             What you know about the new data: nothing, or that each class looks as it did and only
-            the shares of the classes have changed. The copy is for these then.
+            the shares of the classes have changed; then the copy is for the new shares.
         insist : bool, default=False
             Whether to adapt even if the predictions contradict what you assume.
 

@@ -207,7 +207,7 @@ class AlternatingNormalizerCV(ProbabilityTransformer):
         groups: Any = None,
         classes: Any = None,
     ) -> Self:
-        """Compare the settings, and weigh the evidence for the best, as :meth:`Adjuster.fit`."""
+        """Compare the settings, and weigh the evidence; takes what :meth:`Adjuster.fit` takes."""
         self._check_params()
         require_labels(self, y)
         read = read_training(self, proba, y, sample_weight, classes, gaps=True)

@@ -238,7 +238,11 @@ class CrossFitter:
         self, name: str, rows: Callable[[], Array], make: Callable[[], Any], **params: Any
     ) -> Candidate:
         """Cross-fit the temperature that follows a model, given the scores that it makes."""
-        path: Any = partial(temperature_path, temper=self.temper)
+
+        def path(
+            x: Array, labels: np.ndarray, weight: np.ndarray, _: Sequence[float], /, *, rough: bool
+        ) -> Generator[Tempering | OddsTempering, None, None]:
+            yield self.temper(x, labels, weight, rough=rough)  # it has no penalty to choose
 
         def fit(_: float) -> Fitted:
             return Fitted(make(), self.temper(rows(), self.data.labels, self.data.weight))
@@ -333,17 +337,3 @@ def to_scores(data: Validation, proba: Array) -> Array:
 def score_rows(data: Validation, proba: np.ndarray) -> np.ndarray:
     """Log-probability of each row's label; of several labels per row their mean."""
     return NEG_LOG_LOSS.per_row(data.labels, proba)  # type: ignore[misc]
-
-
-def temperature_path(
-    rows: Array,
-    labels: np.ndarray,
-    weight: np.ndarray,
-    strengths: Sequence[float],
-    *,
-    temper: Callable[..., Tempering | OddsTempering],
-    rough: bool = False,
-) -> Generator[Tempering | OddsTempering, None, None]:
-    """Yield the one fit of a temperature; it has no penalty to choose."""
-    for _ in strengths:
-        yield temper(rows, labels, weight, rough=rough)

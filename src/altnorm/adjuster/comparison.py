@@ -214,8 +214,7 @@ def compare(
         `scoring` that is not set are given the score. None takes the peers in
         :mod:`altnorm.families`, :class:`AlternatingNormalizerCV` and :class:`Adjuster`.
     scoring : str or callable, optional
-        As for :func:`altnorm.evidence.scores.resolve_scoring`; None is the accuracy, or micro-F1
-        for multi-label problems.
+        As for :class:`Adjuster`.
     test_groups : array-like of shape (n_test,), optional
         Which test rows belong together; intervals and p-values count groups then.
     verbose : int, default=0
