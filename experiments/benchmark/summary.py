@@ -56,16 +56,20 @@ def methods_of(records: Records) -> list[str]:
     return list(dict.fromkeys(record["method"] for record in records))
 
 
-def gains_of(records: Records, method: str) -> Gains:
-    """Compare a method's records, of one number of labels, with the untouched ones."""
-    untouched = {(r["source"], r["kind"]): r for r in records if r["method"] == UNTOUCHED}
-    chosen = [record for record in records if record["method"] == method]
+def gains_of(records: Records, method: str, over: str = UNTOUCHED) -> Gains:
+    """Compare a method's records, of one number of labels, with those of another method.
+
+    Both are compared on the classifiers that the other one was tried on. Standard errors are those
+    against the untouched probabilities.
+    """
+    others = {(r["source"], r["kind"]): r for r in records if r["method"] == over}
+    chosen = [r for r in records if r["method"] == method and (r["source"], r["kind"]) in others]
 
     def column(name: str) -> np.ndarray:
         return np.array([record[name] for record in chosen], dtype=float)
 
     def before(name: str) -> np.ndarray:
-        return np.array([untouched[r["source"], r["kind"]][name] for r in chosen], dtype=float)
+        return np.array([others[r["source"], r["kind"]][name] for r in chosen], dtype=float)
 
     return Gains(
         sources=np.array([record["source"] for record in chosen]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -22,12 +23,16 @@ from experiments.benchmark.summary import (
 
 __all__ = ["make_tables"]
 
+ADJUSTER = "altnorm: Adjuster"
+WITH_TARGET = "altnorm: Adjuster, target 95 %"
+
 
 def make_tables(records: Records, deferred: Records) -> dict[str, str]:
     """Markdown by name, from what gives probabilities and from what defers rows to a person."""
     with_all = [record for record in records if record["labels"] == ALL]
     return {
         "methods": _methods(with_all),
+        "against": _against(records),
         "decided": _decided([*with_all, *(r for r in deferred if r["labels"] == ALL)]),
         "few": _few(records),
         "halves": _halves(with_all),
@@ -61,10 +66,32 @@ def _row(records: Records, method: str) -> list[str]:
         "{} / {}".format(*clear_sources(gains.saved, gains.log_loss_se, gains.sources)),
         f"{gains.brier.mean():+.4f}",
         error,
-        f"{gains.balanced_accuracy.mean():+.2f}",
+        "{:+.2f} [{:+.2f}, {:+.2f}]".format(
+            gains.balanced_accuracy.mean(), *source_interval(gains.balanced_accuracy, gains.sources)
+        ),
         f"{gains.failed.sum()}",
         f"{gains.seconds.mean():.2f}",
     ]
+
+
+def _against(records: Records) -> str:
+    """Our estimator less each other method on the same classifiers."""
+    with_all = [record for record in records if record["labels"] == ALL]
+    held_back = [record for record in with_all if record["half"] == "held back"]
+    few = [record for record in records if record["labels"] == SIZES[1]]
+    parts = {"": with_all, ", held back": held_back, f", {SIZES[1]} labels": few}
+    header = ["method"]
+    for name in parts:
+        header += [f"accuracy{name}", f"log loss %{name}"]
+    rows = []
+    for method in methods_of(with_all):
+        if method not in (UNTOUCHED, ADJUSTER):
+            gains = [gains_of(part, ADJUSTER, over=method) for part in parts.values()]
+            cells = [
+                (_accuracy(one), _loss(one)) if len(one.sources) else ("", "") for one in gains
+            ]
+            rows.append([method, *chain.from_iterable(cells)])
+    return markdown_table(header, rows)
 
 
 def _accuracy(gains: Gains) -> str:
@@ -77,24 +104,38 @@ def _loss(gains: Gains) -> str:
 
 def _decided(records: Records) -> str:
     header = ("method", "decided, % of the rows", "of these wrong", "clearly more than 5 % wrong")
+    header = (*header, "the target decides more by")
+    with_target = _shares(records, WITH_TARGET)
     rows = []
     for method in methods_of(records):
         its = decided_of(records, method)
+        shares = _shares(records, method)
+        more = np.array([with_target[key] - shares[key] for key in shares if key in with_target])
         interval = "[{:.0f}, {:.0f}]".format(*source_interval(its.share, its.sources))
         wrong = its.wrong.sum() / max(its.rows.sum(), 1)
         broken = f"{its.clearly_too_many_wrong} of {len(its.rows)}"
-        rows.append([method, f"{its.share.mean():.0f} {interval}", f"{wrong:.1%}", broken])
+        cells = [method, f"{its.share.mean():.0f} {interval}", f"{wrong:.1%}", broken]
+        rows.append([*cells, _more(more, its.sources) if more.any() else ""])
     return markdown_table(header, rows)
 
 
+def _shares(records: Records, method: str) -> dict[tuple[str, str], float]:
+    """Per cent decided, by table and kind of classifier."""
+    return {(r["source"], r["kind"]): r["decided"] for r in records if r["method"] == method}
+
+
+def _more(points: np.ndarray, sources: np.ndarray) -> str:
+    return "{:+.0f} [{:+.0f}, {:+.0f}]".format(points.mean(), *source_interval(points, sources))
+
+
 def _few(records: Records) -> str:
-    """Accuracy and log loss by number of labels, on the classifiers that have more than 300."""
+    """Accuracy and log loss with a part of the labels, on classifiers that have more than 300."""
     most = {(r["source"], r["kind"]) for r in records if r["labels"] == SIZES[1]}
     common = [r for r in records if (r["source"], r["kind"]) in most]
-    names = [f"{size or 'all'} labels" for size in SIZES]
+    sizes = [size for size in SIZES if size != ALL]
+    names = [f"{size} labels" for size in sizes]
     header = ("method", *(f"accuracy, {n}" for n in names), *(f"log loss %, {n}" for n in names))
-    by_size = [[r for r in common if r["labels"] == size] for size in SIZES]
-    return _by_part(header, by_size)
+    return _by_part(header, [[r for r in common if r["labels"] == size] for size in sizes])
 
 
 def _halves(records: Records) -> str:

@@ -2,13 +2,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
-from experiments.benchmark import __main__ as study, measure as measuring, sources, summary, tables
+from experiments.benchmark import (
+    __main__ as study,
+    forms,
+    measure as measuring,
+    sources,
+    summary,
+    tables,
+)
 from experiments.benchmark.classifiers import KINDS, Classifier, train
 from experiments.benchmark.measure import ALL, UNTOUCHED, measure, top_label_error
 from experiments.benchmark.methods import FLOOR, METHODS, Method, floored
@@ -242,6 +251,127 @@ def test_tables_have_a_line_for_each_method():
     assert "| p: m | 40 [40, 40] | 5.0% | 0 of 4 |" in made["decided"]
     assert "| q: defers | 20 [20, 20] | 50.0% | 4 of 4 |" in made["decided"]
     assert made["failures"].count("\n") == 1
+
+
+def test_our_estimator_is_compared_with_each_method_on_the_same_classifiers():
+    records = records_of({"s": [2, 2], "t": [-1, 1]})
+    ours = [r | {"method": tables.ADJUSTER} for r in records if r["method"] != UNTOUCHED]
+    ours = [r | {"accuracy": r["accuracy"] + 3 * (r["source"] == "t")} for r in ours]
+    made = tables.make_tables([*records, *ours], deferred_of(records))["against"]
+    all_and_held_back = "+1.50 [+0.00, +3.00] | +0.0 [+0.0, +0.0] | +3.00 [+3.00, +3.00]"
+    assert f"| p: m | {all_and_held_back} |" in made
+    assert made.count("\n") == 2
+    only_open = [r for r in [*records, *ours] if r["half"] == "open"]
+    assert (
+        "| p: m | +0.00 [+0.00, +0.00] | +0.0 [+0.0, +0.0] |  |  |"
+        in (tables.make_tables(only_open, deferred_of(records))["against"])
+    )
+
+
+def test_the_target_is_compared_with_what_others_decide():
+    records = records_of({"s": [2, 2], "t": [-1, 1]})
+    target = [r | {"method": tables.WITH_TARGET} for r in deferred_of(records)]
+    made = tables.make_tables(records, target)["decided"]
+    assert "| p: m | 40 [40, 40] | 5.0% | 0 of 4 | -20 [-20, -20] |" in made
+    assert made.endswith("| 4 of 4 |  |")
+
+
+# The words of the page, from its numbers, by another way than the tables.
+
+
+@pytest.fixture(scope="module")
+def page():
+    return " ".join(study.PAGE.read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="module")
+def results():
+    return pd.read_csv(study.PAGE.with_name("results.csv"))
+
+
+def change(results, method, field, labels=ALL):
+    """What a method changes, by table and kind of classifier."""
+    some = results[results.labels == labels].set_index(["source", "kind"])
+    before, after = (some.loc[some.method == name, field] for name in (UNTOUCHED, method))
+    return after - before.loc[after.index]
+
+
+def test_the_words_on_our_estimator_follow_from_the_numbers(page, results):
+    gain = change(results, tables.ADJUSTER, "accuracy")
+    lower = gain[gain < 0].sort_values(ascending=False)
+    higher, same = (gain > 0).sum(), (gain == 0).sum()
+    assert f"rises on {higher} classifiers, stays on {same} and falls on {len(lower)}" in page
+    assert "by {:.1f}, {:.1f} and {:.1f} points".format(*-lower) in page
+    assert {source for source, _ in lower.index} == {"scikit-learn/digits"}
+    with_all = results[results.labels == ALL].set_index(["source", "kind"])
+    before = with_all.log_loss[with_all.method == UNTOUCHED]
+    rise = change(results, tables.ADJUSTER, "log_loss") / before
+    assert f"rises on {(rise > 0).sum()} of the 165, by {100 * rise.max():.0f} % at most" in page
+    least = change(results, tables.ADJUSTER, "accuracy", labels=100)
+    assert f"one classifier loses {-least.min():.0f} points" in page
+    assert (least < 0).sum() == 1
+    by_kind = gain.groupby("kind").mean()
+    others = by_kind.drop("naive_bayes")
+    said = f"gains {by_kind['naive_bayes']:.0f} points with `Adjuster`, the other kinds"
+    assert f"{said} {others.min():.1f} to {others.max():.1f}" in page
+    medians = [change(results, method, "accuracy").median() for method in set(results.method)]
+    assert max(medians) < 1
+
+
+def test_it_is_the_first_in_what_the_page_says(page, results):
+    with_all = results[results.labels == ALL]
+    on_all = with_all.groupby("method").filter(lambda some: len(some) == 165)
+    means = on_all.groupby("method")[["accuracy", "brier", "calibration_error"]].mean()
+    losses = np.log(on_all.log_loss).groupby(on_all.method).mean()
+    assert means.accuracy.idxmax() == losses.idxmin() == tables.ADJUSTER
+    assert means.brier.idxmin() == means.calibration_error.idxmin() == tables.ADJUSTER
+    assert "the highest mean accuracy and the lowest log loss, Brier score and calib" in page
+
+
+def intervals(table):
+    """By method, the numbers of each cell: a mean and the ends of its interval."""
+    cells = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    number = re.compile(r"[-+]\d+\.\d+")
+    return {name: [list(map(float, number.findall(c))) for c in rest] for name, *rest in cells}
+
+
+def test_clearly_means_that_an_interval_excludes_0(results):
+    made = tables.make_tables(results.fillna("").to_dict("records"), [])
+    found = intervals(made["against"])
+    on_five = found.pop("betacal: beta")
+    logistic = found.pop("scikit-learn: LogisticRegressionCV")
+    for accuracy, loss, held_back, loss_held_back, *_ in found.values():
+        assert accuracy[1] > 0
+        assert loss[2] < 0
+        assert held_back[1] > 0
+        assert loss_held_back[2] < 0
+    assert logistic[0][1] < 0 < logistic[2][1]
+    assert logistic[1][2] < 0
+    assert on_five[0][1] < 0 < on_five[1][2]
+    few = {name: cells for name, cells in found.items() if "emperature" not in name}
+    few = {
+        name: cells[4:] for name, cells in few.items() if "CAN" not in name and "ts-" not in name
+    }
+    few["logistic regression"] = logistic[4:]
+    assert all(accuracy[1] < 0 < accuracy[2] for accuracy, _ in few.values())
+    assert {name for name, (_, loss) in few.items() if loss[2] > 0} == {
+        *("logistic regression", "probmetrics: logistic (SMS)", "probmetrics: SVS"),
+        *("abstention: BCTS", "altnorm: bias", "altnorm: matrix"),
+    }
+
+
+def test_the_last_third_of_the_digits_is_by_other_writers(page):
+    said = forms.describe(load_digits().target)
+    assert said in page
+    assert "89 belong to a form that begins in the second third" in said
+
+
+def test_a_form_begins_where_the_first_classes_come_again():
+    form = np.random.default_rng(0).integers(10, size=50)
+    second = form.copy()
+    second[[3, 7, 11]] = 10  # three digits that were lost
+    classes = np.concatenate([form, second, form[:40]])
+    np.testing.assert_array_equal(forms.form_starts(classes), [0, 50, 100])
 
 
 def test_results_are_kept_and_a_second_run_fits_nothing(tmp_path, monkeypatch, table, capsys):
