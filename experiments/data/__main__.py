@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from experiments._output import parse_arguments, read_records, write_records
+from experiments.dialogre.data import read_split as read_pairs
+from experiments.ufet.data import read_split as read_mentions
 
 FACTS = Path(__file__).parent
 RESULTS = FACTS / "results"
 DATASETS = {"type": Path, "metavar": "DIR", "help": "folder with the data sets"}
+READERS = {"dialogre": read_pairs, "ufet": read_mentions}  # the paper gives their sizes
 CHECK = {"action": "store_true", "help": "compare the files with the committed SHA-256"}
 
 
@@ -52,10 +55,17 @@ def _sizes(path: Path) -> dict[str, int]:
 def describe_datasets(folder: Path) -> list[dict[str, Any]]:
     """One record per file of the data sets."""
     return [
-        fact | {"file": path.name, "sha256": sha256(path)}
+        fact | {"file": path.name, "rows": _rows(path), "sha256": sha256(path)}
         for fact in read_records(FACTS / "datasets.csv")
         for path in sorted((folder / fact["name"]).glob("*"))
     ]
+
+
+def _rows(path: Path) -> int | str:
+    """Rows of a part of the paper's two data sets of several labels per row."""
+    reader = READERS.get(path.parent.name)
+    split = path.name.partition(".")[0]
+    return len(reader(path.parent, split)) if reader and split != "types" else ""
 
 
 def differences(found: Sequence[dict[str, Any]], committed: Sequence[dict[str, Any]]) -> list[str]:

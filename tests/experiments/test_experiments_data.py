@@ -1,6 +1,7 @@
 """The table of files: facts, sizes and hashes."""
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -36,7 +37,16 @@ def test_the_tables_hold_sizes_and_hashes(folder, datasets, tmp_path):
     (row,), (data,) = (read_records(output / f"{name}.csv") for name in ("files", "data"))
     assert row["sha256"] == hashlib.sha256((folder / f"{NAME}.npz").read_bytes()).hexdigest()
     assert (row["classes"], row["validation"], row["test"]) == (3, 5, 7)
-    assert (data["name"], data["file"]) == ("banking77", "test.csv")
+    assert (data["name"], data["file"], data["rows"]) == ("banking77", "test.csv", "")
+
+
+def test_rows_of_dialogues_are_counted(datasets):
+    folder = datasets / "dialogre"
+    folder.mkdir()
+    pairs = [{"x": "a", "y": "b", "rid": [1]}, {"x": "b", "y": "c", "rid": [37]}]
+    (folder / "dev.json").write_text(json.dumps([[["A: hi"], pairs], [["B: no"], pairs[:1]]]))
+    counted = {one["file"]: one["rows"] for one in data_command.describe_datasets(datasets)}
+    assert counted == {"test.csv": "", "dev.json": 3}
 
 
 def test_other_and_missing_files_are_told(folder, tmp_path, capsys):
