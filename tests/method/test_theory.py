@@ -6,7 +6,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, logit, logsumexp, softmax
 
-from altnorm import AlternatingNormalizer, alternating_normalization, ambiguity, trajectory
+from altnorm import (
+    AlternatingNormalizer,
+    alternating_normalization,
+    ambiguity,
+    topk_entropy,
+    trajectory,
+)
 from altnorm.method import paper
 from altnorm.peers import BiasCorrectedTemperature
 
@@ -76,6 +82,20 @@ def test_base_m_stays_below_a_third_with_ten_of_a_thousand_classes():
     base_m = np.cumsum(-top * np.log(top), axis=1).max(axis=1) / np.log(1000)
     assert base_m.max() == base_m[0] == pytest.approx(1 / 3)
     assert np.mean(ambiguity(rows) > 0.75) > 0.2
+
+
+def test_renormalised_entropy_of_a_tie_is_1_and_the_largest_there_is():
+    tie = np.full((1, 6), 1 / 6)
+    rows = np.vstack([tie, np.random.default_rng(11).dirichlet(np.full(6, 0.5), 500)])
+    for k in range(2, 7):
+        entropy = topk_entropy(rows, k=k)
+        assert entropy.max() == pytest.approx(entropy[0]) == pytest.approx(1)
+        assert entropy.min() >= 0
+    top = -np.sort(-rows, axis=1)[:, :3]  # as it comes, base k: neither 1 nor within 1
+    as_it_comes = -(top * np.log(np.maximum(top, 1e-300))).sum(axis=1) / np.log(3)
+    assert as_it_comes[0] == pytest.approx(0.5 * np.log(6) / np.log(3))
+    near = np.array([0.35, 0.35, 0.3])
+    assert -(near[:2] * np.log2(near[:2])).sum() > 1.05
 
 
 # Depth 1 and alpha 1: a bias without labels.
@@ -243,9 +263,35 @@ def test_differences_of_logits_grow_by_alpha_in_each_iteration():
         assert_allclose(np.diff(logit(after[:, 0])), alpha * np.diff(logit(L[:, 0])), atol=1e-12)
 
 
-def test_above_1_two_rows_end_in_a_corner():
-    found = alternating_normalization([[0.5, 0.5]], [[0.4, 0.6]], alpha=1.5, depth=30)
-    assert_allclose(found, [[1, 0]], atol=1e-9)
+@pytest.mark.parametrize("p_a", [0.4, 0.6])
+@pytest.mark.parametrize("alpha", [1.2, 1.5, 4.0])
+def test_above_1_two_rows_end_in_a_corner(alpha, p_a):
+    corner = [[1, 0]] if p_a < 0.5 else [[0, 1]]
+    found = alternating_normalization([[0.5, 0.5]], [[p_a, 1 - p_a]], alpha=alpha, depth=40)
+    assert_allclose(found, corner, atol=1e-9)
+
+
+def test_above_1_an_uneven_prior_may_leave_a_row_split():
+    """It then has what the row in the corner leaves of a class that is rare."""
+    options = {"prior": [0.1, 0.9], "alpha": 1.2}
+    a, b = [[0.4, 0.6]], [[0.5, 0.5]]
+    steps = [alternating_normalization(b, a, depth=depth, **options) for depth in (100, 150)]
+    assert_allclose(steps[0], [[0.2047, 0.7953]], atol=1e-4)
+    assert_allclose(*steps, atol=EXACT)
+    assert_allclose(alternating_normalization(a, b, depth=100, **options), [[0, 1]], atol=EXACT)
+
+
+def test_above_1_most_rows_of_more_classes_end_in_corners_and_some_stay_split():
+    largest = []
+    for seed in range(60):
+        rows, _ = draw(seed, 4, 3)
+        options = {"prior": rows[3], "alpha": 1.5, "depth": 50}
+        steps = [alternating_normalization(rows[2:3], rows[:2], **options)]
+        steps += [alternating_normalization(rows[2:3], rows[:2], **options | {"depth": 60})]
+        assert np.abs(steps[1] - steps[0]).max() < 1e-3
+        largest.append(steps[1].max())
+    corners = np.mean(np.array(largest) > 0.999)
+    assert 0.6 < corners < 0.95
 
 
 def test_the_rate_is_the_second_singular_value_squared():
@@ -291,6 +337,45 @@ def test_equations_12_and_13(alpha, depth):
     ratio = np.log(L) - alpha**depth * np.log(rows)
     factors = ratio.mean(axis=0) + ratio.mean(axis=1, keepdims=True) - ratio.mean()
     assert_allclose(ratio, factors, atol=1e-11)  # one per row plus one per column
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize(("alpha", "depth"), [(1.0, 3), (1.7, 3), (0.4, 5)])
+def test_the_iteration_of_the_scaling_form_as_it_is_written(alpha, depth, smoothing):
+    """Line by line, with the names of the page, in plain numbers."""
+    rows, q = draw(12, 30, 4)
+    A, b = rows[:12], rows[12:]
+    w = np.random.default_rng(12).uniform(0.5, 2, 12)
+    options = {"prior": q, "alpha": alpha, "smoothing": smoothing, "reference_weight": w}
+    M, log_b, C = smoothing * w.sum(), np.log(b), np.zeros_like(b)
+    for k in range(1, depth + 1):
+        S = w @ A**alpha + M * q
+        c = np.log(q) - np.log(S)
+        W = w[:, None] * A**alpha * q / S
+        assert_allclose(W.sum(axis=0) + M * q * np.exp(c), q)
+        R = np.log(np.exp(C) @ A.T)
+        P = np.exp(-alpha * R) @ W + M * q * np.exp(c - alpha * C)
+        if k == 1:
+            assert_allclose(P, np.tile(q, (len(b), 1)))
+        u = alpha * (log_b - C) + c
+        log_b = np.log(q) - np.log(1 + P * np.exp(-u))
+        log_b -= logsumexp(log_b, axis=1, keepdims=True)
+        C = np.log(q) - np.log(P + np.exp(u))
+        A = divide(A**alpha * q / S)
+        found = alternating_normalization(b, rows[:12], depth=k, **options)
+        assert_allclose(np.exp(log_b), found, atol=1e-12)
+
+
+@pytest.mark.parametrize(("alpha", "depth"), [(1.0, 2), (1.7, 3), (0.4, 5)])
+def test_references_of_two_rows_differ_by_a_factor_per_class_and_one_per_row(alpha, depth):
+    rows, prior = draw(13, 8, 4)
+    alone, beside = rows[:7], rows
+    for _ in range(depth):
+        alone, beside = (paper.iterate(L, prior, alpha) for L in (alone, beside))
+    ratio = np.log(beside[:7]) - np.log(alone)
+    factors = ratio.mean(axis=0) + ratio.mean(axis=1, keepdims=True) - ratio.mean()
+    assert_allclose(ratio, factors, atol=1e-11)
+    assert np.abs(ratio).max() > 0.001
 
 
 # Several labels as pairs.
