@@ -1,5 +1,6 @@
 """Pages of studies: tables generated, words by hand, a sample of the lines measured anew."""
 
+import re
 import shutil
 from importlib import import_module
 
@@ -138,3 +139,51 @@ def test_the_page_follows_from_the_numbers(name, tmp_path):
     check_page(tmp_path, finite=False)
     # A page that is made elsewhere opens with a warning.
     assert read_page(tmp_path).endswith(read_page(results))
+
+
+# Numbers in the words of a page.
+
+ELSEWHERE = {
+    "asking": "0.05 60",
+    "blur": "1.96 3.25",  # the paper's
+    "evidence": "1.96 60",
+    "evidence/promise": "0.99 1.1 1.4 2.5 15 28 45 77 82.5 85.9 94",  # from its CSV file, and data
+    "label_shift": "0.05 0.3 1.3 10.6",
+    "reference_choice": "0.35 2.5 12 50",
+    "simulation": "0.25 0.269 0.69 0.999 1.28 6",
+    "suite": "7.7 13.8 17.3 18.5 77.3",
+    "ufet": "3.5 8",
+}
+"""What no table of the page has: settings, levels, what the paper says, what a CSV file has."""
+LEVEL = 95.0  # of intervals
+PAGES = sorted(samples.ROOT.glob("**/results/README.md"))
+NUMBER = re.compile(r"\d[\d,]*\.?\d*")
+SAID = re.compile(r"(?<![\w.])(?:\d[\d,]*\.\d+|\d+(?= (?:points|%)))")
+
+
+def is_rounded(text, number):
+    digits = len(text.partition(".")[2])
+    return abs(number - float(text)) <= 0.5 * 10**-digits + 1e-9
+
+
+def untold(page):
+    """Numbers in a page's words, with a point, or in points or per cent, that no table has."""
+    lines = re.sub(r"```.*?```", "", page, flags=re.DOTALL).splitlines()
+    tables = "\n".join(line for line in lines if line.startswith("|"))
+    words = "\n".join(line for line in lines if not line.startswith("|"))
+    words = re.sub(r"`[^`]*`|\]\([^)]*\)", "", words)
+    numbers = [LEVEL, *(float(text.replace(",", "")) for text in NUMBER.findall(tables))]
+    said = {text.replace(",", "") for text in SAID.findall(words)}
+    return {text for text in said if not any(is_rounded(text, number) for number in numbers)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.parents[1].name))
+def test_numbers_in_the_words_are_in_the_tables(page):
+    name = str(page.parents[1].relative_to(samples.ROOT))
+    assert untold(page.read_text(encoding="utf-8")) - set(ELSEWHERE.get(name, "").split()) == set()
+
+
+def test_a_number_that_no_table_has_is_found():
+    table = "| a | +1.26 [0.5, 2.04] | 1,200 |\n"
+    assert untold(f"Gains 1.3 points, at most 2.0, of 1,200.0 rows.\n\n{table}") == set()
+    assert untold(f"Gains 1.2 points, or 7 %, not 7.\n\n{table}") == {"1.2", "7"}
