@@ -122,6 +122,17 @@ def test_the_article_cites_what_its_bibliography_lists():
     assert set(re.findall(r"@(\w+)", article)) == set(listed)
 
 
+def test_the_article_is_as_long_as_the_journal_wants_it():
+    _, _, article = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8").split("---\n", 2)
+    body = re.sub(
+        r"<!-- numbers .*?<!-- end -->|^Table:.*?\n\n|^#[^\n]*$",
+        "",
+        article,
+        flags=re.DOTALL | re.M,
+    )
+    assert 250 <= len(body.split()) <= 1000
+
+
 def test_every_example_has_a_place_in_the_gallery():
     conf = (DOCS / "conf.py").read_text(encoding="utf-8")
     listed = re.search(r"TEACHING_ORDER = \((.*?)\)", conf, re.DOTALL)[1]
