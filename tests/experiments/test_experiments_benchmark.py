@@ -318,6 +318,16 @@ def test_the_words_on_our_estimator_follow_from_the_numbers(page, results):
     assert max(medians) < 1
 
 
+def test_how_long_all_fits_take(page, results):
+    deferred = pd.read_csv(study.PAGE.with_name("deferred.csv"))
+    both = pd.concat([results, deferred])
+    ours = both.method.str.startswith("altnorm")
+    seconds, its = both.seconds.sum(), both.seconds[ours].sum()
+    assert (
+        f"take {round(seconds, -1):,.0f} seconds of one core, {round(its, -1):.0f} of them" in page
+    )
+
+
 def test_it_is_the_first_in_what_the_page_says(page, results):
     with_all = results[results.labels == ALL]
     on_all = with_all.groupby("method").filter(lambda some: len(some) == 165)

@@ -5,8 +5,10 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from altnorm import load_demo
 from docs import outputs, suite_numbers
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +96,25 @@ LINKED = [
     *sorted((ROOT / "experiments").glob("*/results/README.md")),
 ]
 MADE_BY_THE_BUILD = "gallery/"
+
+
+def test_the_story_of_the_lost_card_is_that_of_the_demo():
+    """README and "How it works" tell it in numbers that no block prints."""
+    val, test, _ = load_demo()
+    luggage, card = (list(val.classes).index(n) for n in ("lost_luggage", "report_lost_card"))
+    said = np.bincount(val.proba.argmax(axis=1), minlength=len(val.classes))
+    times = said / np.bincount(val.codes, minlength=len(val.classes))
+    shares = np.round(100 * test.proba[:, [luggage, card]])
+    ours = (shares == [55, 26]).all(axis=1) & (test.codes == card)
+    assert ours.any()
+    readme, page = (
+        " ".join(path.read_text(encoding="utf-8").split())
+        for path in (ROOT / "README.md", DOCS / "how-it-works.md")
+    )
+    assert f'says "lost luggage" {times[luggage]:.1f} times as often' in readme
+    assert f"it says `lost luggage` {times[luggage]:.1f} times as often" in page
+    assert f"`report lost card` {times[card]:.1f} times as often" in page
+    assert "luggage` 55 %, `report lost card` 26 %" in page
 
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
