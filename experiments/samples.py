@@ -91,6 +91,12 @@ def _evidence(world: str, n_rows: int) -> Callable[[Folders], Iterable[Mapping[s
     return measure
 
 
+def _promise(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.evidence.promise import simulated
+
+    return [simulated.measure(task, 0) for task in simulated.TASKS[:2]]
+
+
 def _simulation(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.simulation.draws import Design
     from experiments.simulation.study import simulate, table
@@ -255,6 +261,7 @@ def _file(folders: Folders) -> Path:
 SAMPLES = (
     Sample("evidence", "worlds", _evidence("confused pairs", 200)),
     Sample("evidence", "worlds", _evidence("bias 2", 200)),
+    Sample("evidence/promise", "promise", _promise, slow=True),  # it needs MAPIE
     Sample("simulation", "results", _simulation),
     Sample("simulation", "rates", _geometry),
     Sample("reference_choice", "calibrated", _calibrated),

@@ -14,6 +14,7 @@ from experiments.samples import SAMPLES, Folders, Sample
 from tests.pages import check_page, read_page
 from tests.versions import present_versions
 
+PAGES = sorted(samples.ROOT.glob("**/results/README.md"))
 WITHOUT_PAGE = {"demo_data"}  # folders that hold no study
 IN_REPOSITORY = [
     pytest.param(one, marks=[pytest.mark.heavy] * one.heavy, id=f"{one.study}/{one.table}")
@@ -33,7 +34,7 @@ def test_the_code_still_gives_the_committed_lines(sample):
 
 
 def test_every_study_is_sampled():
-    pages = {path.parts[-3] for path in samples.ROOT.glob("*/results/README.md")}
+    pages = {str(page.parents[1].relative_to(samples.ROOT)) for page in PAGES}
     assert {one.study for one in SAMPLES} == pages - WITHOUT_PAGE
 
 
@@ -156,7 +157,6 @@ ELSEWHERE = {
 }
 """What no table of the page has: settings, levels, what the paper says, what a CSV file has."""
 LEVEL = 95.0  # of intervals
-PAGES = sorted(samples.ROOT.glob("**/results/README.md"))
 NUMBER = re.compile(r"\d[\d,]*\.?\d*")
 SAID = re.compile(r"(?<![\w.])(?:\d[\d,]*\.\d+|\d+(?= (?:points|%)))")
 
