@@ -134,6 +134,12 @@ def _benchmark(folders: Folders) -> Iterable[Mapping[str, Any]]:
     return [about | record for m in chosen for record in benchmark.measure(classifier, m)]
 
 
+def _scikit_learn(folders: Folders) -> Iterable[Mapping[str, Any]]:
+    from experiments.benchmark.scikit_learn.__main__ import measure
+
+    return [*measure("iris", "naive Bayes", 0), *measure("wine", "decision tree", 0)]
+
+
 def _last_layer(folders: Folders) -> Iterable[Mapping[str, Any]]:
     from experiments.last_layer import study
 
@@ -266,6 +272,7 @@ SAMPLES = (
     Sample("simulation", "rates", _geometry),
     Sample("reference_choice", "calibrated", _calibrated),
     Sample("benchmark", "results", _benchmark),
+    Sample("benchmark", "scikit_learn", _scikit_learn, slow=True),
     Sample("last_layer", "results", _last_layer, heavy=True),
     Sample("label_shift", "simulated", _label_shift),
     Sample("label_shift", "asked", _label_shift_asked),
