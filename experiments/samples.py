@@ -272,7 +272,7 @@ SAMPLES = (
     Sample("simulation", "rates", _geometry),
     Sample("reference_choice", "calibrated", _calibrated),
     Sample("benchmark", "results", _benchmark),
-    Sample("benchmark", "scikit_learn", _scikit_learn, slow=True),
+    Sample("benchmark", "scikit_learn", _scikit_learn),
     Sample("last_layer", "results", _last_layer, heavy=True),
     Sample("label_shift", "simulated", _label_shift),
     Sample("label_shift", "asked", _label_shift_asked),
