@@ -15,9 +15,8 @@ from altnorm._base.validation import check_choice, check_integer, check_positive
 STRENGTHS = (256.0, 64.0, 16.0, 4.0, 1.0, 0.25)
 """Penalties to try, strongest first."""
 
-# Standard errors behind the best penalty, and how often in a row, at which weaker ones are not tried
-# any more. Not at once: where few pairs of classes are set free, the loss may rise before it falls.
-_PAST_BEST, _IN_A_ROW = 1.0, 2
+_PAST_BEST = 1.0  # standard errors behind the best penalty, at which no weaker one is tried
+_IN_A_ROW = 2  # where few pairs of classes are set free, the loss may rise before it falls
 
 
 class Fit(Protocol):
